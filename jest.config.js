@@ -5,9 +5,25 @@ const shared = {
   testEnvironment: 'node',
 };
 
+/** The end-to-end tests on one engine, which its global set-up makes ready. */
+function endToEnd(engine, testPathIgnorePatterns = []) {
+  return {
+    ...shared,
+    displayName: engine,
+    roots: ['<rootDir>/test'],
+    testRegex: '\\.e2e-spec\\.ts$',
+    testPathIgnorePatterns,
+    globals: { petstoreTestEngine: engine },
+    globalSetup: `<rootDir>/test/support/global-setup-${engine}.js`,
+    globalTeardown: '<rootDir>/test/support/global-teardown.js',
+  };
+}
+
 export default {
   maxWorkers: 2,
   projects: [
     { ...shared, displayName: 'unit', roots: ['<rootDir>/src'], testRegex: '\\.spec\\.ts$' },
+    endToEnd('postgresql', ['/embedded\\.e2e-spec\\.ts$']),
+    endToEnd('embedded'),
   ],
 };

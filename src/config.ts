@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { StartupError } from './platform/errors/startup-error.js';
 
 /** Levels of the log, from most to least. */
@@ -48,6 +49,13 @@ export class Config {
   corsOrigins: string[];
   /** What becomes of a deprecated operation after its sunset: 410, or served on. */
   afterSunset: 'remove' | 'serve';
+}
+
+/** Adds the settings of a `.env` file in the working directory, if there is one, to those of the environment, which win. */
+export function loadEnvironmentFile(): void {
+  if (existsSync('.env')) {
+    process.loadEnvFile('.env');
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

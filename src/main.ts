@@ -1,1 +1,75 @@
-console.log('hi');
+import { NestFactory } from '@nestjs/core';
+import { AppModule } from './app.module.js';
+import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
+import { type Config, loadEnvironmentFile, readConfig } from './config.js';
+import { StartKeys } from './platform/auth/start-keys.js';
+import { StartupError } from './platform/errors/startup-error.js';
+import { PlatformExpressAdapter } from './platform/http/express-adapter.js';
+
+async function main(): Promise<void> {
+  loadEnvironmentFile();
+  const config = readConfig();
+  const app = await NestFactory.create(AppModule.forRoot(config), new PlatformExpressAdapter(config), APPLICATION_OPTIONS);
+  setUpApplication(app);
+  await app.listen(config.port, config.host).catch((error: NodeJS.ErrnoException) => {
+    throw listenError(error, config);
+  });
+
+  let stopping = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      // The second signal, of a person who is out of patience, ends the process at once.
+      if (stopping) process.exit(1);
+      stopping = true;
+      app.close().then(() => process.exit(0), fail);
+    });
+  }
+
+  const { port } = app.getHttpServer().address() as { port: number };
+  tell(welcome(config, `http://localhost:${port}`, await app.get(StartKeys).createFirstKey()));
+}
+
+/** What a person sees who has started the service: where it is, and with which key to try it. */
+function welcome(config: Config, address: string, firstKey: string | undefined): string {
+  const database = config.databaseUrl === undefined ? `embedded PostgreSQL in ${config.dataDir}` : 'PostgreSQL';
+  const lines = [`The Pet Store Service listens on ${address}/v1 (${database}). Documentation: ${address}/docs`];
+  if (firstKey !== undefined) {
+    lines.push(
+      '',
+      'An API key was made for you. It is shown this once; `npm run petstore -- keys create` makes others.',
+      '',
+      `  export API_KEY=${firstKey}`,
+      '',
+      'Add an animal and list it:',
+      '',
+      `  curl -H "Authorization: Bearer $API_KEY" -H 'Content-Type: application/json' \\`,
+      `    -d '{"name":"Rex","categoryId":7}' ${address}/v1/pets`,
+      `  curl -H "Authorization: Bearer $API_KEY" ${address}/v1/pets`,
+      '',
+    );
+  }
+  return lines.join('\n');
+}
+
+function listenError({ code, message }: NodeJS.ErrnoException, { host, port }: Config): StartupError {
+  const unknownHost = `HOST '${host}' is no address of this machine. Set HOST to one, or leave it out to listen on all.`;
+  const known: Record<string, string> = {
+    EADDRINUSE: `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`,
+    EACCES: `Port ${port} needs rights that this user does not have. Set PORT to one above 1023.`,
+    EADDRNOTAVAIL: unknownHost,
+    ENOTFOUND: unknownHost,
+  };
+  return new StartupError(known[code ?? ''] ?? `Cannot listen on ${host}:${port}: ${message}`);
+}
+
+/** For the person at the console; standard output belongs to the log. */
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+function fail(error: unknown): never {
+  tell(error instanceof StartupError ? `petstore: ${error.message}` : String((error as Error | undefined)?.stack ?? error));
+  process.exit(1);
+}
+
+main().catch(fail);

@@ -1,6 +1,7 @@
+import { ErrorBody } from './error-body.js';
 import type { ErrorDefinition } from './error-catalogue.js';
 
-/** Response header fields, by lower-case name. */
+/** Response header fields, by name. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
 /**
@@ -13,20 +14,14 @@ export class ApiError extends Error {
   constructor(
     readonly definition: ErrorDefinition,
     message: string,
-    /** Header fields the answer needs beside the body, such as `WWW-Authenticate` or `Allow`. */
+    /** Header fields that the answer needs beside the body, such as `WWW-Authenticate` or `Allow`. */
     readonly headers: HeaderFields = {},
     options?: ErrorOptions,
   ) {
     super(message, options);
   }
 
-  /** The Error body of the specification: exactly `code`, `message` and `status`. */
-  body(): string {
-    return errorBody(this.definition, this.message);
+  body(): ErrorBody {
+    return new ErrorBody(this.definition, this.message);
   }
-}
-
-/** The JSON text of the Error body, members in the order of the specification. */
-export function errorBody(definition: ErrorDefinition, message: string): string {
-  return JSON.stringify({ code: definition.code, message, status: definition.status });
 }

@@ -1,0 +1,21 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+export class CreatePet1795219200000 implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`CREATE TYPE pet_status AS ENUM ('available', 'pending', 'sold')`);
+    await queryRunner.query(`
+      CREATE TABLE pet (
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_pet PRIMARY KEY,
+        name varchar(255) NOT NULL CONSTRAINT ck_pet_name CHECK (char_length(name) BETWEEN 1 AND 255),
+        category_id bigint NOT NULL,
+        status pet_status NOT NULL DEFAULT 'available'
+      )`);
+    // Pages of one status are ranges of this index; pages of all animals are ranges of the primary key.
+    await queryRunner.query(`CREATE INDEX ix_pet_status_id ON pet (status, id)`);
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`DROP TABLE pet`);
+    await queryRunner.query(`DROP TYPE pet_status`);
+  }
+}

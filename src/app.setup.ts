@@ -1,0 +1,37 @@
+import { type INestApplication, type NestApplicationOptions, VersioningType } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { Config } from './config.js';
+import { OpenApiDocument } from './platform/openapi/openapi-document.js';
+import { LOGGER, NestLogger } from './platform/operations/logger.js';
+
+/** Options with which the application object is made, by main.ts and by every test. */
+export const APPLICATION_OPTIONS: NestApplicationOptions = {
+  // The platform's adapter reads bodies itself, behind the guards.
+  bodyParser: false,
+  bufferLogs: true,
+  abortOnError: false,
+};
+
+/** Response header fields that scripts of other origins may read. */
+const CORS_EXPOSED_HEADERS = ['Deprecation', 'ETag', 'Link', 'Location', 'Retry-After', 'Sunset', 'X-Request-Id'];
+
+/** Time in s that browsers keep the answer to a preflight request. */
+const CORS_MAX_AGE = 3600;
+
+/** What the application object itself needs before it listens, the same for main.ts and every test. */
+export function setUpApplication(app: INestApplication): void {
+  const { corsOrigins } = app.get(Config);
+  app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
+  // Every controller lives below /v1 unless it says VERSION_NEUTRAL.
+  app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
+  if (corsOrigins.length > 0) {
+    app.enableCors({
+      origin: corsOrigins,
+      exposedHeaders: CORS_EXPOSED_HEADERS,
+      maxAge: CORS_MAX_AGE,
+      // The answer to OPTIONS, with its Allow, is the adapter's.
+      preflightContinue: true,
+    });
+  }
+  app.get(OpenApiDocument).describe(app);
+}

@@ -1,0 +1,58 @@
+import { Presets, SingleBar } from 'cli-progress';
+
+/** A wrong use of a command: printed as one line on standard error, exit code 1. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+/** The result of a command: a JSON value for scripts when `--json` was given, else text for people. */
+export function printResult(json: boolean | undefined, value: unknown, text: string): void {
+  process.stdout.write(`${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`);
+}
+
+/** Rows of cells in aligned columns, headings first. */
+export function table(headings: string[], rows: string[][]): string {
+  const lines = [headings, ...rows];
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  return lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()).join('\n');
+}
+
+/** A progress bar on standard error, if that is a terminal; otherwise nothing is shown. */
+export function progressBar(total: number, unit: string): { update(done: number): void; stop(): void } {
+  if (!process.stderr.isTTY || total === 0) {
+    return { update: () => undefined, stop: () => undefined };
+  }
+  const format = `{bar} {percentage}% | {value}/{total} ${unit} | {eta_formatted} left`;
+  const bar = new SingleBar({ format, stream: process.stderr, hideCursor: true }, Presets.shades_classic);
+  bar.start(total, 0);
+  return { update: (done) => bar.update(done), stop: () => bar.stop() };
+}
+
+/** A whole number in a range, from an argument. */
+export function integerArgument(name: string, minimum: number, maximum: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+    if (!(value >= minimum && value <= maximum)) {
+      throw new CommandError(`${name} must be an integer between ${minimum} and ${maximum}`);
+    }
+    return value;
+  };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A duration such as 30m, 24h or 90d, from an argument, in ms; at most a hundred years. */
+export function durationArgument(name: string): (text: string) => number {
+  return (text) => {
+    const [, count = '', unit = ''] = /^([1-9]\d{0,7})([mhd])$/.exec(text) ?? [];
+    const duration = Number(count) * (UNIT_MS[unit] ?? NaN);
+    if (!(duration > 0 && duration <= 36_500 * 86_400_000)) {
+      throw new CommandError(`${name} must be a duration such as 30m, 24h or 90d, at most 36500d`);
+    }
+    return duration;
+  };
+}
+
+function bigintAsText(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : value;
+}

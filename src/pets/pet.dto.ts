@@ -1,0 +1,88 @@
+import { ApiSchema } from '@nestjs/swagger';
+import { EnumProperty, Int64Property, IntegerParameter, OpaqueParameter, TextProperty } from '../platform/http/property.decorators.js';
+import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
+import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
+
+const NAME = {
+  description: "The animal's name, kept exactly as it was sent.",
+  example: 'Rex',
+  minLength: 1,
+  maxLength: 255,
+  notBlank: true,
+};
+const CATEGORY_ID = { description: 'Identifier of the category the animal belongs to.', example: 7 };
+const STATUS = {
+  enum: PET_STATUSES,
+  enumName: 'PetStatus',
+  enumSchema: { description: 'Availability of an animal.' },
+  example: 'available',
+};
+
+/** Body of createPet. */
+@ApiSchema({ description: 'An animal to add. Members that are not listed here are ignored.' })
+export class NewPet {
+  @TextProperty(NAME)
+  name: string;
+
+  @Int64Property(CATEGORY_ID)
+  categoryId: bigint;
+
+  @EnumProperty({
+    ...STATUS,
+    description: 'Availability of the animal; `available` when it is not sent.',
+    required: false,
+    default: 'available',
+  })
+  status: PetStatus = 'available';
+}
+
+/** An animal as it is returned. */
+@ApiSchema({ description: 'An animal of the catalogue.' })
+export class Pet {
+  @Int64Property({
+    description: 'Unique identifier, assigned by the service on creation. Ascending, not gapless.',
+    example: 1042,
+  })
+  id: bigint;
+
+  @TextProperty(NAME)
+  name: string;
+
+  @Int64Property(CATEGORY_ID)
+  categoryId: bigint;
+
+  @EnumProperty({ ...STATUS, description: 'Availability of the animal.' })
+  status: PetStatus;
+}
+
+/** What listPets returns: an array of animals. */
+@ArraySchema(Pet, 'A page of animals, by ascending id.')
+export class Pets {}
+
+/** Query of listPets. */
+export class ListPetsQuery {
+  @IntegerParameter({
+    description: 'Maximum number of animals returned.',
+    required: false,
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    example: 20,
+  })
+  limit = 20;
+
+  @EnumProperty({ ...STATUS, description: 'Return only animals with this availability.', required: false })
+  status?: PetStatus;
+
+  @OpaqueParameter({
+    description:
+      'Where the page begins: taken from the `Link` of the page before, with the same `status`. Without it, the first page.',
+    required: false,
+  })
+  cursor?: string;
+}
+
+/** The one mapping from what is stored to what is returned; its order of members is the order in the answer. */
+export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
+  return { id, name, categoryId, status };
+}

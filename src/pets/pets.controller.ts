@@ -1,0 +1,66 @@
+import { Body, Controller, Get, Param, Post, Query, Res } from '@nestjs/common';
+import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { Config } from '../config.js';
+import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
+import { INVALID_CURSOR } from '../platform/errors/error-catalogue.js';
+import { parseInt64 } from '../platform/http/int64.js';
+import { Deprecated } from '../platform/lifecycle/deprecated.decorator.js';
+import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/components.js';
+import { FailsWith } from '../platform/openapi/fails-with.decorator.js';
+import { ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
+import { PET_NOT_FOUND, PetsService } from './pets.service.js';
+
+@ApiTags('Pets')
+@Controller('pets')
+export class PetsController {
+  private readonly address: string;
+
+  constructor(
+    private readonly pets: PetsService,
+    config: Config,
+  ) {
+    this.address = `${config.publicBaseUrl}/pets`;
+  }
+
+  @Get()
+  @RequireScopes('pets:read')
+  @ApiOperation({ summary: 'List animals', description: 'One page of the catalogue, by ascending id.' })
+  @ApiOkResponse({ type: Pets, description: 'The page of animals.', headers: NEXT_PAGE_HEADER })
+  @FailsWith(INVALID_CURSOR)
+  async listPets(@Query() query: ListPetsQuery, @Res({ passthrough: true }) response: Response): Promise<Pet[]> {
+    const { pets, nextCursor } = await this.pets.list(query);
+    if (nextCursor !== undefined) {
+      const status = query.status === undefined ? '' : `&status=${query.status}`;
+      response.setHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
+    }
+    return pets;
+  }
+
+  @Post()
+  @RequireScopes('pets:write')
+  @ApiOperation({ summary: 'Add an animal', description: 'Adds an animal to the catalogue and assigns its id.' })
+  @ApiBody({ type: NewPet, description: 'The animal to add.' })
+  @ApiCreatedResponse({ type: Pet, description: 'The created animal.', headers: LOCATION_HEADER })
+  async createPet(@Body() newPet: NewPet, @Res({ passthrough: true }) response: Response): Promise<Pet> {
+    const pet = await this.pets.create(newPet);
+    response.setHeader('Location', `${this.address}/${pet.id}`);
+    return pet;
+  }
+
+  @Get(':petId')
+  @RequireScopes('pets:read')
+  @Deprecated({
+    since: '2026-11-20T00:00:00Z',
+    sunset: '2030-12-05T00:00:00Z',
+    successor: '/pets',
+    replacement: 'Use GET /pets with a status filter instead.',
+  })
+  @ApiOperation({ summary: 'Get an animal', description: 'One animal by its identifier.' })
+  @ApiParam({ name: 'petId', description: 'Identifier of the animal.', schema: { type: 'integer', format: 'int64' } })
+  @ApiOkResponse({ type: Pet, description: 'The animal.' })
+  @FailsWith(PET_NOT_FOUND)
+  async getPet(@Param('petId') petId: string): Promise<Pet> {
+    return this.pets.get(parseInt64(petId));
+  }
+}

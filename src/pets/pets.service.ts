@@ -1,0 +1,53 @@
+import { Injectable } from '@nestjs/common';
+import { ApiError } from '../platform/errors/api-error.js';
+import { defineError } from '../platform/errors/error-catalogue.js';
+import { decodeCursor, encodeCursor } from './pet-cursor.js';
+import { type ListPetsQuery, type NewPet, type Pet, toPet } from './pet.dto.js';
+import { PetsRepository } from './pets.repository.js';
+
+export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
+
+/** One page of the list. */
+export interface PetsPage {
+  readonly pets: Pet[];
+  /** Cursor of the page after this one; undefined on the last. */
+  readonly nextCursor: string | undefined;
+}
+
+/** The catalogue of animals. */
+@Injectable()
+export class PetsService {
+  constructor(private readonly repository: PetsRepository) {}
+
+  /**
+   * A page of animals, by ascending id.
+   *
+   * @throws ApiError INVALID_CURSOR
+   */
+  async list({ limit, status, cursor }: ListPetsQuery): Promise<PetsPage> {
+    const after = cursor === undefined ? undefined : decodeCursor(cursor, status);
+    // One more than asked for tells whether there is a next page, also when this one is exactly full.
+    const found = await this.repository.list(limit + 1, after, status);
+    const pets = found.slice(0, limit).map(toPet);
+    const last = found.length > limit ? pets.at(-1) : undefined;
+    return { pets, nextCursor: last && encodeCursor(last.id, status) };
+  }
+
+  /** Adds an animal. */
+  async create(pet: NewPet): Promise<Pet> {
+    return toPet(await this.repository.insert(pet));
+  }
+
+  /**
+   * The animal with this id; undefined stands for an id that no animal can have.
+   *
+   * @throws ApiError PET_NOT_FOUND
+   */
+  async get(id: bigint | undefined): Promise<Pet> {
+    const pet = id === undefined ? undefined : await this.repository.find(id);
+    if (!pet) {
+      throw new ApiError(PET_NOT_FOUND, 'No animal has this identifier.');
+    }
+    return toPet(pet);
+  }
+}

@@ -1,0 +1,138 @@
+import { Injectable } from '@nestjs/common';
+import type { ClientBase, Pool, QueryArrayConfig } from 'pg';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Config } from '../../config.js';
+import { asUnavailable, isConnectionFailure } from './connection-errors.js';
+import { isSchemaCurrent } from './schema.js';
+
+/** A statement that PostgreSQL parses and plans once a connection. Its name belongs to its text for ever. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Work on one connection, in one transaction. */
+export interface Transaction {
+  /** Runs a statement; rows are arrays of columns. */
+  run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]>;
+  /** TypeORM in the same transaction. */
+  readonly manager: EntityManager;
+}
+
+/** Time in ms beyond PostgreSQL's own time-out after which an answer is not waited for any longer. */
+const ANSWER_GRACE_MS = 1_000;
+
+/**
+ * Statements straight on the connections of the application's data source, for the paths that every request walks.
+ * Rows are arrays of columns; bigint columns are strings, exact.
+ *
+ * All methods throw ApiError UNAVAILABLE, with the original as `cause`, when the database is away, overloaded or
+ * read-only, no connection is free in time, or the statement is cancelled. Other errors of PostgreSQL pass as they are.
+ */
+@Injectable()
+export class Database {
+  private readonly primary: Pool;
+  private readonly replicas: readonly Pool[];
+  private readonly queryTimeout: number | undefined;
+  private nextReplica = 0;
+  private probe: Promise<boolean> | undefined;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    config: Config,
+  ) {
+    const { master, slaves } = dataSource.driver as unknown as { master: Pool; slaves: Pool[] };
+    this.primary = master;
+    this.replicas = slaves;
+    // Catches what PostgreSQL cannot tell: that its machine is gone. The embedded engine cannot go.
+    this.queryTimeout = config.databaseUrl === undefined ? undefined : config.statementTimeoutMs + ANSWER_GRACE_MS;
+  }
+
+  /** Runs a statement that changes nothing; on a replica if there are any, which may be behind. */
+  async read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    const replica = this.replicas[this.nextReplica];
+    if (replica !== undefined) {
+      this.nextReplica = (this.nextReplica + 1) % this.replicas.length;
+      try {
+        return await this.run<Row>(replica, statement, values);
+      } catch (error) {
+        // A replica that is away must not be felt; the primary answers instead.
+        if (!isConnectionFailure(error)) throw error;
+      }
+    }
+    return this.write<Row>(statement, values);
+  }
+
+  /** Runs a statement on the primary. What it changed is committed when the promise is fulfilled. */
+  async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    try {
+      return await this.run<Row>(this.primary, statement, values);
+    } catch (error) {
+      throw asUnavailable(error);
+    }
+  }
+
+  /**
+   * Runs work in one transaction on the primary: committed when its promise is fulfilled, rolled back when it throws.
+   * Inside, use the given transaction alone: the embedded engine has one connection, and would wait for itself.
+   */
+  async transaction<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> {
+    const queryRunner = this.dataSource.createQueryRunner('master');
+    try {
+      const client = (await queryRunner.connect()) as ClientBase;
+      await queryRunner.startTransaction();
+      try {
+        const result = await work({
+          run: (statement, values) => this.run(client, statement, values),
+          manager: queryRunner.manager,
+        });
+        await queryRunner.commitTransaction();
+        return result;
+      } catch (error) {
+        // What went wrong first is what the caller must hear.
+        await queryRunner.rollbackTransaction().catch(() => undefined);
+        throw error;
+      }
+    } catch (error) {
+      throw asUnavailable(error);
+    } finally {
+      await queryRunner.release();
+    }
+  }
+
+  /** Whether the primary answers within a time in ms. Calls at the same moment share one question. */
+  async isAvailable(timeoutMs: number): Promise<boolean> {
+    this.probe ??= this.primary
+      .query('SELECT')
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => (this.probe = undefined));
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<boolean>((answer) => {
+      timer = setTimeout(() => answer(false), timeoutMs);
+    });
+    return Promise.race([this.probe, tooLate]).finally(() => clearTimeout(timer));
+  }
+
+  /** Whether every migration of this code is applied. Costs nothing once it was true. */
+  async isSchemaCurrent(): Promise<boolean> {
+    try {
+      return await isSchemaCurrent(this.dataSource);
+    } catch (error) {
+      throw asUnavailable(error);
+    }
+  }
+
+  private async run<Row extends unknown[]>(
+    connection: Pool | ClientBase,
+    { name, text }: Statement,
+    values: unknown[],
+  ): Promise<Row[]> {
+    const query: QueryArrayConfig & { query_timeout?: number } = { name, text, values, rowMode: 'array' };
+    if (this.queryTimeout !== undefined) query.query_timeout = this.queryTimeout;
+    const { rows } = await connection.query<Row>(query);
+    return rows;
+  }
+}

@@ -1,0 +1,320 @@
+import { Logger, StreamableFile } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Config } from '../../config.js';
+import { ApiError } from '../errors/api-error.js';
+import { ErrorBody } from '../errors/error-body.js';
+import { BAD_REQUEST, EXPECTATION_FAILED, METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND, URI_TOO_LONG } from '../errors/error-catalogue.js';
+import { toApiError } from '../errors/error.filter.js';
+import { entityTag, matchesEntityTag } from './entity-tag.js';
+import {
+  LINGER_BYTES,
+  LINGER_MS,
+  MAX_HEADER_BYTES,
+  MAX_REQUESTS_PER_CONNECTION,
+  MAX_URI_LENGTH,
+  TIMEOUT_CHECK_INTERVAL_MS,
+} from './http-limits.js';
+import { writeJson } from './json-writer.js';
+import { answerParserErrors } from './raw-errors.js';
+import { announcesBody, readJsonBody } from './request-body.js';
+import { REQUEST_ID_HEADER, RequestContext, requestIdFrom } from './request-context.js';
+import { countHeader } from './header-fields.js';
+
+/** Told of every answer, for the log and the metrics. Must not throw. */
+export interface RequestObserver {
+  /** A response is over: sent, or cut off by a client that went away (`response.writableFinished` tells which). */
+  answered(request: Request, response: Response): void;
+  /** Bytes that were no request got an error below the framework. */
+  refused(error: ApiError, requestId: string): void;
+}
+
+/**
+ * Nest on Express, with the HTTP server and the answers of this service: limits and time-outs, lossless JSON, entity
+ * tags, the Error body for what no route serves, and a body that is read only when a handler asks for it
+ * (`request.body` is a promise; `@Body()` awaits it behind guards and interceptors).
+ *
+ * Express gives every request and response its own prototype, `app.request` and `app.response`, by
+ * `Object.setPrototypeOf` as the request arrives. Changing the prototype of a live object makes V8 throw away what it
+ * learned of its shape, and costs more than everything else Express does. This server creates both objects with those
+ * very prototypes, so that Express's assignment changes nothing and costs nothing. All that Express promises of `req`
+ * and `res` holds; it is the same prototype, only earlier.
+ */
+export class PlatformExpressAdapter extends ExpressAdapter {
+  private observer: RequestObserver | undefined;
+  private draining = false;
+  private readonly log = new Logger(PlatformExpressAdapter.name);
+
+  constructor(private readonly config: Config) {
+    const app = express();
+    app.set('case sensitive routing', true);
+    app.set('strict routing', true);
+    app.set('query parser', 'simple');
+    app.disable('x-powered-by');
+    app.disable('etag');
+    super(app);
+    Object.defineProperty(app.request, 'body', { configurable: true, get: lazyBody(config.maxBodyBytes) });
+  }
+
+  /** Registers the one observer of all answers. */
+  observe(observer: RequestObserver): void {
+    this.observer = observer;
+  }
+
+  /** Whether the server is on its way out: it finishes what it has, and every answer closes its connection. */
+  get isDraining(): boolean {
+    return this.draining;
+  }
+
+  override beforeClose(): void {
+    this.draining = true;
+  }
+
+  /**
+   * Stops accepting connections, waits for the requests in flight, and after `shutdownTimeoutMs` cuts those that are
+   * left. Resolves when no connection is open.
+   */
+  override async close(): Promise<void> {
+    const server = this.httpServer as Server;
+    if (!server.listening) {
+      return;
+    }
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeIdleConnections();
+    const deadline = setTimeout(() => {
+      this.log.warn(`Cutting the requests that did not finish within ${this.config.shutdownTimeoutMs} ms.`);
+      server.closeAllConnections();
+    }, this.config.shutdownTimeoutMs);
+    await closed;
+    clearTimeout(deadline);
+  }
+
+  override initHttpServer(): void {
+    const app = this.getInstance<Express>();
+    const server = createServer({
+      IncomingMessage: requestConstructor(app),
+      ServerResponse: responseConstructor(app),
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: this.config.headersTimeoutMs,
+      requestTimeout: this.config.requestTimeoutMs,
+      keepAliveTimeout: this.config.keepAliveTimeoutMs,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+      // Checked below instead, where the answer can have an Error body.
+      requireHostHeader: false,
+      noDelay: true,
+    });
+    server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+    answerParserErrors(server, (error, requestId) => this.observer?.refused(error, requestId));
+
+    const serve = (request: Request, response: Response, expectsContinue = false): void => {
+      this.begin(request, response);
+      request.context.expectsContinue = expectsContinue;
+      const refusal = refusalOf(request);
+      if (refusal) {
+        this.replyError(response, refusal);
+      } else {
+        // Express calls back when no layer answered, which only a target without a path can cause.
+        app(request, response, (error?: unknown) =>
+          this.replyError(response, error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.')),
+        );
+      }
+    };
+    server.on('request', (request: Request, response: Response) => serve(request, response));
+    server.on('checkContinue', (request: Request, response: Response) => {
+      serve(request, response, true);
+    });
+    server.on('checkExpectation', (request: Request, response: Response) => {
+      this.begin(request, response);
+      this.replyError(response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.'));
+    });
+    this.httpServer = server as Server;
+  }
+
+  private begin(request: Request, response: Response): void {
+    request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    // Express sets it too, but an answer can be needed before Express is reached.
+    request.res = response;
+    response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    if (this.observer) {
+      const observer = this.observer;
+      response.once('close', () => observer.answered(request, response));
+    }
+  }
+
+  /** What no route serves: 404, or for a path that other methods serve 405, and OPTIONS its `Allow`. */
+  override setNotFoundHandler(): void {
+    this.use((request: Request, response: Response, next: NextFunction) => {
+      const allowed = allowedMethods(this.getInstance<Express>(), request.path);
+      if (allowed.length === 0) {
+        next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
+      } else if (request.method === 'OPTIONS') {
+        response.setHeader('Allow', allowed.join(', '));
+        response.statusCode = 204;
+        this.send(response, undefined);
+      } else {
+        const message = `${request.method} is not supported here; use ${allowed.join(', ')}.`;
+        next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));
+      }
+    });
+  }
+
+  override setHeader(response: Response, name: string, value: string): Response {
+    // Not Express's `set`, which appends a charset to a Content-Type.
+    return response.setHeader(name, value);
+  }
+
+  override reply(response: Response, body: unknown, statusCode?: number): unknown {
+    if (statusCode !== undefined) {
+      response.statusCode = statusCode;
+    }
+    if (body instanceof StreamableFile) {
+      return super.reply(response, body);
+    }
+    if (body === undefined) {
+      return this.send(response, undefined);
+    }
+    if (typeof body === 'string' || Buffer.isBuffer(body)) {
+      if (!response.hasHeader('Content-Type')) {
+        response.setHeader('Content-Type', 'text/plain; charset=utf-8');
+      }
+      return this.send(response, body);
+    }
+    response.setHeader('Content-Type', 'application/json');
+    const { req: request } = response;
+    if (body instanceof ErrorBody) {
+      request.context.errorCode = body.code;
+    }
+    const text = writeJson(body);
+    if (response.statusCode !== 200 || (request.method !== 'GET' && request.method !== 'HEAD')) {
+      response.setHeader('Cache-Control', 'no-store');
+      return this.send(response, text);
+    }
+    response.vary('Authorization');
+    if (!response.hasHeader('Cache-Control')) {
+      response.setHeader('Cache-Control', 'private, no-cache');
+    }
+    const tag = entityTag(text);
+    response.setHeader('ETag', tag);
+    const ifNoneMatch = request.headers['if-none-match'];
+    if (ifNoneMatch !== undefined && matchesEntityTag(ifNoneMatch, tag)) {
+      response.statusCode = 304;
+      response.removeHeader('Content-Type');
+      return this.send(response, undefined);
+    }
+    return this.send(response, text);
+  }
+
+  private replyError(response: Response, error: ApiError): void {
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    for (const [name, value] of Object.entries(error.headers)) {
+      response.setHeader(name, value);
+    }
+    this.reply(response, error.body(), error.definition.status);
+  }
+
+  /** Ends the response; lingers when the rest of the request is still on its way. */
+  private send(response: Response, body: string | Buffer | undefined): void {
+    const { req: request } = response;
+    const { context } = request;
+    context.answeredAt = performance.now();
+    if (this.draining) {
+      response.shouldKeepAlive = false;
+    }
+    if (body !== undefined) {
+      response.setHeader('Content-Length', Buffer.byteLength(body));
+    } else if (response.statusCode !== 204 && response.statusCode !== 304) {
+      response.setHeader('Content-Length', 0);
+    }
+    if (request.complete || !announcesBody(request)) {
+      response.end(body);
+      return;
+    }
+    response.setHeader('Connection', 'close');
+    if (context.expectsContinue || body === undefined) {
+      // The client waits for our word before it sends the body; this is the word.
+      response.end(body);
+      return;
+    }
+    response.write(body);
+    dropRest(request, () => response.end());
+  }
+}
+
+/** Reads and drops the rest of a request, within limits. */
+function dropRest(request: IncomingMessage, done: () => void): void {
+  let bytes = 0;
+  const finish = (): void => {
+    clearTimeout(timer);
+    request.off('data', count).off('end', finish).off('close', finish);
+    done();
+  };
+  const count = (chunk: Buffer): void => {
+    bytes += chunk.length;
+    if (bytes > LINGER_BYTES) finish();
+  };
+  const timer = setTimeout(finish, LINGER_MS);
+  request.on('data', count).on('end', finish).on('close', finish).resume();
+}
+
+/** What is refused before any route is looked at. */
+function refusalOf(request: IncomingMessage): ApiError | undefined {
+  if (request.url !== undefined && request.url.length > MAX_URI_LENGTH) {
+    return new ApiError(URI_TOO_LONG, `The request target must not be longer than ${MAX_URI_LENGTH} characters.`);
+  }
+  // RFC 9112, section 3.2
+  if (request.httpVersion === '1.1' && countHeader(request, 'host') !== 1) {
+    return new ApiError(BAD_REQUEST, 'HTTP/1.1 requires exactly one Host header field.');
+  }
+  return undefined;
+}
+
+/** Methods that the routes of a path serve, HEAD and OPTIONS included; empty when no route has the path. */
+function allowedMethods(app: Express, path: string): string[] {
+  const layers = app.router.stack as unknown as {
+    match(path: string): unknown;
+    route?: { methods: Record<string, boolean> };
+  }[];
+  const methods = new Set<string>();
+  for (const layer of layers) {
+    if (layer.route && layer.match(path)) {
+      Object.keys(layer.route.methods).forEach((method) => methods.add(method.toUpperCase()));
+    }
+  }
+  if (methods.size > 0) {
+    methods.add('OPTIONS');
+  }
+  if (methods.has('GET')) {
+    methods.add('HEAD');
+  }
+  return [...methods].sort();
+}
+
+function lazyBody(maxBytes: number): (this: Request) => Promise<unknown> {
+  return function (this: Request): Promise<unknown> {
+    return this.context.readBodyOnce(() => readJsonBody(this, this.res as Response, maxBytes));
+  };
+}
+
+/** Node's IncomingMessage, with Express's prototype from the start. */
+function requestConstructor(app: Express): typeof IncomingMessage {
+  function PlatformIncomingMessage(this: IncomingMessage, socket: Socket): void {
+    (IncomingMessage as unknown as (this: IncomingMessage, socket: Socket) => void).call(this, socket);
+  }
+  PlatformIncomingMessage.prototype = app.request;
+  return PlatformIncomingMessage as unknown as typeof IncomingMessage;
+}
+
+/** Node's ServerResponse, with Express's prototype from the start. */
+function responseConstructor(app: Express): typeof ServerResponse {
+  function PlatformServerResponse(this: ServerResponse, request: IncomingMessage, options: object): void {
+    (ServerResponse as unknown as (this: ServerResponse, ...parameters: unknown[]) => void).call(this, request, options);
+  }
+  PlatformServerResponse.prototype = app.response;
+  return PlatformServerResponse as unknown as typeof ServerResponse;
+}

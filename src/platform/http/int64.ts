@@ -1,0 +1,37 @@
+/** The smallest value of `format: int64`, -2^63. */
+export const INT64_MIN = -(2n ** 63n);
+
+/** The largest value of `format: int64`, 2^63 - 1. */
+export const INT64_MAX = 2n ** 63n - 1n;
+
+/** '-9223372036854775808' */
+const MAX_LENGTH = 20;
+
+/** Whether a value is a bigint of the signed 64-bit range. A `number` never is: convert it with {@link toInt64}. */
+export function isInt64(value: unknown): value is bigint {
+  return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
+}
+
+/**
+ * The value of a decimal numeral, or undefined when the text is not the one canonical spelling of an int64:
+ * `0|-?[1-9][0-9]*`, in range. `-0`, `+1`, `007`, `1.0`, `0x1` and white space are not. A text of any length is cheap.
+ */
+export function parseInt64(text: string): bigint | undefined {
+  if (text.length > MAX_LENGTH || !/^(?:0|-?[1-9][0-9]*)$/.test(text)) {
+    return undefined;
+  }
+  const value = BigInt(text);
+  return isInt64(value) ? value : undefined;
+}
+
+/**
+ * The exact int64 behind a number that `readJson` gave, or undefined when it is none: not an integer, out of range, or
+ * not a number at all. A `number` beyond 2^53 - 1 is refused, because it may have been rounded already; `readJson`
+ * gives such integers as bigint.
+ */
+export function toInt64(value: unknown): bigint | undefined {
+  if (typeof value === 'number') {
+    return Number.isSafeInteger(value) ? BigInt(value) : undefined;
+  }
+  return isInt64(value) ? value : undefined;
+}

@@ -1,0 +1,361 @@
+import fc from 'fast-check';
+import { ApiError } from '../errors/api-error.js';
+import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
+import { isStorableText, type JsonValue, MAX_JSON_DEPTH, readJson } from './json-reader.js';
+
+describe('readJson', () => {
+  it('reads every kind of value', () => {
+    const text = ' {"a" : [ 1 , -2.5e-1,true,false,null ] ,\r\n\t"b":{"c":""},"d":[],"e":{}} ';
+    expect(read(text)).toEqual({ a: [1, -0.25, true, false, null], b: { c: '' }, d: [], e: {} });
+  });
+
+  it('reads what JSON.parse reads, and the same', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 8 }), (text) => agree(read(text), JSON.parse(text))),
+      { numRuns: 500 },
+    );
+    // Doubles of all sizes, in the spelling JSON.stringify gives them.
+    const numbers = fc.array(fc.double({ noNaN: true, noDefaultInfinity: true }));
+    fc.assert(fc.property(numbers, (list) => agree(read(JSON.stringify(list)), JSON.parse(JSON.stringify(list)))));
+  });
+
+  it('refuses what JSON.parse refuses', () => {
+    const pieces = [
+      ...'{}[]:,"\\ \n\t\u00010129.eE+-u',
+      '\u00a0',
+      'ü',
+      '🐕',
+      'true',
+      'false',
+      'null',
+      '"a"',
+      '"b":',
+      'NaN',
+    ];
+    const garbage = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.array(fc.constantFrom(...pieces), { maxLength: 12 }).map((list) => list.join('')),
+      fc.tuple(fc.json(), fc.nat(), fc.constantFrom('', ...pieces)).map(([text, at, piece]) => {
+        const cut = at % (text.length + 1);
+        return text.slice(0, cut) + piece + text.slice(cut + 1);
+      }),
+    );
+    fc.assert(
+      fc.property(garbage, (text) => {
+        // What a request can carry: an unpaired surrogate has no UTF-8 form.
+        const sent = Buffer.from(text);
+        const here = attempt(() => readJson(sent));
+        const there = attempt(() => JSON.parse(sent.toString()));
+        if (here === REFUSED && there !== REFUSED) {
+          expect(refusal(sent)).toMatch(/named twice|nests deeper/);
+        } else {
+          expect(agree(here, there)).toBe(true);
+        }
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  it.each([
+    ['', 'it ends where a value is expected', 1],
+    [' ', 'it ends where a value is expected', 2],
+    ['{', 'it ends where a member name is expected', 2],
+    ['{"a":1,}', 'a member name is expected', 8],
+    ["{'a':1}", 'a member name is expected', 2],
+    ['{"a" 1}', "':' is expected", 6],
+    ['{"a":1 "b":2}', "',' or '}' is expected", 8],
+    ['{"a":1', "it ends where ',' or '}' is expected", 7],
+    ['[1,]', 'a value is expected', 4],
+    ['[1 2]', "',' or ']' is expected", 4],
+    ['[1}', "',' or ']' is expected", 3],
+    ['tru', 'a value is expected', 1],
+    ['NaN', 'a value is expected', 1],
+    ['Infinity', 'a value is expected', 1],
+    ['undefined', 'a value is expected', 1],
+    ['/**/1', 'a value is expected', 1],
+    ['\u00a01', 'a value is expected', 1],
+    ['+1', 'a value is expected', 1],
+    ['.5', 'a value is expected', 1],
+    ['-', 'it ends where a digit is expected', 2],
+    ['1.', 'it ends where a digit is expected', 3],
+    ['1.e2', 'a digit is expected', 3],
+    ['1e+', 'it ends where a digit is expected', 4],
+    ['01', 'the value is followed by something else', 2],
+    ['0x10', 'the value is followed by something else', 2],
+    ['{} {}', 'the value is followed by something else', 4],
+    ['1\0', 'the value is followed by something else', 2],
+    ['"abc', 'a string has no end', 5],
+    ['"a\nb"', 'a control character in a string is not escaped', 3],
+    ['"🐕\u001f"', 'a control character in a string is not escaped', 3],
+    ['"\\x"', 'a string has an invalid escape sequence', 2],
+    ['"\\u12g4"', 'a string has an invalid escape sequence', 2],
+    ['"\\u12', 'a string has an invalid escape sequence', 2],
+    ['"\\', 'a string has an invalid escape sequence', 2],
+    ['\ufeff{}', 'it starts with a byte order mark', 1],
+  ])('refuses %j: %s (character %i)', (text, what, character) => {
+    expect(refusal(Buffer.from(text))).toBe(`The body is not valid JSON: ${what} (character ${character}).`);
+  });
+
+  describe('UTF-8', () => {
+    it.each([
+      ['a stray continuation byte', [0x22, 0x80, 0x22], 2],
+      ['Latin-1', [0x22, 0x61, 0xfc, 0x62, 0x22], 3],
+      ['a sequence cut short', [0x22, 0xef, 0xbf], 2],
+      ['an overlong form', [0x22, 0xc0, 0xaf, 0x22], 2],
+      ['a surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22], 2],
+      ['a character beyond U+10FFFF', [0x22, 0xf4, 0x90, 0x80, 0x80, 0x22], 2],
+      ['UTF-16', [0xff, 0xfe, 0x31, 0x00], 1],
+      ['a fault behind a genuine U+FFFD', [0x22, 0xef, 0xbf, 0xbd, 0xc3, 0xbc, 0xff, 0x22], 4],
+      ['a fault behind two of them', [0x22, 0xef, 0xbf, 0xbd, 0xef, 0xbf, 0xbd, 0xff, 0xef, 0xbf, 0xbd, 0x22], 4],
+      ['a second fault, naming the first', [0x22, 0xff, 0xff, 0x22], 2],
+    ])('refuses %s', (_, bytes, character) => {
+      expect(refusal(Buffer.from(bytes))).toBe(`The body is not valid JSON: it is not UTF-8 (character ${character}).`);
+    });
+
+    it('keeps every text', () => {
+      const text = fc.string({ unit: 'binary' });
+      fc.assert(fc.property(text, (value) => readJson(Buffer.from(JSON.stringify(value))) === value));
+      expect(read('"\ufffd\u2028\u007f"')).toBe('\ufffd\u2028\u007f');
+    });
+  });
+
+  it('reads every escape sequence, and leaves unpaired surrogates and U+0000 to the validation', () => {
+    expect(read('"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00fC!"')).toBe('"\\/\b\f\n\r\tü!');
+    expect(read('"\\ud83d\\udc15"')).toBe('🐕');
+    expect(read('"\\udc15\\ud83d\\u0000"')).toBe('\udc15\ud83d\0');
+  });
+
+  describe('members', () => {
+    it.each([
+      ['{"a":1,"a":2}', 8],
+      ['{"a":1,"a":1}', 8],
+      ['{"a":null,"b":0,"a":null}', 17],
+      ['{"a":[],"a":{}}', 9],
+      ['{"a":1,"\\u0061":2}', 8],
+      ['{"":1,"":2}', 7],
+      ['{"1":1,"1":2}', 8],
+      ['{"__proto__":1,"__proto__":2}', 16],
+      ['{"constructor":1,"constructor":2}', 18],
+      ['[{"x":{"a":1,"b":2,"a":3}}]', 20],
+    ])('refuses %s', (text, character) => {
+      expect(refusal(Buffer.from(text))).toBe(
+        `The body is not valid JSON: a member is named twice (character ${character}).`,
+      );
+    });
+
+    it('takes the same name in different objects', () => {
+      expect(read('[{"a":{"a":1}},{"a":2}]')).toEqual([{ a: { a: 1 } }, { a: 2 }]);
+    });
+
+    it('never lets a member reach a prototype', () => {
+      const object = read('{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}') as object;
+      expect(Object.keys(object)).toEqual(['__proto__', 'constructor']);
+      expect(Object.getPrototypeOf(object)).toBeNull();
+      expect('admin' in object).toBe(false);
+      expect('admin' in {}).toBe(false);
+    });
+
+    it('inherits nothing', () => {
+      const object = read('{}') as Record<string, unknown>;
+      for (const name of ['constructor', 'toString', '__proto__']) {
+        expect(object[name]).toBeUndefined();
+      }
+    });
+  });
+
+  describe('depth', () => {
+    const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+    const mixed = (depth: number) => '{"a":['.repeat(depth / 2) + ']}'.repeat(depth / 2);
+
+    it(`takes ${MAX_JSON_DEPTH} levels, side by side too`, () => {
+      read(nested(MAX_JSON_DEPTH));
+      read(mixed(MAX_JSON_DEPTH));
+      read(`[${Array.from({ length: 100 }, () => nested(MAX_JSON_DEPTH - 1)).join()}]`);
+    });
+
+    it.each([nested(MAX_JSON_DEPTH + 1), mixed(MAX_JSON_DEPTH + 2), '['.repeat(5_000_000), '{"a":'.repeat(1_000_000)])(
+      'refuses more',
+      (text) => {
+        expect(refusal(Buffer.from(text))).toContain(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
+      },
+    );
+  });
+
+  describe('numbers', () => {
+    it.each<[string, number | bigint]>([
+      ['0', 0],
+      ['-0', -0],
+      ['-0.0e5', -0],
+      ['0e1000000000', 0],
+      ['1.0', 1],
+      ['1e2', 100],
+      ['1E+2', 100],
+      ['100e-2', 1],
+      ['-12.50e1', -125],
+      ['0.001e3', 1],
+      ['999999999999999', 999999999999999],
+      ['9007199254740991', Number.MAX_SAFE_INTEGER],
+      ['-9007199254740991', Number.MIN_SAFE_INTEGER],
+      ['9007199254740992', 9007199254740992n],
+      ['9007199254740993.0', 9007199254740993n],
+      ['-9007199254740993', -9007199254740993n],
+      ['9.223372036854775807e18', INT64_MAX],
+      ['-9223372036854775808', INT64_MIN],
+      ['9223372036854775808', 9223372036854775808n],
+      ['1e39', 10n ** 39n],
+      ['1e40', Infinity],
+      ['-1e40', -Infinity],
+      ['1e400', Infinity],
+      ['1e1000000000', Infinity],
+      ['-1e99999999999999999999999', -Infinity],
+      ['1.5', 1.5],
+      ['-1.5e-3', -0.0015],
+      ['1e-1', 0.1],
+      ['0.1e-300', 1e-301],
+      ['1.00000000000000000000001', NaN],
+      ['9007199254740993.5', NaN],
+      ['1e-400', NaN],
+      ['1e-1000000000', NaN],
+      ['-1e-99999999999999999999999', NaN],
+    ])('reads %s as %p', (text, value) => {
+      expect(read(text)).toBe(value);
+      expect(read(`[${text},1]`)).toEqual([value, 1]);
+    });
+
+    it('gives the exact value of an integer, however it is spelled', () => {
+      const integer = fc.oneof(
+        fc.bigInt({ min: INT64_MIN - 5n, max: INT64_MAX + 5n }),
+        fc.bigInt({ min: -200n, max: 200n }),
+        fc.integer({ min: 0, max: 39 }).map((zeros) => 10n ** BigInt(zeros)),
+        fc
+          .tuple(fc.constantFrom(2n ** 53n, 2n ** 63n, 10n ** 15n, 10n ** 16n), fc.bigInt({ min: -3n, max: 3n }))
+          .map(([edge, step]) => edge + step),
+      );
+      fc.assert(
+        fc.property(
+          integer,
+          fc.boolean(),
+          fc.nat(60),
+          fc.nat(8),
+          fc.constantFrom('e', 'E', 'e+'),
+          (magnitude, negated, point, zeros, mark) => {
+            const value = negated ? -magnitude : magnitude;
+            const exact = read(spelled(value, point, zeros, mark));
+            expect(BigInt(exact as bigint)).toBe(value);
+            expect(typeof exact).toBe(
+              value === BigInt.asIntN(54, value) && value !== -(2n ** 53n) ? 'number' : 'bigint',
+            );
+            expect(toInt64(exact)).toBe(value === BigInt.asIntN(64, value) ? value : undefined);
+          },
+        ),
+        { numRuns: 3000 },
+      );
+    });
+
+    it('never gives an integer for a number that is none', () => {
+      const digits = fc.stringMatching(/^[0-9]{0,30}[1-9]$/);
+      fc.assert(
+        fc.property(fc.bigInt(), digits, (integer, fraction) => {
+          const value = read(`${integer}.${fraction}`);
+          expect(toInt64(value)).toBeUndefined();
+          expect(Number.isInteger(value)).toBe(false);
+        }),
+        { numRuns: 1000 },
+      );
+    });
+
+    it('takes tokens of a million digits', () => {
+      const many = 1_000_000;
+      expect(read('9'.repeat(many))).toBe(Infinity);
+      expect(read(`0.${'3'.repeat(many)}`)).toBe(1 / 3);
+      expect(read(`1e${'9'.repeat(many)}`)).toBe(Infinity);
+      expect(read(`1e-${'9'.repeat(many)}`)).toBeNaN();
+      expect(read(`1e${'0'.repeat(many)}2`)).toBe(100);
+      expect(read(`1.${'0'.repeat(many)}`)).toBe(1);
+      expect(read(`0.${'0'.repeat(many - 1)}7e${many}`)).toBe(7);
+      expect(read(`7${'0'.repeat(many)}e-${many}`)).toBe(7);
+    });
+  });
+
+  it('repeats nothing of the input', () => {
+    for (const text of ['{"secret":1,"secret":2}', '[secret]', '"secret', '"secret\\q"', '1secret', '{"a":"secret"']) {
+      expect(refusal(Buffer.from(text))).not.toMatch(/secret|\\q/);
+    }
+  });
+});
+
+describe('isStorableText', () => {
+  it.each(['', 'Rex', '🐕', 'ü\n\u0001\ufffd\uffff'])('takes %j', (text) => {
+    expect(isStorableText(text)).toBe(true);
+  });
+
+  it.each(['\0', 'a\0b', '\ud83d', 'a\udc15', '\udc15\ud83d', '🐕\ud83d', '\ud83d🐕'])('refuses %j', (text) => {
+    expect(isStorableText(text)).toBe(false);
+  });
+
+  it('takes what UTF-8 carries there and back', () => {
+    const unit = fc.nat(0xffff).map((code) => String.fromCharCode(code));
+    const text = fc.string({ unit: fc.oneof(unit, fc.constantFrom('\ud83d', '\udc15', '\0')) });
+    fc.assert(
+      fc.property(text, (value) => {
+        expect(isStorableText(value)).toBe(Buffer.from(value).toString() === value && !value.includes('\0'));
+      }),
+    );
+  });
+});
+
+function read(text: string): JsonValue {
+  return readJson(Buffer.from(text));
+}
+
+/** The message of the error with which a body is refused. */
+function refusal(bytes: Buffer): string {
+  try {
+    readJson(bytes);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ApiError);
+    expect((error as ApiError).definition.code).toBe('malformed_json');
+    return (error as ApiError).message;
+  }
+  throw new Error('The body was not refused.');
+}
+
+const REFUSED = Symbol('refused');
+
+function attempt(action: () => unknown): unknown {
+  try {
+    return action();
+  } catch {
+    return REFUSED;
+  }
+}
+
+/** Whether JSON.parse gives the same, as far as a double can: it rounds where the reader keeps or refuses a number. */
+function agree(here: unknown, there: unknown): boolean {
+  if (typeof here === 'bigint') {
+    return Number(here) === there;
+  }
+  if (typeof here === 'number' && typeof there === 'number' && !Number.isFinite(here)) {
+    return Number.isNaN(here)
+      ? Number.isInteger(there)
+      : Math.abs(there) >= 1e40 && Math.sign(there) === Math.sign(here);
+  }
+  if (typeof here !== 'object' || here === null || typeof there !== 'object' || there === null) {
+    return Object.is(here, there);
+  }
+  const [ours, theirs] = [Object.entries(here), new Map(Object.entries(there))];
+  return (
+    Array.isArray(here) === Array.isArray(there) &&
+    ours.length === theirs.size &&
+    ours.every(([name, member]) => theirs.has(name) && agree(member, theirs.get(name)))
+  );
+}
+
+/** An integer with the point `point` digits further left, `zeros` zeros behind, and the exponent that makes up for it. */
+function spelled(value: bigint, point: number, zeros: number, mark: string): string {
+  const digits = String(value < 0n ? -value : value).padStart(point + 1, '0');
+  const fraction = digits.slice(digits.length - point) + '0'.repeat(zeros);
+  const integer = point === 0 ? digits : digits.slice(0, -point);
+  const written = point === 0 ? '0'.repeat(zeros) : fraction;
+  return `${value < 0n ? '-' : ''}${integer}${written && `.${written}`}${point === 0 && zeros % 2 ? '' : mark + point}`;
+}

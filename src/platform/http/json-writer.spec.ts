@@ -1,0 +1,128 @@
+import fc from 'fast-check';
+import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
+import { readJson } from './json-reader.js';
+import { MAX_WRITTEN_DEPTH, writeJson } from './json-writer.js';
+
+const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
+const int64 = fc.oneof(
+  fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
+  fc.constantFrom(...edges.filter((edge) => edge >= INT64_MIN && edge <= INT64_MAX)),
+);
+
+describe('writeJson', () => {
+  it('writes a pet as the specification shows it', () => {
+    const pets = [{ id: INT64_MAX, name: 'Rex "the" dög 🐕', categoryId: -5n, status: 'available' }];
+    expect(writeJson(pets)).toBe(
+      '[{"id":9223372036854775807,"name":"Rex \\"the\\" dög 🐕","categoryId":-5,"status":"available"}]',
+    );
+  });
+
+  it('writes what readJson reads back, over the whole range of int64', () => {
+    fc.assert(fc.property(int64, (value) => toInt64(readJson(Buffer.from(writeJson(value)))) === value));
+    const pets = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
+    fc.assert(
+      fc.property(pets, (list) => {
+        const read = readJson(Buffer.from(writeJson(list))) as { id: number | bigint }[];
+        expect(read.map((pet) => ({ ...pet, id: toInt64(pet.id) }))).toEqual(list);
+      }),
+    );
+  });
+
+  it('writes a bigint of any size with all its digits', () => {
+    fc.assert(fc.property(fc.bigInt(), (value) => writeJson({ value }) === `{"value":${value}}`));
+  });
+
+  it('writes everything else as JSON.stringify does', () => {
+    const text = fc.string({
+      unit: fc.oneof(fc.string({ unit: 'binary', minLength: 1 }), fc.constantFrom('\ud83d', '\udc15')),
+    });
+    const anything = fc.anything({
+      values: [
+        fc.boolean(),
+        fc.integer(),
+        fc.double(),
+        text,
+        fc.constant(null),
+        fc.constant(undefined),
+        fc.constant(Symbol()),
+      ],
+      key: text,
+      withDate: true,
+      withMap: true,
+      withSet: true,
+      withNullPrototype: true,
+      withSparseArray: true,
+      withTypedArray: true,
+    });
+    fc.assert(
+      fc.property(anything, (value) => {
+        expect(attempt(() => writeJson(value))).toBe(attempt(() => JSON.stringify(value)) ?? 'TypeError');
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it.each([
+    ['toJSON, with the name of its member', { a: told(), b: [told(), told()] }],
+    ['toJSON at the top', told()],
+    ['toJSON that gives an object with toJSON', { toJSON: () => ({ toJSON: () => 1 }) }],
+    ['toJSON that gives nothing', { a: { toJSON: () => undefined }, b: [{ toJSON: () => undefined }] }],
+    ['toJSON that is no function', { toJSON: 1 }],
+    ['an invalid date', [new Date(NaN), new Date(0)]],
+    ['functions and symbols', { a: () => 1, b: Symbol('b'), c: [() => 1, Symbol('c'), undefined], [Symbol('d')]: 1 }],
+    ['numbers without a JSON form', [NaN, Infinity, -Infinity, -0, 1e21, 5e-324]],
+    ['an instance', Object.create({ inherited: 1 }, { own: { value: 1, enumerable: true }, hidden: { value: 2 } })],
+    ['characters that need an escape', '"\\/\b\f\n\r\t\0\u001f\u007f\u2028\ud83d🐕'],
+    ['__proto__ as a member', JSON.parse('{"__proto__":1}')],
+  ])('writes %s as JSON.stringify does', (_, value) => {
+    expect(writeJson(value)).toBe(JSON.stringify(value));
+  });
+
+  it('writes every character as JSON.stringify does', () => {
+    for (let code = 0; code <= 0xffff; code++) {
+      const text = `a${String.fromCharCode(code)}`;
+      if (writeJson(text) !== JSON.stringify(text)) {
+        expect(writeJson(text)).toBe(JSON.stringify(text));
+      }
+    }
+  });
+
+  it('writes the same object twice when it is there twice', () => {
+    const pet = { id: 1n };
+    expect(writeJson([pet, pet])).toBe('[{"id":1},{"id":1}]');
+  });
+
+  it('refuses a cycle and too deep a value', () => {
+    const cycle: unknown[] = [];
+    cycle.push({ cycle });
+    const deep = (depth: number): unknown[] => (depth === 1 ? [] : [deep(depth - 1)]);
+    expect(() => writeJson(cycle)).toThrow(
+      new TypeError('A value that nests deeper than 100 levels cannot be written as JSON.'),
+    );
+    expect(() => writeJson(deep(MAX_WRITTEN_DEPTH + 1))).toThrow(TypeError);
+    const own: Record<string, unknown> = {};
+    own['own'] = own;
+    expect(() => writeJson(own)).toThrow('nests deeper');
+    expect(writeJson(deep(MAX_WRITTEN_DEPTH))).toBe('['.repeat(MAX_WRITTEN_DEPTH) + ']'.repeat(MAX_WRITTEN_DEPTH));
+  });
+
+  it.each([undefined, () => 1, Symbol('s'), { toJSON: () => undefined }])(
+    'refuses %p, which has no JSON text',
+    (value) => {
+      expect(() => writeJson(value)).toThrow(TypeError);
+    },
+  );
+});
+
+/** A value that is written as what its `toJSON` was told. */
+function told(): object {
+  return { toJSON: (key: unknown) => `key ${String(key)} (${typeof key})` };
+}
+
+function attempt(action: () => string | undefined): string | undefined {
+  try {
+    return action();
+  } catch (error) {
+    return (error as Error).name;
+  }
+}

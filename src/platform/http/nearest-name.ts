@@ -1,0 +1,31 @@
+/** How many letters a name may be off to count as a typing error. */
+const MAX_DISTANCE = 2;
+
+/** The known name that was probably meant; undefined when none is near. */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  let nearest: string | undefined;
+  let shortest = MAX_DISTANCE + 1;
+  for (const candidate of known) {
+    // Names are short; a long unknown one can be no typing error of theirs, and must not cost anything.
+    const isNear = Math.abs(candidate.length - name.length) <= MAX_DISTANCE;
+    const distance = isNear ? levenshteinDistance(name.toLowerCase(), candidate.toLowerCase()) : Infinity;
+    if (distance < shortest) {
+      shortest = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+function levenshteinDistance(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= left.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= right.length; column++) {
+      const replaced = (previous[column - 1] as number) + (left[row - 1] === right[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, (previous[column] as number) + 1, (current[column - 1] as number) + 1));
+    }
+    previous = current;
+  }
+  return previous[right.length] as number;
+}

@@ -1,0 +1,129 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
+import { Transform } from 'class-transformer';
+import { ValidateBy } from 'class-validator';
+import { INT64_MAX, INT64_MIN, isInt64, toInt64 } from './int64.js';
+import { isStorableText } from './json-reader.js';
+
+/*
+ * Properties of what clients send: each decorator is the runtime rule, its error clause and its schema in the document
+ * at once, so that the three cannot drift apart. Ordinary class-validator decorators work beside them.
+ */
+
+interface Described {
+  /** One or two sentences for the document. */
+  description: string;
+  /** Shown in the document. */
+  example?: unknown;
+  /** Whether it must be present; true unless said otherwise. */
+  required?: boolean;
+}
+
+interface Rule {
+  /** Completes the clause "<property> must be …". */
+  expected: string;
+  /** Whether a converted value is valid. */
+  isValid(value: unknown): boolean;
+  /** Makes the value that the handler gets; what it cannot convert it returns as it is, and isValid refuses it. */
+  convert?(value: unknown): unknown;
+}
+
+function checkedProperty(rule: Rule, { required = true, ...schema }: Described & ApiPropertyOptions): PropertyDecorator {
+  return applyDecorators(
+    ApiProperty({ ...schema, required } as ApiPropertyOptions),
+    ...(rule.convert ? [Transform(({ value }) => rule.convert?.(value))] : []),
+    ValidateBy({
+      name: 'checkedProperty',
+      validator: {
+        validate: (value) => (value === undefined ? !required : rule.isValid(value)),
+        defaultMessage: (validation) =>
+          validation?.value === undefined ? '$property is required' : `$property must be ${rule.expected}`,
+      },
+    }),
+  );
+}
+
+/** A string of so many characters (Unicode code points, as in JSON Schema), without U+0000 and unpaired surrogates. */
+export function TextProperty(options: Described & { minLength: number; maxLength: number; notBlank?: boolean }): PropertyDecorator {
+  const { minLength, maxLength, notBlank = false, ...described } = options;
+  const isValid = (value: unknown): boolean =>
+    typeof value === 'string' &&
+    // A string has at most two UTF-16 units a character, so longer ones need no counting.
+    value.length <= 2 * maxLength &&
+    (value.length <= maxLength || countCharacters(value) <= maxLength) &&
+    countCharacters(value) >= minLength &&
+    (!notBlank || /\S/u.test(value)) &&
+    isStorableText(value);
+  const expected =
+    `a string of ${minLength} to ${maxLength} characters` +
+    `${notBlank ? ', not all of them white space,' : ''} without U+0000 and unpaired surrogates`;
+  return checkedProperty(
+    { expected, isValid },
+    { type: 'string', minLength, maxLength, ...(notBlank ? { pattern: '\\S' } : {}), ...described },
+  );
+}
+
+/** A JSON integer in the range of int64; the handler gets an exact bigint. */
+export function Int64Property(described: Described): PropertyDecorator {
+  return checkedProperty(
+    {
+      expected: `an integer between ${INT64_MIN} and ${INT64_MAX}`,
+      convert: (value) => toInt64(value) ?? value,
+      isValid: isInt64,
+    },
+    { type: 'integer', format: 'int64', ...described },
+  );
+}
+
+/** One of a fixed set of strings, compared exactly. */
+export function EnumProperty(
+  options: Described & {
+    enum: readonly string[];
+    /** Name of the schema that all properties of this enumeration share, and what that schema says of itself. */
+    enumName: string;
+    enumSchema: { description: string };
+    default?: string;
+  },
+): PropertyDecorator {
+  return checkedProperty(
+    {
+      expected: `one of ${options.enum.join(', ')}`,
+      isValid: (value) => typeof value === 'string' && options.enum.includes(value),
+    },
+    { ...options, enum: [...options.enum] } as Described & ApiPropertyOptions,
+  );
+}
+
+/** A query parameter that is a decimal integer without sign and leading zeros; the handler gets a number. */
+export function IntegerParameter(
+  options: Described & { minimum: number; maximum: number; default?: number },
+): PropertyDecorator {
+  const { minimum, maximum } = options;
+  return checkedProperty(
+    {
+      expected: `an integer between ${minimum} and ${maximum}`,
+      convert: (value) => (typeof value === 'string' && /^(0|[1-9][0-9]{0,14})$/.test(value) ? Number(value) : value),
+      isValid: (value) => typeof value === 'number' && value >= minimum && value <= maximum,
+    },
+    { type: 'integer', ...options },
+  );
+}
+
+/** A query parameter that only the service itself understands, such as a cursor. */
+export function OpaqueParameter(described: Described): PropertyDecorator {
+  return checkedProperty(
+    { expected: 'a string', isValid: (value) => typeof value === 'string' },
+    { type: 'string', ...described },
+  );
+}
+
+function countCharacters(text: string): number {
+  let count = 0;
+  for (let index = 0; index < text.length; index++) {
+    // The second half of a surrogate pair belongs to the character before it.
+    const unit = text.charCodeAt(index);
+    const isSecondHalf = unit >= 0xdc00 && unit <= 0xdfff && index > 0 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800;
+    if (!isSecondHalf) count++;
+  }
+  return count;
+}

@@ -1,0 +1,98 @@
+import type { Request, Response } from 'express';
+import type { IncomingMessage } from 'node:http';
+import { ApiError } from '../errors/api-error.js';
+import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../errors/error-catalogue.js';
+import { type JsonValue, readJson } from './json-reader.js';
+
+
+/** The client went away before its request was complete; there is nobody to answer. */
+export class RequestAbortedError extends Error {
+  override readonly name = 'RequestAbortedError';
+}
+
+/**
+ * Reads and parses the JSON body of a request. Nothing of it is read before this is called, so whoever refuses the
+ * request earlier refuses it without waiting for the body.
+ *
+ * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON
+ */
+export async function readJsonBody(
+  request: Request,
+  response: Response,
+  maxBytes: number,
+): Promise<JsonValue> {
+  const declaredLength = Number(request.headers['content-length'] ?? 0);
+  if (declaredLength === 0 && request.headers['transfer-encoding'] === undefined) {
+    throw missingBody();
+  }
+  requireJson(request.headers['content-type'], request.headers['content-encoding']);
+  if (declaredLength > maxBytes) {
+    throw bodyTooLarge(maxBytes);
+  }
+  const { context } = request;
+  if (context.expectsContinue) {
+    context.expectsContinue = false;
+    response.writeContinue();
+  }
+  const bytes = await readBytes(request, maxBytes);
+  if (bytes.length === 0) {
+    throw missingBody();
+  }
+  return readJson(bytes);
+}
+
+/** Whether the request announces a body (RFC 9112, section 6.3). */
+export function announcesBody(request: IncomingMessage): boolean {
+  const length = request.headers['content-length'];
+  return (length !== undefined && length !== '0') || request.headers['transfer-encoding'] !== undefined;
+}
+
+function requireJson(contentType: string | undefined, contentEncoding: string | undefined): void {
+  if (contentType !== 'application/json') {
+    const [mediaType, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
+    if (mediaType !== 'application/json') {
+      throw unsupportedMediaType('The body must be sent as Content-Type: application/json.');
+    }
+    if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
+      throw unsupportedMediaType('The body must be UTF-8; application/json takes no other charset or parameter.');
+    }
+  }
+  if (contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity') {
+    throw unsupportedMediaType('The body must be sent without a Content-Encoding.');
+  }
+}
+
+function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const settle = (outcome: () => void): void => {
+      request.off('data', onData).off('end', onEnd).off('error', onAborted).off('close', onAborted);
+      outcome();
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length > maxBytes) {
+        settle(() => reject(bodyTooLarge(maxBytes)));
+      } else {
+        chunks.push(chunk);
+      }
+    };
+    const onEnd = (): void =>
+      settle(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length)));
+    const onAborted = (): void => settle(() => reject(new RequestAbortedError('The client closed the connection.')));
+    request.on('data', onData).on('end', onEnd).on('error', onAborted).on('close', onAborted);
+  });
+}
+
+function missingBody(): ApiError {
+  return new ApiError(MISSING_BODY, 'The operation needs a JSON object as its body and none was sent.');
+}
+
+function bodyTooLarge(maxBytes: number): ApiError {
+  return new ApiError(BODY_TOO_LARGE, `The body must not be larger than ${maxBytes} bytes.`);
+}
+
+function unsupportedMediaType(message: string): ApiError {
+  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, { Accept: 'application/json' });
+}

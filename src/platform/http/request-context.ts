@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+
+/** What the platform knows of one request beside the message itself: for its log line, its metrics and its answer. */
+export class RequestContext {
+  /** When the header section had arrived, in ms of `performance.now()`. */
+  readonly startedAt = performance.now();
+  /** When the whole answer was handed to the socket; later than that only a lingering close can happen. */
+  answeredAt: number | undefined;
+  /** The handler's name, which is the operationId; undefined when no route matched. */
+  operation: string | undefined;
+  /** The name of the API key's holder; undefined before authentication and on public routes. */
+  client: string | undefined;
+  /** `code` of the Error body; undefined when the answer is none. */
+  errorCode: string | undefined;
+  /** The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
+  expectsContinue = false;
+  private body: Promise<unknown> | undefined;
+
+  constructor(
+    /** The client's `X-Request-Id` if it is well-formed, else a new one. */
+    readonly requestId: string,
+  ) {}
+
+  /** Reads the body at the first call; a body can be read only once, so later calls share the result. */
+  readBodyOnce(read: () => Promise<unknown>): Promise<unknown> {
+    return (this.body ??= read());
+  }
+}
+
+declare global {
+  // eslint-disable-next-line @typescript-eslint/no-namespace -- the way Express offers to extend its request
+  namespace Express {
+    interface Request {
+      /** Set by the platform's HTTP server before anything else sees the request. */
+      context: RequestContext;
+    }
+  }
+}
+
+/** The header field that carries the request id, both ways. */
+export const REQUEST_ID_HEADER = 'X-Request-Id';
+
+const WELL_FORMED_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** The id to use for a request that was sent with this `X-Request-Id`. */
+export function requestIdFrom(sent: string | string[] | undefined): string {
+  return typeof sent === 'string' && WELL_FORMED_REQUEST_ID.test(sent) ? sent : newRequestId();
+}
+
+// One call of the random generator serves many requests: 96 random bits each, 128 ids at a time.
+const ID_BYTES = 12;
+let pool = Buffer.alloc(0);
+let offset = 0;
+
+/** A new request id: 16 characters of base64url, 96 random bits. */
+export function newRequestId(): string {
+  if (offset >= pool.length) {
+    pool = randomBytes(ID_BYTES * 128);
+    offset = 0;
+  }
+  offset += ID_BYTES;
+  return pool.toString('base64url', offset - ID_BYTES, offset);
+}

@@ -1,0 +1,33 @@
+import { applyDecorators, SetMetadata, UseInterceptors } from '@nestjs/common';
+import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
+import { DeprecationInterceptor } from './deprecation.interceptor.js';
+
+/**
+ * Announces the end of an operation, once for everything: the header fields `Deprecation` (RFC 9745), `Sunset` (RFC 8594)
+ * and `Link` on every answer of the handler, 410 from the sunset on (unless AFTER_SUNSET is `serve`), the marks in the
+ * OpenAPI document and the row in the page of deprecations.
+ *
+ * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
+ */
+export function Deprecated(announcement: {
+  since: string;
+  sunset: string;
+  successor: string;
+  replacement: string;
+}): MethodDecorator {
+  const deprecation: Deprecation = {
+    since: new Date(announcement.since),
+    sunset: new Date(announcement.sunset),
+    successor: announcement.successor,
+    replacement: announcement.replacement,
+  };
+  if (!(deprecation.sunset.getTime() > deprecation.since.getTime())) {
+    throw new Error(
+      `@Deprecated: the sunset '${announcement.sunset}' must be a time after since '${announcement.since}', both in ISO 8601.`,
+    );
+  }
+  if (!announcement.successor.startsWith('/')) {
+    throw new Error(`@Deprecated: the successor '${announcement.successor}' must be a path that starts with '/'.`);
+  }
+  return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), UseInterceptors(DeprecationInterceptor));
+}

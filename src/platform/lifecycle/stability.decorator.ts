@@ -1,0 +1,14 @@
+import { applyDecorators, Header, SetMetadata } from '@nestjs/common';
+
+export const STABILITY_METADATA = 'petstore:stability';
+
+/** How settled an operation is. One without a mark is stable. */
+export type StabilityLevel = 'experimental' | 'beta';
+
+/**
+ * Marks an operation whose contract may still change: `x-stability` and `x-stability-level` in the document, and the
+ * header field `Petstore-Stability` on its successful answers.
+ */
+export function Stability(level: StabilityLevel): MethodDecorator {
+  return applyDecorators(SetMetadata(STABILITY_METADATA, level), Header('Petstore-Stability', level));
+}

@@ -1,0 +1,160 @@
+import type { ComponentsObject, ExampleObject, HeaderObject, HeadersObject, PathsObject, SchemaObject } from '@nestjs/swagger';
+import { errorCatalogue } from '../errors/error-catalogue.js';
+import { describeSharedResponses } from './responses.js';
+
+/** The Error of the specification. */
+const ERROR: SchemaObject = {
+  type: 'object',
+  description: 'The body of every response that is an error.',
+  required: ['code', 'message', 'status'],
+  properties: {
+    code: {
+      type: 'string',
+      description:
+        'Machine-readable error code. The codes of an operation are named with its responses; a code that was published ' +
+        'keeps its meaning, and new ones may be added, so treat an unknown code by its `status`.',
+      examples: ['validation_failed'],
+    },
+    message: {
+      type: 'string',
+      description: 'Human-readable description. Meant for people, and may change: do not parse it.',
+      examples: ['name is required'],
+    },
+    status: {
+      type: 'integer',
+      description: 'The HTTP status code of the response.',
+      minimum: 400,
+      maximum: 599,
+      examples: [400],
+    },
+  },
+};
+
+/** For `headers` of a 201: the address of what was created. */
+export const LOCATION_HEADER: HeadersObject = { Location: { $ref: '#/components/headers/Location' } };
+
+/** For `headers` of a list's 200: the address of the next page. */
+export const NEXT_PAGE_HEADER: HeadersObject = { Link: { $ref: '#/components/headers/NextPage' } };
+
+/** Header fields of responses, by name. */
+const HEADERS: Record<string, HeaderObject> = {
+  'X-Request-Id': {
+    description: "Identifies the request in the service's log: the one the client sent, if it was well-formed, or a new one.",
+    required: true,
+    schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,128}$' },
+    example: 'sGn7x2Lq0aTzV9bM',
+  },
+  'Cache-Control': {
+    description: '`private, no-cache` with what may be stored and revalidated, `no-store` with everything else.',
+    schema: { type: 'string' },
+    example: 'private, no-cache',
+  },
+  ETag: {
+    description: 'Weak entity tag of the body; send it as `If-None-Match` to get 304 while nothing has changed (RFC 9110).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'W/"p2mYq0cT8mW3Zt7cU5Hn6y1b2aE"',
+  },
+  Vary: {
+    description: 'The request header fields that the response depends on (RFC 9110).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'Authorization',
+  },
+  'WWW-Authenticate': {
+    description: 'The challenge: what is wrong with the API key, or which scope it lacks (RFC 6750).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'Bearer realm="petstore"',
+  },
+  Accept: {
+    description: 'The media type that a request body must have (RFC 9110).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'application/json',
+  },
+  Allow: {
+    description: 'With 405: the methods that the resource supports (RFC 9110).',
+    schema: { type: 'string' },
+    example: 'GET, HEAD, OPTIONS, POST',
+  },
+  'Retry-After': {
+    description: 'How many seconds to wait before the next attempt (RFC 9110).',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+    example: 1,
+  },
+  Deprecation: {
+    description: 'Since when the operation is deprecated: `@` and a Unix time in seconds (RFC 9745).',
+    schema: { type: 'string', pattern: '^@-?[0-9]+$' },
+    example: '@1795132800',
+  },
+  Sunset: {
+    description: 'From when on the operation may be gone: an HTTP date (RFC 8594).',
+    schema: { type: 'string' },
+    example: 'Thu, 05 Dec 2030 00:00:00 GMT',
+  },
+  Link: {
+    description: 'The operation to use instead (`successor-version`) and the page about the deprecation (RFC 8288, RFC 9745).',
+    schema: { type: 'string' },
+    example:
+      '<https://petstore.example/v1/pets>; rel="successor-version", ' +
+      '<https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',
+  },
+  Location: {
+    description: 'The address of what was created (RFC 9110).',
+    required: true,
+    schema: { type: 'string', format: 'uri' },
+    example: 'https://petstore.example/v1/pets/1042',
+  },
+  NextPage: {
+    description: 'The next page, as `rel="next"` (RFC 8288). Absent on the last page.',
+    schema: { type: 'string' },
+    example: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
+  },
+  'Petstore-Stability': {
+    description: 'How settled the operation is. Operations without it are stable.',
+    schema: { type: 'string', enum: ['experimental', 'beta'] },
+    example: 'beta',
+  },
+};
+
+/**
+ * The components of a document: the schemas of its features, and what the platform adds. Those that nothing refers to are
+ * left out.
+ *
+ * @param schemas those of the features
+ */
+export function describeComponents(paths: PathsObject, schemas: Record<string, SchemaObject>): ComponentsObject {
+  const responses = describeSharedResponses();
+  const text = JSON.stringify([paths, schemas, responses]);
+  return {
+    schemas: referredTo('schemas', { ...schemas, Error: ERROR }, text),
+    responses: referredTo('responses', responses, text),
+    headers: referredTo('headers', HEADERS, text),
+    examples: referredTo('examples', errorExamples(), text),
+    securitySchemes: {
+      bearerAuth: {
+        type: 'http',
+        scheme: 'bearer',
+        description:
+          'An API key, sent as `Authorization: Bearer <API_KEY>` with every request (RFC 6750). A key carries scopes, such ' +
+          'as `pets:read` and `pets:write`; each operation names those it needs. Operators of the service issue keys.',
+      },
+    },
+  };
+}
+
+function errorExamples(): Record<string, ExampleObject> {
+  return Object.fromEntries(
+    errorCatalogue().map(({ code, status, description }) => [
+      code,
+      { summary: code, value: { code, message: description, status } },
+    ]),
+  );
+}
+
+function referredTo<T>(kind: string, components: Record<string, T>, text: string): Record<string, T> {
+  const isReferredTo = ([name]: [string, T]): boolean => text.includes(`"#/components/${kind}/${name}"`);
+  return Object.fromEntries(Object.entries(components).filter(isReferredTo));
+}

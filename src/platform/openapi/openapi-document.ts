@@ -1,0 +1,240 @@
+import { type INestApplication, Injectable, type Type } from '@nestjs/common';
+import { DiscoveryService, Reflector } from '@nestjs/core';
+import {
+  type OpenAPIObject,
+  type OperationObject,
+  type ParameterObject,
+  type PathItemObject,
+  type PathsObject,
+  type RequestBodyObject,
+  type ResponseObject,
+  type SchemaObject,
+  SwaggerModule,
+} from '@nestjs/swagger';
+import { stringify } from 'yaml';
+import { Config } from '../../config.js';
+import type { Deprecation } from '../lifecycle/deprecation.js';
+import { describeComponents } from './components.js';
+import { toJsonSchema } from './json-schema.js';
+import { type OperationTraits, readTraits } from './operation-traits.js';
+import { describeResponses } from './responses.js';
+
+/** Both addresses of the service end in it, and the paths of the document begin behind it. */
+const VERSION_PREFIX = '/v1';
+
+/** `x-stability-level` of the levels of `@Stability`. */
+const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
+
+const DESCRIPTION = `\
+A catalogue of animals offered in a store: list them, add one, fetch one.
+
+- **Authentication**: every request carries an API key, \`Authorization: Bearer <API_KEY>\`.
+- **Errors**: every error has an Error body; \`code\` is for programs, \`message\` for people.
+- **Identifiers** are signed 64-bit integers, sent as JSON numbers with all their digits. A client whose numbers are
+  doubles, such as JavaScript's, needs a JSON parser that keeps them exact.
+- **Pages**: a list answers with one page; the \`Link\` header field with \`rel="next"\` is the address of the next one.
+- **Caching**: what GET returns has an \`ETag\`; with \`If-None-Match\` the answer is 304 while nothing has changed.
+- **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.
+`;
+
+const TAGS = [
+  { name: 'Pets', description: 'The catalogue of animals.' },
+  { name: 'Store', description: 'Store orders. There are no operations yet.' },
+];
+
+/** An operation whose end is announced. */
+export interface DeprecatedOperation extends Deprecation {
+  readonly operationId: string;
+  /** Such as `GET /pets/{petId}`. */
+  readonly endpoint: string;
+  readonly summary: string;
+}
+
+type Operations = Record<string, OperationObject>;
+
+/**
+ * The OpenAPI 3.1 document of the service: of every handler of every module that is served below /v1. What @nestjs/swagger
+ * finds is completed by what the platform does with every operation: authentication, errors, header fields, life cycle.
+ */
+@Injectable()
+export class OpenApiDocument {
+  private application: INestApplication | undefined;
+  private built: { json: string; deprecations: DeprecatedOperation[] } | undefined;
+  private yamlText: string | undefined;
+
+  constructor(
+    private readonly config: Config,
+    private readonly discovery: DiscoveryService,
+    private readonly reflector: Reflector,
+  ) {}
+
+  /**
+   * Tells which application is described; its controllers must exist.
+   *
+   * @throws Error when two handlers have one name, or a handler cannot be told from its operation
+   */
+  describe(app: INestApplication): void {
+    this.application = app;
+    this.built = undefined;
+    this.yamlText = undefined;
+    this.build();
+  }
+
+  /** The document as JSON, indented, with a line feed at its end. */
+  get json(): string {
+    return this.build().json;
+  }
+
+  /** The same document as YAML. */
+  get yaml(): string {
+    // By way of the JSON text, in which nothing is undefined and no object is shared.
+    return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
+  }
+
+  /** The operations that carry `@Deprecated`, in the order of the document. */
+  get deprecations(): readonly DeprecatedOperation[] {
+    return this.build().deprecations;
+  }
+
+  private build(): { json: string; deprecations: DeprecatedOperation[] } {
+    if (!this.built) {
+      if (!this.application) {
+        throw new Error('The application to describe is not known yet.');
+      }
+      const deprecations: DeprecatedOperation[] = [];
+      const document = this.createDocument(this.application, deprecations);
+      this.built = { json: `${JSON.stringify(document, null, 2)}\n`, deprecations };
+    }
+    return this.built;
+  }
+
+  private createDocument(app: INestApplication, deprecations: DeprecatedOperation[]): OpenAPIObject {
+    const found = SwaggerModule.createDocument(
+      app,
+      { openapi: '3.1.1', info: { title: '', version: '' } },
+      { operationIdFactory: handlerKey },
+    );
+    const traits = this.traitsByHandler();
+    const names = new Map<string, string>();
+    const paths: PathsObject = {};
+    for (const [path, operations] of Object.entries(found.paths)) {
+      if (!path.startsWith(`${VERSION_PREFIX}/`)) {
+        continue;
+      }
+      const relativePath = path.slice(VERSION_PREFIX.length);
+      const described: Operations = {};
+      for (const [method, operation] of Object.entries(operations as Operations)) {
+        const handler = operation.operationId ?? '';
+        const [trait, another] = traits.get(handler) ?? [];
+        const endpoint = `${method.toUpperCase()} ${relativePath}`;
+        if (!trait || another) {
+          throw new Error(
+            `${endpoint} cannot be described: its handler is not to be told from '${handler}'. Controllers need different ` +
+              'names, a handler needs one path and one method, and its name is the operationId, so none must be set.',
+          );
+        }
+        const taken = names.get(trait.name);
+        if (taken !== undefined) {
+          throw new Error(`${taken} and ${handler} have one name: an operationId must be unique, so rename one of them.`);
+        }
+        names.set(trait.name, handler);
+        described[method] = describeOperation(method, operation, trait);
+        if (trait.deprecation) {
+          const { summary = '' } = operation;
+          deprecations.push({ ...trait.deprecation, operationId: trait.name, endpoint, summary });
+        }
+      }
+      paths[relativePath] = described as PathItemObject;
+    }
+    const schemas = Object.entries(found.components?.schemas ?? {}) as [string, SchemaObject][];
+    return {
+      openapi: '3.1.1',
+      info: {
+        title: 'Pet Store Service',
+        version: '1.0.0',
+        description: DESCRIPTION,
+        license: { name: 'MIT', identifier: 'MIT' } as { name: string },
+      },
+      servers: [
+        { url: this.config.publicBaseUrl, description: 'Production' },
+        { url: this.config.stagingBaseUrl, description: 'Staging' },
+      ],
+      security: [{ bearerAuth: [] }],
+      tags: TAGS,
+      paths,
+      components: describeComponents(
+        paths,
+        Object.fromEntries(schemas.map(([name, schema]) => [name, toJsonSchema({ ...schema }) as SchemaObject])),
+      ),
+    };
+  }
+
+  private traitsByHandler(): Map<string, OperationTraits[]> {
+    const traits = new Map<string, OperationTraits[]>();
+    for (const { metatype } of this.discovery.getControllers()) {
+      const controller = metatype as Type;
+      for (const trait of readTraits(this.reflector, controller)) {
+        const key = handlerKey(controller.name, trait.name);
+        traits.set(key, [...(traits.get(key) ?? []), trait]);
+      }
+    }
+    return traits;
+  }
+}
+
+function handlerKey(controller: string, method: string): string {
+  return `${controller}.${method}`;
+}
+
+function describeOperation(method: string, operation: OperationObject, traits: OperationTraits): OperationObject {
+  const { name, isPublic, scopes, deprecation, stability } = traits;
+  const { summary, description, tags, parameters, requestBody, responses: _, ...others } = operation;
+  const sunset = deprecation && isoDate(deprecation.sunset);
+  const sentences = [
+    description,
+    scopes.length > 0 ? `Needs the scope ${scopes.map((scope) => `\`${scope}\``).join(' and the scope ')}.` : undefined,
+    deprecation &&
+      `**Deprecated** since ${isoDate(deprecation.since)}, to be removed on ${sunset}. ${deprecation.replacement}`,
+    stability && `This operation is ${stability}: its contract may still change.`,
+  ];
+  const body = requestBody as RequestBodyObject | undefined;
+  return {
+    ...others,
+    operationId: name,
+    ...(summary !== undefined && { summary }),
+    description: sentences.filter((sentence) => sentence !== undefined).join('\n\n'),
+    ...(tags && { tags }),
+    ...(isPublic && { security: [] }),
+    ...(scopes.length > 0 && { 'x-required-scopes': scopes }),
+    ...(deprecation && { deprecated: true, 'x-sunset': sunset, 'x-deprecated-sunset': sunset }),
+    ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),
+    ...(parameters?.length && { parameters: (parameters as ParameterObject[]).map(describeParameter) }),
+    ...(body && { requestBody: withContentSchemas(body) }),
+    responses: describeResponses(method, withResponseSchemas(operation), traits),
+  };
+}
+
+function isoDate(time: Date): string {
+  return time.toISOString().slice(0, 10);
+}
+
+function describeParameter({ name, in: place, required, description, ...others }: ParameterObject): ParameterObject {
+  return withJsonSchema({ name, in: place, required, description, ...others } as ParameterObject);
+}
+
+function withJsonSchema<T extends { schema?: unknown }>(described: T): T {
+  return described.schema ? { ...described, schema: toJsonSchema(described.schema as Record<string, unknown>) } : described;
+}
+
+function withContentSchemas<T extends Pick<ResponseObject, 'content'>>(described: T): T {
+  const content = Object.entries(described.content ?? {}).map(([type, media]) => [type, withJsonSchema(media)]);
+  return described.content ? { ...described, content: Object.fromEntries(content) } : described;
+}
+
+function withResponseSchemas(operation: OperationObject): OperationObject {
+  const responses = Object.entries(operation.responses).map(([status, response]) => [
+    status,
+    withContentSchemas(response as ResponseObject),
+  ]);
+  return { ...operation, responses: Object.fromEntries(responses) };
+}

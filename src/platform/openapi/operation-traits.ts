@@ -1,0 +1,38 @@
+import type { Type } from '@nestjs/common';
+import { MetadataScanner, type Reflector } from '@nestjs/core';
+import { PUBLIC_METADATA } from '../auth/public.decorator.js';
+import { REQUIRED_SCOPES_METADATA } from '../auth/require-scopes.decorator.js';
+import type { ErrorDefinition } from '../errors/error-catalogue.js';
+import { type Deprecation, DEPRECATION_METADATA } from '../lifecycle/deprecation.js';
+import { STABILITY_METADATA, type StabilityLevel } from '../lifecycle/stability.decorator.js';
+import { FAILURES_METADATA } from './fails-with.decorator.js';
+
+/** What the decorators of a handler promise beyond what @nestjs/swagger reads. */
+export interface OperationTraits {
+  /** The handler's name, which is the operationId. */
+  readonly name: string;
+  readonly isPublic: boolean;
+  readonly scopes: readonly string[];
+  readonly failures: readonly ErrorDefinition[];
+  readonly deprecation: Deprecation | undefined;
+  readonly stability: StabilityLevel | undefined;
+}
+
+/** The traits of every method of a controller. */
+export function readTraits(reflector: Reflector, controller: Type): OperationTraits[] {
+  const prototype = controller.prototype as Record<string, () => unknown>;
+  return new MetadataScanner().getAllMethodNames(prototype).map((name) => {
+    const handler = prototype[name] as () => unknown;
+    // The nearest word wins, as in the guard.
+    const either = <T>(key: string): T | undefined => reflector.getAllAndOverride<T | undefined>(key, [handler, controller]);
+    const isPublic = either<boolean>(PUBLIC_METADATA) ?? false;
+    return {
+      name,
+      isPublic,
+      scopes: isPublic ? [] : (either<string[]>(REQUIRED_SCOPES_METADATA) ?? []),
+      failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
+      deprecation: reflector.get<Deprecation | undefined>(DEPRECATION_METADATA, handler),
+      stability: reflector.get<StabilityLevel | undefined>(STABILITY_METADATA, handler),
+    };
+  });
+}

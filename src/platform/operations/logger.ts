@@ -1,0 +1,53 @@
+import type { LoggerService } from '@nestjs/common';
+import { type Logger, pino } from 'pino';
+import { PinoPretty } from 'pino-pretty';
+import type { Config } from '../../config.js';
+
+/** Contexts in which Nest tells how it starts: of interest only to who debugs it. */
+const FRAMEWORK_CONTEXTS = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication']);
+
+/** Injection token of the process's log, a pino Logger. */
+export const LOGGER = Symbol('LOGGER');
+
+/** The log of the process: one JSON object a line on standard output; readable lines on a terminal. */
+export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
+  const options = { level: config.logLevel, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime };
+  return process.stdout.isTTY
+    ? pino(options, PinoPretty({ colorize: true, sync: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }))
+    : pino(options, pino.destination({ dest: 1, sync: true }));
+}
+
+/** What Nest and every module writes through Nest's `Logger` goes into the log of the process. */
+export class NestLogger implements LoggerService {
+  constructor(private readonly logger: Logger) {}
+
+  log(message: unknown, context?: string): void {
+    const level = context !== undefined && FRAMEWORK_CONTEXTS.has(context) ? 'debug' : 'info';
+    this.logger[level]({ context }, String(message));
+  }
+
+  error(message: unknown, ...details: unknown[]): void {
+    const context = details.at(-1);
+    if (message instanceof Error) {
+      this.logger.error({ context, err: message }, message.message);
+    } else {
+      this.logger.error({ context, stack: details.length > 1 ? details[0] : undefined }, String(message));
+    }
+  }
+
+  warn(message: unknown, context?: string): void {
+    this.logger.warn({ context }, String(message));
+  }
+
+  debug(message: unknown, context?: string): void {
+    this.logger.debug({ context }, String(message));
+  }
+
+  verbose(message: unknown, context?: string): void {
+    this.logger.trace({ context }, String(message));
+  }
+
+  fatal(message: unknown, context?: string): void {
+    this.logger.fatal({ context }, String(message));
+  }
+}

@@ -1,0 +1,32 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
+
+/** The metrics of one process, in the text format of Prometheus. */
+@Injectable()
+export class Metrics implements OnApplicationShutdown {
+  /** Modules register their own metrics here. */
+  readonly registry = new Registry();
+
+  readonly requestDuration = new Histogram({
+    name: 'petstore_http_request_duration_seconds',
+    help: 'Time from the header section of a request to the end of its answer. operation is empty where no route matched.',
+    labelNames: ['operation', 'method', 'status'] as const,
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers: [this.registry],
+  });
+
+  readonly refusedBytes = new Counter({
+    name: 'petstore_http_parser_errors_total',
+    help: 'Answers to bytes that were no HTTP request, by status.',
+    labelNames: ['status'] as const,
+    registers: [this.registry],
+  });
+
+  constructor() {
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  onApplicationShutdown(): void {
+    this.registry.clear();
+  }
+}

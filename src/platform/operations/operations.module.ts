@@ -1,0 +1,15 @@
+import { Module } from '@nestjs/common';
+import { Config } from '../../config.js';
+import { HealthController } from './health.controller.js';
+import { createLogger, LOGGER } from './logger.js';
+import { MetricsController } from './metrics.controller.js';
+import { Metrics } from './metrics.js';
+import { RequestLog } from './request-log.js';
+
+/** What the people who run the service need: log, metrics, health. */
+@Module({
+  controllers: [HealthController, MetricsController],
+  providers: [{ provide: LOGGER, inject: [Config], useFactory: createLogger }, Metrics, RequestLog],
+  exports: [Metrics, LOGGER],
+})
+export class OperationsModule {}

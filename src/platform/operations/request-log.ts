@@ -1,0 +1,50 @@
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Request, Response } from 'express';
+import type { Logger } from 'pino';
+import type { ApiError } from '../errors/api-error.js';
+import type { PlatformExpressAdapter, RequestObserver } from '../http/express-adapter.js';
+import { LOGGER } from './logger.js';
+import { Metrics } from './metrics.js';
+
+/**
+ * One line in the log and one observation in the metrics for every answer. Neither holds a path, a header field, a body
+ * or a key: what a client sends there may be secret.
+ */
+@Injectable()
+export class RequestLog implements RequestObserver, OnModuleInit {
+  constructor(
+    @Inject(LOGGER) private readonly logger: Logger,
+    private readonly metrics: Metrics,
+    private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
+  ) {}
+
+  onModuleInit(): void {
+    this.adapterHost.httpAdapter.observe(this);
+  }
+
+  answered({ context, method }: Request, response: Response): void {
+    const duration = (context.answeredAt ?? performance.now()) - context.startedAt;
+    const { operation, client, requestId, errorCode } = context;
+    const status = response.statusCode;
+    this.metrics.requestDuration.observe({ operation: operation ?? '', method, status }, duration / 1000);
+    this.logger.info(
+      {
+        requestId,
+        operation,
+        client,
+        method,
+        status,
+        code: errorCode,
+        durationMs: Math.round(duration * 1000) / 1000,
+        aborted: response.writableFinished ? undefined : true,
+      },
+      'request',
+    );
+  }
+
+  refused({ definition: { code, status } }: ApiError, requestId: string): void {
+    this.metrics.refusedBytes.inc({ status });
+    this.logger.info({ requestId, status, code }, 'request');
+  }
+}

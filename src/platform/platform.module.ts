@@ -1,0 +1,29 @@
+import { type DynamicModule, Global, Module } from '@nestjs/common';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { Config } from '../config.js';
+import { AuthModule } from './auth/auth.module.js';
+import { Clock } from './clock.js';
+import { DatabaseModule } from './database/database.module.js';
+import { ErrorFilter } from './errors/error.filter.js';
+import { InputPipe } from './http/input.pipe.js';
+import { OpenApiModule } from './openapi/openapi.module.js';
+import { OperationsModule } from './operations/operations.module.js';
+
+/** What every feature stands on. */
+@Global()
+@Module({})
+export class PlatformModule {
+  static forRoot(config: Config): DynamicModule {
+    return {
+      module: PlatformModule,
+      imports: [DatabaseModule, AuthModule, OpenApiModule, OperationsModule],
+      providers: [
+        Clock,
+        { provide: Config, useValue: config },
+        { provide: APP_FILTER, useClass: ErrorFilter },
+        { provide: APP_PIPE, useClass: InputPipe },
+      ],
+      exports: [Config, Clock],
+    };
+  }
+}

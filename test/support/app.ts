@@ -1,0 +1,78 @@
+import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import type { AddressInfo } from 'node:net';
+import { AppModule } from '../../src/app.module.js';
+import { APPLICATION_OPTIONS, setUpApplication } from '../../src/app.setup.js';
+import { type Config, readConfig } from '../../src/config.js';
+import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
+import { Clock } from '../../src/platform/clock.js';
+import { PlatformExpressAdapter } from '../../src/platform/http/express-adapter.js';
+import { LOGGER } from '../../src/platform/operations/logger.js';
+import { createTestDatabase, type TestDatabase } from './database.js';
+import { HttpClient } from './http-client.js';
+import { MemoryLog } from './memory-log.js';
+import { TestClock } from './test-clock.js';
+
+/** The service as main.ts starts it, on a database of its own, listening on a port of its own. */
+export interface TestApp {
+  readonly nest: INestApplication;
+  readonly config: Config;
+  readonly database: TestDatabase;
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string;
+  readonly port: number;
+  /** The secret of a key with the default scopes. */
+  readonly apiKey: string;
+  /** Calls the service with that key. */
+  readonly client: HttpClient;
+  /** The time that the service believes it is. */
+  readonly clock: TestClock;
+  /** Everything the service has logged. */
+  readonly log: MemoryLog;
+  close(): Promise<void>;
+}
+
+export interface TestAppOptions {
+  /** Settings beside those of the database, as in the environment. */
+  settings?: Record<string, string>;
+  /** Modules beside those of the service, such as one that is being tested as an extension. */
+  modules?: (Type | DynamicModule)[];
+  /** A database to share with another application; it is not dropped at the end. */
+  database?: TestDatabase;
+}
+
+/** Starts the application that main.ts starts. Close it in `afterAll`. */
+export async function createTestApp({ settings = {}, modules = [], ...options }: TestAppOptions = {}): Promise<TestApp> {
+  const database = options.database ?? (await createTestDatabase());
+  const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'debug', ...database.settings, ...settings });
+  const clock = new TestClock();
+  const log = new MemoryLog(config.logLevel);
+  const testingModule = await Test.createTestingModule({ imports: [AppModule.forRoot(config), ...modules] })
+    .overrideProvider(Clock)
+    .useValue(clock)
+    .overrideProvider(LOGGER)
+    .useValue(log.logger)
+    .compile();
+  const nest = testingModule.createNestApplication(new PlatformExpressAdapter(config), APPLICATION_OPTIONS);
+  setUpApplication(nest);
+  await nest.listen(config.port, config.host);
+
+  const { port } = nest.getHttpServer().address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  const { secret } = await nest.get(ApiKeysService).create({ name: 'test-client' });
+  return {
+    nest,
+    config,
+    database,
+    origin,
+    port,
+    apiKey: secret,
+    client: new HttpClient(origin, secret),
+    clock,
+    log,
+    close: async () => {
+      await nest.close();
+      if (!options.database) await database.drop();
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { readJson } from '../../src/platform/http/json-reader.js';
+import { writeJson } from '../../src/platform/http/json-writer.js';
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The body as JSON, integers beyond 2^53 as bigint. */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- a test says what it expects by looking into it
+  readonly json: any;
+}
+
+export interface HttpCall {
+  headers?: Record<string, string | string[] | undefined>;
+  /** Sent as it is when a string or bytes, else as JSON. */
+  body?: unknown;
+  /** The API key; null for none. */
+  apiKey?: string | null;
+}
+
+/** Calls a tested application over HTTP, hiding nothing of what it answers. */
+export class HttpClient {
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: 50 });
+
+  constructor(
+    private readonly origin: string,
+    private readonly apiKey?: string,
+  ) {}
+
+  get(path: string, call?: HttpCall): Promise<HttpAnswer> {
+    return this.send('GET', path, call);
+  }
+
+  post(path: string, body: unknown, call?: HttpCall): Promise<HttpAnswer> {
+    return this.send('POST', path, { ...call, body });
+  }
+
+  send(method: string, path: string, { headers = {}, body, apiKey = this.apiKey ?? null }: HttpCall = {}): Promise<HttpAnswer> {
+    const bytes = body === undefined ? undefined : typeof body === 'string' || Buffer.isBuffer(body) ? body : writeJson(body);
+    const fields: Record<string, string | string[] | undefined> = {
+      ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }),
+      ...(bytes === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(bytes)) }),
+      ...headers,
+    };
+    const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Record<string, string>;
+    return new Promise((resolve, reject) => {
+      const outgoing = request(this.origin + path, { method, headers: sent, agent: this.agent }, (incoming) => {
+        const chunks: Buffer[] = [];
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+        incoming.on('error', reject);
+        incoming.on('end', () => resolve(toAnswer(incoming.statusCode ?? 0, incoming.headers, Buffer.concat(chunks))));
+      });
+      outgoing.on('error', reject);
+      outgoing.end(bytes);
+    });
+  }
+}
+
+function toAnswer(status: number, headers: IncomingHttpHeaders, bytes: Buffer): HttpAnswer {
+  const isJson = headers['content-type'] === 'application/json' && bytes.length > 0;
+  return { status, headers, text: bytes.toString(), json: isJson ? readJson(bytes) : undefined };
+}

