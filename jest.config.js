@@ -21,6 +21,7 @@ function endToEnd(engine, testPathIgnorePatterns = []) {
 
 export default {
   maxWorkers: 2,
+  testTimeout: 30_000,
   projects: [
     { ...shared, displayName: 'unit', roots: ['<rootDir>/src'], testRegex: '\\.spec\\.ts$' },
     endToEnd('postgresql', ['/embedded\\.e2e-spec\\.ts$']),

@@ -1,4 +1,4 @@
-import { type INestApplication, type NestApplicationOptions, VersioningType } from '@nestjs/common';
+import { type INestApplication, type NestApplicationOptions, type VersioningOptions, VersioningType } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
@@ -12,6 +12,9 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
   abortOnError: false,
 };
 
+/** Every controller lives below /v1 unless it says VERSION_NEUTRAL. */
+export const VERSIONING: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
+
 /** Response header fields that scripts of other origins may read. */
 const CORS_EXPOSED_HEADERS = ['Deprecation', 'ETag', 'Link', 'Location', 'Retry-After', 'Sunset', 'X-Request-Id'];
 
@@ -22,8 +25,7 @@ const CORS_MAX_AGE = 3600;
 export function setUpApplication(app: INestApplication): void {
   const { corsOrigins } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
-  // Every controller lives below /v1 unless it says VERSION_NEUTRAL.
-  app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
+  app.enableVersioning(VERSIONING);
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,

@@ -125,8 +125,9 @@ export function readConfig(environment: Environment = process.env): Config {
   }
 
   const url = text('DATABASE_URL');
+  const port = integer('PORT', 3000, 0, 65535);
   const config: Config = {
-    port: integer('PORT', 3000, 0, 65535),
+    port,
     host: text('HOST') ?? '0.0.0.0',
     databaseUrl: url === undefined ? undefined : databaseUrl('DATABASE_URL', url),
     dataDir: text('DATA_DIR') ?? '.data',
@@ -136,7 +137,7 @@ export function readConfig(environment: Environment = process.env): Config {
     statementTimeoutMs: integer('STATEMENT_TIMEOUT_MS', 5_000, 100, 600_000),
     acquireTimeoutMs: integer('ACQUIRE_TIMEOUT_MS', 3_000, 100, 600_000),
     bootstrapApiKey: bootstrapApiKey(),
-    publicBaseUrl: baseUrl('PUBLIC_BASE_URL', 'http://localhost:3000/v1'),
+    publicBaseUrl: baseUrl('PUBLIC_BASE_URL', `http://localhost:${port || 3000}/v1`),
     stagingBaseUrl: baseUrl('STAGING_BASE_URL', 'http://localhost:3001/v1'),
     logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),
     maxBodyBytes: integer('MAX_BODY_BYTES', 65_536, 1_024, 16_777_216),

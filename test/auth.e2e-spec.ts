@@ -74,7 +74,7 @@ test('401 invalid_api_key: a wrong checksum is refused without asking the databa
   const wrong = app.apiKey.slice(0, -1) + (app.apiKey.endsWith('0') ? '1' : '0');
   await expect(keys.verify(wrong)).rejects.toMatchObject({ definition: { code: 'invalid_api_key' } });
   // Were the database asked, it would find the key: its hash is there.
-  await app.database.query(`INSERT INTO api_key (name, prefix, hash, scopes) VALUES ('wrong', 'x', $1, '{pets:read}')`, [hashApiKey(wrong)]);
+  await app.sql(`INSERT INTO api_key (name, prefix, hash, scopes) VALUES ('wrong', 'x', $1, '{pets:read}')`, [hashApiKey(wrong)]);
   expect((await app.client.get('/v1/pets', { apiKey: wrong })).json).toMatchObject({ code: 'invalid_api_key' });
 });
 
@@ -115,7 +115,7 @@ test('BOOTSTRAP_API_KEY exists from the start on, with the default scopes', asyn
 });
 
 test('only the SHA-256 of a key is stored', async () => {
-  const rows = await app.database.query(`SELECT row_to_json(api_key)::text FROM api_key`, []);
+  const rows = await app.sql(`SELECT row_to_json(api_key)::text FROM api_key`, []);
   for (const secret of [app.apiKey, BOOTSTRAP_API_KEY]) {
     expect(JSON.stringify(rows)).not.toContain(secret);
     expect(JSON.stringify(rows)).toContain(hashApiKey(secret).toString('hex'));

@@ -1,4 +1,6 @@
-import { Controller, Get, HttpCode, NotFoundException, Post } from '@nestjs/common';
+import { Controller, Get, HttpCode, Module, NotFoundException, Post } from '@nestjs/common';
+import type { Express, Request, Response } from 'express';
+import type { Server } from 'node:http';
 import { Public } from '../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from './support/app.js';
 import { rawRequest } from './support/raw-request.js';
@@ -26,8 +28,8 @@ class FaultsController {
   nothing(): void {}
 }
 
+@Module({ controllers: [FaultsController] })
 class FaultsModule {}
-Reflect.defineMetadata('controllers', [FaultsController], FaultsModule);
 
 let app: TestApp;
 beforeAll(async () => {
@@ -38,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const raw = (text: string, options?: Parameters<typeof rawRequest>[2]): Promise<string> => rawRequest(app.port, text, options);
+const raw = (bytes: string | Buffer, options?: Parameters<typeof rawRequest>[2]): Promise<string> => rawRequest(app.port, bytes, options);
 
 /** A raw answer must be one Error and nothing else. */
 function expectRawError(answer: string, status: number, code: string): void {
@@ -224,9 +226,9 @@ describe('what no HTTP client sends', () => {
 describe('Express', () => {
   test('requests and responses have the prototypes of Express from the start, and keep all that it promises', async () => {
     const seen: Record<string, unknown> = {};
-    const express = app.nest.getHttpAdapter().getInstance<import('express').Express>();
-    const server = app.nest.getHttpServer() as import('node:http').Server;
-    server.once('request', (request: import('express').Request, response: import('express').Response) => {
+    const express = app.nest.getHttpAdapter().getInstance() as Express;
+    const server = app.nest.getHttpServer() as Server;
+    server.once('request', (request: Request, response: Response) => {
       seen['request'] = Object.getPrototypeOf(request) === express.request;
       seen['response'] = Object.getPrototypeOf(response) === express.response;
       seen['promises'] = [request.get('host') !== undefined, request.path, request.query['limit'], request.ip, request.protocol];

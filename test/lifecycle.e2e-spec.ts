@@ -1,4 +1,4 @@
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Module } from '@nestjs/common';
 import { Deprecated } from '../src/platform/lifecycle/deprecated.decorator.js';
 import { Stability } from '../src/platform/lifecycle/stability.decorator.js';
 import { createTestApp, type TestApp } from './support/app.js';
@@ -13,8 +13,8 @@ class PreviewsController {
   }
 }
 
+@Module({ controllers: [PreviewsController] })
 class PreviewsModule {}
-Reflect.defineMetadata('controllers', [PreviewsController], PreviewsModule);
 
 let app: TestApp;
 let serving: TestApp;
@@ -105,7 +105,7 @@ describe('@Deprecated', () => {
     [{ sunset: announcement.since }, 'a sunset at the deprecation'],
     [{ since: 'soon' }, 'a time that is none'],
     [{ successor: 'new' }, 'a successor that is no path'],
-  ])('%j fails at start (%s)', (wrong) => {
+  ])('%j fails at start (%s)', (wrong: object, _reason: string) => {
     expect(() => Deprecated({ ...announcement, ...wrong })).toThrow(/^@Deprecated: /);
     expect(() => Deprecated(announcement)).not.toThrow();
   });

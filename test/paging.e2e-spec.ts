@@ -13,8 +13,8 @@ const nextOf = (answer: HttpAnswer): string | undefined =>
 const idsOf = (answer: HttpAnswer): number[] => (answer.json as { id: number }[]).map(({ id }) => id);
 
 async function fill(count: number): Promise<void> {
-  await app.database.query('TRUNCATE pet', []);
-  await app.database.query(
+  await app.sql('TRUNCATE pet', []);
+  await app.sql(
     `INSERT INTO pet (name, category_id, status)
       SELECT 'Animal ' || n, n, (ARRAY['available','pending','sold'])[1 + n % 3]::pet_status FROM generate_series(1, $1::int) n`,
     [count],
@@ -74,7 +74,7 @@ describe('GET /v1/pets', () => {
   test('a page misses and repeats nothing when animals come and go meanwhile', async () => {
     await fill(10);
     const first = await app.client.get('/v1/pets?limit=5');
-    await app.database.query('DELETE FROM pet WHERE id = $1', [idsOf(first)[4]]);
+    await app.sql('DELETE FROM pet WHERE id = $1', [idsOf(first)[4]]);
     const added = await app.client.post('/v1/pets', { name: 'Late', categoryId: 1 });
     const second = await app.client.get(nextOf(first) ?? '');
     const third = await app.client.get(nextOf(second) ?? '');
@@ -170,7 +170,7 @@ describe('conditional GET', () => {
       expect(again.headers).toMatchObject({ etag, vary: 'Authorization', 'cache-control': 'private, no-cache', link: first.headers.link });
       expect(again.headers['content-type']).toBeUndefined();
     }
-    await app.database.query(`UPDATE pet SET name = 'Changed'`, []);
+    await app.sql(`UPDATE pet SET name = 'Changed'`, []);
     const changed = await app.client.get('/v1/pets?limit=2', { headers: { 'if-none-match': etag } });
     expect(changed.status).toBe(200);
     expect(changed.headers.etag).not.toBe(etag);

@@ -142,7 +142,7 @@ describe('POST /v1/pets', () => {
     [{}, 'no body at all'],
     [{ 'content-length': '0', 'content-type': 'application/json' }, 'a length of 0'],
     [{ 'transfer-encoding': 'chunked', 'content-type': 'application/json' }, 'an empty chunked body'],
-  ])('400 missing_body: %j (%s)', async (headers) => {
+  ])('400 missing_body: %j (%s)', async (headers: Record<string, string>, _reason: string) => {
     const answer = await app.client.send('POST', '/v1/pets', { headers });
     expect(answer.json).toEqual(errorOf('missing_body', 400));
   });
@@ -161,7 +161,7 @@ describe('POST /v1/pets', () => {
     [Buffer.from('{"name":"\xff","categoryId":7}', 'latin1'), 'bytes that are not UTF-8'],
     [Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), 'a surrogate in UTF-8'],
     [' ', 'white space alone'],
-  ])('400 malformed_json: %s (%s)', async (body) => {
+  ])('400 malformed_json: %s (%s)', async (body: string | Buffer, _reason: string) => {
     const answer = await app.client.post('/v1/pets', body);
     expect([answer.status, answer.json]).toEqual([400, errorOf('malformed_json', 400)]);
   });
@@ -238,7 +238,7 @@ describe('int64', () => {
         const created = await app.client.post('/v1/pets', `{"name":"Rex","categoryId":${categoryId}}`);
         expect(created.text).toContain(`"categoryId":${categoryId},`);
         expect((await app.client.get(`/v1/pets/${created.json.id}`)).text).toBe(created.text);
-        const [row] = await app.database.query('SELECT category_id::text FROM pet WHERE id = $1', [String(created.json.id)]);
+        const [row] = await app.sql('SELECT category_id::text FROM pet WHERE id = $1', [String(created.json.id)]);
         expect(row).toEqual([String(categoryId)]);
       }),
       { numRuns: 60 },
@@ -248,9 +248,9 @@ describe('int64', () => {
   test('int64 is exact as id: path, response, list and cursor', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uniqueArray(int64, { minLength: 3, maxLength: 5 }), async (ids) => {
-        await app.database.query('DELETE FROM pet', []);
+        await app.sql('DELETE FROM pet', []);
         for (const id of ids) {
-          await app.database.query(
+          await app.sql(
             `INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE VALUES ($1, 'Rex', 7)`,
             [String(id)],
           );

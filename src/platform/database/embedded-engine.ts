@@ -128,7 +128,8 @@ function runInitdb(directory: string): Promise<void> {
     child.once('error', fail);
     child.once('close', (code, signal) => {
       if (code === 0) return done();
-      const reason = /^\w*Error: .*$/m.exec(output)?.[0] ?? (signal === null ? `exit code ${code}` : `signal ${signal}`);
+      const reason =
+        /^\w*Error: .*$/m.exec(output)?.[0] ?? (signal === null ? `exit code ${code}` : `signal ${signal}`);
       fail(new Error(`initialising it failed (${reason})`));
     });
   });

@@ -66,8 +66,8 @@ export class EngineStream extends Duplex {
     }
     const request = withoutTerminate(messages);
     if (request.length === 0) return;
-    const answer: Uint8Array[] = [];
-    await this.engine.execute(request, (piece) => answer.push(piece.slice()));
+    const answer: Buffer[] = [];
+    await this.engine.execute(request, (piece) => answer.push(Buffer.from(piece)));
     this.push(Buffer.concat(answer));
   }
 }

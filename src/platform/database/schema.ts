@@ -65,7 +65,9 @@ export async function revertLastMigration(dataSource: DataSource): Promise<strin
     if (last === undefined) return undefined;
     const known = knownMigrations(dataSource).find(({ name }) => name === last);
     if (known === undefined) {
-      throw new StartupError(`Migration ${last} is unknown to this version. Revert it with the version that applied it.`);
+      throw new StartupError(
+        `Migration ${last} is unknown to this version. Revert it with the version that applied it.`,
+      );
     }
     await change(queryRunner, last, known.migration, async () => {
       await known.migration.down(queryRunner);

@@ -3,6 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { STATUS_CODES } from 'node:http';
 import { ApiError } from './api-error.js';
 import { INTERNAL_ERROR, ROUTE_NOT_FOUND } from './error-catalogue.js';
+import { RequestAbortedError } from './request-aborted.error.js';
 
 /** What a 500 says: nothing of its cause. */
 const INTERNAL_ERROR_MESSAGE = 'The service failed to answer; quote the X-Request-Id when you report it.';
@@ -18,15 +19,19 @@ export class ErrorFilter implements ExceptionFilter {
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
   catch(exception: unknown, host: ArgumentsHost): void {
-    const response = host.switchToHttp().getResponse<unknown>();
+    const response = host.switchToHttp().getResponse<{ destroy(): void }>();
     const adapter = this.adapterHost.httpAdapter;
+    if (exception instanceof RequestAbortedError) {
+      response.destroy();
+      return;
+    }
     const error = toApiError(exception);
     if (error.definition === INTERNAL_ERROR) {
       this.logger.error(exception instanceof Error ? exception : new Error(`Thrown: ${String(exception)}`));
     }
     if (adapter.isHeadersSent(response)) {
       // The answer has begun and cannot become another one: cutting the connection is what tells the client.
-      (response as { destroy(): void }).destroy();
+      response.destroy();
       return;
     }
     for (const [name, value] of Object.entries(error.headers)) {

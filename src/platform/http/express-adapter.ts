@@ -267,6 +267,9 @@ function refusalOf(request: IncomingMessage): ApiError | undefined {
   if (request.url !== undefined && request.url.length > MAX_URI_LENGTH) {
     return new ApiError(URI_TOO_LONG, `The request target must not be longer than ${MAX_URI_LENGTH} characters.`);
   }
+  if (request.httpVersionMajor !== 1) {
+    return new ApiError(BAD_REQUEST, 'The request is not valid HTTP/1.1.');
+  }
   // RFC 9112, section 3.2
   if (request.httpVersion === '1.1' && countHeader(request, 'host') !== 1) {
     return new ApiError(BAD_REQUEST, 'HTTP/1.1 requires exactly one Host header field.');

@@ -2,13 +2,9 @@ import type { Request, Response } from 'express';
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../errors/api-error.js';
 import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../errors/error-catalogue.js';
+import { RequestAbortedError } from '../errors/request-aborted.error.js';
 import { type JsonValue, readJson } from './json-reader.js';
 
-
-/** The client went away before its request was complete; there is nobody to answer. */
-export class RequestAbortedError extends Error {
-  override readonly name = 'RequestAbortedError';
-}
 
 /**
  * Reads and parses the JSON body of a request. Nothing of it is read before this is called, so whoever refuses the

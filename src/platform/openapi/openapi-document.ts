@@ -1,6 +1,7 @@
 import { type INestApplication, Injectable, type Type } from '@nestjs/common';
 import { DiscoveryService, Reflector } from '@nestjs/core';
 import {
+  type LicenseObject,
   type OpenAPIObject,
   type OperationObject,
   type ParameterObject,
@@ -37,6 +38,17 @@ A catalogue of animals offered in a store: list them, add one, fetch one.
 - **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.
 `;
 
+const HEAD: Omit<OpenAPIObject, 'paths'> = {
+  openapi: '3.1.1',
+  info: {
+    title: 'Pet Store Service',
+    version: '1.0.0',
+    description: DESCRIPTION,
+    // `identifier` is new in 3.1.
+    license: { name: 'MIT', identifier: 'MIT' } as LicenseObject,
+  },
+};
+
 const TAGS = [
   { name: 'Pets', description: 'The catalogue of animals.' },
   { name: 'Store', description: 'Store orders. There are no operations yet.' },
@@ -58,9 +70,9 @@ type Operations = Record<string, OperationObject>;
  */
 @Injectable()
 export class OpenApiDocument {
-  private application: INestApplication | undefined;
-  private built: { json: string; deprecations: DeprecatedOperation[] } | undefined;
+  private text: string | undefined;
   private yamlText: string | undefined;
+  private deprecated: DeprecatedOperation[] = [];
 
   constructor(
     private readonly config: Config,
@@ -69,20 +81,23 @@ export class OpenApiDocument {
   ) {}
 
   /**
-   * Tells which application is described; its controllers must exist.
+   * Makes the document of an application, whose controllers must exist. It takes some hundredths of a second, and is done
+   * at every start so that its faults show there.
    *
    * @throws Error when two handlers have one name, or a handler cannot be told from its operation
    */
   describe(app: INestApplication): void {
-    this.application = app;
-    this.built = undefined;
+    this.deprecated = [];
     this.yamlText = undefined;
-    this.build();
+    this.text = `${JSON.stringify(this.createDocument(app), null, 2)}\n`;
   }
 
   /** The document as JSON, indented, with a line feed at its end. */
   get json(): string {
-    return this.build().json;
+    if (this.text === undefined) {
+      throw new Error('The document is not there before describe().');
+    }
+    return this.text;
   }
 
   /** The same document as YAML. */
@@ -93,68 +108,15 @@ export class OpenApiDocument {
 
   /** The operations that carry `@Deprecated`, in the order of the document. */
   get deprecations(): readonly DeprecatedOperation[] {
-    return this.build().deprecations;
+    return this.deprecated;
   }
 
-  private build(): { json: string; deprecations: DeprecatedOperation[] } {
-    if (!this.built) {
-      if (!this.application) {
-        throw new Error('The application to describe is not known yet.');
-      }
-      const deprecations: DeprecatedOperation[] = [];
-      const document = this.createDocument(this.application, deprecations);
-      this.built = { json: `${JSON.stringify(document, null, 2)}\n`, deprecations };
-    }
-    return this.built;
-  }
-
-  private createDocument(app: INestApplication, deprecations: DeprecatedOperation[]): OpenAPIObject {
-    const found = SwaggerModule.createDocument(
-      app,
-      { openapi: '3.1.1', info: { title: '', version: '' } },
-      { operationIdFactory: handlerKey },
-    );
-    const traits = this.traitsByHandler();
-    const names = new Map<string, string>();
-    const paths: PathsObject = {};
-    for (const [path, operations] of Object.entries(found.paths)) {
-      if (!path.startsWith(`${VERSION_PREFIX}/`)) {
-        continue;
-      }
-      const relativePath = path.slice(VERSION_PREFIX.length);
-      const described: Operations = {};
-      for (const [method, operation] of Object.entries(operations as Operations)) {
-        const handler = operation.operationId ?? '';
-        const [trait, another] = traits.get(handler) ?? [];
-        const endpoint = `${method.toUpperCase()} ${relativePath}`;
-        if (!trait || another) {
-          throw new Error(
-            `${endpoint} cannot be described: its handler is not to be told from '${handler}'. Controllers need different ` +
-              'names, a handler needs one path and one method, and its name is the operationId, so none must be set.',
-          );
-        }
-        const taken = names.get(trait.name);
-        if (taken !== undefined) {
-          throw new Error(`${taken} and ${handler} have one name: an operationId must be unique, so rename one of them.`);
-        }
-        names.set(trait.name, handler);
-        described[method] = describeOperation(method, operation, trait);
-        if (trait.deprecation) {
-          const { summary = '' } = operation;
-          deprecations.push({ ...trait.deprecation, operationId: trait.name, endpoint, summary });
-        }
-      }
-      paths[relativePath] = described as PathItemObject;
-    }
-    const schemas = Object.entries(found.components?.schemas ?? {}) as [string, SchemaObject][];
+  private createDocument(app: INestApplication): OpenAPIObject {
+    const found = SwaggerModule.createDocument(app, HEAD, { operationIdFactory: handlerKey });
+    const paths = this.describePaths(found.paths);
+    const schemas = Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]);
     return {
-      openapi: '3.1.1',
-      info: {
-        title: 'Pet Store Service',
-        version: '1.0.0',
-        description: DESCRIPTION,
-        license: { name: 'MIT', identifier: 'MIT' } as { name: string },
-      },
+      ...HEAD,
       servers: [
         { url: this.config.publicBaseUrl, description: 'Production' },
         { url: this.config.stagingBaseUrl, description: 'Staging' },
@@ -162,11 +124,42 @@ export class OpenApiDocument {
       security: [{ bearerAuth: [] }],
       tags: TAGS,
       paths,
-      components: describeComponents(
-        paths,
-        Object.fromEntries(schemas.map(([name, schema]) => [name, toJsonSchema({ ...schema }) as SchemaObject])),
-      ),
+      components: describeComponents(paths, Object.fromEntries(schemas) as Record<string, SchemaObject>),
     };
+  }
+
+  /** The paths below the version prefix; what lies outside is no part of the API. */
+  private describePaths(found: PathsObject): PathsObject {
+    const handlers = this.traitsByHandler();
+    const names = new Map<string, string>();
+    const paths: PathsObject = {};
+    for (const [fullPath, item] of Object.entries(found).filter(([path]) => path.startsWith(`${VERSION_PREFIX}/`))) {
+      const path = fullPath.slice(VERSION_PREFIX.length);
+      const operations: Operations = {};
+      for (const [method, operation] of Object.entries(item as Operations)) {
+        const endpoint = `${method.toUpperCase()} ${path}`;
+        const handler = operation.operationId ?? '';
+        const [traits, another] = handlers.get(handler) ?? [];
+        if (!traits || another) {
+          throw new Error(
+            `${endpoint} cannot be described: '${handler}' does not tell which handler it is. Give each controller a name ` +
+              'of its own, each handler one path and one method, and no operationId: that is always the name of the handler.',
+          );
+        }
+        const { name, deprecation } = traits;
+        const namesake = names.get(name);
+        if (namesake !== undefined) {
+          throw new Error(`${namesake} and ${handler} have the same name, which must be unique as an operationId: rename one.`);
+        }
+        names.set(name, handler);
+        operations[method] = describeOperation(method, operation, traits);
+        if (deprecation) {
+          this.deprecated.push({ ...deprecation, operationId: name, endpoint, summary: operation.summary ?? '' });
+        }
+      }
+      paths[path] = operations as PathItemObject;
+    }
+    return paths;
   }
 
   private traitsByHandler(): Map<string, OperationTraits[]> {

@@ -1,0 +1,78 @@
+import type { Command } from 'commander';
+import type { DataSource } from 'typeorm';
+import { readConfig } from '../config.js';
+import { seedPets } from '../pets/pets.seed.js';
+import { openCurrentDatabase, openDatabase, dataSourceOptions } from '../platform/database/data-source.js';
+import { migrate, migrationStatus, revertLastMigration } from '../platform/database/schema.js';
+import { integerArgument, printResult, progressBar, table } from './terminal.js';
+
+/** Most animals that one `seed` adds. */
+const MAX_SEED_COUNT = 1_000_000_000;
+
+/** Adds `migrate`, `migrate:status`, `migrate:revert` and `seed`. */
+export function addDatabaseCommands(program: Command): void {
+  program
+    .command('migrate')
+    .description('apply the pending migrations')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: boolean }) => {
+      const applied = await withDatabase((dataSource) =>
+        migrate(dataSource, (name, done, total) => {
+          if (!json) process.stderr.write(`${done}/${total} ${name}\n`);
+        }),
+      );
+      const text = applied.length === 0 ? 'The schema is current.' : `Applied ${applied.length} migration(s).`;
+      printResult(json, { applied }, text);
+    });
+
+  program
+    .command('migrate:status')
+    .description('show which migrations are applied; exit code 1 unless the schema is the one of this version')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: boolean }) => {
+      const status = await withDatabase(migrationStatus);
+      const rows = status.map(({ name, appliedAt, isKnown }) => [
+        isKnown ? (appliedAt ? 'applied' : 'pending') : 'unknown to this version',
+        appliedAt?.toISOString() ?? '-',
+        name,
+      ]);
+      printResult(json, status, table(['STATE', 'APPLIED', 'MIGRATION'], rows));
+      if (!status.every(({ appliedAt, isKnown }) => appliedAt !== undefined && isKnown)) process.exitCode = 1;
+    });
+
+  program
+    .command('migrate:revert')
+    .description('revert the migration that was applied last; this may delete data')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: boolean }) => {
+      const reverted = await withDatabase(revertLastMigration);
+      const text = reverted === undefined ? 'No migration is applied.' : `Reverted ${reverted}.`;
+      printResult(json, { reverted: reverted ?? null }, text);
+    });
+
+  program
+    .command('seed')
+    .description('add plausible animals to the catalogue')
+    .requiredOption('--count <n>', 'how many', integerArgument('--count', 1, MAX_SEED_COUNT))
+    .option('--json', 'print JSON')
+    .action(async ({ count, json }: { count: number; json?: boolean }) => {
+      const dataSource = await openCurrentDatabase(await dataSourceOptions(readConfig()));
+      const bar = progressBar(count, 'animals');
+      try {
+        await seedPets(dataSource, count, (done) => bar.update(done));
+      } finally {
+        bar.stop();
+        await dataSource.destroy();
+      }
+      printResult(json, { added: count }, `Added ${count} animals.`);
+    });
+}
+
+async function withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
+  const dataSource = await openDatabase(readConfig());
+  try {
+    return await work(dataSource);
+  } finally {
+    await dataSource.destroy();
+  }
+}

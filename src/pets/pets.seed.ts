@@ -1,0 +1,64 @@
+import type { DataSource } from 'typeorm';
+
+/** Animals that one statement inserts: well below the statement time-out, and a progress bar that moves. */
+const BATCH_SIZE = 20_000;
+
+const ADJECTIVES = [
+  ...['Amber', 'Ash', 'Bashful', 'Blue', 'Brave', 'Brisk', 'Bright', 'Calm', 'Clever', 'Copper', 'Cosy', 'Curious'],
+  ...['Dapper', 'Dusty', 'Fluffy', 'Gentle', 'Ginger', 'Golden', 'Happy', 'Honey', 'Jolly', 'Little', 'Lucky', 'Merry'],
+  ...['Misty', 'Nimble', 'Patchy', 'Quick', 'Quiet', 'Rusty', 'Shy', 'Silver', 'Snowy', 'Spotted', 'Sunny', 'Velvet'],
+];
+
+const NAMES = [
+  ...['Abby', 'Ace', 'Bailey', 'Bella', 'Biscuit', 'Boots', 'Buddy', 'Charlie', 'Cleo', 'Coco', 'Daisy', 'Duke'],
+  ...[
+    'Felix',
+    'Finn',
+    'Gizmo',
+    'Gus',
+    'Hazel',
+    'Iris',
+    'Jasper',
+    'Kiki',
+    'Leo',
+    'Loki',
+    'Luna',
+    'Maple',
+    'Max',
+    'Milo',
+  ],
+  ...['Minnie', 'Mocha', 'Nala', 'Olive', 'Oscar', 'Otis', 'Pepper', 'Pip', 'Poppy', 'Rex', 'Rosie', 'Rufus', 'Sadie'],
+  ...['Sam', 'Simba', 'Smokey', 'Socks', 'Tiger', 'Toby', 'Willow', 'Ziggy', 'Zoe'],
+];
+
+const CATEGORIES = 40;
+
+/** Seven in ten animals are sold, two available, one pending. */
+const INSERT = `
+  INSERT INTO pet (name, category_id, status)
+  SELECT
+    ($2::text[])[1 + floor(random() * cardinality($2::text[]))::int] || ' ' ||
+      ($3::text[])[1 + floor(random() * cardinality($3::text[]))::int],
+    1 + floor(random() * $4::int)::int,
+    (CASE WHEN dice < 0.7 THEN 'sold' WHEN dice < 0.9 THEN 'available' ELSE 'pending' END)::pet_status
+  FROM (SELECT random() AS dice FROM generate_series(1, $1::int)) AS animal`;
+
+/**
+ * Adds plausible animals to the catalogue. Each batch is committed by itself: after a failure, those reported are there.
+ *
+ * @param onProgress told how many are there so far
+ */
+export async function seedPets(
+  dataSource: DataSource,
+  count: number,
+  onProgress?: (done: number) => void,
+): Promise<void> {
+  for (let done = 0; done < count;) {
+    const batch = Math.min(BATCH_SIZE, count - done);
+    await dataSource.query(INSERT, [batch, ADJECTIVES, NAMES, CATEGORIES]);
+    done += batch;
+    onProgress?.(done);
+  }
+  // So that the first requests after it are planned for what is there now.
+  await dataSource.query('ANALYZE pet');
+}

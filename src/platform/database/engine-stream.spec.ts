@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { EngineStream } from './engine-stream.js';
+
+const STARTUP = Buffer.from([0, 0, 0, 8, 0, 3, 0, 0]);
+const TERMINATE = Buffer.from([0x58, 0, 0, 0, 4]);
+const message = (type: string, text: string): Buffer => {
+  const header = Buffer.alloc(5);
+  header.write(type, 0);
+  header.writeInt32BE(4 + text.length, 1);
+  return Buffer.concat([header, Buffer.from(text)]);
+};
+
+/** Answers with what it was asked, in two pieces of memory that it uses again. */
+class Echo {
+  readonly calls: string[] = [];
+  private readonly memory = Buffer.alloc(1024);
+
+  async reset(): Promise<void> {
+    this.calls.push('reset');
+    await Promise.resolve();
+  }
+
+  async execute(messages: Uint8Array, onData: (piece: Uint8Array) => void): Promise<void> {
+    this.calls.push(Buffer.from(messages).toString('latin1'));
+    for (const half of [messages.subarray(0, 3), messages.subarray(3)]) {
+      this.memory.set(half);
+      onData(this.memory.subarray(0, half.length));
+    }
+    await Promise.resolve();
+  }
+}
+
+let engine: Echo;
+let stream: EngineStream;
+beforeEach(async () => {
+  engine = new Echo();
+  stream = new EngineStream(engine);
+  await once(stream.connect(), 'connect');
+});
+
+test('the session is reset before the start-up message of each connection', async () => {
+  stream.write(STARTUP);
+  const [answer] = (await once(stream, 'data')) as [Buffer];
+  expect(answer).toEqual(STARTUP);
+  expect(engine.calls).toEqual(['reset', STARTUP.toString('latin1')]);
+});
+
+test('what is written together is executed together, and answered in one piece', async () => {
+  stream.write(STARTUP);
+  await once(stream, 'data');
+  stream.cork();
+  for (const part of ['one', 'two', 'three']) stream.write(message('Q', part));
+  process.nextTick(() => stream.uncork());
+  const [answer] = (await once(stream, 'data')) as [Buffer];
+  expect(answer).toEqual(Buffer.concat(['one', 'two', 'three'].map((part) => message('Q', part))));
+});
+
+test('Terminate ends the stream, and does not reach the engine', async () => {
+  stream.resume();
+  stream.write(STARTUP);
+  stream.cork();
+  stream.write(message('Q', 'X marks the spot'));
+  stream.write(TERMINATE);
+  stream.uncork();
+  stream.end(TERMINATE);
+  await once(stream, 'close');
+  expect(engine.calls.slice(2)).toEqual([message('Q', 'X marks the spot').toString('latin1')]);
+});
+
+test('an engine that fails breaks the connection', async () => {
+  engine.execute = () => Promise.reject(new Error('out of memory'));
+  stream.write(STARTUP);
+  const [error] = (await once(stream, 'error')) as [Error];
+  expect(error.message).toBe('out of memory');
+});

@@ -1,0 +1,14 @@
+import { readConfig } from '../../src/config.js';
+import { dataSourceOptions, openCurrentDatabase } from '../../src/platform/database/data-source.js';
+
+/*
+ * A process of its own that opens DATA_DIR and adds animals until it is killed. It prints `open`, and then the id of
+ * each animal when the database has acknowledged it.
+ */
+const dataSource = await openCurrentDatabase(await dataSourceOptions(readConfig()));
+process.stdout.write('open\n');
+for (;;) {
+  const insert = `INSERT INTO pet (name, category_id) VALUES ('Rex', 7) RETURNING id`;
+  const [{ id }] = await dataSource.query<[{ id: string }]>(insert);
+  process.stdout.write(`${id}\n`);
+}
