@@ -71,6 +71,7 @@ export async function startPostgresqlServer(): Promise<PostgresqlServer> {
 
   const url = `postgresql://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
   const stop = async (): Promise<void> => {
+    keeper.ref();
     keeper.stdin.end();
     await ended;
   };
@@ -113,6 +114,8 @@ function usableBinaries(directory: string, user: User | undefined): string {
   if (spawnSync(join(installed, 'postgres'), ['--version'], { ...user, cwd: directory }).status === 0) return installed;
   const copy = join(directory, 'postgresql');
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
+  // So that it can be removed by whoever runs the server.
+  if (user) check('chown', spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, copy], { encoding: 'utf8' }));
   const binaries = join(copy, 'bin');
   for (const name of ['initdb', 'postgres', 'pg_ctl']) chmodSync(join(binaries, name), 0o755);
   check(
