@@ -1,4 +1,9 @@
-import { type INestApplication, type NestApplicationOptions, type VersioningOptions, VersioningType } from '@nestjs/common';
+import {
+  type INestApplication,
+  type NestApplicationOptions,
+  type VersioningOptions,
+  VersioningType,
+} from '@nestjs/common';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';

@@ -113,7 +113,9 @@ export function readConfig(environment: Environment = process.env): Config {
 
   function corsOrigin(origin: string): string {
     const valid = URL.canParse(origin) && /^https?:/.test(origin) && new URL(origin).origin === origin;
-    return valid ? origin : reject('CORS_ORIGINS', 'origins such as https://app.example.com, separated by commas', origin);
+    return valid
+      ? origin
+      : reject('CORS_ORIGINS', 'origins such as https://app.example.com, separated by commas', origin);
   }
 
   function bootstrapApiKey(): string | undefined {

@@ -9,7 +9,11 @@ import { PlatformExpressAdapter } from './platform/http/express-adapter.js';
 async function main(): Promise<void> {
   loadEnvironmentFile();
   const config = readConfig();
-  const app = await NestFactory.create(AppModule.forRoot(config), new PlatformExpressAdapter(config), APPLICATION_OPTIONS);
+  const app = await NestFactory.create(
+    AppModule.forRoot(config),
+    new PlatformExpressAdapter(config),
+    APPLICATION_OPTIONS,
+  );
   setUpApplication(app);
   await app.listen(config.port, config.host).catch((error: NodeJS.ErrnoException) => {
     throw listenError(error, config);
@@ -68,7 +72,9 @@ function tell(text: string): void {
 }
 
 function fail(error: unknown): never {
-  tell(error instanceof StartupError ? `petstore: ${error.message}` : String((error as Error | undefined)?.stack ?? error));
+  tell(
+    error instanceof StartupError ? `petstore: ${error.message}` : String((error as Error | undefined)?.stack ?? error),
+  );
   process.exit(1);
 }
 

@@ -55,7 +55,10 @@ describe.each(OPERATIONS)('%s %s', (method, path, body) => {
 
 test('401 missing_api_key: two Authorization headers, valid ones', async () => {
   const credentials = `Authorization: Bearer ${app.apiKey}\r\n`;
-  const answer = await rawRequest(app.port, `GET /v1/pets HTTP/1.1\r\nHost: x\r\n${credentials}${credentials}Connection: close\r\n\r\n`);
+  const answer = await rawRequest(
+    app.port,
+    `GET /v1/pets HTTP/1.1\r\nHost: x\r\n${credentials}${credentials}Connection: close\r\n\r\n`,
+  );
   expect(answer).toMatch(/^HTTP\/1\.1 401 /);
   expect(answer).toContain('"code":"missing_api_key"');
 });
@@ -74,7 +77,9 @@ test('401 invalid_api_key: a wrong checksum is refused without asking the databa
   const wrong = app.apiKey.slice(0, -1) + (app.apiKey.endsWith('0') ? '1' : '0');
   await expect(keys.verify(wrong)).rejects.toMatchObject({ definition: { code: 'invalid_api_key' } });
   // Were the database asked, it would find the key: its hash is there.
-  await app.sql(`INSERT INTO api_key (name, prefix, hash, scopes) VALUES ('wrong', 'x', $1, '{pets:read}')`, [hashApiKey(wrong)]);
+  await app.sql(`INSERT INTO api_key (name, prefix, hash, scopes) VALUES ('wrong', 'x', $1, '{pets:read}')`, [
+    hashApiKey(wrong),
+  ]);
   expect((await app.client.get('/v1/pets', { apiKey: wrong })).json).toMatchObject({ code: 'invalid_api_key' });
 });
 
@@ -94,7 +99,10 @@ test('a revoked key is refused', async () => {
   const { key, secret } = await keys.create({ name: 'revoked' });
   expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(200);
   await keys.revoke(key.id.toString());
-  expect((await app.client.get('/v1/pets', { apiKey: secret })).json).toMatchObject({ code: 'revoked_api_key', status: 401 });
+  expect((await app.client.get('/v1/pets', { apiKey: secret })).json).toMatchObject({
+    code: 'revoked_api_key',
+    status: 401,
+  });
 });
 
 test('403 insufficient_scope with the challenge of RFC 6750', async () => {
@@ -106,11 +114,15 @@ test('403 insufficient_scope with the challenge of RFC 6750', async () => {
     403,
     { code: 'insufficient_scope', message: 'The API key lacks the scope pets:write.', status: 403 },
   ]);
-  expect(answer.headers['www-authenticate']).toBe('Bearer realm="petstore", error="insufficient_scope", scope="pets:write"');
+  expect(answer.headers['www-authenticate']).toBe(
+    'Bearer realm="petstore", error="insufficient_scope", scope="pets:write"',
+  );
 });
 
 test('BOOTSTRAP_API_KEY exists from the start on, with the default scopes', async () => {
-  expect((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { apiKey: BOOTSTRAP_API_KEY })).status).toBe(201);
+  expect(
+    (await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { apiKey: BOOTSTRAP_API_KEY })).status,
+  ).toBe(201);
   expect((await app.client.get('/metrics', { apiKey: BOOTSTRAP_API_KEY })).status).toBe(403);
 });
 
@@ -152,7 +164,9 @@ describe('a request without a key is refused before anything of its body is read
   test('100 and then 201 for Expect: 100-continue with a key', async () => {
     const body = '{"name":"Rex","categoryId":7}';
     const headers = `Authorization: Bearer ${app.apiKey}\r\nConnection: close\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
-    const answer = await rawRequest(app.port, head + headers, { then: { after: 'HTTP/1.1 100 Continue\r\n\r\n', send: body } });
+    const answer = await rawRequest(app.port, head + headers, {
+      then: { after: 'HTTP/1.1 100 Continue\r\n\r\n', send: body },
+    });
     expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
   });
 });

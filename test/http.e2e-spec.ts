@@ -40,7 +40,8 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const raw = (bytes: string | Buffer, options?: Parameters<typeof rawRequest>[2]): Promise<string> => rawRequest(app.port, bytes, options);
+const raw = (bytes: string | Buffer, options?: Parameters<typeof rawRequest>[2]): Promise<string> =>
+  rawRequest(app.port, bytes, options);
 
 /** A raw answer must be one Error and nothing else. */
 function expectRawError(answer: string, status: number, code: string): void {
@@ -56,15 +57,29 @@ function expectRawError(answer: string, status: number, code: string): void {
 }
 
 describe('routes', () => {
-  test.each(['/v1', '/v1/', '/v1/cats', '/v1/pets/', '/v1/pets/1/', '/v1/pets/1/toys', '/v1/Pets', '/V1/pets', '/pets', '/v2/pets', '//v1/pets', '/v1//pets', '/v1/pets%2F1', '/favicon.ico', '/v1/pets/%ff', '/v1/pets/%zz'])(
-    '404 route_not_found, without a key: %s',
-    async (path) => {
-      const answer = await app.client.get(path, { apiKey: null });
-      expect(answer.json).toEqual({ code: 'route_not_found', status: 404, message: expect.any(String) as string });
-      expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
-      expect(answer.headers.etag).toBeUndefined();
-    },
-  );
+  test.each([
+    '/v1',
+    '/v1/',
+    '/v1/cats',
+    '/v1/pets/',
+    '/v1/pets/1/',
+    '/v1/pets/1/toys',
+    '/v1/Pets',
+    '/V1/pets',
+    '/pets',
+    '/v2/pets',
+    '//v1/pets',
+    '/v1//pets',
+    '/v1/pets%2F1',
+    '/favicon.ico',
+    '/v1/pets/%ff',
+    '/v1/pets/%zz',
+  ])('404 route_not_found, without a key: %s', async (path) => {
+    const answer = await app.client.get(path, { apiKey: null });
+    expect(answer.json).toEqual({ code: 'route_not_found', status: 404, message: expect.any(String) as string });
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    expect(answer.headers.etag).toBeUndefined();
+  });
 
   test.each([
     ['/v1/pets', 'GET, HEAD, OPTIONS, POST', ['PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND']],
@@ -104,7 +119,9 @@ describe('routes', () => {
   });
 
   test('a request target in absolute form is served (RFC 9112, section 3.2.2)', async () => {
-    const answer = await raw(`GET http://pets.example/v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\nConnection: close\r\n\r\n`);
+    const answer = await raw(
+      `GET http://pets.example/v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\nConnection: close\r\n\r\n`,
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 
@@ -122,16 +139,28 @@ describe('errors', () => {
       message: 'The service failed to answer; quote the X-Request-Id when you report it.',
       status: 500,
     });
-    expect(app.log.lines.find((line) => line.level === 50 && JSON.stringify(line).includes('secret internals'))).toBeDefined();
-    expect(app.log.requests.find((line) => line['requestId'] === 'find-me')).toMatchObject({ status: 500, code: 'internal_error' });
+    expect(
+      app.log.lines.find((line) => line.level === 50 && JSON.stringify(line).includes('secret internals')),
+    ).toBeDefined();
+    expect(app.log.requests.find((line) => line['requestId'] === 'find-me')).toMatchObject({
+      status: 500,
+      code: 'internal_error',
+    });
   });
 
   test("Nest's own exceptions have the Error body", async () => {
-    expect((await app.client.get('/v1/faults/nest')).json).toEqual({ code: 'not_found', message: 'No such fault.', status: 404 });
+    expect((await app.client.get('/v1/faults/nest')).json).toEqual({
+      code: 'not_found',
+      message: 'No such fault.',
+      status: 404,
+    });
   });
 
   test('414 uri_too_long', async () => {
-    expect((await app.client.get(`/v1/pets?${'x'.repeat(8192)}`)).json).toMatchObject({ code: 'uri_too_long', status: 414 });
+    expect((await app.client.get(`/v1/pets?${'x'.repeat(8192)}`)).json).toMatchObject({
+      code: 'uri_too_long',
+      status: 414,
+    });
     expect((await app.client.get(`/v1/pets?${'x'.repeat(8000)}`)).json).toMatchObject({ code: 'invalid_parameter' });
   });
 });
@@ -148,7 +177,9 @@ describe('X-Request-Id', () => {
   });
 
   test('new ones differ', async () => {
-    const answers = await Promise.all(Array.from({ length: 300 }, () => app.client.get('/health/live', { apiKey: null })));
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, () => app.client.get('/health/live', { apiKey: null })),
+    );
     expect(new Set(answers.map(({ headers }) => headers['x-request-id'])).size).toBe(300);
   });
 });
@@ -171,23 +202,40 @@ describe('what no HTTP client sends', () => {
     ['an unknown method', 'FETCH /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['a header without colon', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization\r\n\r\n'],
     ['a folded header', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-A: a\r\n b\r\n\r\n'],
-    ['Content-Length and Transfer-Encoding', 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+    [
+      'Content-Length and Transfer-Encoding',
+      'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
     ['two Content-Length', 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello'],
     ['a negative Content-Length', 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n'],
-    ['Transfer-Encoding that does not end in chunked', 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n'],
+    [
+      'Transfer-Encoding that does not end in chunked',
+      'POST /v1/pets HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n',
+    ],
     ['no Host', 'GET /v1/pets HTTP/1.1\r\nConnection: close\r\n\r\n'],
     ['two Host', 'GET /v1/pets HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n'],
-    ['a broken chunk', `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnot-hex\r\n`],
+    [
+      'a broken chunk',
+      `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnot-hex\r\n`,
+    ],
   ])('400 bad_request: %s', async (_, bytes) => {
     expectRawError(await raw(Buffer.from(bytes.replace('KEY', app.apiKey), 'latin1')), 400, 'bad_request');
   });
 
   test('431 headers_too_large', async () => {
-    expectRawError(await raw(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`), 431, 'headers_too_large');
+    expectRawError(
+      await raw(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`),
+      431,
+      'headers_too_large',
+    );
   });
 
   test('417 expectation_failed', async () => {
-    expectRawError(await raw('POST /v1/pets HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nConnection: close\r\n\r\n'), 417, 'expectation_failed');
+    expectRawError(
+      await raw('POST /v1/pets HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nConnection: close\r\n\r\n'),
+      417,
+      'expectation_failed',
+    );
   });
 
   test('408 request_timeout: half a header section and then silence', async () => {
@@ -208,7 +256,9 @@ describe('what no HTTP client sends', () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     expect(app.log.requests.find((line) => line['requestId'] === 'hung-up')).toMatchObject({ aborted: true });
-    expect(app.log.lines.filter((line) => line.level >= 50 && JSON.stringify(line).includes('closed the connection'))).toEqual([]);
+    expect(
+      app.log.lines.filter((line) => line.level >= 50 && JSON.stringify(line).includes('closed the connection')),
+    ).toEqual([]);
   });
 
   test('pipelined requests are answered in their order, a broken one last', async () => {
@@ -218,7 +268,10 @@ describe('what no HTTP client sends', () => {
   });
 
   test('an Upgrade is served as the request it is', async () => {
-    const answer = await raw(`GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`, { until: '"ok"' });
+    const answer = await raw(
+      `GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
+      { until: '"ok"' },
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 });
@@ -231,7 +284,13 @@ describe('Express', () => {
     server.once('request', (request: Request, response: Response) => {
       seen['request'] = Object.getPrototypeOf(request) === express.request;
       seen['response'] = Object.getPrototypeOf(response) === express.response;
-      seen['promises'] = [request.get('host') !== undefined, request.path, request.query['limit'], request.ip, request.protocol];
+      seen['promises'] = [
+        request.get('host') !== undefined,
+        request.path,
+        request.query['limit'],
+        request.ip,
+        request.protocol,
+      ];
       seen['app'] = request.app === express && response.app === express;
       response.locals['is'] = 'there';
     });

@@ -21,7 +21,9 @@ let serving: TestApp;
 let id: string;
 beforeAll(async () => {
   app = await createTestApp({ modules: [PreviewsModule] });
-  serving = await createTestApp({ settings: { AFTER_SUNSET: 'serve', PUBLIC_BASE_URL: 'https://api.example.com/pets/v1' } });
+  serving = await createTestApp({
+    settings: { AFTER_SUNSET: 'serve', PUBLIC_BASE_URL: 'https://api.example.com/pets/v1' },
+  });
   id = String((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).json.id);
 });
 afterAll(async () => {
@@ -98,7 +100,12 @@ describe('getPet is deprecated', () => {
 });
 
 describe('@Deprecated', () => {
-  const announcement = { since: '2026-01-01T00:00:00Z', sunset: '2027-01-01T00:00:00Z', successor: '/new', replacement: 'Use /new.' };
+  const announcement = {
+    since: '2026-01-01T00:00:00Z',
+    sunset: '2027-01-01T00:00:00Z',
+    successor: '/new',
+    replacement: 'Use /new.',
+  };
 
   test.each([
     [{ sunset: '2025-12-31T00:00:00Z' }, 'a sunset before the deprecation'],
@@ -120,6 +127,8 @@ describe('@Stability', () => {
     for (const path of ['/v1/pets', `/v1/pets/${id}`]) {
       expect((await app.client.get(path)).headers['petstore-stability']).toBeUndefined();
     }
-    expect((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).headers['petstore-stability']).toBeUndefined();
+    expect(
+      (await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).headers['petstore-stability'],
+    ).toBeUndefined();
   });
 });

@@ -33,9 +33,15 @@ describe('around the API', () => {
 
   test('503 unavailable: readiness while a migration is missing, liveness stays', async () => {
     const other = await createTestApp();
-    await other.sql('DELETE FROM schema_migration');
-    // The schema was current at start; a new process finds it outdated, and one that runs goes on.
-    expect((await other.client.get('/health/ready')).status).toBe(200);
+    await other.sql('DELETE FROM schema_migration WHERE id = (SELECT max(id) FROM schema_migration)');
+    const ready = await other.client.get('/health/ready', { apiKey: null });
+    expect(ready.json).toEqual({
+      code: 'unavailable',
+      message: 'The database schema is not the one of this version.',
+      status: 503,
+    });
+    expect(ready.headers['retry-after']).toBe('1');
+    expect((await other.client.get('/health/live', { apiKey: null })).status).toBe(200);
     await other.close();
   });
 
@@ -47,8 +53,12 @@ describe('around the API', () => {
     await app.client.get('/v1/pets?limit=0');
     const answer = await app.client.get('/metrics', { apiKey: secret });
     expect(answer.headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
-    expect(answer.text).toMatch(/petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="200"\} [1-9]/);
-    expect(answer.text).toMatch(/petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="400"\} [1-9]/);
+    expect(answer.text).toMatch(
+      /petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="200"\} [1-9]/,
+    );
+    expect(answer.text).toMatch(
+      /petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="400"\} [1-9]/,
+    );
     expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(403);
   });
 

@@ -8,7 +8,9 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const nextOf = (answer: HttpAnswer): string | undefined =>
-  /^<http:\/\/localhost:3000(\/v1\/pets\?[^>]*)>; rel="next"$/.exec((answer.headers.link as string | undefined) ?? '')?.[1];
+  /^<http:\/\/localhost:3000(\/v1\/pets\?[^>]*)>; rel="next"$/.exec(
+    (answer.headers.link as string | undefined) ?? '',
+  )?.[1];
 
 const idsOf = (answer: HttpAnswer): number[] => (answer.json as { id: number }[]).map(({ id }) => id);
 
@@ -37,19 +39,22 @@ describe('GET /v1/pets', () => {
     expect(Object.keys((answer.json as object[])[0] ?? {})).toEqual(['id', 'name', 'categoryId', 'status']);
   });
 
-  test.each([1, 7, 20, 25, 49, 50, 100])('the pages of limit=%i, followed by Link, are the whole list', async (limit) => {
-    await fill(50);
-    const all = idsOf(await app.client.get('/v1/pets?limit=100'));
-    const walked: number[] = [];
-    let pages = 0;
-    for (let path: string | undefined = `/v1/pets?limit=${limit}`; path !== undefined; pages++) {
-      const page = await app.client.get(path);
-      walked.push(...idsOf(page));
-      path = nextOf(page);
-    }
-    expect(walked).toEqual(all);
-    expect(pages).toBe(Math.ceil(50 / limit));
-  });
+  test.each([1, 7, 20, 25, 49, 50, 100])(
+    'the pages of limit=%i, followed by Link, are the whole list',
+    async (limit) => {
+      await fill(50);
+      const all = idsOf(await app.client.get('/v1/pets?limit=100'));
+      const walked: number[] = [];
+      let pages = 0;
+      for (let path: string | undefined = `/v1/pets?limit=${limit}`; path !== undefined; pages++) {
+        const page = await app.client.get(path);
+        walked.push(...idsOf(page));
+        path = nextOf(page);
+      }
+      expect(walked).toEqual(all);
+      expect(pages).toBe(Math.ceil(50 / limit));
+    },
+  );
 
   test('Link is absent on the last page, also when it is exactly full', async () => {
     await fill(20);
@@ -62,7 +67,7 @@ describe('GET /v1/pets', () => {
     await fill(50);
     const all = (await app.client.get('/v1/pets?limit=100')).json as { id: number; status: string }[];
     const walked: number[] = [];
-    for (let path: string | undefined = `/v1/pets?status=${status}&limit=5`; path !== undefined; ) {
+    for (let path: string | undefined = `/v1/pets?status=${status}&limit=5`; path !== undefined;) {
       const page = await app.client.get(path);
       walked.push(...idsOf(page));
       path = nextOf(page);
@@ -84,7 +89,9 @@ describe('GET /v1/pets', () => {
 
   test('the links are built from PUBLIC_BASE_URL, never from Host', async () => {
     await fill(3);
-    const answer = await app.client.get('/v1/pets?limit=1', { headers: { host: 'evil.example', 'x-forwarded-host': 'evil.example' } });
+    const answer = await app.client.get('/v1/pets?limit=1', {
+      headers: { host: 'evil.example', 'x-forwarded-host': 'evil.example' },
+    });
     expect(answer.headers.link).toMatch(/^<http:\/\/localhost:3000\/v1\/pets\?limit=1&cursor=[\w-]+>; rel="next"$/);
   });
 
@@ -92,20 +99,36 @@ describe('GET /v1/pets', () => {
     expect((await app.client.get(`/v1/pets?limit=${limit}`)).status).toBe(200);
   });
 
-  test.each(['0', '101', '-1', 'abc', '1.5', '', '+5', '%2B5', '0x10', '1e1', '05', ' 5', '5%20', '1'.repeat(400), '٥'])(
-    '400 invalid_parameter: limit=%s is not clamped',
-    async (limit) => {
-      const answer = await app.client.get(`/v1/pets?limit=${encodeURI(limit).replace(/%25/g, '%')}`);
-      const message = 'limit must be an integer between 1 and 100';
-      expect([answer.status, answer.json]).toEqual([400, { code: 'invalid_parameter', message, status: 400 }]);
+  test.each([
+    '0',
+    '101',
+    '-1',
+    'abc',
+    '1.5',
+    '',
+    '+5',
+    '%2B5',
+    '0x10',
+    '1e1',
+    '05',
+    ' 5',
+    '5%20',
+    '1'.repeat(400),
+    '٥',
+  ])('400 invalid_parameter: limit=%s is not clamped', async (limit) => {
+    const answer = await app.client.get(`/v1/pets?limit=${encodeURI(limit).replace(/%25/g, '%')}`);
+    const message = 'limit must be an integer between 1 and 100';
+    expect([answer.status, answer.json]).toEqual([400, { code: 'invalid_parameter', message, status: 400 }]);
+  });
+
+  test.each(['Available', '', 'lost', 'sold%00', ' sold', 'available,sold'])(
+    '400 invalid_parameter: status=%s',
+    async (status) => {
+      const answer = await app.client.get(`/v1/pets?status=${encodeURI(status).replace(/%25/g, '%')}`);
+      const message = 'status must be one of available, pending, sold';
+      expect(answer.json).toEqual({ code: 'invalid_parameter', message, status: 400 });
     },
   );
-
-  test.each(['Available', '', 'lost', 'sold%00', ' sold', 'available,sold'])('400 invalid_parameter: status=%s', async (status) => {
-    const answer = await app.client.get(`/v1/pets?status=${encodeURI(status).replace(/%25/g, '%')}`);
-    const message = 'status must be one of available, pending, sold';
-    expect(answer.json).toEqual({ code: 'invalid_parameter', message, status: 400 });
-  });
 
   test.each([
     ['stauts=sold', "unknown query parameter 'stauts'; did you mean 'status'?"],
@@ -114,9 +137,16 @@ describe('GET /v1/pets', () => {
     ['limit[]=5', "unknown query parameter 'limit[]'; did you mean 'limit'?"],
     ['__proto__=5', "unknown query parameter '__proto__'; known are limit, status, cursor"],
     ['limit=5&limit=5', "query parameter 'limit' must be given only once"],
-    ['status=sold&x=1&status=sold', "query parameter 'status' must be given only once; unknown query parameter 'x'; known are limit, status, cursor"],
+    [
+      'status=sold&x=1&status=sold',
+      "query parameter 'status' must be given only once; unknown query parameter 'x'; known are limit, status, cursor",
+    ],
   ])('400 invalid_parameter: ?%s', async (query, message) => {
-    expect((await app.client.get(`/v1/pets?${query}`)).json).toEqual({ code: 'invalid_parameter', message, status: 400 });
+    expect((await app.client.get(`/v1/pets?${query}`)).json).toEqual({
+      code: 'invalid_parameter',
+      message,
+      status: 400,
+    });
   });
 
   describe('cursor', () => {
@@ -132,13 +162,19 @@ describe('GET /v1/pets', () => {
 
     test('400 invalid_cursor: with another status', async () => {
       const answer = await app.client.get(`/v1/pets?status=sold&cursor=${cursor}`);
-      expect([answer.status, answer.json]).toEqual([400, { code: 'invalid_cursor', status: 400, message: expect.stringContaining('status') as string }]);
+      expect([answer.status, answer.json]).toEqual([
+        400,
+        { code: 'invalid_cursor', status: 400, message: expect.stringContaining('status') as string },
+      ]);
     });
 
     test('400 invalid_cursor: every change of a single character', async () => {
       for (let index = 0; index < cursor.length; index++) {
         const changed = cursor.slice(0, index) + (cursor[index] === 'A' ? 'B' : 'A') + cursor.slice(index + 1);
-        expect((await app.client.get(`/v1/pets?cursor=${changed}`)).json).toMatchObject({ code: 'invalid_cursor', status: 400 });
+        expect((await app.client.get(`/v1/pets?cursor=${changed}`)).json).toMatchObject({
+          code: 'invalid_cursor',
+          status: 400,
+        });
       }
     });
 
@@ -150,7 +186,10 @@ describe('GET /v1/pets', () => {
       ['longer', () => `${cursor}A`],
       ['with white space', () => `${cursor}%20`],
     ])('400 invalid_cursor: %s', async (_, change) => {
-      expect((await app.client.get(`/v1/pets?cursor=${change()}`)).json).toMatchObject({ code: 'invalid_cursor', status: 400 });
+      expect((await app.client.get(`/v1/pets?cursor=${change()}`)).json).toMatchObject({
+        code: 'invalid_cursor',
+        status: 400,
+      });
     });
   });
 });
@@ -167,7 +206,12 @@ describe('conditional GET', () => {
     for (const ifNoneMatch of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
       const again = await app.client.get('/v1/pets?limit=2', { headers: { 'if-none-match': ifNoneMatch } });
       expect([again.status, again.text]).toEqual([304, '']);
-      expect(again.headers).toMatchObject({ etag, vary: 'Authorization', 'cache-control': 'private, no-cache', link: first.headers.link });
+      expect(again.headers).toMatchObject({
+        etag,
+        vary: 'Authorization',
+        'cache-control': 'private, no-cache',
+        link: first.headers.link,
+      });
       expect(again.headers['content-type']).toBeUndefined();
     }
     await app.sql(`UPDATE pet SET name = 'Changed'`, []);

@@ -23,7 +23,11 @@ describe('POST /v1/pets', () => {
   });
 
   test('201: Location is the address of the animal, built from PUBLIC_BASE_URL', async () => {
-    const answer = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: { host: 'evil.example' } });
+    const answer = await app.client.post(
+      '/v1/pets',
+      { name: 'Rex', categoryId: 7 },
+      { headers: { host: 'evil.example' } },
+    );
     expect(answer.headers.location).toBe(`http://localhost:3000/v1/pets/${answer.json.id}`);
   });
 
@@ -38,14 +42,18 @@ describe('POST /v1/pets', () => {
   });
 
   test('201: unknown members are ignored, a client-sent id too', async () => {
-    const answer = await app.client.post('/v1/pets', '{"id":1000000,"name":"Rex","categoryId":7,"owner":{"name":"Ann"}}');
+    const answer = await app.client.post(
+      '/v1/pets',
+      '{"id":1000000,"name":"Rex","categoryId":7,"owner":{"name":"Ann"}}',
+    );
     expect(answer.status).toBe(201);
     expect(Object.keys(answer.json as object)).toEqual(['id', 'name', 'categoryId', 'status']);
     expect(answer.json.id).not.toBe(1000000);
   });
 
   test('201: __proto__ and constructor as members reach no prototype', async () => {
-    const body = '{"__proto__":{"status":"sold","polluted":1},"constructor":{"prototype":{"polluted":1}},"name":"Rex","categoryId":7}';
+    const body =
+      '{"__proto__":{"status":"sold","polluted":1},"constructor":{"prototype":{"polluted":1}},"name":"Rex","categoryId":7}';
     const answer = await app.client.post('/v1/pets', body);
     expect(answer.json).toMatchObject({ status: 'available' });
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
@@ -107,19 +115,35 @@ describe('POST /v1/pets', () => {
   });
 
   test.each([
-    '1.5', '"1"', 'true', 'null', '1e400', '1e1000000000', '-1e1000000000', '1e-1', '1e-1000000000',
-    '1.00000000000000000000001', '9223372036854775808', '-9223372036854775809', '4503599627370497.25', '[1]', '{}',
+    '1.5',
+    '"1"',
+    'true',
+    'null',
+    '1e400',
+    '1e1000000000',
+    '-1e1000000000',
+    '1e-1',
+    '1e-1000000000',
+    '1.00000000000000000000001',
+    '9223372036854775808',
+    '-9223372036854775809',
+    '4503599627370497.25',
+    '[1]',
+    '{}',
   ])('400 validation_failed: the categoryId %s', async (categoryId) => {
     const answer = await app.client.post('/v1/pets', `{"name":"Rex","categoryId":${categoryId}}`);
     const clause = 'categoryId must be an integer between -9223372036854775808 and 9223372036854775807';
     expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, clause)]);
   });
 
-  test.each(['null', '"Available"', '""', '" sold"', '1', '["sold"]'])('400 validation_failed: the status %s', async (status) => {
-    const answer = await app.client.post('/v1/pets', `{"name":"Rex","categoryId":7,"status":${status}}`);
-    const clause = 'status must be one of available, pending, sold';
-    expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, clause)]);
-  });
+  test.each(['null', '"Available"', '""', '" sold"', '1', '["sold"]'])(
+    '400 validation_failed: the status %s',
+    async (status) => {
+      const answer = await app.client.post('/v1/pets', `{"name":"Rex","categoryId":7,"status":${status}}`);
+      const clause = 'status must be one of available, pending, sold';
+      expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, clause)]);
+    },
+  );
 
   test('400 validation_failed: all faults at once, in schema order, whatever the order of the members', async () => {
     const answer = await app.client.post('/v1/pets', '{"status":"lost","categoryId":"7"}');
@@ -167,10 +191,17 @@ describe('POST /v1/pets', () => {
   });
 
   test.each([
-    'text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=latin1', 'application/jsonx',
-    'application/merge-patch+json', undefined, '',
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/json; charset=latin1',
+    'application/jsonx',
+    'application/merge-patch+json',
+    undefined,
+    '',
   ])('415 unsupported_media_type with Accept: the Content-Type %j', async (contentType) => {
-    const answer = await app.client.post('/v1/pets', '{"name":"Rex","categoryId":7}', { headers: { 'content-type': contentType } });
+    const answer = await app.client.post('/v1/pets', '{"name":"Rex","categoryId":7}', {
+      headers: { 'content-type': contentType },
+    });
     expect(answer.json).toEqual(errorOf('unsupported_media_type', 415));
     expect(answer.headers.accept).toBe('application/json');
   });
@@ -214,22 +245,46 @@ describe('GET /v1/pets/{petId}', () => {
     expect([answer.status, answer.text]).toEqual([200, created.text]);
   });
 
-  test.each(['9223372036854775807', '-9223372036854775808', '0', '-1'])('404 pet_not_found: no animal has the id %s', async (id) => {
-    expect((await app.client.get(`/v1/pets/${id}`)).json).toEqual(errorOf('pet_not_found', 404));
-  });
-
-  test.each(['abc', '1.5', '007', '+1', '-0', '1e2', '0x1', '9223372036854775808', '-9223372036854775809', '1'.repeat(4000), '%20', '1%00'])(
-    '404 pet_not_found: %s is no int64 in canonical form',
+  test.each(['9223372036854775807', '-9223372036854775808', '0', '-1'])(
+    '404 pet_not_found: no animal has the id %s',
     async (id) => {
       expect((await app.client.get(`/v1/pets/${id}`)).json).toEqual(errorOf('pet_not_found', 404));
     },
   );
+
+  test.each([
+    'abc',
+    '1.5',
+    '007',
+    '+1',
+    '-0',
+    '1e2',
+    '0x1',
+    '9223372036854775808',
+    '-9223372036854775809',
+    '1'.repeat(4000),
+    '%20',
+    '1%00',
+  ])('404 pet_not_found: %s is no int64 in canonical form', async (id) => {
+    expect((await app.client.get(`/v1/pets/${id}`)).json).toEqual(errorOf('pet_not_found', 404));
+  });
 });
 
 describe('int64', () => {
   const int64 = fc.oneof(
     fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
-    fc.constantFrom(INT64_MIN, INT64_MIN + 1n, -1n, 0n, 1n, INT64_MAX - 1n, INT64_MAX, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n) - 1n),
+    fc.constantFrom(
+      INT64_MIN,
+      INT64_MIN + 1n,
+      -1n,
+      0n,
+      1n,
+      INT64_MAX - 1n,
+      INT64_MAX,
+      2n ** 53n,
+      2n ** 53n + 1n,
+      -(2n ** 53n) - 1n,
+    ),
   );
 
   test('int64 is exact from body to database to response, as categoryId', async () => {
@@ -250,10 +305,9 @@ describe('int64', () => {
       fc.asyncProperty(fc.uniqueArray(int64, { minLength: 3, maxLength: 5 }), async (ids) => {
         await app.sql('DELETE FROM pet', []);
         for (const id of ids) {
-          await app.sql(
-            `INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE VALUES ($1, 'Rex', 7)`,
-            [String(id)],
-          );
+          await app.sql(`INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE VALUES ($1, 'Rex', 7)`, [
+            String(id),
+          ]);
         }
         for (const id of ids) {
           expect((await app.client.get(`/v1/pets/${id}`)).text).toContain(`{"id":${id},`);

@@ -15,7 +15,11 @@ export function addKeyCommands(program: Command): void {
     .description('make an API key and print its secret, once')
     .requiredOption('--name <name>', 'who uses the key')
     .option('--scopes <list>', `what it may do, separated by commas (default: ${DEFAULT_SCOPES.join(',')})`)
-    .option('--expires <duration>', 'when it ends, such as 30m, 24h or 90d (default: never)', durationArgument('--expires'))
+    .option(
+      '--expires <duration>',
+      'when it ends, such as 30m, 24h or 90d (default: never)',
+      durationArgument('--expires'),
+    )
     .option('--quiet', 'print the secret alone')
     .option('--json', 'print JSON')
     .action(async (options: { name: string; scopes?: string; expires?: number; quiet?: boolean; json?: boolean }) => {

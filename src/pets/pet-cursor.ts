@@ -40,7 +40,10 @@ export function decodeCursor(cursor: string, status: PetStatus | undefined): big
     throw new ApiError(INVALID_CURSOR, 'cursor must be taken unchanged from the Link of a page of this list');
   }
   if (bytes.readUInt8(1) !== filterByte(status)) {
-    throw new ApiError(INVALID_CURSOR, 'cursor belongs to a list with another status; send the status it was made with');
+    throw new ApiError(
+      INVALID_CURSOR,
+      'cursor belongs to a list with another status; send the status it was made with',
+    );
   }
   return bytes.readBigInt64BE(ID_OFFSET);
 }

@@ -1,5 +1,11 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { EnumProperty, Int64Property, IntegerParameter, OpaqueParameter, TextProperty } from '../platform/http/property.decorators.js';
+import {
+  EnumProperty,
+  Int64Property,
+  IntegerParameter,
+  OpaqueParameter,
+  TextProperty,
+} from '../platform/http/property.decorators.js';
 import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 

@@ -46,7 +46,11 @@ export interface TestAppOptions {
 }
 
 /** Starts the application that main.ts starts. Close it in `afterAll`. */
-export async function createTestApp({ settings = {}, modules = [], ...options }: TestAppOptions = {}): Promise<TestApp> {
+export async function createTestApp({
+  settings = {},
+  modules = [],
+  ...options
+}: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase());
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'debug', ...database.settings, ...settings });
   const clock = new TestClock();

@@ -7,7 +7,6 @@ export interface HttpAnswer {
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
   /** The body as JSON, integers beyond 2^53 as bigint. */
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- a test says what it expects by looking into it
   readonly json: any;
 }
 
@@ -36,14 +35,24 @@ export class HttpClient {
     return this.send('POST', path, { ...call, body });
   }
 
-  send(method: string, path: string, { headers = {}, body, apiKey = this.apiKey ?? null }: HttpCall = {}): Promise<HttpAnswer> {
-    const bytes = body === undefined ? undefined : typeof body === 'string' || Buffer.isBuffer(body) ? body : writeJson(body);
+  send(
+    method: string,
+    path: string,
+    { headers = {}, body, apiKey = this.apiKey ?? null }: HttpCall = {},
+  ): Promise<HttpAnswer> {
+    const bytes =
+      body === undefined ? undefined : typeof body === 'string' || Buffer.isBuffer(body) ? body : writeJson(body);
     const fields: Record<string, string | string[] | undefined> = {
       ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }),
-      ...(bytes === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(bytes)) }),
+      ...(bytes === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(bytes)) }),
       ...headers,
     };
-    const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Record<string, string>;
+    const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Record<
+      string,
+      string
+    >;
     return new Promise((resolve, reject) => {
       const outgoing = request(this.origin + path, { method, headers: sent, agent: this.agent }, (incoming) => {
         const chunks: Buffer[] = [];

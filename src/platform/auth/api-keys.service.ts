@@ -64,7 +64,11 @@ export class ApiKeysService {
   }
 
   /** Makes a key. The secret is in this answer and nowhere else. */
-  async create({ name, scopes = DEFAULT_SCOPES, expiresAt }: NewApiKey): Promise<{ key: StoredApiKey; secret: string }> {
+  async create({
+    name,
+    scopes = DEFAULT_SCOPES,
+    expiresAt,
+  }: NewApiKey): Promise<{ key: StoredApiKey; secret: string }> {
     const secret = createApiKey();
     return { secret, key: await this.store(secret, { name, scopes, expiresAt }) };
   }
@@ -87,7 +91,9 @@ export class ApiKeysService {
   /** Sees to it that a key given by the operator exists; one that was revoked stays revoked. */
   async ensureBootstrapKey(secret: string): Promise<void> {
     if (hasWrongChecksum(secret)) {
-      throw new StartupError('BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?');
+      throw new StartupError(
+        'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
+      );
     }
     await this.repository.insert(secret, { name: 'bootstrap', scopes: DEFAULT_SCOPES, expiresAt: null });
   }

@@ -116,7 +116,7 @@ export class Database {
     return Promise.race([this.probe, tooLate]).finally(() => clearTimeout(timer));
   }
 
-  /** Whether every migration of this code is applied. Costs nothing once it was true. */
+  /** Whether the schema is the one of this code. */
   async isSchemaCurrent(): Promise<boolean> {
     try {
       return await isSchemaCurrent(this.dataSource);

@@ -73,7 +73,6 @@ export async function revertLastMigration(dataSource: DataSource): Promise<strin
       await known.migration.down(queryRunner);
       await queryRunner.query('DELETE FROM schema_migration WHERE name = $1', [last]);
     });
-    currentSchemas.delete(dataSource);
     return last;
   });
 }
@@ -113,18 +112,12 @@ export async function assertSchemaIsCurrent(dataSource: DataSource): Promise<voi
         'Start the version that applied it, or revert with that version: npm run petstore -- migrate:revert',
     );
   }
-  currentSchemas.add(dataSource);
 }
 
-const currentSchemas = new WeakSet<DataSource>();
-
-/** Whether no migration is pending. The database is asked until that was true once. */
+/** Whether the schema is the one of this code at the moment. */
 export async function isSchemaCurrent(dataSource: DataSource): Promise<boolean> {
-  if (currentSchemas.has(dataSource)) return true;
   const status = await migrationStatus(dataSource);
-  const isCurrent = status.every(({ appliedAt }) => appliedAt !== undefined);
-  if (isCurrent) currentSchemas.add(dataSource);
-  return isCurrent;
+  return status.every(({ appliedAt, isKnown }) => appliedAt !== undefined && isKnown);
 }
 
 interface KnownMigration {

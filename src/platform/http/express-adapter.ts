@@ -6,7 +6,13 @@ import type { Socket } from 'node:net';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../errors/error-body.js';
-import { BAD_REQUEST, EXPECTATION_FAILED, METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND, URI_TOO_LONG } from '../errors/error-catalogue.js';
+import {
+  BAD_REQUEST,
+  EXPECTATION_FAILED,
+  METHOD_NOT_ALLOWED,
+  ROUTE_NOT_FOUND,
+  URI_TOO_LONG,
+} from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
 import { entityTag, matchesEntityTag } from './entity-tag.js';
 import {
@@ -117,7 +123,10 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       } else {
         // Express calls back when no layer answered, which only a target without a path can cause.
         app(request, response, (error?: unknown) =>
-          this.replyError(response, error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.')),
+          this.replyError(
+            response,
+            error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.'),
+          ),
         );
       }
     };
@@ -129,7 +138,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       this.begin(request, response);
       this.replyError(response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.'));
     });
-    this.httpServer = server as Server;
+    this.httpServer = server;
   }
 
   private begin(request: Request, response: Response): void {
@@ -316,7 +325,11 @@ function requestConstructor(app: Express): typeof IncomingMessage {
 /** Node's ServerResponse, with Express's prototype from the start. */
 function responseConstructor(app: Express): typeof ServerResponse {
   function PlatformServerResponse(this: ServerResponse, request: IncomingMessage, options: object): void {
-    (ServerResponse as unknown as (this: ServerResponse, ...parameters: unknown[]) => void).call(this, request, options);
+    (ServerResponse as unknown as (this: ServerResponse, ...parameters: unknown[]) => void).call(
+      this,
+      request,
+      options,
+    );
   }
   PlatformServerResponse.prototype = app.response;
   return PlatformServerResponse as unknown as typeof ServerResponse;

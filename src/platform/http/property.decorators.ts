@@ -28,7 +28,10 @@ interface Rule {
   convert?(value: unknown): unknown;
 }
 
-function checkedProperty(rule: Rule, { required = true, ...schema }: Described & ApiPropertyOptions): PropertyDecorator {
+function checkedProperty(
+  rule: Rule,
+  { required = true, ...schema }: Described & ApiPropertyOptions,
+): PropertyDecorator {
   return applyDecorators(
     ApiProperty({ ...schema, required } as ApiPropertyOptions),
     ...(rule.convert ? [Transform(({ value }) => rule.convert?.(value))] : []),
@@ -44,7 +47,9 @@ function checkedProperty(rule: Rule, { required = true, ...schema }: Described &
 }
 
 /** A string of so many characters (Unicode code points, as in JSON Schema), without U+0000 and unpaired surrogates. */
-export function TextProperty(options: Described & { minLength: number; maxLength: number; notBlank?: boolean }): PropertyDecorator {
+export function TextProperty(
+  options: Described & { minLength: number; maxLength: number; notBlank?: boolean },
+): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, ...described } = options;
   const isValid = (value: unknown): boolean =>
     typeof value === 'string' &&
@@ -90,7 +95,7 @@ export function EnumProperty(
       expected: `one of ${options.enum.join(', ')}`,
       isValid: (value) => typeof value === 'string' && options.enum.includes(value),
     },
-    { ...options, enum: [...options.enum] } as Described & ApiPropertyOptions,
+    { ...options, enum: [...options.enum] },
   );
 }
 
@@ -122,7 +127,8 @@ function countCharacters(text: string): number {
   for (let index = 0; index < text.length; index++) {
     // The second half of a surrogate pair belongs to the character before it.
     const unit = text.charCodeAt(index);
-    const isSecondHalf = unit >= 0xdc00 && unit <= 0xdfff && index > 0 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800;
+    const isSecondHalf =
+      unit >= 0xdc00 && unit <= 0xdfff && index > 0 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800;
     if (!isSecondHalf) count++;
   }
   return count;

@@ -5,18 +5,13 @@ import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../errors/
 import { RequestAbortedError } from '../errors/request-aborted.error.js';
 import { type JsonValue, readJson } from './json-reader.js';
 
-
 /**
  * Reads and parses the JSON body of a request. Nothing of it is read before this is called, so whoever refuses the
  * request earlier refuses it without waiting for the body.
  *
  * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON
  */
-export async function readJsonBody(
-  request: Request,
-  response: Response,
-  maxBytes: number,
-): Promise<JsonValue> {
+export async function readJsonBody(request: Request, response: Response, maxBytes: number): Promise<JsonValue> {
   const declaredLength = Number(request.headers['content-length'] ?? 0);
   if (declaredLength === 0 && request.headers['transfer-encoding'] === undefined) {
     throw missingBody();

@@ -42,7 +42,7 @@ export class HealthController {
       throw notReady('The database does not answer.');
     }
     if (!(await this.database.isSchemaCurrent())) {
-      throw notReady('The database schema is outdated.');
+      throw notReady('The database schema is not the one of this version.');
     }
     return { status: 'ok' };
   }

@@ -4,7 +4,13 @@ import { PinoPretty } from 'pino-pretty';
 import type { Config } from '../../config.js';
 
 /** Contexts in which Nest tells how it starts: of interest only to who debugs it. */
-const FRAMEWORK_CONTEXTS = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication']);
+const FRAMEWORK_CONTEXTS = new Set([
+  'NestFactory',
+  'InstanceLoader',
+  'RoutesResolver',
+  'RouterExplorer',
+  'NestApplication',
+]);
 
 /** Injection token of the process's log, a pino Logger. */
 export const LOGGER = Symbol('LOGGER');
