@@ -4,6 +4,7 @@ import type { Response } from 'express';
 import { Config } from '../config.js';
 import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
 import { INVALID_CURSOR } from '../platform/errors/error-catalogue.js';
+import { JsonBody } from '../platform/http/json-body.js';
 import { parseInt64 } from '../platform/http/int64.js';
 import { Deprecated } from '../platform/lifecycle/deprecated.decorator.js';
 import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/components.js';
@@ -28,13 +29,13 @@ export class PetsController {
   @ApiOperation({ summary: 'List animals', description: 'One page of the catalogue, by ascending id.' })
   @ApiOkResponse({ type: Pets, description: 'The page of animals.', headers: NEXT_PAGE_HEADER })
   @FailsWith(INVALID_CURSOR)
-  async listPets(@Query() query: ListPetsQuery, @Res({ passthrough: true }) response: Response): Promise<Pet[]> {
-    const { pets, nextCursor } = await this.pets.list(query);
+  async listPets(@Query() query: ListPetsQuery, @Res({ passthrough: true }) response: Response): Promise<JsonBody> {
+    const { body, nextCursor } = await this.pets.list(query);
     if (nextCursor !== undefined) {
       const status = query.status === undefined ? '' : `&status=${query.status}`;
       response.setHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
     }
-    return pets;
+    return body;
   }
 
   @Post()

@@ -1,15 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { ApiError } from '../platform/errors/api-error.js';
 import { defineError } from '../platform/errors/error-catalogue.js';
+import { SharedReads } from '../platform/database/shared-reads.js';
+import { JsonBody } from '../platform/http/json-body.js';
 import { decodeCursor, encodeCursor } from './pet-cursor.js';
 import { type ListPetsQuery, type NewPet, type Pet, toPet } from './pet.dto.js';
+import type { PetStatus } from './pet.entity.js';
 import { PetsRepository } from './pets.repository.js';
 
 export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
 
+/** Different pages that may be read or waited for at a time. */
+const MAX_PAGES_AT_A_TIME = 10_000;
+
 /** One page of the list. */
 export interface PetsPage {
-  readonly pets: Pet[];
+  /** The array of animals, written once for all who share the page. */
+  readonly body: JsonBody;
   /** Cursor of the page after this one; undefined on the last. */
   readonly nextCursor: string | undefined;
 }
@@ -17,6 +24,8 @@ export interface PetsPage {
 /** The catalogue of animals. */
 @Injectable()
 export class PetsService {
+  private readonly pages = new SharedReads<PetsPage>(MAX_PAGES_AT_A_TIME);
+
   constructor(private readonly repository: PetsRepository) {}
 
   /**
@@ -24,13 +33,17 @@ export class PetsService {
    *
    * @throws ApiError INVALID_CURSOR
    */
-  async list({ limit, status, cursor }: ListPetsQuery): Promise<PetsPage> {
+  list({ limit, status, cursor }: ListPetsQuery): Promise<PetsPage> {
     const after = cursor === undefined ? undefined : decodeCursor(cursor, status);
+    return this.pages.read(`${limit} ${status} ${after}`, () => this.readPage(limit, status, after));
+  }
+
+  private async readPage(limit: number, status: PetStatus | undefined, after: bigint | undefined): Promise<PetsPage> {
     // One more than asked for tells whether there is a next page, also when this one is exactly full.
     const found = await this.repository.list(limit + 1, after, status);
     const pets = found.slice(0, limit).map(toPet);
     const last = found.length > limit ? pets.at(-1) : undefined;
-    return { pets, nextCursor: last && encodeCursor(last.id, status) };
+    return { body: new JsonBody(pets), nextCursor: last && encodeCursor(last.id, status) };
   }
 
   /** Adds an animal. */

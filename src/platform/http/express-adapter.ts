@@ -14,7 +14,7 @@ import {
   URI_TOO_LONG,
 } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
-import { entityTag, matchesEntityTag } from './entity-tag.js';
+import { matchesEntityTag } from './entity-tag.js';
 import {
   LINGER_BYTES,
   LINGER_MS,
@@ -23,7 +23,7 @@ import {
   MAX_URI_LENGTH,
   TIMEOUT_CHECK_INTERVAL_MS,
 } from './http-limits.js';
-import { writeJson } from './json-writer.js';
+import { JsonBody } from './json-body.js';
 import { answerParserErrors } from './raw-errors.js';
 import { announcesBody, readJsonBody } from './request-body.js';
 import { REQUEST_ID_HEADER, RequestContext, requestIdFrom } from './request-context.js';
@@ -196,16 +196,16 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (body instanceof ErrorBody) {
       request.context.errorCode = body.code;
     }
-    const text = writeJson(body);
+    const json = body instanceof JsonBody ? body : new JsonBody(body);
     if (response.statusCode !== 200 || (request.method !== 'GET' && request.method !== 'HEAD')) {
       response.setHeader('Cache-Control', 'no-store');
-      return this.send(response, text);
+      return this.send(response, json.text);
     }
     response.vary('Authorization');
     if (!response.hasHeader('Cache-Control')) {
       response.setHeader('Cache-Control', 'private, no-cache');
     }
-    const tag = entityTag(text);
+    const tag = json.entityTag;
     response.setHeader('ETag', tag);
     const ifNoneMatch = request.headers['if-none-match'];
     if (ifNoneMatch !== undefined && matchesEntityTag(ifNoneMatch, tag)) {
@@ -213,7 +213,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.removeHeader('Content-Type');
       return this.send(response, undefined);
     }
-    return this.send(response, text);
+    return this.send(response, json.text);
   }
 
   private replyError(response: Response, error: ApiError): void {

@@ -1,0 +1,81 @@
+import { ApiError } from '../errors/api-error.js';
+import { tooManyWaiting } from './waiting-line.js';
+
+interface Waiting<Input, Output> {
+  readonly input: Input;
+  readonly resolve: (output: Output) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Limits of a `Batches`. */
+export interface BatchLimits {
+  /** How many requests one statement serves at the most. */
+  readonly size: number;
+  /** How many statements may run at a time. */
+  readonly concurrency: number;
+  /** How many requests may wait for a statement. */
+  readonly waiting: number;
+}
+
+/**
+ * Runs requests that wait at the same moment in one statement. Each gets its own answer or its own error: when a statement
+ * that serves several fails because of one of them, each of them is run alone. A request is never added to a statement
+ * that has begun, so a read shows the database at or after the moment it was asked for.
+ */
+export class Batches<Input, Output> {
+  private waiting: Waiting<Input, Output>[] = [];
+  private running = 0;
+  private isScheduled = false;
+
+  /** @param execute one statement for all inputs, atomic; its outputs are in their order */
+  constructor(
+    private readonly execute: (inputs: readonly Input[]) => Promise<readonly Output[]>,
+    private readonly limits: BatchLimits,
+  ) {}
+
+  /** @throws ApiError UNAVAILABLE when too many wait, and whatever `execute` throws for this input */
+  run(input: Input): Promise<Output> {
+    if (this.waiting.length >= this.limits.waiting) {
+      throw tooManyWaiting();
+    }
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ input, resolve, reject });
+      this.schedule();
+    });
+  }
+
+  private schedule(): void {
+    if (!this.isScheduled && this.running < this.limits.concurrency) {
+      this.isScheduled = true;
+      // Requests of one turn of the event loop go together; a lone one loses some microseconds.
+      setImmediate(this.begin);
+    }
+  }
+
+  private readonly begin = (): void => {
+    this.isScheduled = false;
+    while (this.waiting.length > 0 && this.running < this.limits.concurrency) {
+      const batch = this.waiting.length <= this.limits.size ? this.waiting : this.waiting.slice(0, this.limits.size);
+      this.waiting = this.waiting.slice(batch.length);
+      this.running++;
+      void this.serve(batch).finally(() => {
+        this.running--;
+        if (this.waiting.length > 0) this.schedule();
+      });
+    }
+  };
+
+  private async serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
+    try {
+      const outputs = await this.execute(batch.map(({ input }) => input));
+      batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
+    } catch (error) {
+      // An ApiError says that the database is away, which running them one by one would not change.
+      if (batch.length === 1 || error instanceof ApiError) {
+        batch.forEach(({ reject }) => reject(error));
+      } else {
+        for (const one of batch) await this.serve([one]);
+      }
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { tooManyWaiting } from './waiting-line.js';
+
+interface Readings<Answer> {
+  /** The reading that those who ask now will share; it has not begun. */
+  planned: Promise<Answer> | undefined;
+  /** Settles, and is never rejected, when the reading that runs is over. */
+  running: Promise<void> | undefined;
+}
+
+/**
+ * Makes the answer to reads that are asked for at the same moment once. Who asks while a reading of the same thing runs
+ * joins the next one, never the one that runs: so every answer shows the database at or after the moment it was asked for,
+ * as if each had been read alone. That holds across instances, and nothing has to be invalidated.
+ */
+export class SharedReads<Answer> {
+  private readonly readings = new Map<string, Readings<Answer>>();
+
+  /** @param maxKeys how many different things may be read or waited for at a time */
+  constructor(private readonly maxKeys: number) {}
+
+  /**
+   * The answer of a reading that begins after this call.
+   *
+   * @param key names what is read: one key, one `load`
+   * @throws ApiError UNAVAILABLE when `maxKeys` is reached, and whatever `load` throws
+   */
+  read(key: string, load: () => Promise<Answer>): Promise<Answer> {
+    let readings = this.readings.get(key);
+    if (!readings) {
+      if (this.readings.size >= this.maxKeys) {
+        throw tooManyWaiting();
+      }
+      readings = { planned: undefined, running: undefined };
+      this.readings.set(key, readings);
+    }
+    return (readings.planned ??= this.plan(key, readings, load));
+  }
+
+  private async plan(key: string, readings: Readings<Answer>, load: () => Promise<Answer>): Promise<Answer> {
+    // With nothing to wait for, requests of one turn of the event loop share; a lone one loses some microseconds.
+    await (readings.running ?? nextTurn());
+    readings.planned = undefined;
+    const reading = load();
+    readings.running = reading.then(ignore, ignore);
+    try {
+      return await reading;
+    } finally {
+      if (readings.planned === undefined) {
+        this.readings.delete(key);
+      }
+    }
+  }
+}
+
+function ignore(): void {}
