@@ -26,6 +26,8 @@ export class Batches<Input, Output> {
   private waiting: Waiting<Input, Output>[] = [];
   private running = 0;
   private isScheduled = false;
+  /** Whether requests have come together lately: then it pays to look who else comes before a statement begins. */
+  private isShared = false;
 
   /** @param execute one statement for all inputs, atomic; its outputs are in their order */
   constructor(
@@ -47,8 +49,12 @@ export class Batches<Input, Output> {
   private schedule(): void {
     if (!this.isScheduled && this.running < this.limits.concurrency) {
       this.isScheduled = true;
-      // Requests of one turn of the event loop go together; a lone one loses some microseconds.
-      setImmediate(this.begin);
+      if (this.isShared) {
+        // Whoever has arrived in this turn of the event loop joins.
+        setImmediate(this.begin);
+      } else {
+        queueMicrotask(this.begin);
+      }
     }
   }
 
@@ -58,6 +64,7 @@ export class Batches<Input, Output> {
       const batch = this.waiting.length <= this.limits.size ? this.waiting : this.waiting.slice(0, this.limits.size);
       this.waiting = this.waiting.slice(batch.length);
       this.running++;
+      this.isShared = batch.length > 1;
       void this.serve(batch).finally(() => {
         this.running--;
         if (this.waiting.length > 0) this.schedule();

@@ -6,6 +6,8 @@ interface Readings<Answer> {
   planned: Promise<Answer> | undefined;
   /** Settles, and is never rejected, when the reading that runs is over. */
   running: Promise<void> | undefined;
+  /** How many share the planned reading. */
+  shares: number;
 }
 
 /**
@@ -15,6 +17,8 @@ interface Readings<Answer> {
  */
 export class SharedReads<Answer> {
   private readonly readings = new Map<string, Readings<Answer>>();
+  /** Whether readings have been shared lately: then it pays to look who else comes before one begins. */
+  private isShared = false;
 
   /** @param maxKeys how many different things may be read or waited for at a time */
   constructor(private readonly maxKeys: number) {}
@@ -31,15 +35,21 @@ export class SharedReads<Answer> {
       if (this.readings.size >= this.maxKeys) {
         throw tooManyWaiting();
       }
-      readings = { planned: undefined, running: undefined };
+      readings = { planned: undefined, running: undefined, shares: 0 };
       this.readings.set(key, readings);
     }
+    readings.shares++;
     return (readings.planned ??= this.plan(key, readings, load));
   }
 
   private async plan(key: string, readings: Readings<Answer>, load: () => Promise<Answer>): Promise<Answer> {
-    // With nothing to wait for, requests of one turn of the event loop share; a lone one loses some microseconds.
-    await (readings.running ?? nextTurn());
+    await readings.running;
+    if (this.isShared) {
+      // Whoever has arrived in this turn of the event loop joins.
+      await nextTurn();
+    }
+    this.isShared = readings.shares > 1;
+    readings.shares = 0;
     readings.planned = undefined;
     const reading = load();
     readings.running = reading.then(ignore, ignore);

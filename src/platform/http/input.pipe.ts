@@ -2,8 +2,9 @@ import { type ArgumentMetadata, Injectable, type PipeTransform, type Type } from
 import { plainToInstance } from 'class-transformer';
 import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
-import { INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
+import { type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
 import { nearestName } from './nearest-name.js';
+import { type CheckedProperty, checkedPropertiesOf, INVALID } from './property.decorators.js';
 
 type Fields = Record<string, unknown>;
 
@@ -16,42 +17,82 @@ type Fields = Record<string, unknown>;
  */
 @Injectable()
 export class InputPipe implements PipeTransform {
-  private readonly namesOfClasses = new Map<unknown, readonly string[]>();
+  private readonly inputs = new Map<unknown, Input>();
 
-  async transform(value: unknown, { type, metatype, data }: ArgumentMetadata): Promise<unknown> {
+  transform(value: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
     if ((type !== 'body' && type !== 'query') || data !== undefined || metatype === undefined) {
       return value;
     }
-    const names = this.namesOf(metatype);
-    if (names.length === 0) {
+    const input = this.inputOf(metatype);
+    if (input.names.length === 0) {
       return value;
     }
     const definition = type === 'body' ? VALIDATION_FAILED : INVALID_PARAMETER;
-    const faults = type === 'body' ? [] : queryFaults(value as Fields, names);
-    if (faults.length > 0) {
-      throw new ApiError(definition, faults.join('; '));
-    }
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new ApiError(definition, 'the body must be a JSON object');
     }
-    const instance = plainToInstance(metatype as Type<object>, value);
-    const errors = await validate(instance, { whitelist: true, stopAtFirstError: true });
-    if (errors.length > 0) {
-      throw new ApiError(definition, errors.flatMap(clauses).join('; '));
+    const faults = type === 'body' ? [] : queryFaults(value as Fields, input.names);
+    if (faults.length > 0) {
+      throw new ApiError(definition, faults.join('; '));
     }
-    return instance;
+    return input.properties
+      ? readProperties(metatype, input.properties, value as Fields, definition)
+      : validateInstance(metatype, value, definition);
   }
 
-  /** Names of the properties that a class declares rules for, in their order. */
-  private namesOf(metatype: Type): readonly string[] {
-    let names = this.namesOfClasses.get(metatype);
-    if (!names) {
+  private inputOf(metatype: Type): Input {
+    let input = this.inputs.get(metatype);
+    if (!input) {
       const rules = getMetadataStorage().getTargetValidationMetadatas(metatype, '', true, false);
-      names = [...new Set(rules.map((rule) => rule.propertyName))];
-      this.namesOfClasses.set(metatype, names);
+      const properties = checkedPropertiesOf(metatype);
+      input = {
+        names: [...new Set(rules.map((rule) => rule.propertyName))],
+        properties: properties.length === rules.length ? properties : undefined,
+      };
+      this.inputs.set(metatype, input);
     }
-    return names;
+    return input;
   }
+}
+
+/** What is known of a class, looked up once. */
+interface Input {
+  /** Its properties that have rules, in their order. */
+  readonly names: readonly string[];
+  /** The rules, when our own decorators made all of them; then class-validator needs not be asked. */
+  readonly properties: readonly CheckedProperty[] | undefined;
+}
+
+function readProperties(
+  metatype: Type,
+  properties: readonly CheckedProperty[],
+  sent: Fields,
+  definition: ErrorDefinition,
+): unknown {
+  const instance = new metatype() as Fields;
+  let faults: string[] | undefined;
+  for (const property of properties) {
+    const value = sent[property.name];
+    const read = value === undefined ? (property.isRequired ? INVALID : undefined) : property.read(value);
+    if (read === INVALID) {
+      (faults ??= []).push(property.fault(value));
+    } else if (read !== undefined) {
+      instance[property.name] = read;
+    }
+  }
+  if (faults) {
+    throw new ApiError(definition, faults.join('; '));
+  }
+  return instance;
+}
+
+async function validateInstance(metatype: Type, sent: object, definition: ErrorDefinition): Promise<unknown> {
+  const instance = plainToInstance(metatype as Type<object>, sent);
+  const errors = await validate(instance, { whitelist: true, stopAtFirstError: true });
+  if (errors.length > 0) {
+    throw new ApiError(definition, errors.flatMap(clauses).join('; '));
+  }
+  return instance;
 }
 
 function queryFaults(query: Fields, names: readonly string[]): string[] {

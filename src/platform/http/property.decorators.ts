@@ -1,13 +1,14 @@
-import { applyDecorators } from '@nestjs/common';
+import { applyDecorators, type Type } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform } from 'class-transformer';
-import { ValidateBy } from 'class-validator';
+import { ValidateBy, type ValidatorConstraintInterface } from 'class-validator';
 import { INT64_MAX, INT64_MIN, isInt64, toInt64 } from './int64.js';
 import { isStorableText } from './json-reader.js';
 
 /*
  * Properties of what clients send: each decorator is the runtime rule, its error clause and its schema in the document
- * at once, so that the three cannot drift apart. Ordinary class-validator decorators work beside them.
+ * at once, so that the three cannot drift apart. They are decorators of class-validator and class-transformer too, whose own
+ * decorators work beside them.
  */
 
 interface Described {
@@ -23,26 +24,62 @@ interface Rule {
   /** Completes the clause "<property> must be …". */
   expected: string;
   /** Whether a converted value is valid. */
-  isValid(value: unknown): boolean;
+  isValid: (value: unknown) => boolean;
   /** Makes the value that the handler gets; what it cannot convert it returns as it is, and isValid refuses it. */
-  convert?(value: unknown): unknown;
+  convert?: (value: unknown) => unknown;
+}
+
+/** What one property of a class accepts. */
+export interface CheckedProperty {
+  readonly name: string;
+  /** The value for the handler, or INVALID. */
+  read(sent: unknown): unknown;
+  /** The clause of the message for a value that was refused; undefined when it is missing. */
+  fault(sent: unknown): string;
+  readonly isRequired: boolean;
+}
+
+/** Stands for a value that a property does not accept. */
+export const INVALID = Symbol('INVALID');
+
+const PROPERTIES_METADATA = 'petstore:properties';
+
+/** The properties of a class that were declared by the decorators of this file, in their order. */
+export function checkedPropertiesOf(type: Type): readonly CheckedProperty[] {
+  return (Reflect.getMetadata(PROPERTIES_METADATA, type) as CheckedProperty[] | undefined) ?? [];
 }
 
 function checkedProperty(
   rule: Rule,
   { required = true, ...schema }: Described & ApiPropertyOptions,
 ): PropertyDecorator {
-  return applyDecorators(
-    ApiProperty({ ...schema, required } as ApiPropertyOptions),
-    ...(rule.convert ? [Transform(({ value }) => rule.convert?.(value))] : []),
-    ValidateBy({
-      name: 'checkedProperty',
-      validator: {
-        validate: (value) => (value === undefined ? !required : rule.isValid(value)),
-        defaultMessage: (validation) =>
-          validation?.value === undefined ? '$property is required' : `$property must be ${rule.expected}`,
+  const { expected, isValid, convert = (value: unknown): unknown => value } = rule;
+  const validator: ValidatorConstraintInterface = {
+    validate: (value) => (value === undefined ? !required : isValid(value)),
+    defaultMessage: (validation) => fault(validation?.property ?? '', validation?.value),
+  };
+  const fault = (name: string, value: unknown): string =>
+    value === undefined ? `${name} is required` : `${name} must be ${expected}`;
+
+  const register: PropertyDecorator = (prototype, key) => {
+    const name = String(key);
+    const property: CheckedProperty = {
+      name,
+      isRequired: required,
+      read: (sent) => {
+        const value = convert(sent);
+        return isValid(value) ? value : INVALID;
       },
-    }),
+      fault: (sent) => fault(name, sent),
+    };
+    const declared = checkedPropertiesOf(prototype.constructor as Type);
+    Reflect.defineMetadata(PROPERTIES_METADATA, [...declared, property], prototype.constructor);
+  };
+  return applyDecorators(
+    register,
+    ApiProperty({ ...schema, required } as ApiPropertyOptions),
+    Transform(({ value }) => convert(value)),
+    ValidateBy({ name: 'checkedProperty', validator }),
   );
 }
 

@@ -17,10 +17,23 @@ export const LOGGER = Symbol('LOGGER');
 
 /** The log of the process: one JSON object a line on standard output; readable lines on a terminal. */
 export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
-  const options = { level: config.logLevel, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime };
+  const options = { level: config.logLevel, base: { pid: process.pid }, timestamp };
   return process.stdout.isTTY
     ? pino(options, PinoPretty({ colorize: true, sync: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }))
-    : pino(options, pino.destination({ dest: 1, sync: true }));
+    : pino(options, pino.destination({ dest: 1, sync: false, minLength: 4096 }));
+}
+
+let lastTime = 0;
+let lastText = '';
+
+/** The time as a member of a log line, in ISO 8601. Lines of the same millisecond share its text, which is dear to make. */
+function timestamp(): string {
+  const now = Date.now();
+  if (now !== lastTime) {
+    lastTime = now;
+    lastText = `,"time":"${new Date(now).toISOString()}"`;
+  }
+  return lastText;
 }
 
 /** What Nest and every module writes through Nest's `Logger` goes into the log of the process. */
