@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { ApiError } from '../platform/errors/api-error.js';
 import { defineError } from '../platform/errors/error-catalogue.js';
 import { SharedReads } from '../platform/database/shared-reads.js';
+import { INT64_MAX, INT64_MIN } from '../platform/http/int64.js';
 import { JsonBody } from '../platform/http/json-body.js';
 import { decodeCursor, encodeCursor } from './pet-cursor.js';
 import { type ListPetsQuery, type NewPet, type Pet, toPet } from './pet.dto.js';
@@ -35,12 +36,14 @@ export class PetsService {
    */
   list({ limit, status, cursor }: ListPetsQuery): Promise<PetsPage> {
     const after = cursor === undefined ? undefined : decodeCursor(cursor, status);
-    return this.pages.read(`${limit} ${status} ${after}`, () => this.readPage(limit, status, after));
+    const firstId = after === undefined ? INT64_MIN : after + 1n;
+    return this.pages.read(`${limit} ${status} ${firstId}`, () => this.readPage(firstId, limit, status));
   }
 
-  private async readPage(limit: number, status: PetStatus | undefined, after: bigint | undefined): Promise<PetsPage> {
+  private async readPage(firstId: bigint, limit: number, status: PetStatus | undefined): Promise<PetsPage> {
     // One more than asked for tells whether there is a next page, also when this one is exactly full.
-    const found = await this.repository.list(limit + 1, after, status);
+    // After the largest id there is nothing, and no id to begin with.
+    const found = firstId > INT64_MAX ? [] : await this.repository.list({ firstId, limit: limit + 1, status });
     const pets = found.slice(0, limit).map(toPet);
     const last = found.length > limit ? pets.at(-1) : undefined;
     return { body: new JsonBody(pets), nextCursor: last && encodeCursor(last.id, status) };
