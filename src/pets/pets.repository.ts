@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../platform/database/database.js';
+import { INT64_MAX, INT64_MIN } from '../platform/http/int64.js';
 import type { NewPet } from './pet.dto.js';
 import type { PetEntity, PetStatus } from './pet.entity.js';
 
@@ -15,13 +16,17 @@ const NEXT_PAGE: Statement = {
   name: 'pet_next_page',
   text: `SELECT ${COLUMNS} FROM pet WHERE id > $2 ORDER BY id LIMIT $1`,
 };
+// Row comparisons, not `status = $2`: with that the planner may walk the primary key and drop every row of another status,
+// the whole table for a rare one. The order by (status, id) can only be read from the index on both.
 const FIRST_PAGE_WITH_STATUS: Statement = {
   name: 'pet_first_page_with_status',
-  text: `SELECT ${COLUMNS} FROM pet WHERE status = $2 ORDER BY id LIMIT $1`,
+  text: `SELECT ${COLUMNS} FROM pet
+    WHERE (status, id) >= ($2, ${INT64_MIN}) AND (status, id) <= ($2, ${INT64_MAX}) ORDER BY status, id LIMIT $1`,
 };
 const NEXT_PAGE_WITH_STATUS: Statement = {
   name: 'pet_next_page_with_status',
-  text: `SELECT ${COLUMNS} FROM pet WHERE status = $2 AND id > $3 ORDER BY id LIMIT $1`,
+  text: `SELECT ${COLUMNS} FROM pet
+    WHERE (status, id) > ($2, $3) AND (status, id) <= ($2, ${INT64_MAX}) ORDER BY status, id LIMIT $1`,
 };
 const FIND: Statement = { name: 'pet_find', text: `SELECT ${COLUMNS} FROM pet WHERE id = $1` };
 const INSERT: Statement = {

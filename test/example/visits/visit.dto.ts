@@ -12,7 +12,7 @@ export class NewVisit {
   reason: string;
 
   @IsPositive()
-  @ApiProperty({ description: 'Its weight in kilograms.', exclusiveMinimum: 0, example: 12.5 })
+  @ApiProperty({ description: 'Its weight in kilograms.', minimum: 0, exclusiveMinimum: true, example: 12.5 })
   weightKg: number;
 }
 
