@@ -41,6 +41,10 @@ export default tseslint.config(
   { ignores: ['dist', 'coverage', 'node_modules', '.data'] },
   eslint.configs.recommended,
   {
+    files: ['scripts/*.js', 'test/**/*.js', '*.js'],
+    languageOptions: { globals: { process: 'readonly', URL: 'readonly' } },
+  },
+  {
     files: ['**/*.ts'],
     extends: tseslint.configs.recommendedTypeChecked,
     plugins: { 'import-x': importX },

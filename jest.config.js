@@ -26,5 +26,11 @@ export default {
     { ...shared, displayName: 'unit', roots: ['<rootDir>/src'], testRegex: '\\.spec\\.ts$' },
     endToEnd('postgresql', ['/embedded\\.e2e-spec\\.ts$']),
     endToEnd('embedded'),
+    {
+      ...shared,
+      displayName: 'browser',
+      roots: ['<rootDir>/test/browser'],
+      testRegex: '\\.browser-spec\\.ts$',
+    },
   ],
 };

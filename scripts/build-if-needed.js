@@ -5,6 +5,7 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 const BUILT = join(root, 'dist/src/main.js');
+const PAGES = join(root, 'dist/src/platform/openapi/browser');
 const SOURCES = ['src', 'migrations', 'package.json', 'nest-cli.json', 'tsconfig.json', 'tsconfig.build.json'];
 
 /** The time of the newest file in a directory, or of a file, in ms. */
@@ -15,7 +16,7 @@ function newest(path) {
 }
 
 const hasCompiler = existsSync(join(root, 'node_modules/@nestjs/cli'));
-const isBuilt = existsSync(BUILT);
+const isBuilt = existsSync(BUILT) && existsSync(PAGES);
 const isCurrent = isBuilt && statSync(BUILT).mtimeMs >= Math.max(...SOURCES.map((name) => newest(join(root, name))));
 
 if (!isBuilt && !hasCompiler) {

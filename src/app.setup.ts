@@ -14,6 +14,8 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
   // The platform's adapter reads bodies itself, behind the guards.
   bodyParser: false,
   bufferLogs: true,
+  // Whoever makes the application tells of a failure, once; Nest would print it first, with its stack.
+  autoFlushLogs: false,
   abortOnError: false,
 };
 

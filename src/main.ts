@@ -1,4 +1,6 @@
 import { NestFactory } from '@nestjs/core';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { AppModule } from './app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
 import { type Config, loadEnvironmentFile, readConfig } from './config.js';
@@ -15,8 +17,8 @@ async function main(): Promise<void> {
     APPLICATION_OPTIONS,
   );
   setUpApplication(app);
-  await app.listen(config.port, config.host).catch((error: NodeJS.ErrnoException) => {
-    throw listenError(error, config);
+  await app.listen(config.port, config.host).catch((error: unknown) => {
+    throw listenError(error as NodeJS.ErrnoException, config);
   });
 
   let stopping = false;
@@ -29,7 +31,7 @@ async function main(): Promise<void> {
     });
   }
 
-  const { port } = app.getHttpServer().address() as { port: number };
+  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
   tell(welcome(config, `http://localhost:${port}`, await app.get(StartKeys).createFirstKey()));
 }
 
@@ -55,15 +57,18 @@ function welcome(config: Config, address: string, firstKey: string | undefined):
   return lines.join('\n');
 }
 
-function listenError({ code, message }: NodeJS.ErrnoException, { host, port }: Config): StartupError {
+/** What to say when the server cannot listen. Errors of what starts with it stay as they are. */
+function listenError(error: NodeJS.ErrnoException, { host, port }: Config): Error {
+  if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') return error;
   const unknownHost = `HOST '${host}' is no address of this machine. Set HOST to one, or leave it out to listen on all.`;
   const known: Record<string, string> = {
     EADDRINUSE: `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`,
     EACCES: `Port ${port} needs rights that this user does not have. Set PORT to one above 1023.`,
     EADDRNOTAVAIL: unknownHost,
     ENOTFOUND: unknownHost,
+    EAI_AGAIN: unknownHost,
   };
-  return new StartupError(known[code ?? ''] ?? `Cannot listen on ${host}:${port}: ${message}`);
+  return new StartupError(known[error.code ?? ''] ?? `Cannot listen on ${host}:${port}: ${error.message}`);
 }
 
 /** For the person at the console; standard output belongs to the log. */

@@ -13,7 +13,7 @@ const DOCUMENTS = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) =>
 describe('docs/decisions.md', () => {
   const rows = read('docs/decisions.md')
     .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('| gap ') && !line.startsWith('| --- '))
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| gap ') && !/^\| -+ /.test(line))
     .map((line) => line.split(/(?<!\\)\|/).map((cell) => cell.trim()));
 
   test('every row has five columns and names a test', () => {
@@ -46,6 +46,15 @@ describe.each(DOCUMENTS)('%s', (document) => {
     const links = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map((match) => match[1] ?? '');
     const directory = document.startsWith('docs/') ? 'docs' : '.';
     expect(links.filter((link) => !existsSync(join(ROOT, directory, link)))).toEqual([]);
+  });
+});
+
+describe('docs/extending.md', () => {
+  const blocks = [...read('docs/extending.md').matchAll(/```ts\n(.*?)```/gs)].map((match) => match[1]);
+
+  test.each(readdirSync(join(ROOT, 'test/example/visits')))('shows %s as the tests run it', (file) => {
+    const code = read(`test/example/visits/${file}`).replaceAll(`'../../../src/platform/`, `'../platform/`);
+    expect(blocks).toContain(code);
   });
 });
 

@@ -10,7 +10,7 @@ import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
 const NAME = {
-  description: "The animal's name, kept exactly as it was sent.",
+  description: "The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.",
   example: 'Rex',
   minLength: 1,
   maxLength: 255,

@@ -26,8 +26,7 @@ const PAGES: Statement = {
   name: 'pet_pages',
   text: `SELECT position, ${COLUMNS}
     FROM unnest($1::bigint[], $2::int[]) WITH ORDINALITY AS page (first_id, size, position)
-    CROSS JOIN LATERAL (SELECT ${COLUMNS} FROM pet WHERE id >= first_id ORDER BY id LIMIT size) AS found
-    ORDER BY position, id`,
+    CROSS JOIN LATERAL (SELECT ${COLUMNS} FROM pet WHERE id >= first_id ORDER BY id LIMIT size) AS found`,
 };
 const PAGES_WITH_STATUS: Statement = {
   name: 'pet_pages_with_status',
@@ -36,8 +35,7 @@ const PAGES_WITH_STATUS: Statement = {
     CROSS JOIN LATERAL (
       SELECT ${COLUMNS} FROM pet
       WHERE (status, id) >= (wanted, first_id) AND (status, id) <= (wanted, ${INT64_MAX}) ORDER BY status, id LIMIT size
-    ) AS found
-    ORDER BY position, id`,
+    ) AS found`,
 };
 const FIND: Statement = { name: 'pet_find', text: `SELECT ${COLUMNS} FROM pet WHERE id = $1` };
 const INSERT: Statement = {
@@ -135,7 +133,8 @@ export class PetsRepository {
     for (const [position, ...row] of await this.database.read<[string, ...Row]>(many, values)) {
       found[Number(position) - 1]?.push(toEntity(row));
     }
-    return found;
+    // PostgreSQL returns them so already, and promises nothing.
+    return found.map((animals) => animals.sort((one, other) => (one.id < other.id ? -1 : 1)));
   }
 
   // Neither reads from a replica: who has just created an animal must find it.

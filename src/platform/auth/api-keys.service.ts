@@ -104,6 +104,11 @@ export class ApiKeysService {
   }
 
   private async store(secret: string, { name, scopes = DEFAULT_SCOPES, expiresAt }: NewApiKey): Promise<StoredApiKey> {
+    if (!/^(?=.*\S)[^\p{Cc}]{1,255}$/u.test(name)) {
+      throw new ApiKeyRequestError(
+        'the name must be 1 to 255 characters, without control characters and not all white space',
+      );
+    }
     const wrongScope = scopes.find((scope) => !isScope(scope));
     if (wrongScope !== undefined) {
       throw new ApiKeyRequestError(`'${wrongScope}' is no scope; a scope looks like pets:read`);

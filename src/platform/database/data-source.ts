@@ -25,7 +25,7 @@ export async function dataSourceOptions(config: Config): Promise<DatabaseOptions
     poolErrorHandler: () => undefined,
   };
   if (config.databaseUrl === undefined) {
-    return { ...common, extra: EMBEDDED_POOL };
+    return { ...common, extra: { ...EMBEDDED_POOL, connectionTimeoutMillis: config.acquireTimeoutMs } };
   }
   if (config.databaseReplicaUrls.length === 0) {
     return { ...common, extra: serverPool(config), url: config.databaseUrl };

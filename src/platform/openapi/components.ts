@@ -1,4 +1,11 @@
-import type { ComponentsObject, ExampleObject, HeaderObject, HeadersObject, PathsObject, SchemaObject } from '@nestjs/swagger';
+import type {
+  ComponentsObject,
+  ExampleObject,
+  HeaderObject,
+  HeadersObject,
+  PathsObject,
+  SchemaObject,
+} from '@nestjs/swagger';
 import { errorCatalogue } from '../errors/error-catalogue.js';
 import { describeSharedResponses } from './responses.js';
 
@@ -39,7 +46,8 @@ export const NEXT_PAGE_HEADER: HeadersObject = { Link: { $ref: '#/components/hea
 /** Header fields of responses, by name. */
 const HEADERS: Record<string, HeaderObject> = {
   'X-Request-Id': {
-    description: "Identifies the request in the service's log: the one the client sent, if it was well-formed, or a new one.",
+    description:
+      "Identifies the request in the service's log: the one the client sent, if it was well-formed, or a new one.",
     required: true,
     schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,128}$' },
     example: 'sGn7x2Lq0aTzV9bM',
@@ -50,7 +58,8 @@ const HEADERS: Record<string, HeaderObject> = {
     example: 'private, no-cache',
   },
   ETag: {
-    description: 'Weak entity tag of the body; send it as `If-None-Match` to get 304 while nothing has changed (RFC 9110).',
+    description:
+      'Weak entity tag of the body; send it as `If-None-Match` to get 304 while nothing has changed (RFC 9110).',
     required: true,
     schema: { type: 'string' },
     example: 'W/"p2mYq0cT8mW3Zt7cU5Hn6y1b2aE"',
@@ -95,7 +104,8 @@ const HEADERS: Record<string, HeaderObject> = {
     example: 'Thu, 05 Dec 2030 00:00:00 GMT',
   },
   Link: {
-    description: 'The operation to use instead (`successor-version`) and the page about the deprecation (RFC 8288, RFC 9745).',
+    description:
+      'The operation to use instead (`successor-version`) and the page about the deprecation (RFC 8288, RFC 9745).',
     schema: { type: 'string' },
     example:
       '<https://petstore.example/v1/pets>; rel="successor-version", ' +

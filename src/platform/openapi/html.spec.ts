@@ -8,8 +8,7 @@ describe('html', () => {
   });
 
   test('keeps what is HTML already, one or many', () => {
-    expect(html`<ul>${[1, 2].map((number) => html`<li>${number}</li>`)}${html`<li>&amp;</li>`}</ul>`.text).toBe(
-      '<ul><li>1</li><li>2</li><li>&amp;</li></ul>',
-    );
+    const items = ['<', '>'].map((sign) => html`<i>${sign}</i>`);
+    expect(html`<p>${items}${html`<b>&amp;</b>`}</p>`.text).toBe('<p><i>&#60;</i><i>&#62;</i><b>&amp;</b></p>');
   });
 });

@@ -3,18 +3,33 @@ import { toJsonSchema } from './json-schema.js';
 describe('toJsonSchema', () => {
   test('makes a reference with siblings of an allOf of one', () => {
     const schema = { description: 'Its status.', default: 'new', allOf: [{ $ref: '#/components/schemas/Status' }] };
-    expect(toJsonSchema(schema)).toEqual({ $ref: '#/components/schemas/Status', description: 'Its status.', default: 'new' });
+    expect(toJsonSchema(schema)).toEqual({
+      $ref: '#/components/schemas/Status',
+      description: 'Its status.',
+      default: 'new',
+    });
+  });
+
+  test('makes numbers of exclusive limits', () => {
+    const schema = { type: 'number', minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false };
+    expect(toJsonSchema(schema)).toEqual({ type: 'number', exclusiveMinimum: 0, maximum: 9 });
   });
 
   test('keeps an allOf of several', () => {
-    const allOf = [{ $ref: '#/components/schemas/Animal' }, { type: 'object', properties: { fur: { type: 'string', example: 'red' } } }];
+    const allOf = [
+      { $ref: '#/components/schemas/Animal' },
+      { type: 'object', properties: { fur: { type: 'string', example: 'red' } } },
+    ];
     expect(toJsonSchema({ allOf })).toEqual({
       allOf: [allOf[0], { type: 'object', properties: { fur: { type: 'string', examples: ['red'] } } }],
     });
   });
 
   test('makes examples of an example at every depth, but not of a property with that name', () => {
-    const schema = { type: 'object', properties: { example: { type: 'array', items: { type: 'integer', example: 0 } } } };
+    const schema = {
+      type: 'object',
+      properties: { example: { type: 'array', items: { type: 'integer', example: 0 } } },
+    };
     expect(toJsonSchema(schema)).toEqual({
       type: 'object',
       properties: { example: { type: 'array', items: { type: 'integer', examples: [0] } } },

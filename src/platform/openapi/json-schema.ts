@@ -3,9 +3,16 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Keywords whose value is a schema, or an array of them. */
 const SCHEMA_KEYWORDS = new Set(['items', 'additionalProperties', 'allOf', 'anyOf', 'oneOf', 'not']);
 
+/** Keywords that OpenAPI 3.0 has as flags beside the limit they change. */
+const EXCLUSIVE_LIMITS = [
+  ['exclusiveMinimum', 'minimum'],
+  ['exclusiveMaximum', 'maximum'],
+] as const;
+
 /**
  * What @nestjs/swagger writes as a schema, in the dialect of OpenAPI 3.1 (JSON Schema 2020-12): `examples` for `example`,
- * a reference with siblings for an `allOf` of one reference, and no `properties` in what is not an object.
+ * a reference with siblings for an `allOf` of one reference, exclusive limits as numbers, and no `properties` in what is
+ * not an object.
  */
 export function toJsonSchema(schema: Schema): Schema {
   const { type, example, allOf, properties, ...keywords } = schema;
@@ -21,6 +28,14 @@ export function toJsonSchema(schema: Schema): Schema {
   if (properties !== undefined && type !== 'array') {
     const entries = Object.entries(properties as Record<string, Schema>);
     result['properties'] = Object.fromEntries(entries.map(([name, property]) => [name, toJsonSchema(property)]));
+  }
+  for (const [exclusive, inclusive] of EXCLUSIVE_LIMITS) {
+    if (result[exclusive] === true) {
+      result[exclusive] = result[inclusive];
+      delete result[inclusive];
+    } else if (result[exclusive] === false) {
+      delete result[exclusive];
+    }
   }
   if (example !== undefined) {
     result['examples'] = [example];

@@ -4,11 +4,7 @@ import {
   type LicenseObject,
   type OpenAPIObject,
   type OperationObject,
-  type ParameterObject,
-  type PathItemObject,
   type PathsObject,
-  type RequestBodyObject,
-  type ResponseObject,
   type SchemaObject,
   SwaggerModule,
 } from '@nestjs/swagger';
@@ -18,13 +14,10 @@ import type { Deprecation } from '../lifecycle/deprecation.js';
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './operation-traits.js';
-import { describeResponses } from './responses.js';
+import { describeOperation } from './operation.js';
 
 /** Both addresses of the service end in it, and the paths of the document begin behind it. */
 const VERSION_PREFIX = '/v1';
-
-/** `x-stability-level` of the levels of `@Stability`. */
-const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 
 const DESCRIPTION = `\
 A catalogue of animals offered in a store: list them, add one, fetch one.
@@ -114,7 +107,10 @@ export class OpenApiDocument {
   private createDocument(app: INestApplication): OpenAPIObject {
     const found = SwaggerModule.createDocument(app, HEAD, { operationIdFactory: handlerKey });
     const paths = this.describePaths(found.paths);
-    const schemas = Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]);
+    const schemas = Object.entries(found.components?.schemas ?? {}).map(([name, schema]): [string, SchemaObject] => [
+      name,
+      toJsonSchema({ ...schema }),
+    ]);
     return {
       ...HEAD,
       servers: [
@@ -124,7 +120,7 @@ export class OpenApiDocument {
       security: [{ bearerAuth: [] }],
       tags: TAGS,
       paths,
-      components: describeComponents(paths, Object.fromEntries(schemas) as Record<string, SchemaObject>),
+      components: describeComponents(paths, Object.fromEntries(schemas)),
     };
   }
 
@@ -149,7 +145,9 @@ export class OpenApiDocument {
         const { name, deprecation } = traits;
         const namesake = names.get(name);
         if (namesake !== undefined) {
-          throw new Error(`${namesake} and ${handler} have the same name, which must be unique as an operationId: rename one.`);
+          throw new Error(
+            `${namesake} and ${handler} have the same name, which must be unique as an operationId: rename one.`,
+          );
         }
         names.set(name, handler);
         operations[method] = describeOperation(method, operation, traits);
@@ -157,7 +155,7 @@ export class OpenApiDocument {
           this.deprecated.push({ ...deprecation, operationId: name, endpoint, summary: operation.summary ?? '' });
         }
       }
-      paths[path] = operations as PathItemObject;
+      paths[path] = operations;
     }
     return paths;
   }
@@ -177,57 +175,4 @@ export class OpenApiDocument {
 
 function handlerKey(controller: string, method: string): string {
   return `${controller}.${method}`;
-}
-
-function describeOperation(method: string, operation: OperationObject, traits: OperationTraits): OperationObject {
-  const { name, isPublic, scopes, deprecation, stability } = traits;
-  const { summary, description, tags, parameters, requestBody, responses: _, ...others } = operation;
-  const sunset = deprecation && isoDate(deprecation.sunset);
-  const sentences = [
-    description,
-    scopes.length > 0 ? `Needs the scope ${scopes.map((scope) => `\`${scope}\``).join(' and the scope ')}.` : undefined,
-    deprecation &&
-      `**Deprecated** since ${isoDate(deprecation.since)}, to be removed on ${sunset}. ${deprecation.replacement}`,
-    stability && `This operation is ${stability}: its contract may still change.`,
-  ];
-  const body = requestBody as RequestBodyObject | undefined;
-  return {
-    ...others,
-    operationId: name,
-    ...(summary !== undefined && { summary }),
-    description: sentences.filter((sentence) => sentence !== undefined).join('\n\n'),
-    ...(tags && { tags }),
-    ...(isPublic && { security: [] }),
-    ...(scopes.length > 0 && { 'x-required-scopes': scopes }),
-    ...(deprecation && { deprecated: true, 'x-sunset': sunset, 'x-deprecated-sunset': sunset }),
-    ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),
-    ...(parameters?.length && { parameters: (parameters as ParameterObject[]).map(describeParameter) }),
-    ...(body && { requestBody: withContentSchemas(body) }),
-    responses: describeResponses(method, withResponseSchemas(operation), traits),
-  };
-}
-
-function isoDate(time: Date): string {
-  return time.toISOString().slice(0, 10);
-}
-
-function describeParameter({ name, in: place, required, description, ...others }: ParameterObject): ParameterObject {
-  return withJsonSchema({ name, in: place, required, description, ...others } as ParameterObject);
-}
-
-function withJsonSchema<T extends { schema?: unknown }>(described: T): T {
-  return described.schema ? { ...described, schema: toJsonSchema(described.schema as Record<string, unknown>) } : described;
-}
-
-function withContentSchemas<T extends Pick<ResponseObject, 'content'>>(described: T): T {
-  const content = Object.entries(described.content ?? {}).map(([type, media]) => [type, withJsonSchema(media)]);
-  return described.content ? { ...described, content: Object.fromEntries(content) } : described;
-}
-
-function withResponseSchemas(operation: OperationObject): OperationObject {
-  const responses = Object.entries(operation.responses).map(([status, response]) => [
-    status,
-    withContentSchemas(response as ResponseObject),
-  ]);
-  return { ...operation, responses: Object.fromEntries(responses) };
 }

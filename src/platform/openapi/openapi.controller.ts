@@ -76,7 +76,11 @@ export class OpenApiController {
 
   /** A file of the pages. Its address changes with its content, so it may be kept for ever. */
   @Get('docs/assets/:version/:file')
-  readAsset(@Param('version') version: string, @Param('file') file: string, @Res({ passthrough: true }) response: Response): Buffer {
+  readAsset(
+    @Param('version') version: string,
+    @Param('file') file: string,
+    @Res({ passthrough: true }) response: Response,
+  ): Buffer {
     const assets = docsAssets();
     const asset = assets.files.get(file);
     if (!asset || version !== assets.version) {

@@ -1,4 +1,5 @@
 import type { Type } from '@nestjs/common';
+import { HTTP_CODE_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type Reflector } from '@nestjs/core';
 import { PUBLIC_METADATA } from '../auth/public.decorator.js';
 import { REQUIRED_SCOPES_METADATA } from '../auth/require-scopes.decorator.js';
@@ -11,6 +12,8 @@ import { FAILURES_METADATA } from './fails-with.decorator.js';
 export interface OperationTraits {
   /** The handler's name, which is the operationId. */
   readonly name: string;
+  /** Status of its success as `@HttpCode` says; undefined where Nest's own choice holds. */
+  readonly httpCode: number | undefined;
   readonly isPublic: boolean;
   readonly scopes: readonly string[];
   readonly failures: readonly ErrorDefinition[];
@@ -24,10 +27,12 @@ export function readTraits(reflector: Reflector, controller: Type): OperationTra
   return new MetadataScanner().getAllMethodNames(prototype).map((name) => {
     const handler = prototype[name] as () => unknown;
     // The nearest word wins, as in the guard.
-    const either = <T>(key: string): T | undefined => reflector.getAllAndOverride<T | undefined>(key, [handler, controller]);
+    const either = <T>(key: string): T | undefined =>
+      reflector.getAllAndOverride<T | undefined>(key, [handler, controller]);
     const isPublic = either<boolean>(PUBLIC_METADATA) ?? false;
     return {
       name,
+      httpCode: reflector.get<number | undefined>(HTTP_CODE_METADATA, handler),
       isPublic,
       scopes: isPublic ? [] : (either<string[]>(REQUIRED_SCOPES_METADATA) ?? []),
       failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],

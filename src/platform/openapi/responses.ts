@@ -1,10 +1,4 @@
-import type {
-  HeadersObject,
-  OperationObject,
-  ReferenceObject,
-  ResponseObject,
-  ResponsesObject,
-} from '@nestjs/swagger';
+import type { HeadersObject, OperationObject, ReferenceObject, ResponseObject, ResponsesObject } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
 import {
   BAD_REQUEST,
@@ -73,13 +67,25 @@ export function describeSharedResponses(): Record<string, ResponseObject> {
  * All responses of an operation: the successes that its decorators declare, with the header fields that the platform adds,
  * and the errors that follow from what the operation is.
  */
-export function describeResponses(method: string, operation: OperationObject, traits: OperationTraits): ResponsesObject {
+export function describeResponses(
+  method: string,
+  operation: OperationObject,
+  traits: OperationTraits,
+): ResponsesObject {
   const described = new Map<number, ResponseObject | ReferenceObject>();
   const failures = failuresOf(operation, traits);
   for (const { status } of failures) {
     described.set(status, describeFailures(status, failures, traits));
   }
-  for (const [key, response] of Object.entries(operation.responses as Record<string, ResponseObject>)) {
+  // `default` and ranges such as 4XX are the platform's to describe.
+  const declared = Object.entries(operation.responses as Record<string, ResponseObject>).filter(([key]) =>
+    /^\d+$/.test(key),
+  );
+  if (!declared.some(([status]) => Number(status) < 400)) {
+    // @nestjs/swagger leaves the success out as soon as an error is declared.
+    declared.push([String(traits.httpCode ?? (method === 'post' ? 201 : 200)), { description: '' }]);
+  }
+  for (const [key, response] of declared) {
     const status = Number(key);
     if (status < 400) {
       described.set(status, describeSuccess(method, status, response, traits));
@@ -87,16 +93,22 @@ export function describeResponses(method: string, operation: OperationObject, tr
       described.set(status, { ...describeError(status, []), description: response.description });
     }
   }
-  if (method === 'get') {
-    const notModified = { description: 'Not modified: `If-None-Match` names the current `ETag`. There is no body.' };
-    described.set(304, describeSuccess(method, 304, notModified, traits));
+  const found = described.get(200);
+  if (method === 'get' && found && 'headers' in found) {
+    const description = 'Not modified: `If-None-Match` names the current `ETag`. There is no body.';
+    described.set(304, { description, headers: found.headers });
   }
   const sorted = [...described].sort(([left], [right]) => left - right);
   return { ...Object.fromEntries(sorted), default: referenceTo('OtherError') };
 }
 
-function describeSuccess(method: string, status: number, response: ResponseObject, traits: OperationTraits): ResponseObject {
-  const isRepresentation = method === 'get' && (status === 200 || status === 304);
+function describeSuccess(
+  method: string,
+  status: number,
+  response: ResponseObject,
+  traits: OperationTraits,
+): ResponseObject {
+  const isRepresentation = method === 'get' && status === 200;
   return {
     description: response.description || `${STATUS_CODES[status]}.`,
     headers: {
@@ -126,7 +138,10 @@ function describeFailures(
 function describeError(status: number | 'default', failures: readonly ErrorDefinition[]): ResponseObject {
   const summary = status === 'default' ? 'Any other error; `code` tells which.' : `${STATUS_CODES[status]}.`;
   const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
-  const examples = failures.map(({ code }) => [code, { $ref: `#/components/examples/${code}` }]);
+  const examples = failures.map(({ code }): [string, ReferenceObject] => [
+    code,
+    { $ref: `#/components/examples/${code}` },
+  ]);
   return {
     description: codes.length === 1 ? (codes[0] as string) : [summary, ...codes.map((code) => `- ${code}`)].join('\n'),
     headers: headers('X-Request-Id', 'Cache-Control', ...(ERROR_HEADERS[status] ?? [])),

@@ -1,4 +1,5 @@
 // Starts Swagger UI on /docs. Runs in the browser as it is.
+/* global document, location, matchMedia, SwaggerUIBundle, URL */
 (() => {
   'use strict';
 

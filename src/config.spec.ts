@@ -1,0 +1,253 @@
+import { readFileSync } from 'node:fs';
+import { Config, LOG_LEVELS, readConfig } from './config.js';
+import { StartupError } from './platform/errors/startup-error.js';
+
+const DATABASE_URL = 'postgresql://user:password@db.example:5432/petstore';
+
+function faultOf(environment: Record<string, string>): string {
+  try {
+    readConfig(environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(StartupError);
+    return (error as Error).message;
+  }
+  throw new Error(`${JSON.stringify(environment)} is accepted.`);
+}
+
+const DEFAULTS: Config = {
+  port: 3000,
+  host: '0.0.0.0',
+  databaseUrl: undefined,
+  dataDir: '.data',
+  databasePoolSize: 10,
+  databaseReplicaUrls: [],
+  migrateOnStart: true,
+  statementTimeoutMs: 5_000,
+  acquireTimeoutMs: 3_000,
+  bootstrapApiKey: undefined,
+  publicBaseUrl: 'http://localhost:3000/v1',
+  stagingBaseUrl: 'http://localhost:3001/v1',
+  logLevel: 'info',
+  maxBodyBytes: 65_536,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 75_000,
+  shutdownTimeoutMs: 15_000,
+  corsOrigins: [],
+  afterSunset: 'remove',
+};
+
+describe('readConfig', () => {
+  test('every setting has a default, and the result never changes', () => {
+    const config = readConfig({});
+    expect(config).toBeInstanceOf(Config);
+    expect({ ...config }).toEqual(DEFAULTS);
+    expect(Object.isFrozen(config)).toBe(true);
+  });
+
+  test('an empty value, or white space alone, counts as not set', () => {
+    const names = [...settingsInCode()];
+    expect({ ...readConfig(Object.fromEntries(names.map((name) => [name, '']))) }).toEqual(DEFAULTS);
+    expect({ ...readConfig(Object.fromEntries(names.map((name) => [name, ' \t']))) }).toEqual(DEFAULTS);
+  });
+
+  test('PUBLIC_BASE_URL follows PORT, but not the port that the system chooses', () => {
+    expect(readConfig({ PORT: '8080' }).publicBaseUrl).toBe('http://localhost:8080/v1');
+    expect(readConfig({ PORT: '0' }).publicBaseUrl).toBe('http://localhost:3000/v1');
+    expect(readConfig({ PORT: '8080', PUBLIC_BASE_URL: 'https://a.example/v1' }).publicBaseUrl).toBe(
+      'https://a.example/v1',
+    );
+  });
+
+  test('MIGRATE_ON_START is true on the embedded engine and false with DATABASE_URL, unless it is set', () => {
+    expect(readConfig({ DATABASE_URL }).migrateOnStart).toBe(false);
+    expect(readConfig({ DATABASE_URL, MIGRATE_ON_START: 'true' }).migrateOnStart).toBe(true);
+    expect(readConfig({ MIGRATE_ON_START: 'false' }).migrateOnStart).toBe(false);
+  });
+
+  test.each<[name: string, property: keyof Config, minimum: number, maximum: number]>([
+    ['PORT', 'port', 0, 65_535],
+    ['DATABASE_POOL_SIZE', 'databasePoolSize', 1, 1_000],
+    ['STATEMENT_TIMEOUT_MS', 'statementTimeoutMs', 100, 600_000],
+    ['ACQUIRE_TIMEOUT_MS', 'acquireTimeoutMs', 100, 600_000],
+    ['MAX_BODY_BYTES', 'maxBodyBytes', 1_024, 16_777_216],
+    ['HEADERS_TIMEOUT_MS', 'headersTimeoutMs', 100, 600_000],
+    ['REQUEST_TIMEOUT_MS', 'requestTimeoutMs', 100, 600_000],
+    ['KEEP_ALIVE_TIMEOUT_MS', 'keepAliveTimeoutMs', 100, 600_000],
+    ['SHUTDOWN_TIMEOUT_MS', 'shutdownTimeoutMs', 100, 600_000],
+  ])('%s (%s) is an integer from %i to %i', (name, property, minimum, maximum) => {
+    // The time for a header section must not be larger than that for a request.
+    const beside: Record<string, string> =
+      name === 'HEADERS_TIMEOUT_MS' ? { REQUEST_TIMEOUT_MS: '600000' } : { HEADERS_TIMEOUT_MS: '100' };
+    for (const value of [minimum, minimum + 1, maximum - 1, maximum]) {
+      expect(readConfig({ ...beside, [name]: String(value) })[property]).toBe(value);
+    }
+    expect(readConfig({ ...beside, [name]: ` ${maximum} ` })[property]).toBe(maximum);
+    const wrong = [
+      minimum - 1,
+      maximum + 1,
+      `${maximum}.5`,
+      `-${maximum}`,
+      '1e3',
+      '0x400',
+      '1_024',
+      'many',
+      '9'.repeat(400),
+    ];
+    for (const value of wrong) {
+      expect(faultOf({ ...beside, [name]: String(value) })).toBe(
+        `Wrong settings: ${name} must be an integer between ${minimum} and ${maximum}. .env.example describes every setting.`,
+      );
+    }
+  });
+
+  test.each<[name: string, property: keyof Config, choices: readonly string[]]>([
+    ['LOG_LEVEL', 'logLevel', LOG_LEVELS],
+    ['AFTER_SUNSET', 'afterSunset', ['remove', 'serve']],
+    ['MIGRATE_ON_START', 'migrateOnStart', ['true', 'false']],
+  ])('%s is one of a few words', (name, property, choices) => {
+    for (const choice of choices) {
+      expect(String(readConfig({ [name]: choice })[property])).toBe(choice);
+    }
+    for (const wrong of ['never', choices[0]?.toUpperCase() ?? '', '1', choices.join()]) {
+      expect(faultOf({ [name]: wrong })).toContain(`${name} must be one of ${choices.join(', ')}.`);
+    }
+  });
+
+  test.each([
+    DATABASE_URL,
+    'postgres://db.example/petstore',
+    'postgresql://user@[::1]:5433/petstore?sslmode=require',
+    'postgresql:///petstore?host=/var/run/postgresql',
+  ])('DATABASE_URL may be %s, and be given to replicas', (url) => {
+    const config = readConfig({ DATABASE_URL: url, DATABASE_REPLICA_URLS: ` ${url} ,, ${DATABASE_URL},` });
+    expect([config.databaseUrl, config.databaseReplicaUrls]).toEqual([url, [url, DATABASE_URL]]);
+  });
+
+  test.each([
+    'secret-host:5432/petstore',
+    'mysql://user:secret@db.example/petstore',
+    'postgresql://',
+    'postgresql://user:secret@db.example:99999/petstore',
+    'secret',
+  ])('DATABASE_URL and DATABASE_REPLICA_URLS must not be %s, which is not repeated', (url) => {
+    const expected = 'must be a PostgreSQL URI such as postgresql://user:password@host:5432/petstore';
+    const faults = [
+      faultOf({ DATABASE_URL: url }),
+      faultOf({ DATABASE_URL, DATABASE_REPLICA_URLS: `${DATABASE_URL},${url}` }),
+    ];
+    expect(faults[0]).toContain(`DATABASE_URL ${expected}.`);
+    expect(faults[1]).toContain(`DATABASE_REPLICA_URLS ${expected}.`);
+    expect(faults.join()).not.toContain('secret');
+  });
+
+  test('DATABASE_REPLICA_URLS needs DATABASE_URL', () => {
+    expect(faultOf({ DATABASE_REPLICA_URLS: DATABASE_URL })).toContain('DATABASE_REPLICA_URLS needs DATABASE_URL.');
+  });
+
+  test.each(['a'.repeat(20), 'a'.repeat(255), 'A-key.of~our_own+form/1==', `pets_${'0'.repeat(49)}`])(
+    'BOOTSTRAP_API_KEY may be %s',
+    (key) => {
+      expect(readConfig({ BOOTSTRAP_API_KEY: key }).bootstrapApiKey).toBe(key);
+    },
+  );
+
+  test.each([
+    'a'.repeat(19),
+    'a'.repeat(256),
+    'secret key with white space',
+    'secret-key-with-ä-in-it',
+    '=secret=key=secret=key',
+  ])('BOOTSTRAP_API_KEY must not be %s, which is not repeated', (key) => {
+    const fault = faultOf({ BOOTSTRAP_API_KEY: key });
+    expect(fault).toContain('BOOTSTRAP_API_KEY must be 20 to 255 characters of A-Z a-z 0-9 - . _ ~ + /');
+    expect(fault).not.toContain(key);
+  });
+
+  test.each<[name: string, property: keyof Config]>([
+    ['PUBLIC_BASE_URL', 'publicBaseUrl'],
+    ['STAGING_BASE_URL', 'stagingBaseUrl'],
+  ])('%s is an http or https URL that ends in /v1', (name, property) => {
+    for (const url of ['https://api.example.com/v1', 'http://localhost:8080/pets/v1']) {
+      expect(readConfig({ [name]: url })[property]).toBe(url);
+      expect(readConfig({ [name]: `${url}/` })[property]).toBe(url);
+    }
+    const wrong = [
+      ...['api.example.com/v1', 'ftp://api.example.com/v1', 'https://api.example.com', 'https://api.example.com/v2'],
+      ...[
+        'https://api.example.com/v1?a=b',
+        'https://api.example.com/v1#a',
+        'https://user:secret@api.example.com/v1',
+        'x',
+      ],
+    ];
+    for (const url of wrong) {
+      expect(faultOf({ [name]: url })).toContain(`${name} must be an http or https URL that ends in /v1.`);
+    }
+  });
+
+  test('CORS_ORIGINS is a list of origins', () => {
+    const origins = ['https://app.example.com', 'http://localhost:5173'];
+    expect(readConfig({ CORS_ORIGINS: origins.join(' , ') }).corsOrigins).toEqual(origins);
+    for (const wrong of [
+      '*',
+      'app.example.com',
+      'https://app.example.com/',
+      'https://app.example.com/path',
+      'null',
+      'ftp://a.example',
+    ]) {
+      expect(faultOf({ CORS_ORIGINS: `${origins[0]},${wrong}` })).toContain(
+        'CORS_ORIGINS must be origins such as https://app.example.com, separated by commas.',
+      );
+    }
+  });
+
+  test('HEADERS_TIMEOUT_MS must not be larger than REQUEST_TIMEOUT_MS', () => {
+    expect(readConfig({ HEADERS_TIMEOUT_MS: '500', REQUEST_TIMEOUT_MS: '500' }).headersTimeoutMs).toBe(500);
+    expect(faultOf({ HEADERS_TIMEOUT_MS: '501', REQUEST_TIMEOUT_MS: '500' })).toContain(
+      'HEADERS_TIMEOUT_MS must not be larger than REQUEST_TIMEOUT_MS.',
+    );
+  });
+
+  test('HOST and DATA_DIR are taken as they are', () => {
+    const { host, dataDir } = readConfig({ HOST: '::1', DATA_DIR: '/var/lib/pet store' });
+    expect([host, dataDir]).toEqual(['::1', '/var/lib/pet store']);
+  });
+
+  test('all faults are named at once, in one line, each setting once', () => {
+    const fault = faultOf({
+      PORT: 'secret-1',
+      DATABASE_REPLICA_URLS: 'secret-2,secret-3',
+      LOG_LEVEL: 'secret-4',
+      DATABASE_URL,
+    });
+    expect(fault).toMatch(
+      /^Wrong settings: PORT must be [^;]+; DATABASE_REPLICA_URLS must be [^;]+; LOG_LEVEL must be [^;]+\. \.env\.example describes every setting\.$/,
+    );
+    expect(fault).not.toContain('secret');
+  });
+});
+
+/** Names of settings as they stand in the code. */
+function settingsInCode(): Set<string> {
+  const source = readFileSync(new URL('config.ts', import.meta.url), 'utf8');
+  return new Set([...source.matchAll(/'([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)'/g)].map((match) => match[1] ?? ''));
+}
+
+describe('.env.example', () => {
+  const text = readFileSync(new URL('../.env.example', import.meta.url), 'utf8');
+  const described = [...text.matchAll(/^#?([A-Z][A-Z0-9_]*)=(.*)$/gm)].map(
+    ([, name = '', value = '']) => [name, value] as const,
+  );
+
+  test('has every setting that is read, once, and no other', () => {
+    const names = described.map(([name]) => name);
+    expect([...names].sort()).toEqual([...settingsInCode()].sort());
+  });
+
+  test('sets nothing, and the values it shows are the defaults', () => {
+    expect(text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))).toEqual([]);
+    expect({ ...readConfig(Object.fromEntries(described)) }).toEqual(DEFAULTS);
+  });
+});

@@ -1,0 +1,32 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { IsPositive } from 'class-validator';
+import { Int64Property, OpaqueParameter, TextProperty } from '../../../src/platform/http/property.decorators.js';
+import type { VisitEntity } from './visit.entity.js';
+
+@ApiSchema({ description: 'A visit to record.' })
+export class NewVisit {
+  @Int64Property({ description: 'The animal that was seen.', example: 1042 })
+  petId: bigint;
+
+  @TextProperty({ description: 'Why it came.', example: 'Vaccination', minLength: 1, maxLength: 200, notBlank: true })
+  reason: string;
+
+  @IsPositive()
+  @ApiProperty({ description: 'Its weight in kilograms.', minimum: 0, exclusiveMinimum: true, example: 12.5 })
+  weightKg: number;
+}
+
+@ApiSchema({ description: 'A recorded visit.' })
+export class Visit extends NewVisit {
+  @Int64Property({ description: 'Unique identifier of the visit.', example: 1 })
+  id: bigint;
+}
+
+export class ListVisitsQuery {
+  @OpaqueParameter({ description: 'Return only visits for this reason.', required: false })
+  reason?: string;
+}
+
+export function toVisit({ id, petId, reason, weightKg }: VisitEntity): Visit {
+  return { id: BigInt(id), petId, reason, weightKg };
+}

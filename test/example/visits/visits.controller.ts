@@ -1,0 +1,31 @@
+import { Body, Controller, Get, Post, Query } from '@nestjs/common';
+import { ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { RequireScopes } from '../../../src/platform/auth/require-scopes.decorator.js';
+import { FailsWith } from '../../../src/platform/openapi/fails-with.decorator.js';
+import { Stability } from '../../../src/platform/lifecycle/stability.decorator.js';
+import { ListVisitsQuery, NewVisit, Visit } from './visit.dto.js';
+import { VISITS_FULL, VisitsService } from './visits.service.js';
+
+@ApiTags('Visits')
+@Controller('visits')
+export class VisitsController {
+  constructor(private readonly visits: VisitsService) {}
+
+  @Get()
+  @RequireScopes('visits:read')
+  @ApiOperation({ summary: 'List visits', description: 'The first hundred visits, oldest first.' })
+  @ApiOkResponse({ type: [Visit] })
+  listVisits(@Query() { reason }: ListVisitsQuery): Promise<Visit[]> {
+    return this.visits.list(reason);
+  }
+
+  @Post()
+  @RequireScopes('visits:write')
+  @Stability('beta')
+  @FailsWith(VISITS_FULL)
+  @ApiOperation({ summary: 'Record a visit', description: 'Records that an animal was seen.' })
+  @ApiCreatedResponse({ type: Visit })
+  recordVisit(@Body() visit: NewVisit): Promise<Visit> {
+    return this.visits.record(visit);
+  }
+}

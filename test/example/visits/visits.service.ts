@@ -1,0 +1,34 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { ApiError } from '../../../src/platform/errors/api-error.js';
+import { defineError } from '../../../src/platform/errors/error-catalogue.js';
+import { type NewVisit, toVisit, type Visit } from './visit.dto.js';
+import { VisitEntity } from './visit.entity.js';
+
+export const VISITS_FULL = defineError('visits_full', 409, 'The animal has as many visits as it may have.');
+
+/** Visits that are kept of one animal. */
+const MAX_VISITS = 3;
+
+@Injectable()
+export class VisitsService {
+  constructor(@InjectRepository(VisitEntity) private readonly visits: Repository<VisitEntity>) {}
+
+  async list(reason: string | undefined): Promise<Visit[]> {
+    const found = await this.visits.find({
+      where: reason === undefined ? {} : { reason },
+      order: { id: 'ASC' },
+      take: 100,
+    });
+    return found.map(toVisit);
+  }
+
+  /** @throws ApiError VISITS_FULL */
+  async record(visit: NewVisit): Promise<Visit> {
+    if ((await this.visits.countBy({ petId: visit.petId })) >= MAX_VISITS) {
+      throw new ApiError(VISITS_FULL, `An animal may have ${MAX_VISITS} visits.`);
+    }
+    return toVisit(await this.visits.save(this.visits.create(visit)));
+  }
+}
