@@ -1,8 +1,6 @@
 import { NestFactory } from '@nestjs/core';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { AppModule } from './app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
 import { type Config, loadEnvironmentFile, readConfig } from './config.js';
