@@ -67,7 +67,7 @@ export async function createTestApp({
 
   const { port } = (nest.getHttpServer() as Server).address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
-  const { secret } = await nest.get(ApiKeysService).create({ name: 'test-client' });
+  const { secret } = await nest.get(ApiKeysService).create({ client: 'test-client' });
   return {
     nest,
     config,
