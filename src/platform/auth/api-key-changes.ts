@@ -36,7 +36,9 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
   async onApplicationBootstrap(): Promise<void> {
     const { databaseUrl } = this.config;
     if (databaseUrl !== undefined) {
-      await new Promise<void>((settled) => (this.listening = this.listen(databaseUrl, settled)));
+      await new Promise<void>((settled) => {
+        this.listening = this.listen(databaseUrl, settled);
+      });
     }
   }
 
