@@ -7,6 +7,7 @@ const ANSWER_TIMEOUT_MS = 50;
 const PAUSE_MS = 1_000;
 
 const CONNECT_TIMEOUT_MS = 1_000;
+const DISCONNECT_TIMEOUT_MS = 100;
 const LONGEST_RETRY_MS = 2_000;
 
 /** What `TokenBuckets` does, in Redis: nobody comes in between, and the time is that of Redis for all instances. */
@@ -37,6 +38,7 @@ export class SharedTokenBuckets {
     const { Redis } = await import('ioredis');
     const redis = new Redis(url, {
       connectTimeout: CONNECT_TIMEOUT_MS,
+      disconnectTimeout: DISCONNECT_TIMEOUT_MS,
       commandTimeout: ANSWER_TIMEOUT_MS,
       // Nothing waits for a connection: what cannot be asked now is decided in memory.
       enableOfflineQueue: false,
