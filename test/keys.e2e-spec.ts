@@ -324,7 +324,9 @@ test('keys from before there were clients become keys of the client of their nam
     await one.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE application_name = 'petstore key changes' AND datname = current_database()`);
     expect(await untilRefused(secret)).toBeLessThan(2_000);
-    expect(one.log.text + two.log.text).toContain('Changes of API keys take up to 10 s here while the database is away');
+    expect(one.log.text + two.log.text).toContain(
+      'Changes of API keys take up to 10 s here while the database is away',
+    );
     const { key: next, secret: nextSecret } = await keys.create({ client: 'disconnected' });
     expect(await statuses(both, nextSecret)).toEqual([200, 200]);
     await keys.revoke(String(next.id));
