@@ -28,6 +28,8 @@ const DEFAULTS: Config = {
   publicBaseUrl: 'http://localhost:3000/v1',
   stagingBaseUrl: 'http://localhost:3001/v1',
   logLevel: 'info',
+  rateLimitPerMinute: 6_000,
+  redisUrl: undefined,
   maxBodyBytes: 65_536,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,

@@ -958,9 +958,9 @@ beforeAll(async () => {
   const service = app.nest.get(ApiKeysService);
   keys.good = app.apiKey;
   keys.mistyped = app.apiKey.slice(0, -1) + (app.apiKey.endsWith('0') ? '1' : '0');
-  keys.metrics = (await service.create({ name: 'metrics', scopes: ['metrics:read'] })).secret;
-  keys.expired = (await service.create({ name: 'expired', expiresAt: new Date(Date.now() - 1) })).secret;
-  const revoked = await service.create({ name: 'revoked' });
+  keys.metrics = (await service.create({ client: 'metrics', scopes: ['metrics:read'] })).secret;
+  keys.expired = (await service.create({ client: 'expired', expiresAt: new Date(Date.now() - 1) })).secret;
+  const revoked = await service.create({ client: 'revoked' });
   keys.revoked = revoked.secret;
   await service.revoke(String(revoked.key.id));
 });

@@ -209,6 +209,17 @@ describe('one instance', () => {
   });
 });
 
+test('whatever any test of the suite logs is searched for secrets at its end', async () => {
+  const BOOTSTRAP_API_KEY = 'a-key-of-our-own-making';
+  for (const secret of [createApiKey(), BOOTSTRAP_API_KEY]) {
+    const app = await createTestApp({ settings: { BOOTSTRAP_API_KEY } });
+    app.log.logger.info({ header: `Bearer ${secret}` }, 'careless');
+    const failure: unknown = await app.close().catch((error: unknown) => error);
+    expect(String(failure)).toContain('The log holds a secret, in a line with the members');
+    expect(String(failure)).not.toContain(secret);
+  }
+});
+
 test('keys from before there were clients become keys of the client of their name', async () => {
   const database = await createTestDatabase();
   const dataSource = await openDatabase(readConfig(database.settings));
