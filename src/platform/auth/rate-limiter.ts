@@ -25,6 +25,8 @@ const WINDOW_S = WINDOW_MS / 1000;
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
   private shared: SharedTokenBuckets | undefined;
+  /** `RateLimit-Policy` by requests a minute: as many as there are different limits. */
+  private readonly policies = new Map<number, string>();
 
   constructor(
     private readonly config: Config,
@@ -49,25 +51,34 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     }
     return this.shared
       ? this.takeShared(this.shared, id, perMinute)
-      : describe(this.buckets.take(id, perMinute, this.clock.now()), perMinute);
+      : this.describe(this.buckets.take(id, perMinute, this.clock.now()), perMinute);
   }
 
   private async takeShared(shared: SharedTokenBuckets, client: bigint, perMinute: number): Promise<RateLimit> {
     const left = await shared.take(client, perMinute);
-    return describe(left ?? this.buckets.take(client, perMinute, this.clock.now()), perMinute);
+    return this.describe(left ?? this.buckets.take(client, perMinute, this.clock.now()), perMinute);
   }
-}
 
-/** @param left how many calls are left; below 0, by how many one was missing */
-function describe(left: number, perMinute: number): RateLimit {
-  const secondsPerCall = WINDOW_S / perMinute;
-  const available = left < 0 ? left + 1 : left;
-  const untilFull = Math.ceil((perMinute - available) * secondsPerCall);
-  return {
-    policy: `"client";q=${perMinute};w=${WINDOW_S}`,
-    state: `"client";r=${Math.floor(available)};t=${untilFull}`,
-    refusal: left < 0 ? rateLimited(perMinute, Math.ceil(-left * secondsPerCall)) : undefined,
-  };
+  /** @param left how many calls are left; below 0, by how many one was missing */
+  private describe(left: number, perMinute: number): RateLimit {
+    const secondsPerCall = WINDOW_S / perMinute;
+    const available = left < 0 ? left + 1 : left;
+    const untilFull = Math.ceil((perMinute - available) * secondsPerCall);
+    return {
+      policy: this.policyOf(perMinute),
+      state: `"client";r=${Math.floor(available)};t=${untilFull}`,
+      refusal: left < 0 ? rateLimited(perMinute, Math.ceil(-left * secondsPerCall)) : undefined,
+    };
+  }
+
+  private policyOf(perMinute: number): string {
+    let policy = this.policies.get(perMinute);
+    if (policy === undefined) {
+      policy = `"client";q=${perMinute};w=${WINDOW_S}`;
+      this.policies.set(perMinute, policy);
+    }
+    return policy;
+  }
 }
 
 function rateLimited(perMinute: number, retryAfter: number): ApiError {
