@@ -23,7 +23,17 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
 export const VERSIONING: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
 
 /** Response header fields that scripts of other origins may read. */
-const CORS_EXPOSED_HEADERS = ['Deprecation', 'ETag', 'Link', 'Location', 'Retry-After', 'Sunset', 'X-Request-Id'];
+const CORS_EXPOSED_HEADERS = [
+  'Deprecation',
+  'ETag',
+  'Link',
+  'Location',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'Sunset',
+  'X-Request-Id',
+];
 
 /** Time in s that browsers keep the answer to a preflight request. */
 const CORS_MAX_AGE = 3600;

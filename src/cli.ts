@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { addDatabaseCommands } from './cli/database.js';
+import { addDeprecationCommands } from './cli/deprecations.js';
 import { addKeyCommands } from './cli/keys.js';
 import { addOpenApiCommand } from './cli/openapi.js';
 import { CommandError } from './cli/terminal.js';
@@ -16,6 +17,7 @@ const program = new Command('petstore')
 
 addDatabaseCommands(program);
 addKeyCommands(program);
+addDeprecationCommands(program);
 addOpenApiCommand(program);
 
 try {

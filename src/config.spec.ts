@@ -28,6 +28,8 @@ const DEFAULTS: Config = {
   publicBaseUrl: 'http://localhost:3000/v1',
   stagingBaseUrl: 'http://localhost:3001/v1',
   logLevel: 'info',
+  rateLimitPerMinute: 6_000,
+  redisUrl: undefined,
   maxBodyBytes: 65_536,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
@@ -70,6 +72,7 @@ describe('readConfig', () => {
     ['DATABASE_POOL_SIZE', 'databasePoolSize', 1, 1_000],
     ['STATEMENT_TIMEOUT_MS', 'statementTimeoutMs', 100, 600_000],
     ['ACQUIRE_TIMEOUT_MS', 'acquireTimeoutMs', 100, 600_000],
+    ['RATE_LIMIT_PER_MINUTE', 'rateLimitPerMinute', 0, 10_000_000],
     ['MAX_BODY_BYTES', 'maxBodyBytes', 1_024, 16_777_216],
     ['HEADERS_TIMEOUT_MS', 'headersTimeoutMs', 100, 600_000],
     ['REQUEST_TIMEOUT_MS', 'requestTimeoutMs', 100, 600_000],
@@ -123,6 +126,18 @@ describe('readConfig', () => {
     const config = readConfig({ DATABASE_URL: url, DATABASE_REPLICA_URLS: ` ${url} ,, ${DATABASE_URL},` });
     expect([config.databaseUrl, config.databaseReplicaUrls]).toEqual([url, [url, DATABASE_URL]]);
   });
+
+  test.each(['redis://localhost:6379', 'rediss://user:secret@redis.example:6380/1'])('REDIS_URL may be %s', (url) => {
+    expect(readConfig({ REDIS_URL: url }).redisUrl).toBe(url);
+  });
+
+  test.each(['localhost:6379', 'http://secret.example', 'redis://', 'redis:///0'])(
+    'REDIS_URL must not be %s, which is not repeated',
+    (url) => {
+      const fault = 'REDIS_URL must be a Redis URI such as redis://user:password@host:6379/0';
+      expect(faultOf({ REDIS_URL: url })).toBe(`Wrong settings: ${fault}. .env.example describes every setting.`);
+    },
+  );
 
   test.each([
     'secret-host:5432/petstore',

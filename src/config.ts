@@ -4,6 +4,9 @@ import { StartupError } from './platform/errors/startup-error.js';
 /** Levels of the log, from most to least. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
+/** Largest rate limit, in requests a minute: more than one process can serve. */
+export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
+
 /**
  * The settings of one process, read from the environment once and never changed. `.env.example` describes each of them
  * to operators. This file is the only reader of `process.env`.
@@ -35,6 +38,10 @@ export class Config {
   stagingBaseUrl: string;
   /** Lowest level that is logged. */
   logLevel: (typeof LOG_LEVELS)[number];
+  /** Requests a minute that a client may send unless it has a limit of its own; 0 is any number. */
+  rateLimitPerMinute: number;
+  /** Redis in which the instances share their rate limits; undefined means each has its own. */
+  redisUrl: string | undefined;
   /** Largest request body in bytes. */
   maxBodyBytes: number;
   /** Time in ms for the header section of a request to arrive. */
@@ -126,6 +133,13 @@ export function readConfig(environment: Environment = process.env): Config {
       : reject('BOOTSTRAP_API_KEY', '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)', value);
   }
 
+  function redisUrl(): string | undefined {
+    const value = text('REDIS_URL');
+    return value === undefined || (URL.canParse(value) && /^rediss?:\/\/[^/]/.test(value))
+      ? value
+      : reject('REDIS_URL', 'a Redis URI such as redis://user:password@host:6379/0', value);
+  }
+
   const url = text('DATABASE_URL');
   const port = integer('PORT', 3000, 0, 65535);
   const config: Config = {
@@ -142,6 +156,8 @@ export function readConfig(environment: Environment = process.env): Config {
     publicBaseUrl: baseUrl('PUBLIC_BASE_URL', `http://localhost:${port || 3000}/v1`),
     stagingBaseUrl: baseUrl('STAGING_BASE_URL', 'http://localhost:3001/v1'),
     logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),
+    rateLimitPerMinute: integer('RATE_LIMIT_PER_MINUTE', 6_000, 0, MAX_RATE_LIMIT_PER_MINUTE),
+    redisUrl: redisUrl(),
     maxBodyBytes: integer('MAX_BODY_BYTES', 65_536, 1_024, 16_777_216),
     headersTimeoutMs: integer('HEADERS_TIMEOUT_MS', 10_000, 100, 600_000),
     requestTimeoutMs: integer('REQUEST_TIMEOUT_MS', 30_000, 100, 600_000),

@@ -127,18 +127,21 @@ describe('seed', () => {
 
 describe('keys', () => {
   test('create makes a key that works, list shows it without its secret, and revoke ends it', async () => {
-    const created = await petstore('keys', 'create', '--name', 'shop window', '--quiet');
+    const created = await petstore('keys', 'create', '--client', 'shop window', '--quiet');
     expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^pets_\w{49}\n$/) as string, stderr: '' });
     const secret = created.stdout.trim();
     expect(await listWith(secret)).toEqual([200, undefined]);
 
     const listed = await petstore('keys', 'list');
-    const line = new RegExp(`^\\d+ +${secret.slice(0, 12)}… +shop window +active +pets:read,pets:write .+ - +-$`, 'm');
+    const line = new RegExp(
+      `^\\d+ +${secret.slice(0, 12)}… +shop window +active +pets:read,pets:write .+ - +\\d.+\\d$`,
+      'm',
+    );
     expect([listed.code, listed.stdout]).toEqual([0, expect.stringMatching(line) as string]);
     expect(listed.stdout).not.toContain(secret.slice(0, 20));
 
     const revoked = await petstore('keys', 'revoke', secret.slice(0, 12), '--json');
-    expect(JSON.parse(revoked.stdout)).toMatchObject({ name: 'shop window', state: 'revoked' });
+    expect(JSON.parse(revoked.stdout)).toMatchObject({ client: 'shop window', state: 'revoked' });
     expect(revoked.stdout).not.toContain(secret.slice(0, 20));
     expect(await listWith(secret)).toEqual([401, 'revoked_api_key']);
   });
@@ -148,7 +151,7 @@ describe('keys', () => {
       ...[
         'keys',
         'create',
-        '--name',
+        '--client',
         'scraper',
         '--scopes',
         'metrics:read, visits:write',
@@ -158,18 +161,18 @@ describe('keys', () => {
       ],
     );
     const key = JSON.parse(stdout) as { id: string; secret: string; expiresAt: string; createdAt: string };
-    expect(key).toMatchObject({ name: 'scraper', scopes: ['metrics:read', 'visits:write'], state: 'active' });
+    expect(key).toMatchObject({ client: 'scraper', scopes: ['metrics:read', 'visits:write'], state: 'active' });
     expect(Math.abs(Date.parse(key.expiresAt) - Date.now() - 90 * 86_400_000)).toBeLessThan(60_000);
     expect(stderr).toBe('');
     expect(await listWith(key.secret)).toEqual([403, 'insufficient_scope']);
 
     const list = JSON.parse((await petstore('keys', 'list', '--json')).stdout) as { id: string; secret?: string }[];
-    expect(list.find(({ id }) => id === key.id)).toMatchObject({ name: 'scraper', expiresAt: key.expiresAt });
+    expect(list.find(({ id }) => id === key.id)).toMatchObject({ client: 'scraper', expiresAt: key.expiresAt });
     expect(list.filter(({ secret }) => secret !== undefined)).toEqual([]);
   });
 
   test('create for people says that the secret is shown once', async () => {
-    const { code, stdout } = await petstore('keys', 'create', '--name', 'me');
+    const { code, stdout } = await petstore('keys', 'create', '--client', 'me');
     expect([code, stdout]).toEqual([
       0,
       expect.stringMatching(/^pets_\w{49}\n\nStore it now: .+never shown again\.\n/) as string,
@@ -178,26 +181,29 @@ describe('keys', () => {
 
   test.each([
     [['--scopes', 'pets'], /^'pets' is no scope; a scope looks like pets:read$/],
-    [['--name', 'two\nlines'], /^the name must be 1 to 255 characters/],
+    [['--client', 'two\nlines'], /^A client's name has 1 to 255 printable characters/],
   ])('create %j is refused', async (options, expected) => {
-    expect(await failure('keys', 'create', '--name', 'wrong', ...options)).toMatch(expected);
+    expect(await failure('keys', 'create', '--client', 'wrong', ...options)).toMatch(expected);
   });
 
   test('revoke of an unknown, a too short or an ambiguous reference is refused', async () => {
-    await sql(`INSERT INTO api_key (name, prefix, hash, scopes)
-      SELECT 'twin', 'pets_Twins00', sha256(n::text::bytea), '{pets:read}' FROM generate_series(1, 2) n`);
+    await sql(`WITH twin AS (INSERT INTO client (name) VALUES ('twin') RETURNING id)
+      INSERT INTO api_key (client_id, prefix, hash, scopes)
+      SELECT id, 'pets_Twins00', sha256(n::text::bytea), '{pets:read}' FROM twin, generate_series(1, 2) n`);
     expect(await failure('keys', 'revoke', '999999')).toMatch(
       /^No API key has the id '999999' or starts with it; 'keys list'/,
     );
     expect(await failure('keys', 'revoke', 'pets_')).toMatch(/a prefix needs 6 characters$/);
     expect(await failure('keys', 'revoke', 'pets_Twins00')).toBe("'pets_Twins00' means 2 API keys; name one by its id");
-    expect(await sql(`SELECT count(revoked_at)::int FROM api_key WHERE name = 'twin'`)).toEqual([{ count: 0 }]);
+    expect(await sql(`SELECT count(revoked_at)::int FROM api_key WHERE prefix = 'pets_Twins00'`)).toEqual([
+      { count: 0 },
+    ]);
   });
 
   if (engine === 'postgresql') {
     test('a key that is made or revoked while the service runs is known at once', async () => {
       const app = await createTestApp({ database });
-      const secret = (await petstore('keys', 'create', '--name', 'now', '--quiet')).stdout.trim();
+      const secret = (await petstore('keys', 'create', '--client', 'now', '--quiet')).stdout.trim();
       expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(200);
       await petstore('keys', 'revoke', secret.slice(0, 12));
       expect((await app.client.get('/v1/pets', { apiKey: secret })).json).toMatchObject({ code: 'revoked_api_key' });
@@ -240,20 +246,39 @@ if (engine === 'postgresql') {
   });
 
   test.each([
-    [[], ['migrate', 'migrate:status', 'migrate:revert', 'seed', 'keys', 'openapi']],
+    [[], ['migrate', 'migrate:status', 'migrate:revert', 'seed', 'keys', 'deprecations', 'openapi']],
     [['migrate'], ['--json']],
     [['migrate:status'], ['--json', 'exit code']],
     [['migrate:revert'], ['--json']],
     [['seed'], ['--count', '--json']],
-    [['keys'], ['create', 'list', 'revoke']],
+    [['keys'], ['create', 'list', 'show', 'rotate', 'revoke', 'limit']],
     [
       ['keys', 'create'],
-      ['--name', '--scopes', '--expires', '--quiet', '--json'],
+      ['--client', '--scopes', '--expires', '--quiet', '--json'],
     ],
-    [['keys', 'list'], ['--json']],
+    [
+      ['keys', 'list'],
+      ['--client', '--expiring', '--unused', '--json'],
+    ],
     [
       ['keys', 'revoke'],
+      ['<key>', '--reason', '--json'],
+    ],
+    [
+      ['keys', 'rotate'],
+      ['<key>', '--overlap', '--quiet', '--json'],
+    ],
+    [
+      ['keys', 'show'],
       ['<key>', '--json'],
+    ],
+    [
+      ['keys', 'limit'],
+      ['<client>', '--per-minute', '--default', '--json'],
+    ],
+    [
+      ['deprecations', 'report'],
+      ['<operation>', '--days', '--json', 'exit code'],
     ],
     [['openapi'], ['--yaml', '--json']],
   ])('%j --help tells what there is', async (command, words) => {
@@ -266,8 +291,8 @@ if (engine === 'postgresql') {
   test.each([
     [['seed', '--count', '0'], '--count must be an integer between 1 and 1000000000'],
     [['seed', '--count', '1e3'], '--count must be an integer between 1 and 1000000000'],
-    [['keys', 'create', '--name', 'x', '--expires', 'tomorrow'], DURATION],
-    [['keys', 'create', '--name', 'x', '--expires', '36501d'], DURATION],
+    [['keys', 'create', '--client', 'x', '--expires', 'tomorrow'], DURATION],
+    [['keys', 'create', '--client', 'x', '--expires', '36501d'], DURATION],
   ])('%j is refused', async (args, expected) => {
     expect(await failure(...args)).toBe(expected);
   });

@@ -150,7 +150,7 @@ describe('authentication', () => {
     const refused = await app.client.post('/v1/owners/audits', undefined);
     expect(refused.json).toEqual(errorOf('insufficient_scope', 403));
     expect(refused.headers['www-authenticate']).toContain('error="insufficient_scope", scope="owners:audit"');
-    const { secret } = await app.nest.get(ApiKeysService).create({ name: 'auditor', scopes: ['owners:audit'] });
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'auditor', scopes: ['owners:audit'] });
     expect((await app.client.post('/v1/owners/audits', undefined, { apiKey: secret })).json).toEqual(['audited']);
   });
 });
@@ -247,7 +247,7 @@ describe('around it', () => {
 
   test('it is measured and logged under the names of its handlers', async () => {
     await app.client.get('/v1/owners?first=0', { headers: { 'x-request-id': 'owners-1' } });
-    const { secret } = await app.nest.get(ApiKeysService).create({ name: 'prometheus', scopes: ['metrics:read'] });
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
     const { text } = await app.client.get('/metrics', { apiKey: secret });
     expect(text).toMatch(/_count\{operation="listOwners",method="GET",status="400"\} [1-9]/);
     expect(text).toMatch(/_count\{operation="createOwner",method="POST",status="201"\} [1-9]/);

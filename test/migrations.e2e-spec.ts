@@ -3,6 +3,8 @@ import type { DataSource } from 'typeorm';
 import { readConfig } from '../src/config.js';
 import { PetEntity } from '../src/pets/pet.entity.js';
 import { ApiKeyEntity } from '../src/platform/auth/api-key.entity.js';
+import { ClientEntity } from '../src/platform/auth/client.entity.js';
+import { KeyUsageEntity } from '../src/platform/auth/key-usage.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../src/platform/database/data-source.js';
 import {
   assertSchemaIsCurrent,
@@ -17,7 +19,7 @@ import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase 
 let database: TestDatabase;
 let dataSource: DataSource;
 
-const ENTITIES = [PetEntity, ApiKeyEntity];
+const ENTITIES = [PetEntity, ClientEntity, ApiKeyEntity, KeyUsageEntity];
 
 beforeEach(async () => {
   database = await createTestDatabase();

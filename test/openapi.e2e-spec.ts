@@ -139,7 +139,7 @@ describe('the document', () => {
         tags: ['Pets'],
         parameters: ['query limit false', 'query status false', 'query cursor false'],
         body: undefined,
-        responses: '200 304 400 401 403 500 503 default',
+        responses: '200 304 400 401 403 429 500 503 default',
       },
       {
         endpoint: 'post /pets',
@@ -147,7 +147,7 @@ describe('the document', () => {
         tags: ['Pets'],
         parameters: [],
         body: true,
-        responses: '201 400 401 403 413 415 500 503 default',
+        responses: '201 400 401 403 413 415 429 500 503 default',
       },
       {
         endpoint: 'get /pets/{petId}',
@@ -155,7 +155,7 @@ describe('the document', () => {
         tags: ['Pets'],
         parameters: ['path petId true'],
         body: undefined,
-        responses: '200 304 401 403 404 410 500 503 default',
+        responses: '200 304 401 403 404 410 429 500 503 default',
       },
     ]);
   });
@@ -514,8 +514,8 @@ describe('a module that the platform has never seen', () => {
   test('is in the document with all that the platform does for it', async () => {
     const responsesOf = (name: string): string => Object.keys(operationOf(openApi, name).responses).join(' ');
     expect(responsesOf('listToys')).toBe('200 304 400 500 503 default');
-    expect(responsesOf('createToy')).toBe('201 400 401 403 409 413 415 500 503 default');
-    expect(responsesOf('deleteToy')).toBe('204 401 404 410 500 503 default');
+    expect(responsesOf('createToy')).toBe('201 400 401 403 409 413 415 429 500 503 default');
+    expect(responsesOf('deleteToy')).toBe('204 401 404 410 429 500 503 default');
     expect(codesOf(openApi, 'createToy', '409')).toEqual(['toy_broken']);
     expect(codesOf(openApi, 'createToy', '401')).toContain('missing_api_key');
     expect(responseOf(openApi, 'deleteToy', '404').description).toBe('There is no such toy.');

@@ -48,7 +48,7 @@ describe('around the API', () => {
   test('/metrics needs a key with metrics:read, and counts by operation and status', async () => {
     expect((await app.client.get('/metrics', { apiKey: null })).status).toBe(401);
     expect((await app.client.get('/metrics')).json).toMatchObject({ code: 'insufficient_scope' });
-    const { secret } = await app.nest.get(ApiKeysService).create({ name: 'prometheus', scopes: ['metrics:read'] });
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
     await app.client.get('/v1/pets');
     await app.client.get('/v1/pets?limit=0');
     const answer = await app.client.get('/metrics', { apiKey: secret });

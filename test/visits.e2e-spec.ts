@@ -13,7 +13,7 @@ beforeAll(async () => {
   await new CreateVisit1795300000000().up(queryRunner);
   await queryRunner.release();
   const scopes = ['visits:read', 'visits:write'];
-  apiKey = (await app.nest.get(ApiKeysService).create({ name: 'clinic', scopes })).secret;
+  apiKey = (await app.nest.get(ApiKeysService).create({ client: 'clinic', scopes })).secret;
 });
 afterAll(() => app.close());
 

@@ -1,6 +1,6 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { Config, readConfig } from '../config.js';
-import { AuthModule } from '../platform/auth/auth.module.js';
+import { KeysModule } from '../platform/auth/keys.module.js';
 import { Clock } from '../platform/clock.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
 
@@ -12,7 +12,7 @@ export class CommandModule {
   static forRoot(): DynamicModule {
     return {
       module: CommandModule,
-      imports: [DatabaseModule, AuthModule],
+      imports: [DatabaseModule, KeysModule],
       providers: [Clock, { provide: Config, useValue: readConfig() }],
       exports: [Config, Clock],
     };

@@ -1,19 +1,40 @@
+import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { Command } from 'commander';
+import { MAX_RATE_LIMIT_PER_MINUTE } from '../config.js';
 import type { StoredApiKey } from '../platform/auth/api-key.repository.js';
-import { ApiKeyRequestError, ApiKeysService } from '../platform/auth/api-keys.service.js';
+import { ApiKeyRequestError, ApiKeysService, DEFAULT_OVERLAP_MS } from '../platform/auth/api-keys.service.js';
+import { KeyUsageRepository, type UsageSummary } from '../platform/auth/key-usage.repository.js';
 import { DEFAULT_SCOPES } from '../platform/auth/require-scopes.decorator.js';
 import { CommandModule } from './command.module.js';
-import { CommandError, durationArgument, printResult, table } from './terminal.js';
+import {
+  CommandError,
+  durationArgument,
+  integerArgument,
+  printable,
+  printResult,
+  table,
+  timeCell,
+} from './terminal.js';
 
-/** Adds `keys create|list|revoke`. */
+const KEY_ARGUMENT = 'its id, or at least 6 of its displayed first characters';
+
+/** Days of usage that `keys show` sums up. */
+const SHOWN_DAYS = 30;
+
+interface Output {
+  quiet?: boolean;
+  json?: boolean;
+}
+
+/** Adds `keys create|list|show|rotate|revoke|limit`. */
 export function addKeyCommands(program: Command): void {
-  const keys = program.command('keys').description('make, list and revoke API keys');
+  const keys = program.command('keys').description('make, list, replace, revoke and limit API keys');
 
   keys
     .command('create')
-    .description('make an API key and print its secret, once')
-    .requiredOption('--name <name>', 'who uses the key')
+    .description('make an API key for a client and print its secret, once')
+    .requiredOption('--client <name>', 'the application that uses the key; a new name makes a new client')
     .option('--scopes <list>', `what it may do, separated by commas (default: ${DEFAULT_SCOPES.join(',')})`)
     .option(
       '--expires <duration>',
@@ -22,47 +43,105 @@ export function addKeyCommands(program: Command): void {
     )
     .option('--quiet', 'print the secret alone')
     .option('--json', 'print JSON')
-    .action(async (options: { name: string; scopes?: string; expires?: number; quiet?: boolean; json?: boolean }) => {
+    .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
       const { key, secret } = await withApiKeys((apiKeys) =>
         apiKeys.create({
-          name: options.name,
+          client: options.client,
           scopes: options.scopes?.split(',').map((scope) => scope.trim()),
           expiresAt: options.expires === undefined ? undefined : new Date(Date.now() + options.expires),
         }),
       );
-      const text = options.quiet
-        ? secret
-        : `${secret}\n\nStore it now: only its hash is kept, and it is never shown again.\n\n${keyTable([key])}`;
-      printResult(options.json, { ...describe(key), secret }, text);
+      printSecret(options, secret, { ...describe(key), secret }, [key]);
     });
 
   keys
     .command('list')
-    .description('list the API keys')
+    .description('list the API keys, by client')
+    .option('--client <name>', 'those of one client')
+    .option('--expiring <duration>', 'valid ones that expire within this time', durationArgument('--expiring'))
+    .option('--unused <duration>', 'valid ones neither made nor used for this time', durationArgument('--unused'))
     .option('--json', 'print JSON')
-    .action(async (options: { json?: boolean }) => {
-      const list = await withApiKeys((apiKeys) => apiKeys.list());
-      printResult(options.json, list.map(describe), list.length === 0 ? 'There are no API keys.' : keyTable(list));
+    .action(async (options: { client?: string; expiring?: number; unused?: number; json?: boolean }) => {
+      const { client, expiring: expiringWithin, unused: unusedFor } = options;
+      const list = await withApiKeys((apiKeys) => apiKeys.list({ client, expiringWithin, unusedFor }));
+      printResult(options.json, list.map(describe), list.length === 0 ? 'There are no such API keys.' : keyTable(list));
+    });
+
+  keys
+    .command('show')
+    .description(`show an API key, and what was called with it in the last ${SHOWN_DAYS} days`)
+    .argument('<key>', KEY_ARGUMENT)
+    .option('--json', 'print JSON')
+    .action(async (reference: string, options: { json?: boolean }) => {
+      const { key, usage } = await withApiKeys(async (apiKeys, context) => {
+        const found = await apiKeys.find(reference);
+        const today = new Date().toISOString().slice(0, 10);
+        return { key: found, usage: await context.get(KeyUsageRepository).sumByOperation(found.id, today, SHOWN_DAYS) };
+      });
+      const operations = [...usage].map(([operation, summary]) => ({ operation, ...summary }));
+      printResult(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${usageTable(usage)}`);
+    });
+
+  keys
+    .command('rotate')
+    .description('make a key that replaces another; the other expires when the overlap is over')
+    .argument('<key>', KEY_ARGUMENT)
+    .option(
+      '--overlap <duration>',
+      `how long both are valid (default: ${DEFAULT_OVERLAP_MS / 3_600_000}h)`,
+      durationArgument('--overlap'),
+    )
+    .option('--quiet', 'print the new secret alone')
+    .option('--json', 'print JSON')
+    .action(async (reference: string, options: { overlap?: number } & Output) => {
+      const { key, secret, predecessor } = await withApiKeys((apiKeys) => apiKeys.rotate(reference, options.overlap));
+      printSecret(options, secret, { ...describe(key), secret, predecessor: describe(predecessor) }, [
+        predecessor,
+        key,
+      ]);
     });
 
   keys
     .command('revoke')
     .description('refuse an API key from now on')
-    .argument('<key>', 'its id, or at least 6 of its displayed first characters')
+    .argument('<key>', KEY_ARGUMENT)
+    .option('--reason <text>', 'why, for those who ask later')
     .option('--json', 'print JSON')
-    .action(async (reference: string, options: { json?: boolean }) => {
-      const key = await withApiKeys((apiKeys) => apiKeys.revoke(reference));
-      printResult(options.json, describe(key), `Revoked:\n${keyTable([key])}`);
+    .action(async (reference: string, options: { reason?: string; json?: boolean }) => {
+      const key = await withApiKeys((apiKeys) => apiKeys.revoke(reference, options.reason));
+      printResult(options.json, describe(key), details(key));
+    });
+
+  keys
+    .command('limit')
+    .description('give a client a rate limit of its own, for all of its keys together')
+    .argument('<client>', 'its name')
+    .option(
+      '--per-minute <n>',
+      'requests a minute; 0 for any number',
+      integerArgument('--per-minute', 0, MAX_RATE_LIMIT_PER_MINUTE),
+    )
+    .option('--default', 'take it away: RATE_LIMIT_PER_MINUTE holds again')
+    .option('--json', 'print JSON')
+    .action(async (name: string, options: { perMinute?: number; default?: boolean; json?: boolean }) => {
+      if ((options.perMinute === undefined) !== (options.default === true)) {
+        throw new CommandError('keys limit needs either --per-minute or --default');
+      }
+      const client = await withApiKeys((apiKeys) => apiKeys.limit(name, options.perMinute ?? null));
+      const text = `${printable(client.name)}: ${limitText(client.rateLimitPerMinute)}`;
+      printResult(options.json, { client: client.name, rateLimitPerMinute: client.rateLimitPerMinute }, text);
     });
 }
 
-async function withApiKeys<Result>(work: (apiKeys: ApiKeysService) => Promise<Result>): Promise<Result> {
+async function withApiKeys<Result>(
+  work: (apiKeys: ApiKeysService, context: INestApplicationContext) => Promise<Result>,
+): Promise<Result> {
   const context = await NestFactory.createApplicationContext(CommandModule.forRoot(), {
     logger: false,
     abortOnError: false,
   });
   try {
-    return await work(context.get(ApiKeysService));
+    return await work(context.get(ApiKeysService), context);
   } catch (error) {
     throw error instanceof ApiKeyRequestError ? new CommandError(error.message) : error;
   } finally {
@@ -70,28 +149,67 @@ async function withApiKeys<Result>(work: (apiKeys: ApiKeysService) => Promise<Re
   }
 }
 
-function describe(key: StoredApiKey): Record<string, unknown> {
-  return { ...key, id: key.id.toString(), state: stateOf(key) };
+/** The one place that prints a secret. */
+function printSecret(options: Output, secret: string, value: unknown, keys: StoredApiKey[]): void {
+  const advice = 'Store it now: only its hash is kept, and it is never shown again.';
+  printResult(options.json, value, options.quiet ? secret : `${secret}\n\n${advice}\n\n${keyTable(keys)}`);
+}
+
+function describe({ client, ...key }: StoredApiKey): Record<string, unknown> {
+  return { ...key, client: client.name, rateLimitPerMinute: client.rateLimitPerMinute, state: stateOf(key) };
 }
 
 function keyTable(keys: StoredApiKey[]): string {
-  const day = (date: Date | null): string => date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-';
   return table(
-    ['ID', 'KEY', 'NAME', 'STATE', 'SCOPES', 'CREATED (UTC)', 'EXPIRES', 'REVOKED'],
+    ['ID', 'KEY', 'CLIENT', 'STATE', 'SCOPES', 'CREATED (UTC)', 'EXPIRES', 'LAST USED'],
     keys.map((key) => [
       key.id.toString(),
       `${key.prefix}…`,
-      key.name,
+      printable(key.client.name),
       stateOf(key),
       key.scopes.join(','),
-      day(key.createdAt),
-      day(key.expiresAt),
-      day(key.revokedAt),
+      timeCell(key.createdAt),
+      timeCell(key.expiresAt),
+      timeCell(key.lastUsedAt),
     ]),
   );
 }
 
-function stateOf({ revokedAt, expiresAt }: StoredApiKey): 'revoked' | 'expired' | 'active' {
+function details(key: StoredApiKey): string {
+  const reason = key.revokedReason === null ? '' : ` (${printable(key.revokedReason)})`;
+  const rows: [string, string][] = [
+    ['id', key.id.toString()],
+    ['key', `${key.prefix}…`],
+    ['client', `${printable(key.client.name)}, ${limitText(key.client.rateLimitPerMinute)}`],
+    ['state', stateOf(key)],
+    ['scopes', key.scopes.join(', ')],
+    ['created (UTC)', timeCell(key.createdAt)],
+    ['expires', timeCell(key.expiresAt)],
+    ['revoked', `${timeCell(key.revokedAt)}${reason}`],
+    ['last used', timeCell(key.lastUsedAt)],
+    ['replaces', key.predecessorId?.toString() ?? '-'],
+    ['replaced by', key.successorId?.toString() ?? '-'],
+  ];
+  return rows.map(([name, value]) => `${name.padEnd(13)}  ${value}`).join('\n');
+}
+
+function usageTable(usage: Map<string, UsageSummary>): string {
+  if (usage.size === 0) return `Nothing was called with it in the last ${SHOWN_DAYS} days.`;
+  const rows = [...usage].map(([operation, { calls, lastCallAt, lastUserAgent }]) => [
+    operation,
+    calls.toString(),
+    timeCell(lastCallAt),
+    printable(lastUserAgent ?? '-'),
+  ]);
+  return table(['OPERATION', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
+}
+
+function limitText(perMinute: number | null): string {
+  if (perMinute === null) return 'RATE_LIMIT_PER_MINUTE';
+  return perMinute === 0 ? 'no rate limit' : `${perMinute} requests a minute`;
+}
+
+function stateOf({ revokedAt, expiresAt }: Pick<StoredApiKey, 'revokedAt' | 'expiresAt'>): string {
   if (revokedAt) return 'revoked';
   return expiresAt && expiresAt.getTime() <= Date.now() ? 'expired' : 'active';
 }

@@ -24,6 +24,16 @@ export function table(headings: string[], rows: string[][]): string {
     .join('\n');
 }
 
+/** A time as a cell: UTC, to the minute. */
+export function timeCell(time: Date | null): string {
+  return time?.toISOString().slice(0, 16).replace('T', ' ') ?? '-';
+}
+
+/** Text of a stranger without what a terminal would obey. */
+export function printable(text: string): string {
+  return text.replace(/\p{C}/gu, '?');
+}
+
 /** A progress bar on standard error, if that is a terminal; otherwise nothing is shown. */
 export function progressBar(total: number, unit: string): { update(done: number): void; stop(): void } {
   if (!process.stderr.isTTY || total === 0) {

@@ -33,6 +33,7 @@ export interface TestApp {
   readonly log: MemoryLog;
   /** Runs SQL on its database; rows are arrays. */
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
+  /** Stops it, and fails when anything it has logged holds a secret. */
   close(): Promise<void>;
 }
 
@@ -67,7 +68,7 @@ export async function createTestApp({
 
   const { port } = (nest.getHttpServer() as Server).address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
-  const { secret } = await nest.get(ApiKeysService).create({ name: 'test-client' });
+  const { secret } = await nest.get(ApiKeysService).create({ client: 'test-client' });
   return {
     nest,
     config,
@@ -83,6 +84,7 @@ export async function createTestApp({
     close: async () => {
       await nest.close();
       if (!options.database) await database.drop();
+      log.assertNoSecrets([config.bootstrapApiKey, config.redisUrl, config.databaseUrl]);
     },
   };
 }

@@ -16,6 +16,14 @@ export class MemoryLog {
     return this.lines.filter((line) => line.msg === 'request');
   }
 
+  /** Throws when a line holds an API key, or one of these secrets; the message does not repeat it. */
+  assertNoSecrets(secrets: readonly (string | undefined)[]): void {
+    const isSecret = (line: string): boolean =>
+      /pets_[0-9A-Za-z]{49}/.test(line) || secrets.some((secret) => secret !== undefined && line.includes(secret));
+    const leak = this.lines.find((line) => isSecret(JSON.stringify(line)));
+    if (leak) throw new Error(`The log holds a secret, in a line with the members ${Object.keys(leak).join(', ')}.`);
+  }
+
   get text(): string {
     return this.lines.map((line) => JSON.stringify(line)).join('\n');
   }

@@ -1,15 +1,14 @@
-import { Check, Column, Entity, Unique } from 'typeorm';
-
-/** PostgreSQL's bigint as text on the wire, exact in both directions. */
-const int64 = {
-  to: (value?: bigint): string | undefined => value?.toString(),
-  from: (value: string): bigint => BigInt(value),
-};
+import { Check, Column, Entity, ForeignKey, Index, Unique } from 'typeorm';
+import { ClientEntity, int64 } from './client.entity.js';
 
 /** An API key as it is stored: all but the secret. */
 @Entity({ name: 'api_key' })
 @Unique('uq_api_key_hash', ['hash'])
+@Unique('uq_api_key_predecessor', ['predecessorId'])
+@Index('ix_api_key_client', ['clientId'])
 @Check('ck_api_key_hash', 'octet_length(hash) = 32')
+@ForeignKey(() => ClientEntity, ['clientId'], ['id'], { name: 'fk_api_key_client' })
+@ForeignKey(() => ApiKeyEntity, ['predecessorId'], ['id'], { name: 'fk_api_key_predecessor' })
 export class ApiKeyEntity {
   @Column({
     type: 'bigint',
@@ -22,8 +21,12 @@ export class ApiKeyEntity {
   id: bigint;
 
   /** Who uses the key. */
-  @Column({ type: 'text' })
-  name: string;
+  @Column({ name: 'client_id', type: 'bigint', transformer: int64 })
+  clientId: bigint;
+
+  /** The key that this one was made to replace. A key is replaced once at the most. */
+  @Column({ name: 'predecessor_id', type: 'bigint', nullable: true, transformer: int64 })
+  predecessorId: bigint | null;
 
   /** First characters of the secret, for display. */
   @Column({ type: 'text' })
@@ -44,6 +47,9 @@ export class ApiKeyEntity {
 
   @Column({ name: 'revoked_at', type: 'timestamptz', nullable: true })
   revokedAt: Date | null;
+
+  @Column({ name: 'revoked_reason', type: 'text', nullable: true })
+  revokedReason: string | null;
 
   @Column({ name: 'last_used_at', type: 'timestamptz', nullable: true })
   lastUsedAt: Date | null;

@@ -1,11 +1,14 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
-import { INSUFFICIENT_SCOPE } from '../errors/error-catalogue.js';
+import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
 import { countHeader } from '../http/header-fields.js';
-import { ApiKeysService, missingApiKey } from './api-keys.service.js';
+import type { StoredApiKey } from './api-key.repository.js';
+import { ApiKeyVerifier } from './api-key.verifier.js';
+import { KeyUsage } from './key-usage.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
+import { type RateLimit, RateLimiter } from './rate-limiter.js';
 import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
 
 /** What a handler asks of its callers. */
@@ -19,10 +22,11 @@ interface Access {
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 
 /**
- * Closes every handler of every module to requests without a valid API key, `@Public()` ones excepted, and handlers with
- * `@RequireScopes` to keys without those scopes. It runs before anything of the body is read.
+ * Closes every handler of every module to requests without a valid API key, `@Public()` ones excepted; to clients beyond
+ * their rate limit; and handlers with `@RequireScopes` to keys without those scopes. It runs before anything of the body is
+ * read, and as a rule without waiting for anything.
  *
- * @throws ApiError of status 401 or 403, with its challenge
+ * @throws ApiError of status 401 or 403, with its challenge; or 429, with the time to wait
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
@@ -31,28 +35,35 @@ export class ApiKeyGuard implements CanActivate {
 
   constructor(
     private readonly reflector: Reflector,
-    private readonly apiKeys: ApiKeysService,
+    private readonly verifier: ApiKeyVerifier,
+    private readonly usage: KeyUsage,
+    private readonly rateLimiter: RateLimiter,
   ) {}
 
-  async canActivate(execution: ExecutionContext): Promise<boolean> {
+  canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
     const request = execution.switchToHttp().getRequest<Request>();
-    const { context, headers } = request;
     const access = this.accessOf(execution);
-    context.operation = access.operation;
+    request.context.operation = access.operation;
     if (access.isPublic) {
       return true;
     }
-    const token = BEARER.exec(headers.authorization ?? '')?.[1];
+    const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
     if (token === undefined || countHeader(request, 'authorization') !== 1) {
       throw missingApiKey();
     }
-    const key = await this.apiKeys.verify(token);
-    context.client = key.name;
-    const missing = access.scopes.filter((scope) => !key.scopes.includes(scope));
-    if (missing.length > 0) {
-      throw insufficientScope(access.scopes, missing);
-    }
-    return true;
+    const key = this.verifier.verify(token);
+    return key instanceof Promise
+      ? key.then((verified) => this.admit(verified, access, request))
+      : this.admit(key, access, request);
+  }
+
+  private admit(key: StoredApiKey, access: Access, request: Request): boolean | Promise<boolean> {
+    request.context.client = key.client.name;
+    this.usage.count(key.id, access.operation, request.headers['user-agent']);
+    const limit = this.rateLimiter.take(key.client);
+    return limit instanceof Promise
+      ? limit.then((shared) => judge(key, access, shared, request.res as Response))
+      : judge(key, access, limit, request.res as Response);
   }
 
   private accessOf(execution: ExecutionContext): Access {
@@ -73,7 +84,27 @@ export class ApiKeyGuard implements CanActivate {
   }
 }
 
-function insufficientScope(required: readonly string[], missing: readonly string[]): ApiError {
+function judge(key: StoredApiKey, { scopes }: Access, limit: RateLimit | undefined, response: Response): true {
+  if (limit !== undefined) {
+    response.setHeader('RateLimit-Policy', limit.policy);
+    response.setHeader('RateLimit', limit.state);
+    if (limit.refusal) throw limit.refusal;
+  }
+  if (!scopes.every((scope) => key.scopes.includes(scope))) {
+    throw insufficientScope(scopes, key.scopes);
+  }
+  return true;
+}
+
+/** 401 when nothing usable was sent (RFC 6750, section 3). */
+function missingApiKey(): ApiError {
+  return new ApiError(MISSING_API_KEY, 'Send an API key as Authorization: Bearer <API_KEY>, once.', {
+    'WWW-Authenticate': 'Bearer realm="petstore"',
+  });
+}
+
+function insufficientScope(required: readonly string[], granted: readonly string[]): ApiError {
+  const missing = required.filter((scope) => !granted.includes(scope));
   return new ApiError(INSUFFICIENT_SCOPE, `The API key lacks the scope ${missing.join(', ')}.`, {
     'WWW-Authenticate': `Bearer realm="petstore", error="insufficient_scope", scope="${required.join(' ')}"`,
   });

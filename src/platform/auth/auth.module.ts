@@ -1,17 +1,17 @@
 import { Global, Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { TypeOrmModule } from '@nestjs/typeorm';
-import { ApiKeyEntity } from './api-key.entity.js';
+import { ApiKeyChanges } from './api-key-changes.js';
 import { ApiKeyGuard } from './api-key.guard.js';
-import { ApiKeyRepository } from './api-key.repository.js';
-import { ApiKeysService } from './api-keys.service.js';
+import { KeysModule } from './keys.module.js';
+import { RateLimiter } from './rate-limiter.js';
 import { StartKeys } from './start-keys.js';
+import { UsageModule } from './usage.module.js';
 
-/** Authentication for every handler of every module. */
+/** Authentication, rate limits and usage for every handler of every module. */
 @Global()
 @Module({
-  imports: [TypeOrmModule.forFeature([ApiKeyEntity])],
-  providers: [ApiKeyRepository, ApiKeysService, StartKeys, { provide: APP_GUARD, useClass: ApiKeyGuard }],
-  exports: [ApiKeysService, StartKeys],
+  imports: [KeysModule, UsageModule],
+  providers: [ApiKeyChanges, RateLimiter, StartKeys, { provide: APP_GUARD, useClass: ApiKeyGuard }],
+  exports: [KeysModule, StartKeys],
 })
 export class AuthModule {}

@@ -89,6 +89,11 @@ export const UNSUPPORTED_MEDIA_TYPE = defineError(
   'The body is not application/json, or is encoded in another charset than UTF-8 or with a content coding.',
 );
 export const EXPECTATION_FAILED = defineError('expectation_failed', 417, 'Expect names something unknown.');
+export const RATE_LIMITED = defineError(
+  'rate_limited',
+  429,
+  'The client has called more often than its rate limit allows; Retry-After says when to try again.',
+);
 export const HEADERS_TOO_LARGE = defineError('headers_too_large', 431, 'The header fields are larger than the limit.');
 export const INTERNAL_ERROR = defineError('internal_error', 500, 'The service failed; the request id finds the cause.');
 export const UNAVAILABLE = defineError(

@@ -8,7 +8,9 @@ export class RequestContext {
   answeredAt: number | undefined;
   /** The handler's name, which is the operationId; undefined when no route matched. */
   operation: string | undefined;
-  /** The name of the API key's holder; undefined before authentication and on public routes. */
+  /** Whether the operation is announced to end. */
+  isDeprecated = false;
+  /** The name of the client whose API key was sent; undefined before authentication and on public routes. */
   client: string | undefined;
   /** `code` of the Error body; undefined when the answer is none. */
   errorCode: string | undefined;

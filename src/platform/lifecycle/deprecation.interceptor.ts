@@ -31,6 +31,7 @@ export class DeprecationInterceptor implements NestInterceptor {
   intercept(execution: ExecutionContext, next: CallHandler): Observable<unknown> {
     const announcement = this.announcementOf(execution);
     const response = execution.switchToHttp().getResponse<Response>();
+    response.req.context.isDeprecated = true;
     for (const [name, value] of announcement.headers) {
       response.setHeader(name, value);
     }

@@ -93,6 +93,18 @@ const HEADERS: Record<string, HeaderObject> = {
     schema: { type: 'integer', minimum: 0 },
     example: 1,
   },
+  'RateLimit-Policy': {
+    description:
+      'The rate limit of the client, for all of its keys together: `q` requests in `w` seconds. They may come at once, and ' +
+      'are given back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent where there is no limit.',
+    schema: { type: 'string' },
+    example: '"client";q=6000;w=60',
+  },
+  RateLimit: {
+    description: 'What is left of it: `r` requests now, and all of them again in `t` seconds without any.',
+    schema: { type: 'string' },
+    example: '"client";r=5999;t=1',
+  },
   Deprecation: {
     description: 'Since when the operation is deprecated: `@` and a Unix time in seconds (RFC 9745).',
     schema: { type: 'string', pattern: '^@-?[0-9]+$' },

@@ -16,6 +16,7 @@ import {
   MISSING_API_KEY,
   MISSING_BODY,
   OPERATION_REMOVED,
+  RATE_LIMITED,
   REQUEST_TIMEOUT,
   REVOKED_API_KEY,
   ROUTE_NOT_FOUND,
@@ -43,17 +44,24 @@ const SHARED_RESPONSES: Record<string, { status: number | 'default'; failures: r
   Forbidden: { status: 403, failures: [INSUFFICIENT_SCOPE] },
   BodyTooLarge: { status: 413, failures: [BODY_TOO_LARGE] },
   UnsupportedMediaType: { status: 415, failures: [UNSUPPORTED_MEDIA_TYPE] },
+  TooManyRequests: { status: 429, failures: [RATE_LIMITED] },
   InternalError: { status: 500, failures: [INTERNAL_ERROR] },
   Unavailable: { status: 503, failures: [UNAVAILABLE] },
   OtherError: { status: 'default', failures: TRANSPORT_ERRORS },
 };
 
+/** Header fields of answers behind the rate limit; a client without one gets none. */
+const RATE_LIMIT_HEADERS = ['RateLimit-Policy', 'RateLimit'];
+
 /** Header fields of errors, beside those of every response. */
 const ERROR_HEADERS: Record<string, string[]> = {
   401: ['WWW-Authenticate'],
-  403: ['WWW-Authenticate'],
-  415: ['Accept'],
-  503: ['Retry-After'],
+  403: ['WWW-Authenticate', ...RATE_LIMIT_HEADERS],
+  413: RATE_LIMIT_HEADERS,
+  415: ['Accept', ...RATE_LIMIT_HEADERS],
+  429: ['Retry-After', ...RATE_LIMIT_HEADERS],
+  500: RATE_LIMIT_HEADERS,
+  503: ['Retry-After', ...RATE_LIMIT_HEADERS],
   default: ['Allow'],
 };
 
@@ -113,6 +121,7 @@ function describeSuccess(
     description: response.description || `${STATUS_CODES[status]}.`,
     headers: {
       ...headers('X-Request-Id', 'Cache-Control', ...(isRepresentation ? ['ETag', 'Vary'] : [])),
+      ...rateLimitHeaders(traits),
       ...deprecationHeaders(traits),
       ...(traits.stability ? headers('Petstore-Stability') : {}),
       ...response.headers,
@@ -132,7 +141,7 @@ function describeFailures(
     return referenceTo(shared[0]);
   }
   const described = describeError(status, possible);
-  return { ...described, headers: { ...described.headers, ...deprecationHeaders(traits) } };
+  return { ...described, headers: { ...described.headers, ...rateLimitHeaders(traits), ...deprecationHeaders(traits) } };
 }
 
 function describeError(status: number | 'default', failures: readonly ErrorDefinition[]): ResponseObject {
@@ -160,13 +169,17 @@ function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: O
   return [
     ...(hasQuery ? [INVALID_PARAMETER] : []),
     ...(requestBody ? [MALFORMED_JSON, MISSING_BODY, VALIDATION_FAILED, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE] : []),
-    ...(traits.isPublic ? [] : [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY]),
+    ...(traits.isPublic ? [] : [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY, RATE_LIMITED]),
     ...(traits.scopes.length > 0 ? [INSUFFICIENT_SCOPE] : []),
     ...(traits.deprecation ? [OPERATION_REMOVED] : []),
     ...traits.failures,
     INTERNAL_ERROR,
     UNAVAILABLE,
   ];
+}
+
+function rateLimitHeaders({ isPublic }: OperationTraits): HeadersObject {
+  return isPublic ? {} : headers(...RATE_LIMIT_HEADERS);
 }
 
 function deprecationHeaders({ deprecation }: OperationTraits): HeadersObject {

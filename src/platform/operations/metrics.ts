@@ -15,6 +15,13 @@ export class Metrics implements OnApplicationShutdown {
     registers: [this.registry],
   });
 
+  readonly deprecatedRequests = new Counter({
+    name: 'petstore_deprecated_operation_requests_total',
+    help: 'Requests for operations that are announced to end, by operation and client. Operators make the clients.',
+    labelNames: ['operation', 'client'] as const,
+    registers: [this.registry],
+  });
+
   readonly refusedBytes = new Counter({
     name: 'petstore_http_parser_errors_total',
     help: 'Answers to bytes that were no HTTP request, by status.',

@@ -28,6 +28,9 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     const { operation, client, requestId, errorCode } = context;
     const status = response.statusCode;
     this.metrics.requestDuration.observe({ operation: operation ?? '', method, status }, duration / 1000);
+    if (context.isDeprecated) {
+      this.metrics.deprecatedRequests.inc({ operation: operation ?? '', client: client ?? '' });
+    }
     this.logger.info(
       {
         requestId,

@@ -1,0 +1,92 @@
+import { NestFactory } from '@nestjs/core';
+import type { Command } from 'commander';
+import { readConfig } from '../config.js';
+import { KeyUsageRepository } from '../platform/auth/key-usage.repository.js';
+import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
+import { CommandModule } from './command.module.js';
+import { describeApplication } from './preview.js';
+import { CommandError, integerArgument, printable, printResult, table, timeCell } from './terminal.js';
+
+const DEFAULT_DAYS = 30;
+const MAX_DAYS = 3_650;
+const DAY_MS = 86_400_000;
+
+/** Exit code of a report that says no; 1 is that of a command that failed. */
+const NOT_SAFE = 2;
+
+/** Adds `deprecations report`. */
+export function addDeprecationCommands(program: Command): void {
+  const deprecations = program.command('deprecations').description('what is deprecated, and who still calls it');
+
+  deprecations
+    .command('report')
+    .description(
+      'tell which clients called a deprecated operation, and whether it is safe to remove;\n' +
+        `exit code 0 when it is, ${NOT_SAFE} when it is not, 1 when the report could not be made`,
+    )
+    .argument('<operation>', 'its operationId, such as getPet')
+    .option('--days <n>', `how far to look back (default: ${DEFAULT_DAYS})`, integerArgument('--days', 1, MAX_DAYS))
+    .option('--json', 'print JSON')
+    .action(async (operation: string, { days = DEFAULT_DAYS, json }: { days?: number; json?: boolean }) => {
+      const { sunset, endpoint } = deprecationOf(await describeApplication(readConfig()), operation);
+      const now = Date.now();
+      const today = isoDay(now);
+      const { countedSince, usage } = await withUsage(async (repository) => ({
+        countedSince: await repository.countedSince(),
+        usage: await repository.sumByClient(operation, today, days),
+      }));
+      const from = isoDay(now - (days - 1) * DAY_MS);
+      const isCovered = countedSince <= from;
+      const isSafe = usage.size === 0 && isCovered;
+      const daysToSunset = Math.ceil((sunset.getTime() - now) / DAY_MS);
+      const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
+
+      const verdict = isSafe
+        ? 'safe to remove'
+        : `not safe to remove: ${usage.size > 0 ? `${usage.size} client(s) still call it` : `usage is known only from ${countedSince} on`}`;
+      const sunsetText =
+        daysToSunset > 0
+          ? `in ${daysToSunset} days, on ${isoDay(sunset.getTime())}`
+          : `was on ${isoDay(sunset.getTime())}`;
+      const rows = clients.map(({ client, calls, lastCallAt, lastUserAgent }) => [
+        printable(client),
+        calls.toString(),
+        timeCell(lastCallAt),
+        printable(lastUserAgent ?? '-'),
+      ]);
+      const callers =
+        rows.length > 0
+          ? table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows)
+          : 'No client has called it.';
+      printResult(
+        json,
+        { operation, endpoint, from, to: today, countedSince, sunset, daysToSunset, clients, safeToRemove: isSafe },
+        `${operation} (${endpoint}), ${from} to ${today}. Sunset: ${sunsetText}.\n\n${callers}\n\nVerdict: ${verdict}.`,
+      );
+      if (!isSafe) process.exitCode = NOT_SAFE;
+    });
+}
+
+/** @throws CommandError when there is no such operation, or it is not deprecated */
+function deprecationOf(document: OpenApiDocument, operation: string): DeprecatedOperation {
+  const found = document.deprecations.find(({ operationId }) => operationId === operation);
+  if (!found) {
+    const known = document.deprecations.map(({ operationId }) => operationId).join(', ') || 'none';
+    throw new CommandError(`'${operation}' is no deprecated operation; deprecated are: ${known}`);
+  }
+  return found;
+}
+
+async function withUsage<Result>(work: (usage: KeyUsageRepository) => Promise<Result>): Promise<Result> {
+  const options = { logger: false, abortOnError: false } as const;
+  const context = await NestFactory.createApplicationContext(CommandModule.forRoot(), options);
+  try {
+    return await work(context.get(KeyUsageRepository));
+  } finally {
+    await context.close();
+  }
+}
+
+function isoDay(time: number): string {
+  return new Date(time).toISOString().slice(0, 10);
+}

@@ -1,0 +1,21 @@
+import { type INestApplication } from '@nestjs/common';
+import { DiscoveryService, ModulesContainer, NestFactory, Reflector } from '@nestjs/core';
+import { AppModule } from '../app.module.js';
+import { VERSIONING } from '../app.setup.js';
+import type { Config } from '../config.js';
+import { PlatformExpressAdapter } from '../platform/http/express-adapter.js';
+import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
+
+/** The document of the application, made without a database: a preview has every controller, and none of what they need. */
+export async function describeApplication(config: Config): Promise<OpenApiDocument> {
+  const options = { preview: true, logger: false } as const;
+  const app: INestApplication = await NestFactory.create(
+    AppModule.forRoot(config),
+    new PlatformExpressAdapter(config),
+    options,
+  );
+  app.enableVersioning(VERSIONING);
+  const document = new OpenApiDocument(config, new DiscoveryService(app.get(ModulesContainer)), new Reflector());
+  document.describe(app);
+  return document;
+}

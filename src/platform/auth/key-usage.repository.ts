@@ -1,0 +1,106 @@
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement } from '../database/database.js';
+
+/** Calls of an operation with a key on one day. */
+export interface UsageRecord {
+  readonly keyId: bigint;
+  /** The operationId. */
+  readonly operation: string;
+  /** The day in UTC, as 2026-11-20. */
+  readonly day: string;
+  readonly calls: number;
+  readonly lastCallAt: Date;
+  readonly userAgent: string | null;
+}
+
+/** How much something was called, and the last call. */
+export interface UsageSummary {
+  readonly calls: bigint;
+  readonly lastCallAt: Date;
+  readonly lastUserAgent: string | null;
+}
+
+type Row = [name: string, calls: string, lastCallAt: Date, lastUserAgent: string | null];
+
+// Several instances add to the same rows: the keys are locked in one order, and before any usage, so that none waits for
+// another one in a circle. A key that somebody has deleted takes its calls with it.
+const ADD: Statement = {
+  name: 'key_usage_add',
+  text: `WITH called AS (
+      SELECT * FROM unnest($1::bigint[], $2::text[], $3::date[], $4::bigint[], $5::timestamptz[], $6::text[])
+        AS called (key_id, operation, day, calls, last_call_at, last_user_agent)
+    ), locked AS (
+      SELECT id FROM api_key WHERE id IN (SELECT key_id FROM called) ORDER BY id FOR NO KEY UPDATE
+    ), used AS (
+      UPDATE api_key SET last_used_at = greatest(last_used_at, latest.at)
+      FROM locked JOIN (SELECT key_id, max(last_call_at) AS at FROM called GROUP BY key_id) latest ON key_id = id
+      WHERE api_key.id = locked.id RETURNING api_key.id
+    )
+    INSERT INTO key_usage (key_id, operation, day, calls, last_call_at, last_user_agent)
+    SELECT called.* FROM called JOIN used ON used.id = key_id ORDER BY key_id, operation, day
+    ON CONFLICT (key_id, operation, day) DO UPDATE SET
+      calls = key_usage.calls + excluded.calls,
+      last_call_at = greatest(key_usage.last_call_at, excluded.last_call_at),
+      last_user_agent = CASE WHEN excluded.last_call_at >= key_usage.last_call_at
+        THEN excluded.last_user_agent ELSE key_usage.last_user_agent END`,
+};
+const SUMMARY = `sum(calls)::bigint, max(last_call_at), (array_agg(last_user_agent ORDER BY last_call_at DESC))[1]`;
+const SUM_BY_CLIENT: Statement = {
+  name: 'key_usage_sum_by_client',
+  text: `SELECT client.name, ${SUMMARY}
+    FROM key_usage JOIN api_key ON api_key.id = key_id JOIN client ON client.id = client_id
+    WHERE operation = $1 AND day > $2::date - $3::int AND day <= $2::date
+    GROUP BY client.id ORDER BY sum(calls) DESC, client.name`,
+};
+const SUM_BY_OPERATION: Statement = {
+  name: 'key_usage_sum_by_operation',
+  text: `SELECT operation, ${SUMMARY} FROM key_usage
+    WHERE key_id = $1 AND day > $2::date - $3::int AND day <= $2::date
+    GROUP BY operation ORDER BY operation`,
+};
+// Whatever was called first was counted from then on at the latest.
+const COUNTED_SINCE: Statement = {
+  name: 'key_usage_counted_since',
+  text: `SELECT least((SELECT min(day) FROM key_usage), (SELECT min(applied_at AT TIME ZONE 'UTC')::date
+    FROM schema_migration WHERE name LIKE 'CreateKeyUsage%'))::text`,
+};
+
+/** Who called what, in PostgreSQL. Days are those of UTC. */
+@Injectable()
+export class KeyUsageRepository {
+  constructor(private readonly database: Database) {}
+
+  /** Adds to what is there, in one statement: all of it or nothing. */
+  async add(records: readonly UsageRecord[]): Promise<void> {
+    await this.database.write(ADD, [
+      records.map(({ keyId }) => keyId),
+      records.map(({ operation }) => operation),
+      records.map(({ day }) => day),
+      records.map(({ calls }) => calls),
+      records.map(({ lastCallAt }) => lastCallAt),
+      records.map(({ userAgent }) => userAgent),
+    ]);
+  }
+
+  /** The clients that called an operation on the given number of days up to this one, by name; most calls first. */
+  async sumByClient(operation: string, today: string, days: number): Promise<Map<string, UsageSummary>> {
+    return toSummaries(await this.database.write<Row>(SUM_BY_CLIENT, [operation, today, days]));
+  }
+
+  /** The operations that were called with a key on the given number of days up to this one, by operationId. */
+  async sumByOperation(keyId: bigint, today: string, days: number): Promise<Map<string, UsageSummary>> {
+    return toSummaries(await this.database.write<Row>(SUM_BY_OPERATION, [keyId, today, days]));
+  }
+
+  /** The first day of which usage is known. */
+  async countedSince(): Promise<string> {
+    const [row] = await this.database.write<[string]>(COUNTED_SINCE, []);
+    return (row as [string])[0];
+  }
+}
+
+function toSummaries(rows: Row[]): Map<string, UsageSummary> {
+  return new Map(
+    rows.map(([name, calls, lastCallAt, lastUserAgent]) => [name, { calls: BigInt(calls), lastCallAt, lastUserAgent }]),
+  );
+}

@@ -1,0 +1,83 @@
+import { Logger } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { WINDOW_MS } from './token-buckets.js';
+
+/** Time in ms that a request waits for Redis at the most, and that Redis is left alone after it has failed. */
+const ANSWER_TIMEOUT_MS = 50;
+const PAUSE_MS = 1_000;
+
+const CONNECT_TIMEOUT_MS = 1_000;
+const DISCONNECT_TIMEOUT_MS = 100;
+const LONGEST_RETRY_MS = 2_000;
+
+/** What `TokenBuckets` does, in Redis: nobody comes in between, and the time is that of Redis for all instances. */
+const TAKE = `
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local perMinute = tonumber(ARGV[1])
+  local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'at')
+  local refill = math.max(0, now - (tonumber(bucket[2]) or now)) * (perMinute / ${WINDOW_MS})
+  local left = math.min(perMinute, (tonumber(bucket[1]) or perMinute) + refill) - 1
+  redis.call('HSET', KEYS[1], 'tokens', left < 0 and left + 1 or left, 'at', string.format('%.0f', now))
+  redis.call('PEXPIRE', KEYS[1], ${WINDOW_MS})
+  return tostring(left)
+`;
+
+type RedisWithTake = Redis & { takeToken(key: string, perMinute: number): Promise<string> };
+
+/** A bucket of tokens for each client that all instances share, in Redis (5 and later). */
+export class SharedTokenBuckets {
+  private readonly log = new Logger(SharedTokenBuckets.name);
+  private pausedUntil = 0;
+  private isAway = false;
+
+  private constructor(private readonly redis: RedisWithTake) {}
+
+  /** Connects in the background: Redis may be away now, or later. */
+  static async open(url: string): Promise<SharedTokenBuckets> {
+    const { Redis } = await import('ioredis');
+    const redis = new Redis(url, {
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      disconnectTimeout: DISCONNECT_TIMEOUT_MS,
+      commandTimeout: ANSWER_TIMEOUT_MS,
+      // Nothing waits for a connection: what cannot be asked now is decided in memory.
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      enableAutoPipelining: true,
+      retryStrategy: (attempt) => Math.min(attempt * 100, LONGEST_RETRY_MS),
+      scripts: { takeToken: { lua: TAKE, numberOfKeys: 1 } },
+    }) as RedisWithTake;
+    const buckets = new SharedTokenBuckets(redis);
+    redis.on('error', (error: Error) => buckets.pause(error));
+    return buckets;
+  }
+
+  /** As `TokenBuckets.take`; undefined when Redis is away, or does not answer in time. */
+  async take(client: bigint, perMinute: number): Promise<number | undefined> {
+    if (performance.now() < this.pausedUntil) return undefined;
+    try {
+      const left = Number(await this.redis.takeToken(`petstore:bucket:${client}`, perMinute));
+      if (this.isAway) {
+        this.isAway = false;
+        this.log.log('Redis is back: the instances share their rate limits again.');
+      }
+      return left;
+    } catch (error) {
+      this.pause(error as Error);
+      return undefined;
+    }
+  }
+
+  close(): void {
+    this.redis.disconnect();
+  }
+
+  private pause(reason: Error): void {
+    this.pausedUntil = performance.now() + PAUSE_MS;
+    if (!this.isAway) {
+      this.isAway = true;
+      this.log.warn(`Redis is away: each instance limits its clients by itself. ${reason.message}`);
+    }
+  }
+}

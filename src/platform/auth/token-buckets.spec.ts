@@ -1,0 +1,38 @@
+import { TokenBuckets } from './token-buckets.js';
+
+test('a full bucket may be emptied at once, and is refilled evenly', () => {
+  const buckets = new TokenBuckets();
+  for (let left = 59; left >= 0; left--) expect(buckets.take(1n, 60, 0)).toBe(left);
+  expect(buckets.take(1n, 60, 0)).toBe(-1);
+  expect(buckets.take(1n, 60, 500)).toBe(-0.5);
+  expect(buckets.take(1n, 60, 1_000)).toBe(0);
+  expect(buckets.take(1n, 60, 1_000)).toBe(-1);
+  expect(buckets.take(1n, 60, 1_000_000)).toBe(59);
+});
+
+test('every client has a bucket of its own', () => {
+  const buckets = new TokenBuckets();
+  expect(buckets.take(1n, 1, 0)).toBe(0);
+  expect(buckets.take(1n, 1, 0)).toBe(-1);
+  expect(buckets.take(2n, 1, 0)).toBe(0);
+});
+
+test('a limit that is lowered holds at once', () => {
+  const buckets = new TokenBuckets();
+  buckets.take(1n, 6_000, 0);
+  expect(buckets.take(1n, 10, 0)).toBe(9);
+});
+
+test('a clock that is set back gives nothing and takes nothing', () => {
+  const buckets = new TokenBuckets();
+  buckets.take(1n, 60, 100_000);
+  expect(buckets.take(1n, 60, 0)).toBe(58);
+  expect(buckets.take(1n, 60, 1_000)).toBe(58);
+});
+
+test('over ten thousand clients, the oldest buckets are dropped', () => {
+  const buckets = new TokenBuckets();
+  for (let client = 0n; client < 10_001n; client++) buckets.take(client, 2, 0);
+  expect(buckets.take(10_000n, 2, 0)).toBe(0);
+  expect(buckets.take(0n, 2, 0)).toBe(1);
+});
