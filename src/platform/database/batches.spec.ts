@@ -1,0 +1,110 @@
+import { ApiError } from '../errors/api-error.js';
+import { UNAVAILABLE } from '../errors/error-catalogue.js';
+import { Batches } from './batches.js';
+
+const LIMITS = { size: 10, concurrency: 1, waiting: 1000 };
+
+/** An `execute` that records its batches and answers when it is told to. */
+function controlled() {
+  const batches: number[][] = [];
+  const releases: (() => void)[] = [];
+  const execute = (inputs: readonly number[]): Promise<number[]> => {
+    batches.push([...inputs]);
+    return new Promise((resolve) => releases.push(() => resolve(inputs.map((input) => input * 2))));
+  };
+  return { batches, execute, release: () => releases.shift()?.() };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
+
+test('a lone request goes at once, and alone', async () => {
+  const { batches, execute, release } = controlled();
+  const answer = new Batches(execute, LIMITS).run(21);
+  await Promise.resolve();
+  expect(batches).toEqual([[21]]);
+  release();
+  expect(await answer).toBe(42);
+});
+
+test('those that wait together go together, each with its own answer', async () => {
+  const { batches, execute, release } = controlled();
+  const line = new Batches(execute, LIMITS);
+  const first = line.run(1);
+  await settled();
+  const others = [2, 3, 4].map((input) => line.run(input));
+  await settled();
+  expect(batches).toEqual([[1]]);
+  release();
+  await settled();
+  expect(batches).toEqual([[1], [2, 3, 4]]);
+  release();
+  expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8]);
+});
+
+test('no request joins a statement that has begun, and none is larger than its limit', async () => {
+  const { batches, execute, release } = controlled();
+  const line = new Batches(execute, { ...LIMITS, size: 3 });
+  const answers = Array.from({ length: 8 }, (_, input) => line.run(input));
+  for (let round = 0; round < 4; round++) {
+    await settled();
+    release();
+  }
+  await Promise.all(answers);
+  expect(batches).toEqual([
+    [0, 1, 2],
+    [3, 4, 5],
+    [6, 7],
+  ]);
+});
+
+test('no more statements run at a time than the limit', async () => {
+  const { batches, execute, release } = controlled();
+  const line = new Batches(execute, { size: 1, concurrency: 2, waiting: 10 });
+  const answers = [1, 2, 3].map((input) => line.run(input));
+  await settled();
+  expect(batches).toEqual([[1], [2]]);
+  release();
+  await settled();
+  expect(batches).toEqual([[1], [2], [3]]);
+  release();
+  release();
+  await Promise.all(answers);
+});
+
+test('a bad one among several gets its own error, and never fails its neighbours', async () => {
+  const executed: number[][] = [];
+  const line = new Batches(async (inputs: readonly number[]) => {
+    executed.push([...inputs]);
+    await settled();
+    if (inputs.includes(13)) throw new Error('13 is bad');
+    return inputs;
+  }, LIMITS);
+  const outcomes = await Promise.allSettled([1, 13, 2].map((input) => line.run(input)));
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(executed).toEqual([[1, 13, 2], [1], [13], [2]]);
+});
+
+test('when the database is away, all hear it, and nothing is asked again', async () => {
+  let calls = 0;
+  const line = new Batches(() => {
+    calls++;
+    return Promise.reject(new ApiError(UNAVAILABLE, 'away'));
+  }, LIMITS);
+  const outcomes = await Promise.allSettled([1, 2, 3].map((input) => line.run(input)));
+  expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(calls).toBe(1);
+});
+
+test('503 at once when too many wait', async () => {
+  const { execute, release } = controlled();
+  const line = new Batches(execute, { ...LIMITS, size: 1, waiting: 2 });
+  const answers = [line.run(1)];
+  await settled();
+  answers.push(line.run(2), line.run(3));
+  expect(() => line.run(4)).toThrow(expect.objectContaining({ definition: UNAVAILABLE }) as Error);
+  for (let round = 0; round < 3; round++) {
+    release();
+    await settled();
+  }
+  expect(await Promise.all(answers)).toEqual([2, 4, 6]);
+});
