@@ -42,7 +42,8 @@ const VALID_PER_SECOND = 50;
       expect(refused).toBeGreaterThan(0.5 * INVALID_PER_SECOND * SECONDS);
       // 100 queries a second for keys, one for each valid request, and little beside.
       expect(transactions).toBeLessThan((100 + VALID_PER_SECOND) * SECONDS + 200);
-      expect(during.p99).toBeLessThan(before.p99 + 100);
+      // Other tests share the machine. Valid requests that waited for the invalid ones would wait for seconds, or get 503.
+      expect(during.p99).toBeLessThan(before.p99 + 2_000);
       expect(during.memory).toBeLessThan(before.memory + 64);
     } finally {
       server.kill();
