@@ -74,7 +74,7 @@ export function descendants(pid: number): number[] {
     if (stat) parents.set(Number(stat[1]), [...(parents.get(Number(stat[1])) ?? []), Number(name)]);
   }
   const found: number[] = [];
-  for (let level = [pid]; level.length > 0; ) {
+  for (let level = [pid]; level.length > 0;) {
     level = level.flatMap((each) => parents.get(each) ?? []);
     found.push(...level);
   }

@@ -64,19 +64,20 @@ app.get<{ Querystring: ListQuery }>('/v1/pets', { schema: listSchema }, async ({
   const last = rows.length > limit ? pets.at(-1) : undefined;
   const filter = status === undefined ? '' : `&status=${status}`;
   if (last) {
-    void reply.header(
-      'Link',
-      `<http://localhost:3000/v1/pets?limit=${limit}${filter}&cursor=${last.id}>; rel="next"`,
-    );
+    void reply.header('Link', `<http://localhost:3000/v1/pets?limit=${limit}${filter}&cursor=${last.id}>; rel="next"`);
   }
   return pets.map(toPet);
 });
 
-app.get<{ Params: { id: string } }>('/v1/pets/:id', { schema: { response: { 200: PET } } }, async ({ params }, reply) => {
-  const { rows } = await pool.query<PetRow>({ ...GET_STATEMENT, values: [params.id] });
-  if (rows[0]) return toPet(rows[0]);
-  return reply.code(404).send({ code: 'pet_not_found', message: 'not found', status: 404 });
-});
+app.get<{ Params: { id: string } }>(
+  '/v1/pets/:id',
+  { schema: { response: { 200: PET } } },
+  async ({ params }, reply) => {
+    const { rows } = await pool.query<PetRow>({ ...GET_STATEMENT, values: [params.id] });
+    if (rows[0]) return toPet(rows[0]);
+    return reply.code(404).send({ code: 'pet_not_found', message: 'not found', status: 404 });
+  },
+);
 
 interface NewPet {
   name: string;
