@@ -60,7 +60,10 @@ export async function startPostgresqlServer(overrides: Record<string, string> = 
   );
 
   const port = await freePort();
-  const settings = Object.entries({ ...SETTINGS, ...overrides, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const settings = Object.entries({ ...SETTINGS, ...overrides, port }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ]);
   // The shell outlives this process just long enough to stop the server: its standard input ends with this process.
   const script = '"$@" >"$0/log" 2>&1 & pid=$!; read -r _; kill -QUIT $pid; wait $pid; rm -rf "$0"';
   const keeper = spawn('/bin/sh', ['-c', script, directory, join(binaries, 'postgres'), '-D', data, ...settings], {

@@ -141,7 +141,10 @@ function describeFailures(
     return referenceTo(shared[0]);
   }
   const described = describeError(status, possible);
-  return { ...described, headers: { ...described.headers, ...rateLimitHeaders(traits), ...deprecationHeaders(traits) } };
+  return {
+    ...described,
+    headers: { ...described.headers, ...rateLimitHeaders(traits), ...deprecationHeaders(traits) },
+  };
 }
 
 function describeError(status: number | 'default', failures: readonly ErrorDefinition[]): ResponseObject {
