@@ -34,6 +34,7 @@ const DEFAULTS: Config = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 75_000,
+  shutdownDelayMs: 0,
   shutdownTimeoutMs: 15_000,
   corsOrigins: [],
   afterSunset: 'remove',
@@ -77,6 +78,7 @@ describe('readConfig', () => {
     ['HEADERS_TIMEOUT_MS', 'headersTimeoutMs', 100, 600_000],
     ['REQUEST_TIMEOUT_MS', 'requestTimeoutMs', 100, 600_000],
     ['KEEP_ALIVE_TIMEOUT_MS', 'keepAliveTimeoutMs', 100, 600_000],
+    ['SHUTDOWN_DELAY_MS', 'shutdownDelayMs', 0, 600_000],
     ['SHUTDOWN_TIMEOUT_MS', 'shutdownTimeoutMs', 100, 600_000],
   ])('%s (%s) is an integer from %i to %i', (name, property, minimum, maximum) => {
     // The time for a header section must not be larger than that for a request.

@@ -50,7 +50,9 @@ export class Config {
   requestTimeoutMs: number;
   /** Time in ms that an idle connection is kept. */
   keepAliveTimeoutMs: number;
-  /** Time in ms that requests in flight have to finish when the server stops. */
+  /** Time in ms that the server goes on serving when it is told to stop, while readiness says that it will not. */
+  shutdownDelayMs: number;
+  /** Time in ms that requests in flight then have to finish. */
   shutdownTimeoutMs: number;
   /** Origins that browsers may call from; empty turns CORS off. */
   corsOrigins: string[];
@@ -162,6 +164,7 @@ export function readConfig(environment: Environment = process.env): Config {
     headersTimeoutMs: integer('HEADERS_TIMEOUT_MS', 10_000, 100, 600_000),
     requestTimeoutMs: integer('REQUEST_TIMEOUT_MS', 30_000, 100, 600_000),
     keepAliveTimeoutMs: integer('KEEP_ALIVE_TIMEOUT_MS', 75_000, 100, 600_000),
+    shutdownDelayMs: integer('SHUTDOWN_DELAY_MS', 0, 0, 600_000),
     shutdownTimeoutMs: integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),
     corsOrigins: list('CORS_ORIGINS').map(corsOrigin),
     afterSunset: choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),

@@ -126,7 +126,20 @@ test('CORS is off unless CORS_ORIGINS is set', async () => {
 });
 
 describe('shutdown', () => {
-  test('readiness turns 503, requests in flight finish on connections that close, and new ones are refused', async () => {
+  test('readiness turns 503 while SHUTDOWN_DELAY_MS lets a load balancer see it, and requests are served on', async () => {
+    const app = await createTestApp({ settings: { SHUTDOWN_DELAY_MS: '1500' } });
+    const closed = app.close();
+    await sleep(100);
+    const ready = await app.client.get('/health/ready', { apiKey: null });
+    expect(ready.json).toEqual({ code: 'unavailable', message: 'The server is shutting down.', status: 503 });
+    expect(ready.headers).toMatchObject({ connection: 'close', 'retry-after': '1' });
+    expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
+    const pets = await app.client.get('/v1/pets');
+    expect([pets.status, pets.headers.connection]).toEqual([200, 'close']);
+    await closed;
+  });
+
+  test('requests in flight finish on connections that close, and new ones are refused', async () => {
     const app = await createTestApp({ modules: [SlowModule] });
     const slow = rawRequest(app.port, 'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n');
     const pipelined = rawRequest(

@@ -104,7 +104,13 @@ describe('the start is refused in one line that says what to do', () => {
   test('every wrong setting is named at once, and no value is printed', async () => {
     const numbers = [
       ...['PORT', 'DATABASE_POOL_SIZE', 'STATEMENT_TIMEOUT_MS', 'ACQUIRE_TIMEOUT_MS', 'MAX_BODY_BYTES'],
-      ...['HEADERS_TIMEOUT_MS', 'REQUEST_TIMEOUT_MS', 'KEEP_ALIVE_TIMEOUT_MS', 'SHUTDOWN_TIMEOUT_MS'],
+      ...[
+        'HEADERS_TIMEOUT_MS',
+        'REQUEST_TIMEOUT_MS',
+        'KEEP_ALIVE_TIMEOUT_MS',
+        'SHUTDOWN_DELAY_MS',
+        'SHUTDOWN_TIMEOUT_MS',
+      ],
     ];
     const words = ['MIGRATE_ON_START', 'LOG_LEVEL', 'AFTER_SUNSET'];
     const urls = ['DATABASE_URL', 'DATABASE_REPLICA_URLS', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL', 'CORS_ORIGINS'];

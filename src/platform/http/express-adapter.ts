@@ -3,6 +3,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../errors/error-body.js';
@@ -79,14 +80,15 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   /**
-   * Stops accepting connections, waits for the requests in flight, and after `shutdownTimeoutMs` cuts those that are
-   * left. Resolves when no connection is open.
+   * Goes on serving for `shutdownDelayMs`, then stops accepting connections, waits for the requests in flight, and after
+   * `shutdownTimeoutMs` cuts those that are left. Resolves when no connection is open.
    */
   override async close(): Promise<void> {
     const server = this.httpServer as Server;
     if (!server.listening) {
       return;
     }
+    await sleep(this.config.shutdownDelayMs);
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeIdleConnections();
     const deadline = setTimeout(() => {
