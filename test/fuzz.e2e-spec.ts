@@ -953,7 +953,8 @@ let app: TestApp;
 let served: ServedDocument;
 
 beforeAll(async () => {
-  app = await createTestApp({ settings: { LOG_LEVEL: 'warn', MAX_BODY_BYTES: String(MAX_BODY_BYTES) } });
+  const settings = { LOG_LEVEL: 'warn', MAX_BODY_BYTES: String(MAX_BODY_BYTES), RATE_LIMIT_PER_MINUTE: '0' };
+  app = await createTestApp({ settings });
   served = new ServedDocument((await app.client.get('/openapi.json')).json as Document);
   const service = app.nest.get(ApiKeysService);
   keys.good = app.apiKey;
