@@ -29,11 +29,12 @@ beforeAll(async () => {
       FROM generate_series(1, $1::int) n`,
     [COUNT, PENDING],
   );
+  await app.sql(`INSERT INTO client (name) SELECT 'client ' || n FROM generate_series(1, $1::int) n`, [API_KEYS]);
   await app.sql(
-    `INSERT INTO api_key (name, prefix, hash, scopes)
-      SELECT 'client', 'pets_', sha256(n::text::bytea), '{pets:read}' FROM generate_series(1, $1::int) n`,
-    [API_KEYS],
+    `INSERT INTO api_key (client_id, prefix, hash, scopes)
+      SELECT id, 'pets_', sha256(name::bytea), '{pets:read}' FROM client WHERE name LIKE 'client %'`,
   );
+  await app.sql('ANALYZE client');
   await app.sql('ANALYZE pet');
   await app.sql('ANALYZE api_key');
   // Each statement has now been run by the service, the lookup of the key too.
@@ -112,10 +113,17 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
     },
   );
 
-  test('an API key is found by the index of its hash', async () => {
-    const query = `SELECT statement FROM pg_prepared_statements WHERE name = 'api_key_find_by_hash'`;
+  test('API keys are found by the index of their hash, and their clients by theirs', async () => {
+    const query = `SELECT statement FROM pg_prepared_statements WHERE name = 'api_key_find_by_hashes'`;
     const [prepared] = (await session.query(query)) as { statement: string }[];
-    expectDirect(await planOf(mode, prepared?.statement ?? '', [`\\x${'00'.repeat(32)}`]), 'uq_api_key_hash');
+    const nodes = await planOf(mode, prepared?.statement ?? '', [`{"\\\\x${'00'.repeat(32)}"}`]);
+    const types = nodes.map((node) => node['Node Type']);
+    expect(types).not.toContain('Seq Scan');
+    expect(nodes.flatMap((node) => node['Index Name'] ?? []).sort()).toEqual([
+      'pk_client',
+      'uq_api_key_hash',
+      'uq_api_key_predecessor',
+    ]);
   });
 });
 
