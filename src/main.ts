@@ -42,7 +42,8 @@ function welcome(config: Config, address: string, firstKey: string | undefined):
   if (firstKey !== undefined) {
     lines.push(
       '',
-      'An API key was made for you. It is shown this once; `npm run petstore -- keys create` makes others.',
+      'An API key was made for you, and is shown this once. To make others, stop the service and run:',
+      'npm run petstore -- keys create --client my-app',
       '',
       `  export API_KEY=${firstKey}`,
       '',

@@ -19,7 +19,10 @@ export const LOGGER = Symbol('LOGGER');
 export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
   const options = { level: config.logLevel, base: { pid: process.pid }, timestamp };
   return process.stdout.isTTY
-    ? pino(options, PinoPretty({ colorize: true, sync: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }))
+    ? pino(
+        options,
+        PinoPretty({ colorize: true, sync: true, singleLine: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }),
+      )
     : pino(options, pino.destination({ dest: 1, sync: false, minLength: 4096 }));
 }
 
