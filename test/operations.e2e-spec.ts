@@ -2,6 +2,7 @@ import { Controller, Get, Module } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { Public } from '../src/platform/auth/public.decorator.js';
+import { Database } from '../src/platform/database/database.js';
 import { createTestApp, type TestApp } from './support/app.js';
 import { rawRequest } from './support/raw-request.js';
 
@@ -122,6 +123,24 @@ test('CORS is off unless CORS_ORIGINS is set', async () => {
   const app = await createTestApp();
   const answer = await app.client.get('/v1/pets', { headers: { origin: 'https://app.example.com' } });
   expect(answer.headers['access-control-allow-origin']).toBeUndefined();
+  await app.close();
+});
+
+test('503 unavailable: no more than a thousand statements wait for a connection', async () => {
+  const app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
+  const database = app.nest.get(Database);
+  const outcomes = await database.transaction(async () => {
+    // The one connection is taken, so that all of these wait for it.
+    const waiting = Array.from({ length: 1_005 }, () => database.write({ name: 'one', text: 'SELECT 1' }, []));
+    const refused = await Promise.all(
+      waiting.slice(1_000).map((statement) => statement.catch((error: unknown) => error)),
+    );
+    return { refused, waiting: waiting.slice(0, 1_000) };
+  });
+  for (const error of outcomes.refused) {
+    expect(error).toMatchObject({ definition: { code: 'unavailable', status: 503 }, headers: { 'Retry-After': '1' } });
+  }
+  expect(await Promise.all(outcomes.waiting)).toHaveLength(1_000);
   await app.close();
 });
 

@@ -4,6 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
 import { asUnavailable, isConnectionFailure } from './connection-errors.js';
 import { isSchemaCurrent } from './schema.js';
+import { tooManyWaiting } from './waiting-line.js';
 
 /** A statement that PostgreSQL parses and plans once a connection. Its name belongs to its text for ever. */
 export interface Statement {
@@ -18,6 +19,9 @@ export interface Transaction {
   /** TypeORM in the same transaction. */
   readonly manager: EntityManager;
 }
+
+/** Most statements that wait for a connection of a pool; one more is refused at once. */
+const MAX_WAITING_STATEMENTS = 1_000;
 
 /** Time in ms beyond PostgreSQL's own time-out after which an answer is not waited for any longer. */
 const ANSWER_GRACE_MS = 1_000;
@@ -66,6 +70,9 @@ export class Database {
   /** Runs a statement on the primary. What it changed is committed when the promise is fulfilled. */
   async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     try {
+      if (this.primary.waitingCount >= MAX_WAITING_STATEMENTS) {
+        throw tooManyWaiting();
+      }
       return await this.run<Row>(this.primary, statement, values);
     } catch (error) {
       throw asUnavailable(error);
