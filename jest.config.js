@@ -25,7 +25,8 @@ export default {
   projects: [
     { ...shared, displayName: 'unit', roots: ['<rootDir>/src'], testRegex: '\\.spec\\.ts$' },
     endToEnd('postgresql', ['/embedded\\.e2e-spec\\.ts$']),
-    endToEnd('embedded'),
+    // They need a second process on the database, which the embedded engine does not allow.
+    endToEnd('embedded', ['/keys-(commands|flood)\\.e2e-spec\\.ts$']),
     {
       ...shared,
       displayName: 'browser',

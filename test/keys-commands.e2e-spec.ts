@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { ApiKeysService, type NewApiKey } from '../src/platform/auth/api-keys.service.js';
 import { createTestApp, type TestApp } from './support/app.js';
-import { engine } from './support/database.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const DAY = 86_400_000;
@@ -13,8 +12,7 @@ interface Outcome {
   stderr: string;
 }
 
-// On the embedded engine no command can run beside the service; what the commands do is the same.
-(engine === 'postgresql' ? describe : describe.skip)('petstore', () => {
+describe('petstore', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await createTestApp();

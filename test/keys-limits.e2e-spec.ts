@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { createTestApp, type TestApp } from './support/app.js';
-import { createTestDatabase, engine, type TestDatabase } from './support/database.js';
+import { createTestDatabase, describeOnPostgresql, engine, type TestDatabase } from './support/database.js';
 import type { HttpAnswer } from './support/http-client.js';
 import { hasRedis, RedisServer } from './support/redis-server.js';
 
@@ -120,10 +120,7 @@ test('RATE_LIMIT_PER_MINUTE is 6000 unless it is set, and 0 turns it off', async
   await off.close();
 });
 
-// The embedded engine has one process, and so one instance.
-const severalInstances = engine === 'postgresql' ? describe : describe.skip;
-
-severalInstances('two instances', () => {
+describeOnPostgresql('two instances', () => {
   test("a client's own limit reaches the other one by notification", async () => {
     const database = await createTestDatabase();
     const one = await createTestApp({ database });
@@ -142,7 +139,7 @@ if (engine === 'postgresql' && !hasRedis) {
   process.stderr.write('LEFT OUT: shared rate limits are not tested, for redis-server is not installed.\n');
 }
 
-(engine === 'postgresql' && hasRedis ? describe : describe.skip)('shared in Redis', () => {
+(hasRedis ? describeOnPostgresql : describe.skip)('shared in Redis', () => {
   let redis: RedisServer;
   let database: TestDatabase;
   let one: TestApp;

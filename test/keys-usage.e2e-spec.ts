@@ -2,7 +2,7 @@ import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { KeyUsage } from '../src/platform/auth/key-usage.js';
 import { KeyUsageRepository } from '../src/platform/auth/key-usage.repository.js';
 import { createTestApp, type TestApp } from './support/app.js';
-import { createTestDatabase, engine, type TestDatabase } from './support/database.js';
+import { createTestDatabase, describeOnPostgresql, type TestDatabase } from './support/database.js';
 
 const DAY = 86_400_000;
 
@@ -159,8 +159,7 @@ test('what was counted is written when the service stops, the last request too',
   await database.drop();
 });
 
-// The embedded engine has one process, and so one instance.
-(engine === 'postgresql' ? describe : describe.skip)('two instances', () => {
+describeOnPostgresql('two instances', () => {
   let database: TestDatabase;
   let apps: [TestApp, TestApp];
   beforeAll(async () => {

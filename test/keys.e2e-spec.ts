@@ -7,7 +7,7 @@ import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { openDatabase } from '../src/platform/database/data-source.js';
 import { migrate, revertLastMigration } from '../src/platform/database/schema.js';
 import { createTestApp, type TestApp } from './support/app.js';
-import { createTestDatabase, engine, type TestDatabase } from './support/database.js';
+import { createTestDatabase, describeOnPostgresql, type TestDatabase } from './support/database.js';
 import type { HttpAnswer } from './support/http-client.js';
 
 const HOUR = 3_600_000;
@@ -250,8 +250,7 @@ test('keys from before there were clients become keys of the client of their nam
   await database.drop();
 });
 
-// The embedded engine has one process, and so one instance.
-(engine === 'postgresql' ? describe : describe.skip)('two instances', () => {
+describeOnPostgresql('two instances', () => {
   let database: TestDatabase;
   let one: TestApp;
   let two: TestApp;

@@ -16,6 +16,13 @@ export interface TestDatabase {
 /** The engine that the tests run on at the moment. */
 export const engine: Engine = globalThis.petstoreTestEngine;
 
+/** Groups tests that need several processes on one database. The embedded engine has one, so there are none of them. */
+export function describeOnPostgresql(name: string, define: () => void): void {
+  if (engine === 'postgresql') {
+    describe(name, define);
+  }
+}
+
 /** Makes a database with the current schema and nothing in it. */
 export function createTestDatabase(): Promise<TestDatabase> {
   return engine === 'postgresql'
