@@ -25,6 +25,21 @@ const zones = [
     from: `${FEATURES}/**/*`,
     message: 'The platform knows no feature.',
   },
+  {
+    target: `${FEATURES}/*.{service,repository}.ts`,
+    from: ['./src/*/*.{controller,module}.ts'],
+    message: 'A service or repository does not look back at who calls it.',
+  },
+  {
+    target: `${FEATURES}/*.controller.ts`,
+    from: ['./src/*/*.{repository,entity}.ts', './src/platform/database/**/*'],
+    message: 'A controller asks its service.',
+  },
+  {
+    target: `${FEATURES}/*.dto.ts`,
+    from: ['./src/*/*.{service,repository,controller,module}.ts', './src/platform/{auth,database,operations}/**/*'],
+    message: 'A DTO knows the entity, and how its properties are checked.',
+  },
   ...PLATFORM_LAYERS.flatMap((layers, index) =>
     layers.map((layer) => ({
       target: `./src/platform/${layer}/**/*`,
@@ -36,6 +51,20 @@ const zones = [
     })),
   ),
 ];
+
+// ESLint takes the last block that names a rule for a file, whole: so blocks are made of these parts.
+const NO_BARRELS = { selector: 'ExportAllDeclaration', message: 'No barrels.' };
+const NO_ENVIRONMENT = ['process', 'node:process'].map((name) => ({ name, message: 'Only config.ts reads it.' }));
+const AT_MOST_TWO_LEVELS_UP = { group: ['../../../*'], message: 'At most two levels up.' };
+const WHAT_OTHER_FEATURES_OFFER = {
+  regex: '^\\.\\./(?!platform/|config\\.js$).*(?<!\\.(module|service|entity)\\.js)$',
+  message: 'Of another feature: its module, service or entity.',
+};
+const TYPEORM_AND_ENTITIES = {
+  regex: '^(?!typeorm$|\\.{1,2}/([a-z-]+/)?[a-z-]+\\.entity\\.js$)',
+  message: 'An entity imports TypeORM and entities alone.',
+};
+const TYPEORM_ALONE = { regex: '^(?!typeorm$)', message: 'A migration imports TypeORM alone.' };
 
 export default tseslint.config(
   { ignores: ['dist', 'coverage', 'node_modules', '.data'] },
@@ -64,8 +93,8 @@ export default tseslint.config(
       'import-x/no-cycle': ['error', { ignoreExternal: true }],
       'import-x/no-default-export': 'error',
       'import-x/no-restricted-paths': ['error', { zones }],
-      'no-restricted-syntax': ['error', { selector: 'ExportAllDeclaration', message: 'No barrels.' }],
-      'no-restricted-imports': ['error', { patterns: [{ group: ['../../../*'], message: 'At most two levels up.' }] }],
+      'no-restricted-syntax': ['error', NO_BARRELS],
+      'no-restricted-imports': ['error', { paths: NO_ENVIRONMENT, patterns: [AT_MOST_TWO_LEVELS_UP] }],
     },
   },
   {
@@ -85,6 +114,7 @@ export default tseslint.config(
     rules: {
       'no-restricted-syntax': [
         'error',
+        NO_BARRELS,
         {
           selector: 'ImportDeclaration[importKind="type"][source.value=/\\.dto\\.js$/]',
           message: 'Import the classes of a DTO as values: validation needs them at run time.',
@@ -93,43 +123,21 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/**/*.entity.ts'],
+    files: [`${FEATURES.slice(2)}/**/*.ts`],
     rules: {
       'no-restricted-imports': [
         'error',
-        {
-          patterns: [
-            { regex: '^(?!typeorm$|\\./[a-z-]+\\.entity\\.js$)', message: 'An entity imports TypeORM alone.' },
-          ],
-        },
+        { paths: NO_ENVIRONMENT, patterns: [AT_MOST_TWO_LEVELS_UP, WHAT_OTHER_FEATURES_OFFER] },
       ],
     },
+  },
+  {
+    files: ['src/**/*.entity.ts'],
+    rules: { 'no-restricted-imports': ['error', { patterns: [TYPEORM_AND_ENTITIES] }] },
   },
   {
     files: ['migrations/*.ts'],
-    rules: {
-      'no-restricted-imports': [
-        'error',
-        { patterns: [{ regex: '^(?!typeorm$)', message: 'A migration imports TypeORM alone.' }] },
-      ],
-    },
-  },
-  {
-    // A feature uses of another one what that one offers: its module, its service, and its entity for a relation.
-    files: ['src/!(platform|cli)/**/*.ts'],
-    rules: {
-      'no-restricted-imports': [
-        'error',
-        {
-          patterns: [
-            {
-              regex: '^\\.\\./(?!platform/|config\\.js$).*(?<!\\.(module|service|entity)\\.js)$',
-              message: 'Of another feature: its module, service or entity.',
-            },
-          ],
-        },
-      ],
-    },
+    rules: { 'no-restricted-imports': ['error', { patterns: [TYPEORM_ALONE] }] },
   },
   {
     // A test looks into answers whose shape is what it tests.

@@ -23,10 +23,10 @@ export default {
   maxWorkers: 2,
   testTimeout: 30_000,
   projects: [
-    { ...shared, displayName: 'unit', roots: ['<rootDir>/src'], testRegex: '\\.spec\\.ts$' },
+    { ...shared, displayName: 'unit', roots: ['<rootDir>/src', '<rootDir>/test'], testRegex: '\\.spec\\.ts$' },
     endToEnd('postgresql', ['/embedded\\.e2e-spec\\.ts$']),
-    // They need a second process on the database, which the embedded engine does not allow.
-    endToEnd('embedded', ['/keys-(commands|flood)\\.e2e-spec\\.ts$']),
+    // They need a second process on the database, or one without it, which the embedded engine cannot have.
+    endToEnd('embedded', ['/(keys-(commands|flood)|unavailable)\\.e2e-spec\\.ts$']),
     {
       ...shared,
       displayName: 'browser',

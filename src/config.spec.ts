@@ -54,6 +54,10 @@ describe('readConfig', () => {
     expect({ ...readConfig(Object.fromEntries(names.map((name) => [name, ' \t']))) }).toEqual(DEFAULTS);
   });
 
+  test('PUBLIC_BASE_URL is kept in the ASCII form of URLs, so that it may stand in header fields', () => {
+    expect(readConfig({ PUBLIC_BASE_URL: 'https://例え.jp/v1/' }).publicBaseUrl).toBe('https://xn--r8jz45g.jp/v1');
+  });
+
   test('PUBLIC_BASE_URL follows PORT, but not the port that the system chooses', () => {
     expect(readConfig({ PORT: '8080' }).publicBaseUrl).toBe('http://localhost:8080/v1');
     expect(readConfig({ PORT: '0' }).publicBaseUrl).toBe('http://localhost:3000/v1');

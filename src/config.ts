@@ -63,7 +63,13 @@ export class Config {
 /** Adds the settings of a `.env` file in the working directory, if there is one, to those of the environment, which win. */
 export function loadEnvironmentFile(): void {
   if (existsSync('.env')) {
-    process.loadEnvFile('.env');
+    try {
+      process.loadEnvFile('.env');
+    } catch (error) {
+      throw new StartupError(
+        `.env cannot be read: ${(error as Error).message}. Make it a readable file, or remove it.`,
+      );
+    }
   }
 }
 
@@ -105,11 +111,12 @@ export function readConfig(environment: Environment = process.env): Config {
   }
 
   function baseUrl(name: string, fallback: string): string {
-    const value = text(name)?.replace(/\/$/, '') ?? fallback;
+    const value = text(name) ?? fallback;
     const url = URL.canParse(value) ? new URL(value) : undefined;
     const plain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
-    return plain && /^https?:$/.test(url.protocol) && url.pathname.endsWith('/v1')
-      ? value
+    // In the form of URLs, which is ASCII and may stand in header fields.
+    return plain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
+      ? url.href.replace(/\/$/, '')
       : reject(name, 'an http or https URL that ends in /v1', fallback);
   }
 

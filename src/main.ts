@@ -21,6 +21,9 @@ async function main(): Promise<void> {
     throw listenError(error as NodeJS.ErrnoException, config);
   });
 
+  // Held back until here: of a start that fails, the one line of its cause is enough.
+  app.flushLogs();
+
   let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
@@ -61,7 +64,7 @@ function welcome(config: Config, address: string, firstKey: string | undefined):
 /** What to say when the server cannot listen. Errors of what starts with it stay as they are. */
 function listenError(error: NodeJS.ErrnoException, { host, port }: Config): Error {
   if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') return error;
-  const unknownHost = `HOST '${host}' is no address of this machine. Set HOST to one, or leave it out to listen on all.`;
+  const unknownHost = `HOST is no address of this machine. Set it to one, or leave it out to listen on all.`;
   const known: Record<string, string> = {
     EADDRINUSE: `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`,
     EACCES: `Port ${port} needs rights that this user does not have. Set PORT to one above 1023.`,

@@ -8,7 +8,6 @@ import { KeyUsageEntity } from '../src/platform/auth/key-usage.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../src/platform/database/data-source.js';
 import {
   assertSchemaIsCurrent,
-  isSchemaCurrent,
   migrate,
   migrationStatus,
   revertLastMigration,
@@ -74,7 +73,6 @@ test('int64 is exact in entities, at its ends', async () => {
 
 test('an outdated schema is refused with the command to run', async () => {
   await revertLastMigration(dataSource);
-  expect(await isSchemaCurrent(dataSource)).toBe(false);
   await dataSource.destroy();
   const options = await dataSourceOptions(readConfig({ ...database.settings, MIGRATE_ON_START: 'false' }));
   const message = 'The database schema is outdated: 1 migration(s) pending. Run: npm run petstore -- migrate';

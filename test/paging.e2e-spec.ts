@@ -149,6 +149,16 @@ describe('GET /v1/pets', () => {
     });
   });
 
+  test('400 invalid_parameter: an unknown parameter behind a thousand others is seen, and a long list is not repeated', async () => {
+    expect((await app.client.get(`/v1/pets?limit=5${'&'.repeat(1_200)}page=2`)).json).toMatchObject({
+      code: 'invalid_parameter',
+      message: "unknown query parameter 'page'; known are limit, status, cursor",
+    });
+    const names = Array.from({ length: 800 }, (_, index) => `x${index}=1`).join('&');
+    const { message } = (await app.client.get(`/v1/pets?${names}`)).json as { message: string };
+    expect(message.match(/unknown query parameter/g)).toHaveLength(10);
+  });
+
   describe('cursor', () => {
     let cursor: string;
     beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -144,9 +144,7 @@ describe('the start is refused in one line that says what to do', () => {
 
   test.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
     const line = await refusal({ ...database.settings, HOST: host });
-    expect(line).toBe(
-      `petstore: HOST '${host}' is no address of this machine. Set HOST to one, or leave it out to listen on all.`,
-    );
+    expect(line).toBe(`petstore: HOST is no address of this machine. Set it to one, or leave it out to listen on all.`);
   });
 
   test('an outdated schema with MIGRATE_ON_START=false names the command', async () => {
@@ -289,3 +287,20 @@ if (engine === 'embedded') {
     expect(service.stderr).not.toMatch(/API_KEY|pets_/);
   });
 }
+
+test('the log of a running service is written within seconds, what Nest and its modules say too', async () => {
+  const service = new Service({ ...database.settings, LOG_LEVEL: 'debug' });
+  await fetch(`${await service.origin()}/health/live`);
+  for (let waited = 0; waited < 10_000 && !service.stdout.includes('"operation":"checkLiveness"'); waited += 50) {
+    await sleep(50);
+  }
+  expect(service.stdout).toContain('"operation":"checkLiveness"');
+  expect(service.stdout).toContain('Nest application successfully started');
+});
+
+test('.env that cannot be read stops the start in one line', async () => {
+  await mkdir(join(home, '.env'));
+  const service = new Service({ ...database.settings });
+  expect(await service.end()).toBe(1);
+  expect(service.stderr).toMatch(/^petstore: \.env cannot be read: .+\. Make it a readable file, or remove it\.\n$/);
+});

@@ -1,7 +1,7 @@
 /** Length in ms of the window in which a full bucket is refilled. */
 export const WINDOW_MS = 60_000;
 
-/** Most clients that have a bucket in memory. Beyond them the oldest bucket is dropped, and its client gets a full one. */
+/** Most clients that have a bucket in memory. Beyond them the one that has called least lately gets a full one. */
 const MAX_BUCKETS = 10_000;
 
 interface Bucket {
@@ -23,21 +23,21 @@ export class TokenBuckets {
    * @returns how many are left; below 0, by how many one was missing, when there was none to take
    */
   take(client: bigint, perMinute: number, now: number): number {
-    const bucket = this.buckets.get(client) ?? this.createBucket(client, perMinute, now);
+    const bucket = this.buckets.get(client) ?? { tokens: perMinute, at: now };
     const refill = Math.max(0, now - bucket.at) * (perMinute / WINDOW_MS);
     const left = Math.min(perMinute, bucket.tokens + refill) - 1;
     bucket.tokens = left < 0 ? left + 1 : left;
     bucket.at = now;
+    this.putLast(client, bucket);
     return left;
   }
 
-  private createBucket(client: bigint, tokens: number, at: number): Bucket {
-    const bucket = { tokens, at };
+  private putLast(client: bigint, bucket: Bucket): void {
+    this.buckets.delete(client);
     this.buckets.set(client, bucket);
     if (this.buckets.size > MAX_BUCKETS) {
-      const [oldest] = this.buckets.keys();
-      this.buckets.delete(oldest as bigint);
+      const [idle] = this.buckets.keys();
+      this.buckets.delete(idle as bigint);
     }
-    return bucket;
   }
 }

@@ -13,7 +13,7 @@ test.each([
   for (const thrown of [error, new QueryFailedError('SELECT', [], error)]) {
     const answer = asUnavailable(thrown) as ApiError;
     expect(answer).toBeInstanceOf(ApiError);
-    expect([answer.definition, answer.headers, answer.cause]).toEqual([UNAVAILABLE, { 'retry-after': '1' }, thrown]);
+    expect([answer.definition, answer.headers, answer.cause]).toEqual([UNAVAILABLE, { 'Retry-After': '1' }, thrown]);
     expect(answer.message).not.toContain(error.message);
   }
 });

@@ -40,12 +40,17 @@ export function isConnectionFailure(error: unknown): error is Error {
   const { driverError, code } = error as Error & { driverError?: unknown; code?: unknown };
   if (driverError !== undefined) return isConnectionFailure(driverError);
   if (typeof code !== 'string') return MESSAGES.test(error.message);
-  return SOCKET_ERRORS.has(code) || SQLSTATES.test(code);
+  return SOCKET_ERRORS.has(code) || SQLSTATES.test(code) || isClosedDatabase(code, error.message);
+}
+
+/** An administrator has closed the database to connections. The code alone can mean other things. */
+function isClosedDatabase(code: string, message: string): boolean {
+  return code === '55000' && message.includes('not currently accepting connections');
 }
 
 /** The error to throw on: ApiError UNAVAILABLE with the cause in it for a connection failure, else the same. */
 export function asUnavailable(error: unknown): unknown {
   return isConnectionFailure(error)
-    ? new ApiError(UNAVAILABLE, 'The database is not available. Try again.', { 'retry-after': '1' }, { cause: error })
+    ? new ApiError(UNAVAILABLE, 'The database is not available. Try again.', { 'Retry-After': '1' }, { cause: error })
     : error;
 }

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { ClientBase, Pool, QueryArrayConfig } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Config } from '../../config.js';
 import { asUnavailable, isConnectionFailure } from './connection-errors.js';
-import { isSchemaCurrent } from './schema.js';
+import { isSchemaOfThisCode } from './schema.js';
 import { tooManyWaiting } from './waiting-line.js';
 
 /** A statement that PostgreSQL parses and plans once a connection. Its name belongs to its text for ever. */
@@ -19,6 +20,18 @@ export interface Transaction {
   /** TypeORM in the same transaction. */
   readonly manager: EntityManager;
 }
+
+/** What the database is able to do. */
+export type Readiness = 'ready' | 'away' | 'another schema';
+
+/** Least time in ms between two looks at the database's readiness, and the longest that one takes. */
+const READINESS_INTERVAL_MS = 1_000;
+const READINESS_TIMEOUT_MS = 1_000;
+
+const APPLIED_MIGRATIONS: Statement = { name: 'schema_migration_names', text: 'SELECT name FROM schema_migration' };
+
+/** SQLSTATE of a table that does not exist. */
+const UNDEFINED_TABLE = '42P01';
 
 /** Most statements that wait for a connection of a pool; one more is refused at once. */
 const MAX_WAITING_STATEMENTS = 1_000;
@@ -39,7 +52,8 @@ export class Database {
   private readonly replicas: readonly Pool[];
   private readonly queryTimeout: number | undefined;
   private nextReplica = 0;
-  private probe: Promise<boolean> | undefined;
+  private probe: Promise<Readiness> = Promise.resolve('away');
+  private nextProbeAt = -Infinity;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -107,29 +121,29 @@ export class Database {
     }
   }
 
-  /** Whether the primary answers within a time in ms. Calls at the same moment share one question. */
-  async isAvailable(timeoutMs: number): Promise<boolean> {
-    this.probe ??= this.primary
-      .query('SELECT')
-      .then(
-        () => true,
-        () => false,
-      )
-      .finally(() => (this.probe = undefined));
-    let timer: NodeJS.Timeout | undefined;
-    const tooLate = new Promise<boolean>((answer) => {
-      timer = setTimeout(() => answer(false), timeoutMs);
-    });
-    return Promise.race([this.probe, tooLate]).finally(() => clearTimeout(timer));
+  /**
+   * Whether requests can be served. Anybody may ask, so the database is asked once a second at the most, and for all who
+   * ask at the same moment; within READINESS_TIMEOUT_MS it answers, or is away.
+   */
+  readiness(): Promise<Readiness> {
+    if (performance.now() >= this.nextProbeAt) {
+      this.nextProbeAt = performance.now() + READINESS_INTERVAL_MS;
+      this.probe = this.askReadiness();
+    }
+    return this.probe;
   }
 
-  /** Whether the schema is the one of this code. */
-  async isSchemaCurrent(): Promise<boolean> {
-    try {
-      return await isSchemaCurrent(this.dataSource);
-    } catch (error) {
-      throw asUnavailable(error);
-    }
+  private async askReadiness(): Promise<Readiness> {
+    const answer = this.run<[name: string]>(this.primary, APPLIED_MIGRATIONS, []).then(
+      (rows): Readiness => {
+        const names = rows.map(([name]) => name);
+        return isSchemaOfThisCode(this.dataSource, names) ? 'ready' : 'another schema';
+      },
+      (error: { code?: string }): Readiness => (error.code === UNDEFINED_TABLE ? 'another schema' : 'away'),
+    );
+    const stop = new AbortController();
+    const tooLate = sleep(READINESS_TIMEOUT_MS, 'away' as const, { signal: stop.signal }).catch(() => 'away' as const);
+    return Promise.race([answer, tooLate]).finally(() => stop.abort());
   }
 
   private async run<Row extends unknown[]>(

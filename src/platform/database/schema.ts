@@ -114,10 +114,10 @@ export async function assertSchemaIsCurrent(dataSource: DataSource): Promise<voi
   }
 }
 
-/** Whether the schema is the one of this code at the moment. */
-export async function isSchemaCurrent(dataSource: DataSource): Promise<boolean> {
-  const status = await migrationStatus(dataSource);
-  return status.every(({ appliedAt, isKnown }) => appliedAt !== undefined && isKnown);
+/** Whether a schema with these applied migrations is the one of this code. */
+export function isSchemaOfThisCode(dataSource: DataSource, applied: readonly string[]): boolean {
+  const known = knownMigrations(dataSource);
+  return known.length === applied.length && known.every(({ name }) => applied.includes(name));
 }
 
 interface KnownMigration {

@@ -2,11 +2,14 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger 
 import { HttpAdapterHost } from '@nestjs/core';
 import { STATUS_CODES } from 'node:http';
 import { ApiError } from './api-error.js';
-import { INTERNAL_ERROR, ROUTE_NOT_FOUND } from './error-catalogue.js';
+import { INTERNAL_ERROR, ROUTE_NOT_FOUND, UNAVAILABLE } from './error-catalogue.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
 /** What a 500 says: nothing of its cause. */
 const INTERNAL_ERROR_MESSAGE = 'The service failed to answer; quote the X-Request-Id when you report it.';
+
+/** Least time in ms between two warnings of why the service is unavailable. */
+const WARNING_INTERVAL_MS = 1_000;
 
 /**
  * The one place where what was thrown becomes an answer. An ApiError is sent as it is; Nest's own exceptions keep their
@@ -15,6 +18,9 @@ const INTERNAL_ERROR_MESSAGE = 'The service failed to answer; quote the X-Reques
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger(ErrorFilter.name);
+
+  private nextWarningAt = 0;
+  private unwarned = 0;
 
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
@@ -26,6 +32,9 @@ export class ErrorFilter implements ExceptionFilter {
       return;
     }
     const error = toApiError(exception);
+    if (error.definition === UNAVAILABLE && error.cause instanceof Error) {
+      this.warnOfCause(error.cause);
+    }
     if (error.definition === INTERNAL_ERROR) {
       this.logger.error(exception instanceof Error ? exception : new Error(`Thrown: ${String(exception)}`));
     }
@@ -38,6 +47,18 @@ export class ErrorFilter implements ExceptionFilter {
       adapter.setHeader(response, name, value);
     }
     adapter.reply(response, error.body(), error.definition.status);
+  }
+
+  /** Tells why the service is unavailable, once in a while: in such moments every request fails for the same reason. */
+  private warnOfCause(cause: Error): void {
+    if (performance.now() < this.nextWarningAt) {
+      this.unwarned++;
+      return;
+    }
+    const others = this.unwarned === 0 ? '' : ` (and ${this.unwarned} answers more since the last warning)`;
+    this.logger.warn(`Answered 503: ${cause.message}${others}`);
+    this.nextWarningAt = performance.now() + WARNING_INTERVAL_MS;
+    this.unwarned = 0;
   }
 }
 

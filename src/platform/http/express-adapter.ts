@@ -3,6 +3,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { parse as parseQuery } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
@@ -58,7 +59,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const app = express();
     app.set('case sensitive routing', true);
     app.set('strict routing', true);
-    app.set('query parser', 'simple');
+    // All parameters: those beyond Node's default of a thousand must not pass unseen. The length of the URI bounds them.
+    app.set('query parser', (text: string) => parseQuery(text, '&', '=', { maxKeys: 0 }));
     app.disable('x-powered-by');
     app.disable('etag');
     super(app);

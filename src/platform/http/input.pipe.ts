@@ -8,6 +8,9 @@ import { type CheckedProperty, checkedPropertiesOf, INVALID } from './property.d
 
 type Fields = Record<string, unknown>;
 
+/** Most faults in the names of query parameters that one message lists: whoever sends more has another question. */
+const MAX_NAMED_FAULTS = 10;
+
 /**
  * Makes an instance of the class a handler declares for its `@Body()` or `@Query()`, and refuses what does not fit it:
  * every fault at once, in the order of the class's properties. Members of a body that the class does not declare are
@@ -33,7 +36,7 @@ export class InputPipe implements PipeTransform {
     }
     const faults = type === 'body' ? [] : queryFaults(value as Fields, input.names);
     if (faults.length > 0) {
-      throw new ApiError(definition, faults.join('; '));
+      throw new ApiError(definition, faults.slice(0, MAX_NAMED_FAULTS).join('; '));
     }
     return input.properties
       ? readProperties(metatype, input.properties, value as Fields, definition)

@@ -49,6 +49,8 @@ export function answerParserErrors(server: Server, onAnswered: (error: ApiError,
   });
 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+    // Node has handed the socket over, and with it the duty to hear of a client that resets the connection.
+    socket.on('error', () => socket.destroy());
     const error = new ApiError(BAD_REQUEST, 'This server is no proxy: CONNECT is not supported.');
     const requestId = newRequestId();
     socket.end(rawAnswer(error, requestId), () => socket.destroy());

@@ -7,9 +7,6 @@ import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import type { PlatformExpressAdapter } from '../http/express-adapter.js';
 
-/** Time in ms that readiness waits for the database. */
-const READINESS_TIMEOUT_MS = 1_000;
-
 /** For load balancers and process managers. */
 @Public()
 @ApiExcludeController()
@@ -38,11 +35,11 @@ export class HealthController {
     if (this.adapterHost.httpAdapter.isDraining) {
       throw notReady('The server is shutting down.');
     }
-    if (!(await this.database.isAvailable(READINESS_TIMEOUT_MS))) {
-      throw notReady('The database does not answer.');
-    }
-    if (!(await this.database.isSchemaCurrent())) {
-      throw notReady('The database schema is not the one of this version.');
+    const readiness = await this.database.readiness();
+    if (readiness !== 'ready') {
+      throw notReady(
+        readiness === 'away' ? 'The database does not answer.' : 'The database schema is not the one of this version.',
+      );
     }
     return { status: 'ok' };
   }

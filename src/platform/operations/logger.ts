@@ -12,6 +12,10 @@ const FRAMEWORK_CONTEXTS = new Set([
   'NestApplication',
 ]);
 
+/** The log is written when so many bytes are waiting, and at the latest after so many ms: what a crash may lose. */
+const LOG_BUFFER_BYTES = 4096;
+const LOG_FLUSH_INTERVAL_MS = 500;
+
 /** Injection token of the process's log, a pino Logger. */
 export const LOGGER = Symbol('LOGGER');
 
@@ -23,7 +27,10 @@ export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
         options,
         PinoPretty({ colorize: true, sync: true, singleLine: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }),
       )
-    : pino(options, pino.destination({ dest: 1, sync: false, minLength: 4096 }));
+    : pino(
+        options,
+        pino.destination({ dest: 1, sync: false, minLength: LOG_BUFFER_BYTES, periodicFlush: LOG_FLUSH_INTERVAL_MS }),
+      );
 }
 
 let lastTime = 0;
