@@ -9,12 +9,16 @@ import { HttpClient } from './support/http-client.js';
 
 /** 10 for the figures of docs/operating.md; less for every day. */
 const SECONDS = Number(process.env['KEYS_FLOOD_SECONDS'] ?? 3);
+/** By how many ms the p99 may rise: little when this test has the machine to itself, as in `.ci/run`. */
+const P99_ALLOWANCE_MS = Number(process.env['KEYS_FLOOD_P99_MS'] ?? 2_000);
 const INVALID_PER_SECOND = 1_000;
 const VALID_PER_SECOND = 50;
 
 test('a thousand different invalid keys a second leave the p99 of valid requests and the memory where they were', async () => {
   const app = await createTestApp();
   const [server, origin] = await startServer(app);
+  const log: string[] = [];
+  server.stdout?.setEncoding('utf8').on('data', (text: string) => log.push(text));
   try {
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
     const client = new HttpClient(origin, app.apiKey);
@@ -38,23 +42,24 @@ test('a thousand different invalid keys a second leave the p99 of valid requests
     expect(refused).toBeGreaterThan(0.5 * INVALID_PER_SECOND * SECONDS);
     // 100 queries a second for keys, one for each valid request, and little beside.
     expect(transactions).toBeLessThan((100 + VALID_PER_SECOND) * SECONDS + 200);
-    // Other tests share the machine. Valid requests that waited for the invalid ones would wait for seconds, or get 503.
-    expect(during.p99).toBeLessThan(before.p99 + 2_000);
+    expect(during.p99).toBeLessThan(before.p99 + P99_ALLOWANCE_MS);
     expect(during.memory).toBeLessThan(before.memory + 64);
   } finally {
     server.kill();
-    await once(server, 'exit');
+    await once(server, 'close');
+    expect(log.join('')).toContain('"operation":"listPets"');
+    expect(log.join('')).not.toMatch(/pets_[0-9A-Za-z]{12}/);
     await app.close();
   }
 }, 60_000);
 
 /** The service as a process of its own, on the same database. */
 async function startServer(app: TestApp): Promise<[ChildProcess, string]> {
-  const env = { PATH: process.env['PATH'] ?? '', PORT: '0', LOG_LEVEL: 'warn', ...app.database.settings };
+  const env = { PATH: process.env['PATH'] ?? '', PORT: '0', ...app.database.settings };
   const server = spawn(process.execPath, ['--import', './test/support/register-typescript.js', 'src/main.ts'], {
     cwd: join(import.meta.dirname, '..'),
     env: { ...env, RATE_LIMIT_PER_MINUTE: '0' },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   for await (const text of server.stderr as AsyncIterable<Buffer>) {
     const origin = /http:\/\/localhost:\d+/.exec(text.toString())?.[0];

@@ -30,7 +30,10 @@ beforeEach(async () => {
   database = await createTestDatabase();
 });
 afterEach(async () => {
-  for (const service of running.splice(0)) await service.kill();
+  for (const service of running.splice(0)) {
+    await service.kill();
+    expect(service.stdout).not.toMatch(/pets_[0-9A-Za-z]{12}|bootstrap-key-of-the-tests/);
+  }
   await database.drop();
   await rm(home, { recursive: true, force: true });
 });
