@@ -44,7 +44,7 @@ describe('docs/decisions.md', () => {
 describe.each(DOCUMENTS)('%s', (document) => {
   test('names only npm scripts that exist', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    const named = [...read(document).matchAll(/npm run (?:--silent )?([\w:.-]+)/g)].map((match) => match[1] ?? '');
+    const named = [...read(document).matchAll(/npm (?:--silent )?run ([\w:.-]+)/g)].map((match) => match[1] ?? '');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 
