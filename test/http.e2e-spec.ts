@@ -1,7 +1,6 @@
 import { Controller, Get, HttpCode, Module, NotFoundException, Post } from '@nestjs/common';
 import type { Express, Request, Response } from 'express';
 import type { Server } from 'node:http';
-import { connect } from 'node:net';
 import { Public } from '../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from './support/app.js';
 import { rawRequest } from './support/raw-request.js';
@@ -260,24 +259,6 @@ describe('what no HTTP client sends', () => {
     expect(
       app.log.lines.filter((line) => line.level >= 50 && JSON.stringify(line).includes('closed the connection')),
     ).toEqual([]);
-  });
-
-  test('clients that reset a CONNECT, or anything else, do no harm', async () => {
-    for (const bytes of [
-      'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
-      'BROKEN\r\n\r\n',
-      'GET /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n',
-    ]) {
-      for (let round = 0; round < 40; round++) {
-        const socket = connect(app.port, '127.0.0.1');
-        socket.on('error', () => undefined);
-        await new Promise((resolve) => socket.once('connect', resolve));
-        socket.write(bytes);
-        await new Promise((resolve) => setTimeout(resolve, round % 3));
-        socket.resetAndDestroy();
-      }
-    }
-    expect((await app.client.get('/health/live')).status).toBe(200);
   });
 
   test('pipelined requests are answered in their order, a broken one last', async () => {

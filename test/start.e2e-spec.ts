@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -307,3 +307,24 @@ test('.env that cannot be read stops the start in one line', async () => {
   expect(await service.end()).toBe(1);
   expect(service.stderr).toMatch(/^petstore: \.env cannot be read: .+\. Make it a readable file, or remove it\.\n$/);
 });
+
+// A process of its own, because what must not happen is its end.
+test('clients that reset a CONNECT, or anything else, do not end the service', async () => {
+  const service = new Service({ ...database.settings });
+  const origin = await service.origin();
+  for (const bytes of ['CONNECT a:1 HTTP/1.1', 'BROKEN', 'GET /v1/pets HTTP/1.1\r\nHost: x']) {
+    for (let round = 0; round < 100; round++) {
+      await resetAfter(Number(new URL(origin).port), `${bytes}\r\n\r\n`);
+    }
+  }
+  expect((await fetch(`${origin}/health/live`)).status).toBe(200);
+});
+
+/** Sends bytes and resets the connection at once. */
+function resetAfter(port: number, bytes: string): Promise<void> {
+  return new Promise((done) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes, () => socket.resetAndDestroy()));
+    // The end of the service shows in the answer that is asked for afterwards.
+    socket.on('error', () => undefined).once('close', () => done());
+  });
+}
