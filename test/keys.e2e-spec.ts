@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../src/config.js';
+import { ApiKeyChanges } from '../src/platform/auth/api-key-changes.js';
 import { createApiKey, hashApiKey } from '../src/platform/auth/api-key-format.js';
 import { ApiKeyRepository } from '../src/platform/auth/api-key.repository.js';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS, MAX_UNKNOWN_TOKENS } from '../src/platform/auth/api-key.verifier.js';
@@ -11,6 +12,14 @@ import { createTestDatabase, describeOnPostgresql, type TestDatabase } from './s
 import type { HttpAnswer } from './support/http-client.js';
 
 const HOUR = 3_600_000;
+
+/** Resolves when an application has heard of every change of keys that was committed before, so that none comes between. */
+async function untilChangesAreHeard(app: TestApp): Promise<void> {
+  const changes: unknown = app.nest.get(ApiKeyChanges);
+  const { connection } = changes as { connection?: { query(sql: string): Promise<unknown> } };
+  // PostgreSQL sends what is notified before it says that it is ready for the next statement.
+  await connection?.query('SELECT');
+}
 
 /** The queries for keys that an application sends from now on, each by how many tokens it asks for. */
 function watchQueries(app: TestApp): number[] {
@@ -40,6 +49,7 @@ describe('one instance', () => {
     keys = app.nest.get(ApiKeysService);
   });
   afterAll(() => app.close());
+  beforeEach(() => untilChangesAreHeard(app));
   afterEach(() => app.clock.comeBack());
 
   test('a key in use costs no query', async () => {
@@ -66,7 +76,7 @@ describe('one instance', () => {
 
   test('requests that meet a new key at the same moment share one query', async () => {
     const { secret } = await keys.create({ client: 'shared' });
-    app.nest.get(ApiKeyVerifier).forget();
+    await untilChangesAreHeard(app);
     const queries = watchQueries(app);
     const answers = await Promise.all(Array.from({ length: 20 }, () => call(app, secret)));
     expect(answers.every(({ status }) => status === 200)).toBe(true);
@@ -151,6 +161,7 @@ describe('one instance', () => {
   test('a key is used one second before its expiry and refused one second after it', async () => {
     const expiresAt = Date.now() + HOUR;
     const { secret } = await keys.create({ client: 'expiring', expiresAt: new Date(expiresAt) });
+    await untilChangesAreHeard(app);
     app.clock.travelTo(expiresAt - 1_000);
     expect((await call(app, secret)).status).toBe(200);
     // Known and fresh: the clock is asked, and no query.
@@ -288,7 +299,7 @@ describeOnPostgresql('two instances', () => {
     expect(await statuses(both, successor)).toEqual([200, 200]);
     const end = (predecessor.expiresAt as Date).getTime();
     // The news of the rotation travels; the old key must not outlive the overlap on any instance.
-    await sleep(500);
+    await Promise.all(both.map(untilChangesAreHeard));
     both.forEach(({ clock }) => clock.travelTo(end - 1_000));
     expect(await statuses(both, old)).toEqual([200, 200]);
     both.forEach(({ clock }) => clock.travelTo(end + 1_000));
@@ -315,12 +326,12 @@ describeOnPostgresql('two instances', () => {
 
   test('a notification that is lost is felt for the time to live, and no longer', async () => {
     const { key, secret } = await keys.create({ client: 'unheard' });
-    await sleep(200);
+    await Promise.all(both.map(untilChangesAreHeard));
     const now = Date.now();
     both.forEach(({ clock }) => clock.travelTo(now));
     expect(await statuses(both, secret)).toEqual([200, 200]);
     await revokeUnheard(key.id);
-    await sleep(200);
+    await Promise.all(both.map(untilChangesAreHeard));
     expect(await statuses(both, secret)).toEqual([200, 200]);
     both.forEach(({ clock }) => clock.travelTo(now + KEY_TIME_TO_LIVE_MS));
     expect(await statuses(both, secret)).toEqual([401, 401]);
@@ -328,7 +339,7 @@ describeOnPostgresql('two instances', () => {
 
   test('a connection that breaks is made again, and what it missed is caught up', async () => {
     const { key, secret } = await keys.create({ client: 'disconnected' });
-    await sleep(200);
+    await Promise.all(both.map(untilChangesAreHeard));
     expect(await statuses(both, secret)).toEqual([200, 200]);
     await revokeUnheard(key.id);
     await one.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -344,11 +355,11 @@ describeOnPostgresql('two instances', () => {
   });
 
   test('the uses that are written every few seconds make no instance forget its keys', async () => {
-    await sleep(200);
+    await Promise.all(both.map(untilChangesAreHeard));
     await statuses(both, one.apiKey);
     const queries = watchQueries(two);
     await one.sql('UPDATE api_key SET last_used_at = now()');
-    await sleep(200);
+    await Promise.all(both.map(untilChangesAreHeard));
     await statuses(both, one.apiKey);
     expect(queries).toEqual([]);
   });
