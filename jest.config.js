@@ -29,6 +29,12 @@ export default {
     endToEnd('embedded', ['/(keys-(commands|flood)|unavailable)\\.e2e-spec\\.ts$']),
     {
       ...shared,
+      displayName: 'faults',
+      roots: ['<rootDir>/test/faults'],
+      testRegex: '\\.fault-spec\\.ts$',
+    },
+    {
+      ...shared,
       displayName: 'browser',
       roots: ['<rootDir>/test/browser'],
       testRegex: '\\.browser-spec\\.ts$',

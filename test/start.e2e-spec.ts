@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -11,19 +11,18 @@ import { readConfig } from '../src/config.js';
 import { openDatabase } from '../src/platform/database/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from './support/database.js';
 import { HttpClient } from './support/http-client.js';
+import { ServiceProcess } from './support/service-process.js';
 
 /*
  * The program itself, as a process: what it says when it cannot start, what it says when it can, and how it ends.
  */
 
-const MAIN = new URL('../src/main.ts', import.meta.url).pathname;
-const TYPESCRIPT = new URL('support/register-typescript.js', import.meta.url).href;
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
 /** Working directory of the processes, where no `.env` is. */
 let home: string;
-const running: Service[] = [];
+const running: ServiceProcess[] = [];
 
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'petstore-start-'));
@@ -38,59 +37,17 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** One process of the service. */
-class Service {
-  stdout = '';
-  stderr = '';
-  private readonly child: ChildProcess;
-  private readonly ended: Promise<number | null>;
-
-  constructor(settings: Record<string, string>) {
-    this.child = spawn(process.execPath, ['--import', TYPESCRIPT, MAIN], {
-      cwd: home,
-      env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...settings },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
-    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
-    this.ended = once(this.child, 'close').then(([code]) => code as number | null);
-    running.push(this);
-  }
-
-  get pid(): number | undefined {
-    return this.child.pid;
-  }
-
-  /** `http://localhost:<port>`, when it listens. */
-  async origin(): Promise<string> {
-    for (let waited = 0; waited < 25_000; waited += 20) {
-      const address = /listens on (http:\/\/localhost:\d+)\/v1 /.exec(this.stderr)?.[1];
-      if (address !== undefined) return address;
-      if (this.child.exitCode !== null) break;
-      await sleep(20);
-    }
-    throw new Error(`The service does not start:\n${this.stdout}${this.stderr}`);
-  }
-
-  /** The exit code, when it has ended. */
-  async end(): Promise<number | null> {
-    return this.ended;
-  }
-
-  async stop(signal: NodeJS.Signals): Promise<number | null> {
-    this.child.kill(signal);
-    return this.ended;
-  }
-
-  async kill(): Promise<void> {
-    if (this.child.exitCode === null && this.child.signalCode === null) await this.stop('SIGKILL');
-  }
+/** Starts the service from its sources; the end of the test ends it. */
+function start(settings: Readonly<Record<string, string>>): ServiceProcess {
+  const service = new ServiceProcess('source', settings, home);
+  running.push(service);
+  return service;
 }
 
 /** Starts a process that must not: exit code 1 and one line on standard error, which is returned. */
 async function refusal(settings: Record<string, string>): Promise<string> {
-  const service = new Service(settings);
-  const code = await service.end();
+  const service = start(settings);
+  const code = await service.ended;
   expect([code, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+[^\n\s]\n$/) as string]);
   // Nest's own report of a failure would be in the log.
   expect(service.stdout).not.toMatch(/"level":(50|60)|\n? +at /);
@@ -212,7 +169,7 @@ describe('the start is refused in one line that says what to do', () => {
     });
 
     test('DATA_DIR that another process uses, which goes on', async () => {
-      const first = new Service({ ...database.settings });
+      const first = start({ ...database.settings });
       const origin = await first.origin();
       const line = await refusal({ ...database.settings });
       expect(line).toBe(
@@ -225,7 +182,7 @@ describe('the start is refused in one line that says what to do', () => {
 
 describe('the service runs', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)('until %s, and ends with exit code 0', async (signal) => {
-    const service = new Service({ ...database.settings, BOOTSTRAP_API_KEY });
+    const service = start({ ...database.settings, BOOTSTRAP_API_KEY });
     const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
     expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
     expect(await service.stop(signal)).toBe(0);
@@ -236,13 +193,13 @@ describe('the service runs', () => {
   });
 
   test('until SIGKILL, and what it has answered 201 for is there after the next start', async () => {
-    const first = new Service({ ...database.settings, BOOTSTRAP_API_KEY });
+    const first = start({ ...database.settings, BOOTSTRAP_API_KEY });
     const client = new HttpClient(await first.origin(), BOOTSTRAP_API_KEY);
     const created = await Promise.all(
       Array.from({ length: 20 }, (_, index) => client.post('/v1/pets', { name: `Rex ${index}`, categoryId: index })),
     );
     await first.kill();
-    const second = new Service({ ...database.settings, BOOTSTRAP_API_KEY });
+    const second = start({ ...database.settings, BOOTSTRAP_API_KEY });
     const answer = await new HttpClient(await second.origin(), BOOTSTRAP_API_KEY).get('/v1/pets?limit=100');
     expect(created.map(({ status }) => status)).toEqual(created.map(() => 201));
     expect(
@@ -255,7 +212,7 @@ describe('the service runs', () => {
 
   test('with the settings of .env in the working directory, which those of the environment overrule', async () => {
     await writeFile(join(home, '.env'), `# settings\nBOOTSTRAP_API_KEY=${BOOTSTRAP_API_KEY}\nLOG_LEVEL=wrong\n`);
-    const service = new Service({ ...database.settings, LOG_LEVEL: 'silent' });
+    const service = start({ ...database.settings, LOG_LEVEL: 'silent' });
     const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
     expect((await client.get('/v1/pets')).status).toBe(200);
     expect(service.stdout).toBe('');
@@ -265,7 +222,7 @@ describe('the service runs', () => {
 if (engine === 'embedded') {
   test('the first start prints a key once, with curl lines that work as they are; the second finds the animals', async () => {
     // Nothing is set but where to listen, as by who types npm start.
-    const first = new Service({});
+    const first = start({});
     const origin = await first.origin();
     const key = /^ {2}export API_KEY=(pets_\w{49})$/m.exec(first.stderr)?.[1] ?? '';
     const lines = first.stderr.split('\n').filter((line) => line.startsWith('  '));
@@ -277,7 +234,7 @@ if (engine === 'embedded') {
     expect(await first.stop('SIGTERM')).toBe(0);
     expect(existsSync(join(home, '.data', 'postgres'))).toBe(true);
 
-    const second = new Service({ PORT: new URL(origin).port });
+    const second = start({ PORT: new URL(origin).port });
     expect(await second.origin()).toBe(origin);
     expect(second.stderr).not.toMatch(/API_KEY|pets_/);
     const answer = await new HttpClient(origin, key).get('/v1/pets');
@@ -285,14 +242,14 @@ if (engine === 'embedded') {
   });
 } else {
   test('no start prints a key when DATABASE_URL is set', async () => {
-    const service = new Service({ ...database.settings });
+    const service = start({ ...database.settings });
     await service.origin();
     expect(service.stderr).not.toMatch(/API_KEY|pets_/);
   });
 }
 
 test('the log of a running service is written within seconds, what Nest and its modules say too', async () => {
-  const service = new Service({ ...database.settings, LOG_LEVEL: 'debug' });
+  const service = start({ ...database.settings, LOG_LEVEL: 'debug' });
   await fetch(`${await service.origin()}/health/live`);
   for (let waited = 0; waited < 10_000 && !service.stdout.includes('"operation":"checkLiveness"'); waited += 50) {
     await sleep(50);
@@ -303,14 +260,14 @@ test('the log of a running service is written within seconds, what Nest and its 
 
 test('.env that cannot be read stops the start in one line', async () => {
   await mkdir(join(home, '.env'));
-  const service = new Service({ ...database.settings });
-  expect(await service.end()).toBe(1);
+  const service = start({ ...database.settings });
+  expect(await service.ended).toBe(1);
   expect(service.stderr).toMatch(/^petstore: \.env cannot be read: .+\. Make it a readable file, or remove it\.\n$/);
 });
 
 // A process of its own, because what must not happen is its end.
 test('clients that reset a CONNECT, or anything else, do not end the service', async () => {
-  const service = new Service({ ...database.settings });
+  const service = start({ ...database.settings });
   const origin = await service.origin();
   for (const bytes of ['CONNECT a:1 HTTP/1.1', 'BROKEN', 'GET /v1/pets HTTP/1.1\r\nHost: x']) {
     for (let round = 0; round < 100; round++) {
