@@ -1,17 +1,14 @@
-import { Injectable } from '@nestjs/common';
-import type { ClientBase, Pool, QueryArrayConfig } from 'pg';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import type { ClientBase, Pool } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Config } from '../../config.js';
 import { asUnavailable, isConnectionFailure } from './connection-errors.js';
+import { Connections } from './connections.js';
+import { PreparedQuery, type Statement } from './prepared-query.js';
 import { isSchemaOfThisCode } from './schema.js';
-import { tooManyWaiting } from './waiting-line.js';
 
-/** A statement that PostgreSQL parses and plans once a connection. Its name belongs to its text for ever. */
-export interface Statement {
-  readonly name: string;
-  readonly text: string;
-}
+export type { Statement } from './prepared-query.js';
 
 /** Work on one connection, in one transaction. */
 export interface Transaction {
@@ -33,9 +30,6 @@ const APPLIED_MIGRATIONS: Statement = { name: 'schema_migration_names', text: 'S
 /** SQLSTATE of a table that does not exist. */
 const UNDEFINED_TABLE = '42P01';
 
-/** Most statements that wait for a connection of a pool; one more is refused at once. */
-const MAX_WAITING_STATEMENTS = 1_000;
-
 /** Time in ms beyond PostgreSQL's own time-out after which an answer is not waited for any longer. */
 const ANSWER_GRACE_MS = 1_000;
 
@@ -47,10 +41,9 @@ const ANSWER_GRACE_MS = 1_000;
  * read-only, no connection is free in time, or the statement is cancelled. Other errors of PostgreSQL pass as they are.
  */
 @Injectable()
-export class Database {
-  private readonly primary: Pool;
-  private readonly replicas: readonly Pool[];
-  private readonly queryTimeout: number | undefined;
+export class Database implements OnModuleDestroy {
+  private readonly primary: Connections;
+  private readonly replicas: readonly Connections[];
   private nextReplica = 0;
   private probe: Promise<Readiness> = Promise.resolve('away');
   private nextProbeAt = -Infinity;
@@ -60,10 +53,13 @@ export class Database {
     config: Config,
   ) {
     const { master, slaves } = dataSource.driver as unknown as { master: Pool; slaves: Pool[] };
-    this.primary = master;
-    this.replicas = slaves;
-    // Catches what PostgreSQL cannot tell: that its machine is gone. The embedded engine cannot go.
-    this.queryTimeout = config.databaseUrl === undefined ? undefined : config.statementTimeoutMs + ANSWER_GRACE_MS;
+    const timeoutMs = config.statementTimeoutMs + ANSWER_GRACE_MS;
+    this.primary = new Connections(master, timeoutMs);
+    this.replicas = slaves.map((pool) => new Connections(pool, timeoutMs));
+  }
+
+  onModuleDestroy(): void {
+    [this.primary, ...this.replicas].forEach((connections) => connections.close());
   }
 
   /** Runs a statement that changes nothing; on a replica if there are any, which may be behind. */
@@ -72,7 +68,7 @@ export class Database {
     if (replica !== undefined) {
       this.nextReplica = (this.nextReplica + 1) % this.replicas.length;
       try {
-        return await this.run<Row>(replica, statement, values);
+        return await replica.run<Row>(statement, values);
       } catch (error) {
         // A replica that is away must not be felt; the primary answers instead.
         if (!isConnectionFailure(error)) throw error;
@@ -84,10 +80,7 @@ export class Database {
   /** Runs a statement on the primary. What it changed is committed when the promise is fulfilled. */
   async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     try {
-      if (this.primary.waitingCount >= MAX_WAITING_STATEMENTS) {
-        throw tooManyWaiting();
-      }
-      return await this.run<Row>(this.primary, statement, values);
+      return await this.primary.run<Row>(statement, values);
     } catch (error) {
       throw asUnavailable(error);
     }
@@ -104,7 +97,7 @@ export class Database {
       await queryRunner.startTransaction();
       try {
         const result = await work({
-          run: (statement, values) => this.run(client, statement, values),
+          run: (statement, values) => client.query(new PreparedQuery<never>(statement, values)).rows,
           manager: queryRunner.manager,
         });
         await queryRunner.commitTransaction();
@@ -134,7 +127,7 @@ export class Database {
   }
 
   private async askReadiness(): Promise<Readiness> {
-    const answer = this.run<[name: string]>(this.primary, APPLIED_MIGRATIONS, []).then(
+    const answer = this.primary.run<[name: string]>(APPLIED_MIGRATIONS, []).then(
       (rows): Readiness => {
         const names = rows.map(([name]) => name);
         return isSchemaOfThisCode(this.dataSource, names) ? 'ready' : 'another schema';
@@ -144,16 +137,5 @@ export class Database {
     const stop = new AbortController();
     const tooLate = sleep(READINESS_TIMEOUT_MS, 'away' as const, { signal: stop.signal }).catch(() => 'away' as const);
     return Promise.race([answer, tooLate]).finally(() => stop.abort());
-  }
-
-  private async run<Row extends unknown[]>(
-    connection: Pool | ClientBase,
-    { name, text }: Statement,
-    values: unknown[],
-  ): Promise<Row[]> {
-    const query: QueryArrayConfig & { query_timeout?: number } = { name, text, values, rowMode: 'array' };
-    if (this.queryTimeout !== undefined) query.query_timeout = this.queryTimeout;
-    const { rows } = await connection.query<Row>(query);
-    return rows;
   }
 }
