@@ -34,3 +34,6 @@ export class PetEntity {
   @Column({ type: 'enum', enum: PET_STATUSES, enumName: 'pet_status', default: 'available' })
   status: PetStatus;
 }
+
+/** The columns of an animal as PostgreSQL writes them: int64 as its decimal numeral, exact, which is JSON's too. */
+export type PetRow = readonly [id: string, name: string, categoryId: string, status: PetStatus];

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { type BatchLimits, Batches } from '../platform/database/batches.js';
 import { Database, type Statement } from '../platform/database/database.js';
-import { INT64_MAX } from '../platform/http/int64.js';
+import { compareInt64Texts, INT64_MAX } from '../platform/http/int64.js';
 import type { NewPet } from './pet.dto.js';
-import type { PetEntity, PetStatus } from './pet.entity.js';
+import type { PetEntity, PetRow, PetStatus } from './pet.entity.js';
 
-type Row = [id: string, name: string, categoryId: string, status: PetStatus];
+type Row = [...PetRow];
 
 const COLUMNS = 'id, name, category_id, status';
 
@@ -100,7 +100,7 @@ export class PetsRepository {
   constructor(private readonly database: Database) {}
 
   /** A page of animals, by ascending id. */
-  list(page: PageRequest): Promise<PetEntity[]> {
+  list(page: PageRequest): Promise<readonly PetRow[]> {
     return page.status === undefined ? this.pages.run(page) : this.pagesWithStatus.run(page);
   }
 
@@ -118,23 +118,22 @@ export class PetsRepository {
     pages: readonly PageRequest[],
     one: (limit: number) => Statement,
     many: Statement,
-  ): Promise<PetEntity[][]> {
+  ): Promise<(readonly PetRow[])[]> {
     const [first] = pages;
     if (first && pages.length === 1) {
       const { firstId, limit, status } = first;
-      const rows = await this.database.read<Row>(one(limit), status === undefined ? [firstId] : [firstId, status]);
-      return [rows.map(toEntity)];
+      return [await this.database.read<Row>(one(limit), status === undefined ? [firstId] : [firstId, status])];
     }
     const values: unknown[] = [arrayOf(pages.map(({ firstId }) => firstId)), arrayOf(pages.map(({ limit }) => limit))];
     if (first?.status !== undefined) {
       values.push(arrayOf(pages.map(({ status }) => status)));
     }
-    const found: PetEntity[][] = pages.map(() => []);
+    const found: PetRow[][] = pages.map(() => []);
     for (const [position, ...row] of await this.database.read<[string, ...Row]>(many, values)) {
-      found[Number(position) - 1]?.push(toEntity(row));
+      found[Number(position) - 1]?.push(row);
     }
     // PostgreSQL returns them so already, and promises nothing.
-    return found.map((animals) => animals.sort((one, other) => (one.id < other.id ? -1 : 1)));
+    return found.map((rows) => rows.sort(([id], [otherId]) => compareInt64Texts(id, otherId)));
   }
 
   // Neither reads from a replica: who has just created an animal must find it.
@@ -170,6 +169,6 @@ function arrayOf(values: readonly unknown[]): string {
   return `{${values.join(',')}}`;
 }
 
-function toEntity([id, name, categoryId, status]: Row): PetEntity {
+function toEntity([id, name, categoryId, status]: PetRow): PetEntity {
   return { id: BigInt(id), name, categoryId: BigInt(categoryId), status };
 }

@@ -5,7 +5,7 @@ import { SharedReads } from '../platform/database/shared-reads.js';
 import { INT64_MAX, INT64_MIN } from '../platform/http/int64.js';
 import { JsonBody } from '../platform/http/json-body.js';
 import { decodeCursor, encodeCursor } from './pet-cursor.js';
-import { type ListPetsQuery, type NewPet, type Pet, toPet } from './pet.dto.js';
+import { type ListPetsQuery, type NewPet, type Pet, toPet, writePet } from './pet.dto.js';
 import type { PetStatus } from './pet.entity.js';
 import { PetsRepository } from './pets.repository.js';
 
@@ -44,9 +44,12 @@ export class PetsService {
     // One more than asked for tells whether there is a next page, also when this one is exactly full.
     // After the largest id there is nothing, and no id to begin with.
     const found = firstId > INT64_MAX ? [] : await this.repository.list({ firstId, limit: limit + 1, status });
-    const pets = found.slice(0, limit).map(toPet);
-    const last = found.length > limit ? pets.at(-1) : undefined;
-    return { body: new JsonBody(pets), nextCursor: last && encodeCursor(last.id, status) };
+    const rows = found.length > limit ? found.slice(0, limit) : found;
+    const last = found.length > limit ? rows.at(-1) : undefined;
+    return {
+      body: new JsonBody(`[${rows.map(writePet).join()}]`),
+      nextCursor: last && encodeCursor(BigInt(last[0]), status),
+    };
   }
 
   /** Adds an animal. */

@@ -92,7 +92,9 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
   handleDataRow({ fields }: { fields: (string | null)[] }): void {
     const { parsers } = this;
     this.found.push(
-      (parsers ? fields.map((text, index) => (text === null ? null : (parsers[index]?.(text) ?? text))) : fields) as Row,
+      (parsers
+        ? fields.map((text, index) => (text === null ? null : (parsers[index]?.(text) ?? text)))
+        : fields) as Row,
     );
   }
 

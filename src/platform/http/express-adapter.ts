@@ -200,7 +200,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (body instanceof ErrorBody) {
       request.context.errorCode = body.code;
     }
-    const json = body instanceof JsonBody ? body : new JsonBody(body);
+    const json = body instanceof JsonBody ? body : JsonBody.of(body);
     if (response.statusCode !== 200 || (request.method !== 'GET' && request.method !== 'HEAD')) {
       response.setHeader('Cache-Control', 'no-store');
       return this.send(response, json.text);

@@ -25,7 +25,7 @@ function write(value: unknown, key: string | number, depth: number): string | un
   }
   switch (typeof value) {
     case 'string':
-      return quote(value);
+      return writeString(value);
     case 'number':
       return Number.isFinite(value) ? String(value) : 'null';
     case 'bigint':
@@ -60,7 +60,7 @@ function writeObject(object: Members, depth: number): string {
   for (const name of Object.keys(object)) {
     const member = write(object[name], name, depth + 1);
     if (member !== undefined) {
-      text += `${text === '' ? '' : ','}${quote(name)}:${member}`;
+      text += `${text === '' ? '' : ','}${writeString(name)}:${member}`;
     }
   }
   return `{${text}}`;
@@ -70,8 +70,8 @@ function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
   return typeof value === 'object' && value !== null && typeof (value as Members)['toJSON'] === 'function';
 }
 
-/** JSON.stringify of a string; its call costs more than the look at the few characters of an ordinary name. */
-function quote(text: string): string {
+/** The JSON text of a string: JSON.stringify, whose call costs more than the look at the few characters of an ordinary name. */
+export function writeString(text: string): string {
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
     if (code < 0x20 || code === 0x22 || code === 0x5c || (code >= 0xd800 && code <= 0xdfff)) {
