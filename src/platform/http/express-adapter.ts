@@ -55,6 +55,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private draining = false;
   private readonly log = new Logger(PlatformExpressAdapter.name);
 
+  /** Listener of every response; `this` is the response. */
+  private readonly onClose: (this: Response) => void;
+
   constructor(private readonly config: Config) {
     const app = express();
     app.set('case sensitive routing', true);
@@ -64,6 +67,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     app.disable('x-powered-by');
     app.disable('etag');
     super(app);
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
+    const adapter = this;
+    this.onClose = function () {
+      adapter.observer?.answered(this.req, this);
+    };
     Object.defineProperty(app.request, 'body', { configurable: true, get: lazyBody(config.maxBodyBytes) });
   }
 
@@ -151,10 +159,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     request.res = response;
     response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    if (this.observer) {
-      const observer = this.observer;
-      response.once('close', () => observer.answered(request, response));
-    }
+    response.on('close', this.onClose);
   }
 
   /** What no route serves: 404, or for a path that other methods serve 405, and OPTIONS its `Allow`. */
@@ -172,6 +177,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
         next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));
       }
     });
+  }
+
+  override status(response: Response, statusCode: number): Response {
+    response.statusCode = statusCode;
+    return response;
   }
 
   override setHeader(response: Response, name: string, value: string): Response {
@@ -205,7 +215,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.setHeader('Cache-Control', 'no-store');
       return this.send(response, json.text);
     }
-    response.vary('Authorization');
+    if (response.hasHeader('Vary')) {
+      response.vary('Authorization');
+    } else {
+      response.setHeader('Vary', 'Authorization');
+    }
     if (!response.hasHeader('Cache-Control')) {
       response.setHeader('Cache-Control', 'private, no-cache');
     }

@@ -1,4 +1,4 @@
-import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
+import { type CallHandler, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { Response } from 'express';
 import type { Observable } from 'rxjs';
@@ -6,6 +6,7 @@ import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
+import type { PrecedingInterceptor } from '../http/preceding-interceptors.js';
 import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
 
 /** Where people read of deprecations, below the service's origin. */
@@ -19,7 +20,7 @@ interface Announcement {
 
 /** Adds the header fields of `@Deprecated` to whatever the handler answers, and answers 410 once the sunset has come. */
 @Injectable()
-export class DeprecationInterceptor implements NestInterceptor {
+export class DeprecationInterceptor implements PrecedingInterceptor {
   private readonly announcements = new Map<unknown, Announcement>();
 
   constructor(
@@ -29,6 +30,11 @@ export class DeprecationInterceptor implements NestInterceptor {
   ) {}
 
   intercept(execution: ExecutionContext, next: CallHandler): Observable<unknown> {
+    this.precede(execution);
+    return next.handle();
+  }
+
+  precede(execution: ExecutionContext): void {
     const announcement = this.announcementOf(execution);
     const response = execution.switchToHttp().getResponse<Response>();
     response.req.context.isDeprecated = true;
@@ -38,7 +44,6 @@ export class DeprecationInterceptor implements NestInterceptor {
     if (this.config.afterSunset === 'remove' && this.clock.now() >= announcement.sunset) {
       throw new ApiError(OPERATION_REMOVED, announcement.removed);
     }
-    return next.handle();
   }
 
   private announcementOf(execution: ExecutionContext): Announcement {

@@ -16,6 +16,9 @@ const FRAMEWORK_CONTEXTS = new Set([
 const LOG_BUFFER_BYTES = 4096;
 const LOG_FLUSH_INTERVAL_MS = 500;
 
+/** Most bytes that wait for whoever reads the log; lines beyond them are dropped, so that a stuck reader fills no memory. */
+const MAX_WAITING_LOG_BYTES = 16_777_216;
+
 /** Injection token of the process's log, a pino Logger. */
 export const LOGGER = Symbol('LOGGER');
 
@@ -29,7 +32,13 @@ export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
       )
     : pino(
         options,
-        pino.destination({ dest: 1, sync: false, minLength: LOG_BUFFER_BYTES, periodicFlush: LOG_FLUSH_INTERVAL_MS }),
+        pino.destination({
+          dest: 1,
+          sync: false,
+          minLength: LOG_BUFFER_BYTES,
+          maxLength: MAX_WAITING_LOG_BYTES,
+          periodicFlush: LOG_FLUSH_INTERVAL_MS,
+        }),
       );
 }
 
