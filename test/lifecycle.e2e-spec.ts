@@ -1,4 +1,13 @@
-import { Controller, Get, Module } from '@nestjs/common';
+import {
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Module,
+  type NestInterceptor,
+  UseInterceptors,
+} from '@nestjs/common';
+import { map, type Observable } from 'rxjs';
 import { Deprecated } from '../src/platform/lifecycle/deprecated.decorator.js';
 import { Stability } from '../src/platform/lifecycle/stability.decorator.js';
 import { createTestApp, type TestApp } from './support/app.js';
@@ -13,7 +22,29 @@ class PreviewsController {
   }
 }
 
-@Module({ controllers: [PreviewsController] })
+/** An interceptor like any other, which changes what the handler returns. */
+class WrappingInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(map((value: unknown) => ({ wrapped: value })));
+  }
+}
+
+@Controller('wrapped')
+class WrappedController {
+  @Get()
+  @UseInterceptors(WrappingInterceptor)
+  @Deprecated({
+    since: '2026-01-01T00:00:00Z',
+    sunset: '2027-01-01T00:00:00Z',
+    successor: '/new',
+    replacement: 'Use it.',
+  })
+  listWrapped(): string[] {
+    return ['value'];
+  }
+}
+
+@Module({ controllers: [PreviewsController, WrappedController] })
 class PreviewsModule {}
 
 let app: TestApp;
@@ -116,6 +147,16 @@ describe('@Deprecated', () => {
     expect(() => Deprecated({ ...announcement, ...wrong })).toThrow(/^@Deprecated: /);
     expect(() => Deprecated(announcement)).not.toThrow();
   });
+});
+
+test('@Deprecated goes together with any other interceptor', async () => {
+  app.clock.travelTo('2026-12-31T23:59:59Z');
+  const served = await app.client.get('/v1/wrapped');
+  expect([served.status, served.json]).toEqual([200, { wrapped: ['value'] }]);
+  app.clock.travelTo('2027-01-01T00:00:00Z');
+  const removed = await app.client.get('/v1/wrapped');
+  expect([removed.status, removed.json.code]).toEqual([410, 'operation_removed']);
+  for (const { headers } of [served, removed]) expect(headers['sunset']).toBe('Fri, 01 Jan 2027 00:00:00 GMT');
 });
 
 describe('@Stability', () => {
