@@ -26,13 +26,17 @@ export function addDeprecationCommands(program: Command): void {
     .action(async (operation: string, { days = DEFAULT_DAYS, json }: { days?: number; json?: boolean }) => {
       const { describeApplication } = await import('./preview.js');
       const { withKeys } = await import('./command.module.js');
-      const { sunset, endpoint } = deprecationOf(await describeApplication(readConfig()), operation);
+      const { firstKeptDay } = await import('../platform/auth/key-usage-retention.js');
+      const config = readConfig();
+      const { sunset, endpoint } = deprecationOf(await describeApplication(config), operation);
       const now = Date.now();
       const today = isoDay(now);
-      const { countedSince, usage } = await withKeys(async (_, keyUsage) => ({
-        countedSince: await keyUsage.countedSince(),
+      const { firstCounted, usage } = await withKeys(async (_, keyUsage) => ({
+        firstCounted: await keyUsage.countedSince(),
         usage: await keyUsage.sumByClient(operation, today, days),
       }));
+      const firstKept = firstKeptDay(now, config.keyUsageRetentionDays);
+      const countedSince = firstCounted > firstKept ? firstCounted : firstKept;
       const from = isoDay(now - (days - 1) * DAY_MS);
       const isCovered = countedSince <= from;
       const isSafe = usage.size === 0 && isCovered;

@@ -62,7 +62,7 @@ const MEASURES: readonly Measure[] = [
     name: 'external memory',
     unit: 'MiB',
     of: ({ external }) => external / MIB,
-    tolerance: { share: 0.05, allowance: 4 },
+    tolerance: { share: 0.02, allowance: 4 },
   },
   // What the collector sets free stays with the process for a while, so this one swings.
   { name: 'resident memory', unit: 'MiB', of: ({ rss }) => rss / MIB, tolerance: { share: 0.1, allowance: 24 } },
@@ -249,7 +249,7 @@ function report({ samples, traffic, errors }: Run): void {
 function notFlat({ name, unit, first, last, growth, allowed }: Measure & Verdict, requests: number): string {
   const [from, to, by, most] = [first, last, growth, allowed].map((value) => `${value.toFixed(1)} ${unit}`.trimEnd());
   const each = unit === 'MiB' ? `, ${Math.round((growth * MIB) / requests)} bytes a request` : '';
-  return `${name} is not flat: it grew from ${from} to ${to} over ${requests} requests, by ${by}${each}; ${most} are allowed`;
+  return `${name}: not flat, from ${from} to ${to} over ${requests} requests, which is ${by} more${each}, and ${most} are allowed`;
 }
 
 function showProgress(samples: readonly Sample[], traffic: Traffic, durationMs: number): void {
