@@ -382,3 +382,12 @@ describe('keys are found by their SHA-256', () => {
     expect(remembered).not.toContain(app.apiKey.slice(0, 20));
   });
 });
+
+test('a connection that nobody uses is closed after KEEP_ALIVE_TIMEOUT_MS', async () => {
+  const other = await createTestApp({ settings: { KEEP_ALIVE_TIMEOUT_MS: '300' } });
+  const startedAt = performance.now();
+  const answer = await rawRequest(other.port, 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n', { timeout: 20_000 });
+  expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(250);
+  await other.close();
+});
