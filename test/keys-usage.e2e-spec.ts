@@ -206,10 +206,13 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
     await first.close();
     const next = await createTestApp({ settings, database });
     const count = async (): Promise<unknown> => (await next.sql('SELECT count(*)::int FROM key_usage'))[0]?.[0];
-    for (const deadline = Date.now() + 20_000; (await count()) !== 0 && Date.now() < deadline;) await sleep(50);
-    expect(await count()).toBe(0);
-    await next.close();
-    await database.drop();
+    try {
+      for (const deadline = Date.now() + 15_000; (await count()) !== 0 && Date.now() < deadline;) await sleep(50);
+      expect(await count()).toBe(0);
+    } finally {
+      await next.close();
+      await database.drop();
+    }
   });
 
   test('what fails waits for the next time, and a stop waits for one batch at the most', async () => {
