@@ -7,6 +7,7 @@ import { CommandError } from './cli/terminal.js';
 import { loadEnvironmentFile } from './config.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
+// Whoever asks for help must not wait for what a command needs: each imports that when it runs.
 const program = new Command('petstore')
   .description('Operate the Pet Store Service. Settings come from the environment and .env, as for the service itself.')
   .showSuggestionAfterError()

@@ -42,6 +42,8 @@ export class Config {
   rateLimitPerMinute: number;
   /** Redis in which the instances share their rate limits; undefined means each has its own. */
   redisUrl: string | undefined;
+  /** Days, today included, that the usage of API keys is kept. */
+  keyUsageRetentionDays: number;
   /** Largest request body in bytes. */
   maxBodyBytes: number;
   /** Time in ms for the header section of a request to arrive. */
@@ -167,6 +169,7 @@ export function readConfig(environment: Environment = process.env): Config {
     logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),
     rateLimitPerMinute: integer('RATE_LIMIT_PER_MINUTE', 6_000, 0, MAX_RATE_LIMIT_PER_MINUTE),
     redisUrl: redisUrl(),
+    keyUsageRetentionDays: integer('KEY_USAGE_RETENTION_DAYS', 400, 30, 3_650),
     maxBodyBytes: integer('MAX_BODY_BYTES', 65_536, 1_024, 16_777_216),
     headersTimeoutMs: integer('HEADERS_TIMEOUT_MS', 10_000, 100, 600_000),
     requestTimeoutMs: integer('REQUEST_TIMEOUT_MS', 30_000, 100, 600_000),

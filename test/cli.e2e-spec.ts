@@ -288,6 +288,19 @@ if (engine === 'postgresql') {
     for (const word of words) expect(stdout).toContain(word);
   });
 
+  test('--help waits for nothing that only a command needs: neither Nest nor TypeORM is loaded', async () => {
+    // Both load reflect-metadata, which leaves this function behind.
+    const probe = "process.on('exit',()=>process.stderr.write(typeof(Reflect.getMetadata)))";
+    const settings = { ...database.settings, NODE_OPTIONS: `--import=data:text/javascript,${probe}` };
+    for (const command of [['--help'], ['keys', 'create', '--help'], ['seed', '--count', '0']]) {
+      expect([command, (await petstoreOn(settings, ...command)).stderr]).toEqual([
+        command,
+        expect.stringMatching(/undefined$/),
+      ]);
+    }
+    expect((await petstoreOn(settings, 'openapi')).stderr).toBe('function');
+  });
+
   test.each([
     [['seed', '--count', '0'], '--count must be an integer between 1 and 1000000000'],
     [['seed', '--count', '1e3'], '--count must be an integer between 1 and 1000000000'],

@@ -16,28 +16,91 @@ function titlesOf(source: string): string[] {
   return [...titles].map((match) => (match[2] ?? '').replaceAll("\\'", "'"));
 }
 
+/** The file that a reference such as `pets`, `faults/security` or `src/platform/http/json-reader` means. */
+function specOf(name: string): string {
+  if (name.startsWith('src/')) return `${name}.spec.ts`;
+  return name.startsWith('faults/') ? `test/${name}.fault-spec.ts` : `test/${name}.e2e-spec.ts`;
+}
+
+/** Fails unless each of the tests that a cell names exists. */
+function expectTestsExist(cell: string): void {
+  for (const reference of cell.split('; ')) {
+    const [, file = '', words = ''] = /^([\w/.-]+): (.+)$/.exec(reference) ?? [];
+    const path = specOf(file);
+    expect([reference, existsSync(join(ROOT, path))]).toEqual([reference, true]);
+    const isTitle = titlesOf(read(path)).some((title) => title.includes(words));
+    expect([reference, isTitle]).toEqual([reference, true]);
+  }
+}
+
+/** The rows of all tables of a document whose last column is headed `test`, as cells. */
+function testedRows(document: string): string[][] {
+  const rows: string[][] = [];
+  let isTested = false;
+  let isHeading = true;
+  for (const line of read(document).split('\n')) {
+    const cells = line.startsWith('|') ? line.split(/(?<!\\)\|/).map((cell) => cell.trim()) : undefined;
+    if (cells === undefined) {
+      isHeading = true;
+    } else if (isHeading) {
+      isTested = cells.at(-2) === 'test';
+      isHeading = false;
+    } else if (isTested && !/^-+$/.test(cells[1] ?? '')) {
+      rows.push(cells.slice(1, -1));
+    }
+  }
+  return rows;
+}
+
 describe('docs/decisions.md', () => {
-  const rows = read('docs/decisions.md')
-    .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('| gap ') && !/^\| -+ /.test(line))
-    .map((line) => line.split(/(?<!\\)\|/).map((cell) => cell.trim()));
+  const rows = testedRows('docs/decisions.md');
 
   test('every row has five columns and names a test', () => {
     expect(rows.length).toBeGreaterThan(40);
-    for (const row of rows) {
-      expect([row[1], row.length]).toEqual([row[1], 7]);
-      expect([row[1], row[5]]).not.toEqual([row[1], '']);
-    }
+    for (const row of rows) expect([row[0], row.length, row[4]]).toEqual([row[0], 5, expect.stringMatching(/./)]);
   });
 
-  test.each(rows.map((row) => [row[1], row[5]] as [string, string]))('the tests of %s exist', (_, tests) => {
-    for (const reference of tests.split('; ')) {
-      const [, file = '', words = ''] = /^([\w/-]+): (.+)$/.exec(reference) ?? [];
-      const path = file.startsWith('src/') ? `${file}.spec.ts` : `test/${file}.e2e-spec.ts`;
-      expect([reference, existsSync(join(ROOT, path))]).toEqual([reference, true]);
-      const isTitle = titlesOf(read(path)).some((title) => title.includes(words));
-      expect([reference, isTitle]).toEqual([reference, true]);
-    }
+  test.each(rows.map((row) => [row[0], row[4]] as [string, string]))('the tests of %s exist', (_, tests) =>
+    expectTestsExist(tests),
+  );
+});
+
+describe('docs/security.md', () => {
+  const rows = testedRows('docs/security.md');
+
+  test('goes through the ten risks of OWASP, in their order', () => {
+    const risks = rows.map(([risk]) => /^API\d+ /.exec(risk ?? '')?.[0]).filter((risk) => risk !== undefined);
+    expect(risks).toEqual(Array.from({ length: 10 }, (_, index) => `API${index + 1} `));
+    expect(rows.length).toBeGreaterThan(40);
+  });
+
+  test.each(rows.map((row) => [row[0], row.at(-1)] as [string, string]))('the tests of %s exist', (_, tests) =>
+    expectTestsExist(tests),
+  );
+
+  test('the settings it names exist, and the constants are where it says', () => {
+    const text = read('docs/security.md');
+    const settings = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map((match) => match[1] ?? '');
+    expect(settings.length).toBeGreaterThan(10);
+    expect(settings.filter((name) => !read('.env.example').includes(`#${name}=`))).toEqual([]);
+    const files = [...text.matchAll(/`(src\/[\w/.-]+\.ts)`/g)].map((match) => match[1] ?? '');
+    expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+  });
+
+  test('lists every package that production installs by name, and no other', () => {
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+    const table = read('docs/security.md').split('| package |')[1]?.split('\n\n')[0] ?? '';
+    const listed = table.split('\n').flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)]);
+    expect(listed.map((match) => match[1]).sort()).toEqual(Object.keys(dependencies).sort());
+  });
+
+  test('counts the packages of the lock file, and those with an install script', () => {
+    type Entry = { dev?: boolean; devOptional?: boolean; hasInstallScript?: boolean };
+    const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, Entry> };
+    const installed = Object.entries(packages).filter(([path, { dev, devOptional }]) => path && !dev && !devOptional);
+    expect(read('docs/security.md')).toContain(`\n${installed.length} packages, all of them`);
+    const withScripts = installed.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path);
+    expect(withScripts).toEqual(['node_modules/@scarf/scarf']);
   });
 });
 

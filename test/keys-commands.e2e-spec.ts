@@ -21,7 +21,11 @@ describe('petstore', () => {
 
   /** Runs a command as a process of its own, beside the running service. */
   function petstore(...args: string[]): Promise<Outcome> {
-    const env = { PATH: process.env['PATH'] ?? '', ...app.database.settings };
+    return petstoreWith({}, ...args);
+  }
+
+  function petstoreWith(settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> {
+    const env = { PATH: process.env['PATH'] ?? '', ...app.database.settings, ...settings };
     const command = ['--import', './test/support/register-typescript.js', 'src/cli.ts', ...args];
     return new Promise((resolve) => {
       execFile(process.execPath, command, { cwd: ROOT, env }, (error, stdout, stderr) => {
@@ -161,6 +165,19 @@ describe('petstore', () => {
       await called('gone', 'getPet', 30, 7, 'gone/1');
       expect(await report()).toMatchObject({ code: 0, safeToRemove: true, clients: [] });
       expect(await report('--days', '31')).toMatchObject({ code: 2, clients: [{ client: 'gone', calls: '7' }] });
+
+      // Whoever keeps usage for thirty days cannot know more.
+      const short = await petstoreWith(
+        { KEY_USAGE_RETENTION_DAYS: '30' },
+        'deprecations',
+        'report',
+        'getPet',
+        '--days',
+        '31',
+        '--json',
+      );
+      expect(short.code).toBe(2);
+      expect(JSON.parse(short.stdout)).toMatchObject({ countedSince: dayAgo(29), safeToRemove: false });
 
       await called('acme-mobile', 'getPet', 29, 100, 'acme/1.0');
       await called('acme-mobile', 'getPet', 3, 23, 'acme/1.1');

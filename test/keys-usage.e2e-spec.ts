@@ -1,4 +1,6 @@
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KeyUsageRetention } from '../src/platform/auth/key-usage-retention.js';
 import { KeyUsage } from '../src/platform/auth/key-usage.js';
 import { KeyUsageRepository } from '../src/platform/auth/key-usage.repository.js';
 import { createTestApp, type TestApp } from './support/app.js';
@@ -157,6 +159,74 @@ test('what was counted is written when the service stops, the last request too',
   ]);
   await next.close();
   await database.drop();
+});
+
+describe('KEY_USAGE_RETENTION_DAYS', () => {
+  const settings = { KEY_USAGE_RETENTION_DAYS: '30' };
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await createTestApp({ settings });
+    // The run at the start has found nothing.
+    await app.nest.get(KeyUsageRetention).deleteOld();
+    await app.sql(
+      `INSERT INTO key_usage SELECT min(api_key.id), operation, day::date, 1, day, 'old'
+        FROM api_key, unnest('{getPet,listPets,gone}'::text[]) operation,
+        generate_series($1::date - 999, $1::date, interval '1 day') day GROUP BY operation, day`,
+      [today()],
+    );
+  });
+  afterEach(() => app.close());
+
+  const today = (): string => new Date(app.clock.now()).toISOString().slice(0, 10);
+  const daysAgo = (days: number): string => new Date(app.clock.now() - days * DAY).toISOString().slice(0, 10);
+  const stored = (): Promise<unknown[][]> =>
+    app.sql('SELECT operation, count(*)::int, min(day)::text FROM key_usage GROUP BY operation ORDER BY operation');
+  const kept = (): unknown[][] => ['getPet', 'gone', 'listPets'].map((operation) => [operation, 30, daysAgo(29)]);
+
+  test('usage of days before is deleted, in batches, and that of these days is kept', async () => {
+    const repository = app.nest.get(KeyUsageRepository);
+    const deleteBefore = repository.deleteBefore.bind(repository);
+    const batches: number[] = [];
+    repository.deleteBefore = async (...batch) => {
+      const rows = await deleteBefore(...batch);
+      batches.push(rows);
+      return rows;
+    };
+    await app.nest.get(KeyUsageRetention).deleteOld();
+    expect(await stored()).toEqual(kept());
+    expect(batches).toEqual([1_000, 1_000, 910]);
+    await app.nest.get(KeyUsageRetention).deleteOld();
+    expect(batches).toEqual([1_000, 1_000, 910, 0]);
+  });
+
+  test('it is deleted by itself after a start', async () => {
+    const database = await createTestDatabase();
+    const first = await createTestApp({ settings, database });
+    await first.sql(`INSERT INTO key_usage SELECT id, 'getPet', now()::date - 31, 1, now(), NULL FROM api_key`);
+    await first.close();
+    const next = await createTestApp({ settings, database });
+    const count = async (): Promise<unknown> => (await next.sql('SELECT count(*)::int FROM key_usage'))[0]?.[0];
+    try {
+      for (const deadline = Date.now() + 15_000; (await count()) !== 0 && Date.now() < deadline;) await sleep(50);
+      expect(await count()).toBe(0);
+    } finally {
+      await next.close();
+      await database.drop();
+    }
+  });
+
+  test('what fails waits for the next time, and a stop waits for one batch at the most', async () => {
+    const repository = app.nest.get(KeyUsageRepository);
+    const deleteBefore = repository.deleteBefore.bind(repository);
+    repository.deleteBefore = () => Promise.reject(new Error('The database is away.'));
+    await app.nest.get(KeyUsageRetention).deleteOld();
+    expect(app.log.text).toContain('Old usage of API keys could not be deleted and waits: The database is away.');
+    repository.deleteBefore = deleteBefore;
+    const deleting = app.nest.get(KeyUsageRetention).deleteOld();
+    await app.nest.get(KeyUsageRetention).onApplicationShutdown();
+    await deleting;
+    expect(await app.sql('SELECT count(*)::int FROM key_usage')).toEqual([[2_000]]);
+  });
 });
 
 describeOnPostgresql('two instances', () => {

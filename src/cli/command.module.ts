@@ -1,8 +1,12 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { Config, readConfig } from '../config.js';
+import { ApiKeyRequestError, ApiKeysService } from '../platform/auth/api-keys.service.js';
+import { KeyUsageRepository } from '../platform/auth/key-usage.repository.js';
 import { KeysModule } from '../platform/auth/keys.module.js';
 import { Clock } from '../platform/clock.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
+import { CommandError } from './terminal.js';
 
 /** What a command needs of the platform: the database and the keys, no server. */
 @Global()
@@ -16,5 +20,25 @@ export class CommandModule {
       providers: [Clock, { provide: Config, useValue: readConfig() }],
       exports: [Config, Clock],
     };
+  }
+}
+
+/**
+ * Lets a command work on the keys and their usage; opens the database for it, and closes it.
+ *
+ * @throws StartupError when the database cannot be opened or the settings are wrong; CommandError for what the operator
+ * asked for and cannot be done
+ */
+export async function withKeys<Result>(
+  work: (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>,
+): Promise<Result> {
+  const options = { logger: false, abortOnError: false } as const;
+  const context = await NestFactory.createApplicationContext(CommandModule.forRoot(), options);
+  try {
+    return await work(context.get(ApiKeysService), context.get(KeyUsageRepository));
+  } catch (error) {
+    throw error instanceof ApiKeyRequestError ? new CommandError(error.message) : error;
+  } finally {
+    await context.close();
   }
 }

@@ -1,9 +1,6 @@
 import type { Command } from 'commander';
 import type { DataSource } from 'typeorm';
 import { readConfig } from '../config.js';
-import { seedPets } from '../pets/pets.seed.js';
-import { openCurrentDatabase, openDatabase, dataSourceOptions } from '../platform/database/data-source.js';
-import { migrate, migrationStatus, revertLastMigration } from '../platform/database/schema.js';
 import { integerArgument, printResult, progressBar, table } from './terminal.js';
 
 /** Most animals that one `seed` adds. */
@@ -16,6 +13,7 @@ export function addDatabaseCommands(program: Command): void {
     .description('apply the pending migrations')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
+      const { migrate } = await import('../platform/database/schema.js');
       const applied = await withDatabase((dataSource) =>
         migrate(dataSource, (name, done, total) => {
           if (!json) process.stderr.write(`${done}/${total} ${name}\n`);
@@ -30,6 +28,7 @@ export function addDatabaseCommands(program: Command): void {
     .description('show which migrations are applied; exit code 1 unless the schema is the one of this version')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
+      const { migrationStatus } = await import('../platform/database/schema.js');
       const status = await withDatabase(migrationStatus);
       const rows = status.map(({ name, appliedAt, isKnown }) => [
         isKnown ? (appliedAt ? 'applied' : 'pending') : 'unknown to this version',
@@ -45,6 +44,7 @@ export function addDatabaseCommands(program: Command): void {
     .description('revert the migration that was applied last; this may delete data')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
+      const { revertLastMigration } = await import('../platform/database/schema.js');
       const reverted = await withDatabase(revertLastMigration);
       const text = reverted === undefined ? 'No migration is applied.' : `Reverted ${reverted}.`;
       printResult(json, { reverted: reverted ?? null }, text);
@@ -56,6 +56,8 @@ export function addDatabaseCommands(program: Command): void {
     .requiredOption('--count <n>', 'how many', integerArgument('--count', 1, MAX_SEED_COUNT))
     .option('--json', 'print JSON')
     .action(async ({ count, json }: { count: number; json?: boolean }) => {
+      const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
+      const { seedPets } = await import('../pets/pets.seed.js');
       const dataSource = await openCurrentDatabase(await dataSourceOptions(readConfig()));
       const bar = progressBar(count, 'animals');
       try {
@@ -69,6 +71,7 @@ export function addDatabaseCommands(program: Command): void {
 }
 
 async function withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
+  const { openDatabase } = await import('../platform/database/data-source.js');
   const dataSource = await openDatabase(readConfig());
   try {
     return await work(dataSource);

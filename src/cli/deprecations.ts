@@ -1,10 +1,6 @@
-import { NestFactory } from '@nestjs/core';
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
-import { KeyUsageRepository } from '../platform/auth/key-usage.repository.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import { CommandModule } from './command.module.js';
-import { describeApplication } from './preview.js';
 import { CommandError, integerArgument, printable, printResult, table, timeCell } from './terminal.js';
 
 const DEFAULT_DAYS = 30;
@@ -28,13 +24,19 @@ export function addDeprecationCommands(program: Command): void {
     .option('--days <n>', `how far to look back (default: ${DEFAULT_DAYS})`, integerArgument('--days', 1, MAX_DAYS))
     .option('--json', 'print JSON')
     .action(async (operation: string, { days = DEFAULT_DAYS, json }: { days?: number; json?: boolean }) => {
-      const { sunset, endpoint } = deprecationOf(await describeApplication(readConfig()), operation);
+      const { describeApplication } = await import('./preview.js');
+      const { withKeys } = await import('./command.module.js');
+      const { firstKeptDay } = await import('../platform/auth/key-usage-retention.js');
+      const config = readConfig();
+      const { sunset, endpoint } = deprecationOf(await describeApplication(config), operation);
       const now = Date.now();
       const today = isoDay(now);
-      const { countedSince, usage } = await withUsage(async (repository) => ({
-        countedSince: await repository.countedSince(),
-        usage: await repository.sumByClient(operation, today, days),
+      const { firstCounted, usage } = await withKeys(async (_, keyUsage) => ({
+        firstCounted: await keyUsage.countedSince(),
+        usage: await keyUsage.sumByClient(operation, today, days),
       }));
+      const firstKept = firstKeptDay(now, config.keyUsageRetentionDays);
+      const countedSince = firstCounted > firstKept ? firstCounted : firstKept;
       const from = isoDay(now - (days - 1) * DAY_MS);
       const isCovered = countedSince <= from;
       const isSafe = usage.size === 0 && isCovered;
@@ -75,16 +77,6 @@ function deprecationOf(document: OpenApiDocument, operation: string): Deprecated
     throw new CommandError(`'${operation}' is no deprecated operation; deprecated are: ${known}`);
   }
   return found;
-}
-
-async function withUsage<Result>(work: (usage: KeyUsageRepository) => Promise<Result>): Promise<Result> {
-  const options = { logger: false, abortOnError: false } as const;
-  const context = await NestFactory.createApplicationContext(CommandModule.forRoot(), options);
-  try {
-    return await work(context.get(KeyUsageRepository));
-  } finally {
-    await context.close();
-  }
 }
 
 function isoDay(time: number): string {

@@ -1,12 +1,9 @@
-import { type INestApplicationContext } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import type { Command } from 'commander';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '../config.js';
+import { DEFAULT_OVERLAP_MS, DEFAULT_SCOPES } from '../platform/auth/api-key-defaults.js';
 import type { StoredApiKey } from '../platform/auth/api-key.repository.js';
-import { ApiKeyRequestError, ApiKeysService, DEFAULT_OVERLAP_MS } from '../platform/auth/api-keys.service.js';
-import { KeyUsageRepository, type UsageSummary } from '../platform/auth/key-usage.repository.js';
-import { DEFAULT_SCOPES } from '../platform/auth/require-scopes.decorator.js';
-import { CommandModule } from './command.module.js';
+import type { ApiKeysService } from '../platform/auth/api-keys.service.js';
+import type { KeyUsageRepository, UsageSummary } from '../platform/auth/key-usage.repository.js';
 import {
   CommandError,
   durationArgument,
@@ -73,10 +70,10 @@ export function addKeyCommands(program: Command): void {
     .argument('<key>', KEY_ARGUMENT)
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { json?: boolean }) => {
-      const { key, usage } = await withApiKeys(async (apiKeys, context) => {
+      const { key, usage } = await withApiKeys(async (apiKeys, keyUsage) => {
         const found = await apiKeys.find(reference);
         const today = new Date().toISOString().slice(0, 10);
-        return { key: found, usage: await context.get(KeyUsageRepository).sumByOperation(found.id, today, SHOWN_DAYS) };
+        return { key: found, usage: await keyUsage.sumByOperation(found.id, today, SHOWN_DAYS) };
       });
       const operations = [...usage].map(([operation, summary]) => ({ operation, ...summary }));
       printResult(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${usageTable(usage)}`);
@@ -134,19 +131,10 @@ export function addKeyCommands(program: Command): void {
 }
 
 async function withApiKeys<Result>(
-  work: (apiKeys: ApiKeysService, context: INestApplicationContext) => Promise<Result>,
+  work: (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>,
 ): Promise<Result> {
-  const context = await NestFactory.createApplicationContext(CommandModule.forRoot(), {
-    logger: false,
-    abortOnError: false,
-  });
-  try {
-    return await work(context.get(ApiKeysService), context);
-  } catch (error) {
-    throw error instanceof ApiKeyRequestError ? new CommandError(error.message) : error;
-  } finally {
-    await context.close();
-  }
+  const { withKeys } = await import('./command.module.js');
+  return withKeys(work);
 }
 
 /** The one place that prints a secret. */

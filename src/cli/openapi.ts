@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
-import { describeApplication } from './preview.js';
 
 /** Adds `openapi`. */
 export function addOpenApiCommand(program: Command): void {
@@ -10,6 +9,7 @@ export function addOpenApiCommand(program: Command): void {
     .option('--yaml', 'print YAML instead of JSON')
     .option('--json', 'print JSON, as without it')
     .action(async ({ yaml }: { yaml?: boolean }) => {
+      const { describeApplication } = await import('./preview.js');
       const document = await describeApplication(readConfig());
       process.stdout.write(yaml ? document.yaml : document.json);
     });

@@ -20,9 +20,19 @@ export class ServiceProcess {
   readonly ended: Promise<number | null>;
   private readonly child: ChildProcess;
 
-  /** @param cwd working directory, where a `.env` counts and relative paths begin */
-  constructor(program: keyof typeof PROGRAMS, settings: Readonly<Record<string, string>>, cwd: string) {
-    this.child = spawn(process.execPath, PROGRAMS[program], {
+  /**
+   * @param program the service's sources or build, or Node's arguments that start another installation
+   * @param cwd working directory, where a `.env` counts and relative paths begin
+   * @param user whom it runs as; only root can choose
+   */
+  constructor(
+    program: keyof typeof PROGRAMS | readonly string[],
+    settings: Readonly<Record<string, string>>,
+    cwd: string,
+    user: { readonly uid?: number; readonly gid?: number } = {},
+  ) {
+    this.child = spawn(process.execPath, typeof program === 'string' ? PROGRAMS[program] : program, {
+      ...user,
       cwd,
       env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...settings },
       stdio: ['ignore', 'pipe', 'pipe'],

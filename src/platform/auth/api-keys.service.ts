@@ -1,17 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../clock.js';
 import { StartupError } from '../errors/startup-error.js';
+import { DEFAULT_OVERLAP_MS, DEFAULT_SCOPES } from './api-key-defaults.js';
 import { API_KEY_PATTERN, createApiKey, displayedPrefix, hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyRepository, type Client, type StoredApiKey } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
-import { DEFAULT_SCOPES, isScope } from './require-scopes.decorator.js';
+import { isScope } from './require-scopes.decorator.js';
 
 /** Longest name of a client and longest reason for a revocation, in characters. */
 const MAX_CLIENT_NAME_LENGTH = 255;
 const MAX_REASON_LENGTH = 500;
-
-/** Time in ms that a key and its successor are valid together, unless the operator says another. */
-export const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 
 /** What a new key may be. */
 export interface NewApiKey {

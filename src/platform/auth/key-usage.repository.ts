@@ -58,6 +58,23 @@ const SUM_BY_OPERATION: Statement = {
     WHERE key_id = $1 AND day > $2::date - $3::int AND day <= $2::date
     GROUP BY operation ORDER BY operation`,
 };
+// By operation, because that is how the index is sorted: this looks at what it deletes, and at one row of each operation.
+const DELETE_BEFORE: Statement = {
+  name: 'key_usage_delete_before',
+  text: `WITH RECURSIVE operations AS (
+      SELECT min(operation) AS operation FROM key_usage
+      UNION ALL
+      SELECT (SELECT min(operation) FROM key_usage WHERE operation > operations.operation) FROM operations
+      WHERE operation IS NOT NULL
+    ), old AS (
+      SELECT of_operation.ctid FROM operations, LATERAL (
+        SELECT ctid FROM key_usage WHERE operation = operations.operation AND day < $1::date LIMIT $2
+      ) of_operation LIMIT $2
+    ), deleted AS (
+      DELETE FROM key_usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM old)) RETURNING 1
+    )
+    SELECT count(*)::int FROM deleted`,
+};
 // Whatever was called first was counted from then on at the latest.
 const COUNTED_SINCE: Statement = {
   name: 'key_usage_counted_since',
@@ -92,7 +109,13 @@ export class KeyUsageRepository {
     return toSummaries(await this.database.write<Row>(SUM_BY_OPERATION, [keyId, today, days]));
   }
 
-  /** The first day of which usage is known. */
+  /** Deletes usage of days before this one, as many rows of it as are given at the most; how many there were. */
+  async deleteBefore(day: string, rows: number): Promise<number> {
+    const [row] = await this.database.write<[number]>(DELETE_BEFORE, [day, rows]);
+    return (row as [number])[0];
+  }
+
+  /** The first day of which usage was counted; usage that was deleted since is not looked for. */
   async countedSince(): Promise<string> {
     const [row] = await this.database.write<[string]>(COUNTED_SINCE, []);
     return (row as [string])[0];

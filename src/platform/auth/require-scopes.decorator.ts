@@ -22,6 +22,3 @@ export function RequireScopes(...scopes: [string, ...string[]]): ClassDecorator 
 export function isScope(text: string): boolean {
   return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);
 }
-
-/** Scopes of a key that was made without naming any. */
-export const DEFAULT_SCOPES: readonly string[] = ['pets:read', 'pets:write'];

@@ -1,5 +1,5 @@
 import type { LoggerService } from '@nestjs/common';
-import { type Logger, pino } from 'pino';
+import { type Logger, pino, stdSerializers } from 'pino';
 import { PinoPretty } from 'pino-pretty';
 import type { Config } from '../../config.js';
 
@@ -55,6 +55,16 @@ function timestamp(): string {
   return lastText;
 }
 
+/**
+ * An error as it is logged, with its causes. Other members stay behind: of PostgreSQL's and TypeORM's errors they hold the
+ * values of the row and of the statement, which are a client's.
+ */
+function loggedError(error: Error): Record<string, unknown> {
+  const { type, message, stack } = stdSerializers.err(error);
+  const { code, constraint } = error as Error & { code?: unknown; constraint?: unknown };
+  return { type, message, stack, code, constraint };
+}
+
 /** What Nest and every module writes through Nest's `Logger` goes into the log of the process. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
@@ -67,7 +77,7 @@ export class NestLogger implements LoggerService {
   error(message: unknown, ...details: unknown[]): void {
     const context = details.at(-1);
     if (message instanceof Error) {
-      this.logger.error({ context, err: message }, message.message);
+      this.logger.error({ context, err: loggedError(message) }, message.message);
     } else {
       this.logger.error({ context, stack: details.length > 1 ? details[0] : undefined }, String(message));
     }
