@@ -142,13 +142,11 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
     expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(index === undefined ? [] : [index]);
   });
 
-  test('idempotency keys: what has expired is found by its age, and removed by its key', async () => {
+  test('idempotency keys: what has expired is found by its age, and nothing else is read', async () => {
     const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED.text, []);
-    expect(nodes.map((node) => node['Node Type'])).not.toContain('Seq Scan');
-    expect(nodes.flatMap((node) => node['Index Name'] ?? []).sort()).toEqual([
-      'ix_idempotency_key_created_at',
-      'pk_idempotency_key',
-    ]);
+    const types = nodes.map((node) => node['Node Type']);
+    expect(types.filter((type) => type.endsWith(' Scan')).sort()).toEqual(['CTE Scan', 'Index Scan', 'Tid Scan']);
+    expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(['ix_idempotency_key_created_at']);
   });
 
   test('API keys are found by the index of their hash, and their clients by theirs', async () => {

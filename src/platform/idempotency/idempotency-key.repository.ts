@@ -36,13 +36,11 @@ export const IDEMPOTENCY_STATEMENTS = {
   // Locked rows are another instance's to remove, or being made new.
   REMOVE_EXPIRED: {
     name: 'idempotency_key_remove_expired',
-    text: `WITH expired AS MATERIALIZED (
-        SELECT client_id, key FROM idempotency_key WHERE created_at <= now() - ${LIFETIME}
-        ORDER BY created_at LIMIT ${REMOVAL_SIZE} FOR UPDATE SKIP LOCKED
-      ), removed AS (
-        DELETE FROM idempotency_key USING expired
-        WHERE idempotency_key.client_id = expired.client_id AND idempotency_key.key = expired.key
-        RETURNING idempotency_key.client_id
+    text: `WITH removed AS (
+        DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM idempotency_key WHERE created_at <= now() - ${LIFETIME}
+          ORDER BY created_at LIMIT ${REMOVAL_SIZE} FOR UPDATE SKIP LOCKED
+        )) RETURNING client_id
       ) SELECT count(*)::int FROM removed`,
   },
 } as const satisfies Record<string, Statement>;
