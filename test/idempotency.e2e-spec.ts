@@ -167,7 +167,7 @@ describe('the header field', () => {
     ['one character', 'x', '"x"'],
     ['255 characters', 'x'.repeat(255), `"${'x'.repeat(255)}"`],
     ['every printable character', printable(), `"${printable().replace(/["\\]/g, '\\$&')}"`],
-  ])('201: %s; quoted and bare name the same key', async (_, bare, quoted) => {
+  ])('201: %s: quoted and bare name the same key', async (_, bare, quoted) => {
     const first = await add(quoted);
     expectReplay(await add(bare), first);
     expectReplay(await add(quoted), first);
