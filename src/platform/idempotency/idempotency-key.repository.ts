@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Transaction } from '../database/database.js';
+import { ApiError } from '../errors/api-error.js';
+import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 
 /** How long a key is kept, in SQL; by the clock of the database, which is the same for every instance. */
@@ -75,6 +77,13 @@ export function insertOnceStatement(table: string, columns: Readonly<Record<stri
         JOIN sent ON sent_client = stored_client AND sent_key = stored_key
       ) SELECT stored_client, stored_key, stored_id FROM stored`,
   };
+}
+
+/** The answer to a request whose key was kept a moment ago and cannot be read: it has expired, or the database is away. */
+export function unsettled(): ApiError {
+  return new ApiError(UNAVAILABLE, 'Whether the request was carried out before is not known. Send it again.', {
+    'Retry-After': '1',
+  });
 }
 
 /** A text that two requests have in common when they have client and key in common. */

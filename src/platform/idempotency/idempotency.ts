@@ -4,11 +4,8 @@ import { ApiError } from '../errors/api-error.js';
 import { IDEMPOTENCY_KEY_REUSED } from '../errors/error-catalogue.js';
 import { fingerprintOf } from './fingerprint.js';
 import { type IdempotencyKey, IDEMPOTENCY_KEY_HEADER } from './idempotency-key.js';
-import { IdempotencyKeyRepository, nameOf, type StoredResult } from './idempotency-key.repository.js';
+import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 import { IdempotentInserts } from './idempotent-inserts.js';
-
-/** Ends a transaction whose key another one has stored meanwhile. */
-class OvertakenError extends Error {}
 
 /**
  * Runs what a request asks for once, however often it is sent with the same key: at once, on several instances, or after
@@ -49,7 +46,7 @@ export class Idempotency {
       return await this.database.transaction(async (transaction) => {
         const result = await work(transaction);
         // Last, so that the key is locked for a moment only: a batch of other requests may wait for it.
-        if (!(await this.keys.store(transaction, key, { fingerprint, result }))) throw new OvertakenError();
+        if (!(await this.keys.store(transaction, key, { fingerprint, result }))) throw unsettled();
         return result;
       });
     } catch (error) {

@@ -1,10 +1,8 @@
 import { type BatchLimits, Batches } from '../database/batches.js';
 import type { Database, Statement } from '../database/database.js';
-import { ApiError } from '../errors/api-error.js';
-import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
-import { type IdempotencyKeyRepository, nameOf, type StoredResult } from './idempotency-key.repository.js';
+import { type IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 
 /** Requests that one statement serves, statements at a time, and requests that may wait for one. */
 const LIMITS: BatchLimits = { size: 100, concurrency: 2, waiting: 10_000 };
@@ -34,7 +32,7 @@ export class IdempotentInserts<Input extends object> {
    * The id of the row that the first request with this key has inserted, or this one does; when the promise is fulfilled,
    * it is committed.
    *
-   * @throws ApiError IDEMPOTENCY_KEY_REUSED when the first request was another one
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED when the first request was another one, or UNAVAILABLE: sent again, it settles
    */
   async insert(key: IdempotencyKey, input: Input): Promise<bigint> {
     const fingerprint = fingerprintOf(key.operation, input);
@@ -43,7 +41,7 @@ export class IdempotentInserts<Input extends object> {
       return BigInt(outcome.insertedId);
     }
     if (outcome.earlier === undefined) {
-      throw new ApiError(UNAVAILABLE, 'The Idempotency-Key expired at this moment. Try again.', { 'Retry-After': '1' });
+      throw unsettled();
     }
     return BigInt(this.repeat(key, fingerprint, outcome.earlier));
   }
