@@ -4,7 +4,13 @@ import { createNodeResolver, importX } from 'eslint-plugin-import-x';
 import tseslint from 'typescript-eslint';
 
 /** Layers of the platform: each may import those before it, and none after it. */
-const PLATFORM_LAYERS = [['errors'], ['http', 'database'], ['auth'], ['lifecycle'], ['openapi', 'operations']];
+const PLATFORM_LAYERS = [
+  ['errors'],
+  ['http', 'database'],
+  ['auth'],
+  ['lifecycle', 'idempotency'],
+  ['openapi', 'operations'],
+];
 
 const FEATURES = './src/!(platform|cli)';
 

@@ -27,6 +27,7 @@ export const VERSIONING: VersioningOptions = { type: VersioningType.URI, default
 const CORS_EXPOSED_HEADERS = [
   'Deprecation',
   'ETag',
+  'Idempotent-Replayed',
   'Link',
   'Location',
   'RateLimit',

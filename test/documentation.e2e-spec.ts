@@ -141,22 +141,39 @@ describe("README's first call", () => {
     await rm(home, { recursive: true });
   });
 
-  test('its curl lines do what it says, as written', async () => {
-    const section = read('README.md').split('## First call')[1]?.split('\n## ')[0] ?? '';
-    const commands = [...section.matchAll(/```sh\n(.*?)```/gs)]
+  /** The commands with curl in a section. */
+  function commandsOf(title: string): string[] {
+    const section = read('README.md').split(`## ${title}\n`)[1]?.split('\n## ')[0] ?? '';
+    return [...section.matchAll(/```sh\n(.*?)```/gs)]
       .map((match) => match[1] ?? '')
       .filter((text) => text.includes('curl'));
+  }
+
+  async function run(command: string): Promise<string> {
+    const env = { PATH: process.env['PATH'] ?? '', HOME: home, CURL_HOME: home, API_KEY: app.apiKey };
+    return (await promisify(execFile)('bash', ['-ec', command], { env })).stdout;
+  }
+
+  test('its curl lines do what it says, as written', async () => {
+    const commands = commandsOf('First call');
     expect(commands).toHaveLength(3);
     const answers: string[] = [];
-    for (const command of commands) {
-      const env = { PATH: process.env['PATH'] ?? '', HOME: home, CURL_HOME: home, API_KEY: app.apiKey };
-      answers.push((await promisify(execFile)('bash', ['-ec', command], { env })).stdout);
-    }
+    for (const command of commands) answers.push(await run(command));
     const [created, list, one] = answers;
     expect(created).toMatch(
       /^HTTP\/1\.1 201 Created\r\n[^]*\{"id":1,"name":"Rex","categoryId":7,"status":"available"\}$/,
     );
     expect(list).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\[\{"id":1,"name":"Rex","categoryId":7,"status":"available"\}\]$/);
     expect(one).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Deprecation: [^]*Sunset: [^]*\{"id":1,/);
+  });
+
+  test('its command of safe retries adds one animal, however often it is run', async () => {
+    const [command = '', ...others] = commandsOf('Safe retries');
+    expect(others).toEqual([]);
+    const [first, second] = [await run(command), await run(command)];
+    expect(first).toMatch(/^HTTP\/1\.1 201 Created\r\n/);
+    expect(first).not.toMatch(/Idempotent-Replayed/i);
+    expect(second).toMatch(/^HTTP\/1\.1 201 Created\r\n[^]*Idempotent-Replayed: true\r\n/);
+    expect(second.split('\r\n\r\n')[1]).toBe(first.split('\r\n\r\n')[1]);
   });
 });

@@ -55,6 +55,15 @@ interface KnownCursor {
 const pets: KnownPet[] = [];
 const cursors: KnownCursor[] = [];
 
+/** A key that an animal was created with, and the request and answer of then. */
+interface KnownKey {
+  readonly key: string;
+  readonly body: JsonBody;
+  readonly text: string;
+}
+
+const idempotencyKeys = new Map<string, KnownKey>();
+
 /** What has happened as it was foretold. */
 const happened = new Set<string>();
 const note = (outcome: string): void => void happened.add(outcome);
@@ -743,8 +752,56 @@ const contentType = fc.oneof(
     .map((text) => ({ text, isJson: false })),
 );
 
+/** A key as the header field has it: bare where that is possible and wanted, else quoted. */
+function spellKey(key: string, isBare: boolean): string {
+  const canBeBare = key.trim() === key && !key.startsWith('"');
+  return isBare && canBeBare ? key : `"${key.replace(/["\\]/g, '\\$&')}"`;
+}
+
+const idempotencyKey = fc.oneof(
+  { weight: 8, arbitrary: fc.constant(undefined) },
+  {
+    weight: 3,
+    arbitrary: fc
+      .oneof(
+        fc.string({ minLength: 1, maxLength: 20 }),
+        fc.string({ minLength: 250, maxLength: 255 }),
+        fc.string({ unit: fc.constantFrom('"', '\\', ' ', ',', ';', 'a'), minLength: 1, maxLength: 6 }),
+      )
+      .map((fresh) => ({ fresh })),
+  },
+  { weight: 2, arbitrary: fc.nat().map((again) => ({ again })) },
+  { weight: 1, arbitrary: fc.nat().map((reused) => ({ reused })) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .oneof(
+        fc.constantFrom(
+          '',
+          '""',
+          '"',
+          '"a',
+          '"a"b',
+          '"a" ;b',
+          '"a", "b"',
+          '"\\a"',
+          '"a\\"',
+          'a\tb',
+          '"\t"',
+          'caf\u00e9',
+          '"\u00ff"',
+        ),
+        fc.integer({ min: 256, max: 600 }).map((length) => 'k'.repeat(length)),
+        fc.integer({ min: 256, max: 600 }).map((length) => `"${'k'.repeat(length)}"`),
+      )
+      .map((wrong) => ({ wrong })),
+  },
+);
+
 const createPet: fc.Arbitrary<Plan> = fc
   .record({
+    idempotencyKey,
+    isBare: fc.boolean(),
     body: fc.oneof({ weight: 9, arbitrary: objectBody }, otherBody),
     contentType,
     encoding: fc.oneof(
@@ -762,16 +819,24 @@ const createPet: fc.Arbitrary<Plan> = fc
     query: fc.constantFrom('', '', '', '', '?', '?name=Max&limit=0'),
   })
   .map(
-    ({ body, contentType: type, encoding, chunked, pad, missing, query }) =>
+    ({ body: drawn, contentType: type, encoding, chunked, pad, missing, query, idempotencyKey: use = {}, isBare }) =>
       new Plan('createPet', () => {
+        const index = 'again' in use ? use.again : 'reused' in use ? use.reused : undefined;
+        const earlier = index === undefined ? undefined : pick([...idempotencyKeys.values()], index);
+        const body = earlier && 'again' in use ? earlier.body : drawn;
+        const key = earlier?.key ?? ('fresh' in use ? use.fresh : undefined);
+        const known = key === undefined ? undefined : idempotencyKeys.get(key);
+        const isReplay = known !== undefined && known.body.members === body.members;
         const rest = Math.max(0, pad - body.bytes.length);
         const bytes = missing ? Buffer.alloc(0) : Buffer.concat([body.bytes, Buffer.alloc(rest, ' ')]);
         const isSupported = type.isJson && (encoding === undefined || encoding === 'identity');
         let { verdict } = body;
-        if (missing && !chunked) verdict = no(400, 'missing_body');
+        if (missing && !chunked) verdict = no(400, 'wrong' in use ? 'invalid_idempotency_key' : 'missing_body');
         else if (!isSupported) verdict = no(415, 'unsupported_media_type');
         else if (bytes.length > MAX_BODY_BYTES) verdict = no(413, 'body_too_large');
         else if (missing) verdict = no(400, 'missing_body');
+        else if (verdict.status === 201 && 'wrong' in use) verdict = no(400, 'invalid_idempotency_key');
+        else if (verdict.status === 201 && known && !isReplay) verdict = no(422, 'idempotency_key_reused');
         return {
           method: 'POST',
           path: `/v1/pets${query}`,
@@ -782,14 +847,22 @@ const createPet: fc.Arbitrary<Plan> = fc
           headers: {
             'content-type': type.text,
             'content-encoding': encoding,
+            'idempotency-key': 'wrong' in use ? use.wrong : key === undefined ? undefined : spellKey(key, isBare),
             ...(chunked && { 'content-length': undefined, 'transfer-encoding': 'chunked' }),
           },
           verify: async (answer) => {
+            expect(answer.headers['idempotent-replayed']).toBe(verdict.status === 201 && isReplay ? 'true' : undefined);
             if (verdict.status !== 201) return;
             const id = /^\{"id":([1-9]\d*),/.exec(answer.text)?.[1] ?? '';
             expect(answer.text).toBe(`{"id":${id},${body.members}}`);
             expect(answer.headers.location).toBe(`http://localhost:3000/v1/pets/${id}`);
+            if (isReplay) {
+              expect(answer.text).toBe(known.text);
+              note('createPet again');
+              return;
+            }
             expect(BigInt(id)).toBeGreaterThan(BigInt(pets.at(-1)?.id ?? 0));
+            if (key !== undefined) idempotencyKeys.set(key, { key, body, text: answer.text });
             pets.push({ id, status: body.status as Status, text: answer.text });
             expect((await app.client.get(`/v1/pets/${id}`)).text).toBe(answer.text);
           },
@@ -873,6 +946,7 @@ const MEANINGFUL_HEADERS = [
     'cache-control',
     'deprecation',
     'etag',
+    'idempotent-replayed',
     'link',
     'location',
     'petstore-stability',
@@ -1030,7 +1104,8 @@ const OUTCOMES: Record<string, string[]> = {
   ],
   createPet: [
     ...['201', '400 malformed_json', '400 missing_body', '400 validation_failed', '413 body_too_large'],
-    ...['415 unsupported_media_type', ...REFUSED_KEYS],
+    ...['415 unsupported_media_type', '400 invalid_idempotency_key', '422 idempotency_key_reused', 'again'],
+    ...REFUSED_KEYS,
   ],
   getPet: ['200', '304', '404 pet_not_found', ...REFUSED_KEYS],
   elsewhere: ['204', '404 route_not_found', '405 method_not_allowed'],

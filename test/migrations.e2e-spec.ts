@@ -5,6 +5,7 @@ import { PetEntity } from '../src/pets/pet.entity.js';
 import { ApiKeyEntity } from '../src/platform/auth/api-key.entity.js';
 import { ClientEntity } from '../src/platform/auth/client.entity.js';
 import { KeyUsageEntity } from '../src/platform/auth/key-usage.entity.js';
+import { IdempotencyKeyEntity } from '../src/platform/idempotency/idempotency-key.entity.js';
 import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../src/platform/database/data-source.js';
 import {
   assertSchemaIsCurrent,
@@ -18,7 +19,7 @@ import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase 
 let database: TestDatabase;
 let dataSource: DataSource;
 
-const ENTITIES = [PetEntity, ClientEntity, ApiKeyEntity, KeyUsageEntity];
+const ENTITIES = [PetEntity, ClientEntity, ApiKeyEntity, KeyUsageEntity, IdempotencyKeyEntity];
 
 beforeEach(async () => {
   database = await createTestDatabase();

@@ -145,9 +145,9 @@ describe('the document', () => {
         endpoint: 'post /pets',
         operationId: 'createPet',
         tags: ['Pets'],
-        parameters: [],
+        parameters: ['header Idempotency-Key false'],
         body: true,
-        responses: '201 400 401 403 413 415 429 500 503 default',
+        responses: '201 400 401 403 413 415 422 429 500 503 default',
       },
       {
         endpoint: 'get /pets/{petId}',
@@ -197,6 +197,8 @@ describe('the document', () => {
     expect(status?.['schema']).toEqual({ $ref: '#/components/schemas/PetStatus' });
     const [petId] = operationOf(document, 'getPet').parameters ?? [];
     expect(petId?.['schema']).toEqual({ type: 'integer', format: 'int64' });
+    const [key] = operationOf(document, 'createPet').parameters ?? [];
+    expect(key?.['schema']).toMatchObject({ type: 'string', pattern: expect.any(String) as string });
   });
 
   test('has the bodies as specified', () => {
@@ -371,6 +373,14 @@ describe('what is sent', () => {
       '415',
       await client.post('/v1/pets', '{}', { headers: { 'content-type': 'text/plain' } }),
     );
+    const headers = { 'idempotency-key': 'documented' };
+    await client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers });
+    const replayed = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers });
+    expect(replayed.headers['idempotent-replayed']).toBe('true');
+    expectDocumented('createPet', '201', replayed);
+    expectDocumented('createPet', '422', await client.post('/v1/pets', { name: 'Tom', categoryId: 7 }, { headers }));
+    const wrong = { headers: { 'idempotency-key': '' } };
+    expectDocumented('createPet', '400', await client.post('/v1/pets', { name: 'Tom', categoryId: 7 }, wrong));
     expectDocumented('listPets', '200', page);
     expectDocumented('listPets', '304', await client.get('/v1/pets?limit=1', revalidate(page)));
     expectDocumented('listPets', '400', await client.get('/v1/pets?limit=0'));

@@ -93,14 +93,14 @@ describe('around the API', () => {
     const headers = {
       origin: 'https://app.example.com',
       'access-control-request-method': 'POST',
-      'access-control-request-headers': 'authorization,content-type',
+      'access-control-request-headers': 'authorization,content-type,idempotency-key',
     };
     const answer = await app.client.send('OPTIONS', '/v1/pets', { apiKey: null, headers });
     expect(answer.status).toBe(204);
     expect(answer.headers).toMatchObject({
       allow: 'GET, HEAD, OPTIONS, POST',
       'access-control-allow-origin': 'https://app.example.com',
-      'access-control-allow-headers': 'authorization,content-type',
+      'access-control-allow-headers': 'authorization,content-type,idempotency-key',
     });
     expect(answer.headers['access-control-allow-methods']).toContain('POST');
   });
@@ -110,7 +110,7 @@ describe('around the API', () => {
     expect(known.headers).toMatchObject({
       'access-control-allow-origin': 'http://localhost:5173',
       vary: 'Origin, Authorization',
-      'access-control-expose-headers': expect.stringContaining('Link') as string,
+      'access-control-expose-headers': expect.stringMatching(/\bIdempotent-Replayed\b.*\bLink\b/) as string,
     });
     const unknown = await app.client.get('/v1/pets', { headers: { origin: 'https://evil.example' } });
     expect(unknown.headers['access-control-allow-origin']).toBeUndefined();

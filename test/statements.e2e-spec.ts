@@ -2,12 +2,14 @@ import { DataSource, type QueryRunner } from 'typeorm';
 import { PET_STATUSES } from '../src/pets/pet.entity.js';
 import { PET_STATEMENTS } from '../src/pets/pets.repository.js';
 import { seedPets } from '../src/pets/pets.seed.js';
+import { IDEMPOTENCY_STATEMENTS } from '../src/platform/idempotency/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from './support/app.js';
 
 /** Animals: a few pending ones at the very end, where a list that reads through the others would have to go. */
 const COUNT = 200_000;
 const PENDING = 150;
 const API_KEYS = 20_000;
+const IDEMPOTENCY_KEYS = 100_000;
 
 interface PlanNode {
   'Node Type': string;
@@ -34,6 +36,13 @@ beforeAll(async () => {
     `INSERT INTO api_key (client_id, prefix, hash, scopes)
       SELECT id, 'pets_', sha256(name::bytea), '{pets:read}' FROM client WHERE name LIKE 'client %'`,
   );
+  await app.sql(
+    `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
+      SELECT 1, 'key ' || n, sha256(n::text::bytea), n, now() - interval '1 day' * 1.1 * n / $1::int
+      FROM generate_series(1, $1::int) n`,
+    [IDEMPOTENCY_KEYS],
+  );
+  await app.sql('ANALYZE idempotency_key');
   await app.sql('ANALYZE client');
   await app.sql('ANALYZE pet');
   await app.sql('ANALYZE api_key');
@@ -53,7 +62,8 @@ async function planOf(mode: 'custom' | 'generic', text: string, values: (string 
   await session.query(`SET plan_cache_mode = force_${mode}_plan`);
   await session.query(`PREPARE explained AS ${text}`);
   try {
-    const query = `EXPLAIN (FORMAT JSON) EXECUTE explained(${values.map(literal).join()})`;
+    const list = values.length === 0 ? '' : `(${values.map(literal).join()})`;
+    const query = `EXPLAIN (FORMAT JSON) EXECUTE explained${list}`;
     const [row] = (await session.query(query)) as [{ 'QUERY PLAN': [{ Plan: PlanNode }] }];
     const nodes: PlanNode[] = [];
     for (const waiting = [row['QUERY PLAN'][0].Plan]; waiting.length > 0;) {
@@ -77,6 +87,7 @@ function expectDirect(nodes: PlanNode[], index: string | undefined): void {
   expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(index === undefined ? [] : [index]);
 }
 
+const DIGESTS = `{"\\\\x${'00'.repeat(32)}","\\\\x${'11'.repeat(32)}"}`;
 const STATUSES = PET_STATUSES;
 const FIRST_IDS = ['-9223372036854775808', 0, COUNT / 2, COUNT - PENDING, COUNT];
 
@@ -98,6 +109,9 @@ const CASES: Record<keyof typeof PET_STATEMENTS, { index?: string; values: (stri
   FIND_MANY: { index: 'pk_pet', values: [['{1,2,3,200000,77777}']] },
   INSERT: { values: [['Rex', 7, 'sold']] },
   INSERT_MANY: { values: [['{Rex,Max}', '{7,8}', '{sold,pending}']] },
+  INSERT_ONCE: {
+    values: [['{1,1}', '{new,"key 5"}', DIGESTS, '{Rex,Max}', '{7,8}', '{sold,pending}']],
+  },
 };
 
 describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) => {
@@ -107,11 +121,33 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
       const { text } = PET_STATEMENTS[name as keyof typeof PET_STATEMENTS];
       for (const row of values) {
         const nodes = await planOf(mode, text, row);
-        // What is sorted are the animals to insert, not the table.
-        expectDirect(name === 'INSERT_MANY' ? nodes.filter((node) => node['Node Type'] !== 'Sort') : nodes, index);
+        // What is sorted, and joined, are the animals to insert, not the table.
+        const isOfInputs = ({ 'Node Type': type }: PlanNode): boolean =>
+          name.startsWith('INSERT_') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
+        expectDirect(
+          nodes.filter((node) => !isOfInputs(node)),
+          index,
+        );
       }
     },
   );
+
+  test.each([
+    ['FIND', [['{1,1,1}', '{"key 5",none,"key 6"}']], 'pk_idempotency_key'],
+    ['STORE', [[1, 'none', `\\x${'00'.repeat(32)}`, '1']], undefined],
+  ] as const)('idempotency keys: %s reads no more than it needs', async (name, values, index) => {
+    const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS[name].text, [...(values[0] as readonly string[])]);
+    const types = nodes.map((node) => node['Node Type']);
+    expect(types).not.toContain('Seq Scan');
+    expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(index === undefined ? [] : [index]);
+  });
+
+  test('idempotency keys: what has expired is found by its age, and nothing else is read', async () => {
+    const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED.text, []);
+    const types = nodes.map((node) => node['Node Type']);
+    expect(types.filter((type) => type.endsWith(' Scan')).sort()).toEqual(['CTE Scan', 'Index Scan', 'Tid Scan']);
+    expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(['ix_idempotency_key_created_at']);
+  });
 
   test('API keys are found by the index of their hash, and their clients by theirs', async () => {
     const query = `SELECT statement FROM pg_prepared_statements WHERE name = 'api_key_find_by_hashes'`;

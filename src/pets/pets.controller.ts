@@ -4,6 +4,8 @@ import type { Response } from 'express';
 import { Config } from '../config.js';
 import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
 import { INVALID_CURSOR } from '../platform/errors/error-catalogue.js';
+import { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
+import { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
 import { JsonBody } from '../platform/http/json-body.js';
 import { parseInt64 } from '../platform/http/int64.js';
 import { Deprecated } from '../platform/lifecycle/deprecated.decorator.js';
@@ -43,8 +45,12 @@ export class PetsController {
   @ApiOperation({ summary: 'Add an animal', description: 'Adds an animal to the catalogue and assigns its id.' })
   @ApiBody({ type: NewPet, description: 'The animal to add.' })
   @ApiCreatedResponse({ type: Pet, description: 'The created animal.', headers: LOCATION_HEADER })
-  async createPet(@Body() newPet: NewPet, @Res({ passthrough: true }) response: Response): Promise<Pet> {
-    const pet = await this.pets.create(newPet);
+  async createPet(
+    @Body() newPet: NewPet,
+    @Idempotent() key: IdempotencyKey | undefined,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<Pet> {
+    const pet = await this.pets.create(newPet, key);
     response.setHeader('Location', `${this.address}/${pet.id}`);
     return pet;
   }

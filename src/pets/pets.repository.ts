@@ -2,6 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { type BatchLimits, Batches } from '../platform/database/batches.js';
 import { Database, type Statement } from '../platform/database/database.js';
 import { compareInt64Texts, INT64_MAX } from '../platform/http/int64.js';
+import { insertOnceStatement } from '../platform/idempotency/idempotency-key.repository.js';
+import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
+import { Idempotency } from '../platform/idempotency/idempotency.js';
+import type { IdempotentInserts } from '../platform/idempotency/idempotent-inserts.js';
 import type { NewPet } from './pet.dto.js';
 import type { PetEntity, PetRow, PetStatus } from './pet.entity.js';
 
@@ -59,6 +63,8 @@ const INSERT_MANY: Statement = {
     ) SELECT ${COLUMNS} FROM added ORDER BY id`,
 };
 
+const INSERT_ONCE = insertOnceStatement('pet', { name: 'text', category_id: 'bigint', status: 'pet_status' });
+
 /** Requests that one statement serves, statements at a time, and requests that may wait for one. */
 const PAGE_LIMITS: BatchLimits = { size: 16, concurrency: 2, waiting: 10_000 };
 const FIND_LIMITS: BatchLimits = { size: 200, concurrency: 2, waiting: 10_000 };
@@ -74,6 +80,7 @@ export const PET_STATEMENTS = {
   FIND_MANY,
   INSERT,
   INSERT_MANY,
+  INSERT_ONCE,
 } as const;
 
 /** Which animals make a page: at most `limit`, from `firstId` on, with the given status, if any. */
@@ -97,7 +104,14 @@ export class PetsRepository {
   private readonly finds = new Batches((ids: readonly bigint[]) => this.findAll(ids), FIND_LIMITS);
   private readonly inserts = new Batches((pets: readonly NewPet[]) => this.insertAll(pets), INSERT_LIMITS);
 
-  constructor(private readonly database: Database) {}
+  private readonly insertsOnce: IdempotentInserts<NewPet>;
+
+  constructor(
+    private readonly database: Database,
+    idempotency: Idempotency,
+  ) {
+    this.insertsOnce = idempotency.inserts(INSERT_ONCE, ({ name, categoryId, status }) => [name, categoryId, status]);
+  }
 
   /** A page of animals, by ascending id. */
   list(page: PageRequest): Promise<readonly PetRow[]> {
@@ -112,6 +126,16 @@ export class PetsRepository {
   /** Stores an animal; when the promise is fulfilled, it is committed. */
   insert(pet: NewPet): Promise<PetEntity> {
     return this.inserts.run(pet);
+  }
+
+  /**
+   * The animal that was stored for this key: by this call or by an earlier one for the same animal, which differs from it
+   * in nothing but its id.
+   *
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED
+   */
+  async insertOnce(pet: NewPet, key: IdempotencyKey): Promise<PetEntity> {
+    return { ...pet, id: await this.insertsOnce.insert(key, pet) };
   }
 
   private async readPages(

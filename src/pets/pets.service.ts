@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { ApiError } from '../platform/errors/api-error.js';
 import { defineError } from '../platform/errors/error-catalogue.js';
 import { SharedReads } from '../platform/database/shared-reads.js';
+import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { INT64_MAX, INT64_MIN } from '../platform/http/int64.js';
 import { JsonBody } from '../platform/http/json-body.js';
 import { decodeCursor, encodeCursor } from './pet-cursor.js';
@@ -52,9 +53,13 @@ export class PetsService {
     };
   }
 
-  /** Adds an animal. */
-  async create(pet: NewPet): Promise<Pet> {
-    return toPet(await this.repository.insert(pet));
+  /**
+   * Adds an animal; with a key, once for the key.
+   *
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED
+   */
+  async create(pet: NewPet, key?: IdempotencyKey): Promise<Pet> {
+    return toPet(await (key === undefined ? this.repository.insert(pet) : this.repository.insertOnce(pet, key)));
   }
 
   /**

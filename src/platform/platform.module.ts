@@ -6,6 +6,7 @@ import { Clock } from './clock.js';
 import { DatabaseModule } from './database/database.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
 import { InputPipe } from './http/input.pipe.js';
+import { IdempotencyModule } from './idempotency/idempotency.module.js';
 import { OpenApiModule } from './openapi/openapi.module.js';
 import { OperationsModule } from './operations/operations.module.js';
 
@@ -16,7 +17,7 @@ export class PlatformModule {
   static forRoot(config: Config): DynamicModule {
     return {
       module: PlatformModule,
-      imports: [DatabaseModule, AuthModule, OpenApiModule, OperationsModule],
+      imports: [DatabaseModule, AuthModule, IdempotencyModule, OpenApiModule, OperationsModule],
       providers: [
         Clock,
         { provide: Config, useValue: config },

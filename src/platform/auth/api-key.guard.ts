@@ -59,6 +59,7 @@ export class ApiKeyGuard implements CanActivate {
 
   private admit(key: StoredApiKey, access: Access, request: Request): boolean | Promise<boolean> {
     request.context.client = key.client.name;
+    request.context.clientId = key.client.id;
     this.usage.count(key.id, access.operation, request.headers['user-agent']);
     const limit = this.rateLimiter.take(key.client);
     return limit instanceof Promise

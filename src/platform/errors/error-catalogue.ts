@@ -55,6 +55,11 @@ export const INVALID_CURSOR = defineError(
   400,
   'The cursor was not issued by this service, or for another filter; start again from the first page.',
 );
+export const INVALID_IDEMPOTENCY_KEY = defineError(
+  'invalid_idempotency_key',
+  400,
+  'The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.',
+);
 export const BAD_REQUEST = defineError('bad_request', 400, 'The request is not valid HTTP.');
 export const MISSING_API_KEY = defineError(
   'missing_api_key',
@@ -89,6 +94,11 @@ export const UNSUPPORTED_MEDIA_TYPE = defineError(
   'The body is not application/json, or is encoded in another charset than UTF-8 or with a content coding.',
 );
 export const EXPECTATION_FAILED = defineError('expectation_failed', 417, 'Expect names something unknown.');
+export const IDEMPOTENCY_KEY_REUSED = defineError(
+  'idempotency_key_reused',
+  422,
+  'The Idempotency-Key was sent before with another request; a new request needs a new key.',
+);
 export const RATE_LIMITED = defineError(
   'rate_limited',
   429,

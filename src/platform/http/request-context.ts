@@ -12,6 +12,8 @@ export class RequestContext {
   isDeprecated = false;
   /** The name of the client whose API key was sent; undefined before authentication and on public routes. */
   client: string | undefined;
+  /** Its id, under the same conditions. */
+  clientId: bigint | undefined;
   /** `code` of the Error body; undefined when the answer is none. */
   errorCode: string | undefined;
   /** The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */

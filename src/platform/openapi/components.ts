@@ -3,10 +3,12 @@ import type {
   ExampleObject,
   HeaderObject,
   HeadersObject,
+  ParameterObject,
   PathsObject,
   SchemaObject,
 } from '@nestjs/swagger';
 import { errorCatalogue } from '../errors/error-catalogue.js';
+import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN } from '../idempotency/idempotency-key.js';
 import { describeSharedResponses } from './responses.js';
 
 /** The Error of the specification. */
@@ -42,6 +44,19 @@ export const LOCATION_HEADER: HeadersObject = { Location: { $ref: '#/components/
 
 /** For `headers` of a list's 200: the address of the next page. */
 export const NEXT_PAGE_HEADER: HeadersObject = { Link: { $ref: '#/components/headers/NextPage' } };
+
+/** The parameter of operations with `@Idempotent()`. */
+export const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
+  name: IDEMPOTENCY_KEY_HEADER,
+  in: 'header',
+  description:
+    'Makes it safe to repeat the request: a text that the client makes up for it, such as a UUID, and sends again with every ' +
+    'attempt. 1 to 255 characters of printable ASCII, quoted (a string of RFC 9651) or bare. It is kept for 24 hours, for ' +
+    'the client that the API key belongs to: until then the same request is answered as the first time, with ' +
+    '`Idempotent-Replayed`, and another one with 422. Nothing is kept of a request that was refused ' +
+    '(draft-ietf-httpapi-idempotency-key-header).',
+  schema: { type: 'string', pattern: KEY_PATTERN, example: '"8e03978e-40d5-43dd-bc93-6894a57f9324"' },
+};
 
 /** Header fields of responses, by name. */
 const HEADERS: Record<string, HeaderObject> = {
@@ -128,6 +143,12 @@ const HEADERS: Record<string, HeaderObject> = {
     required: true,
     schema: { type: 'string', format: 'uri' },
     example: 'https://petstore.example/v1/pets/1042',
+  },
+  'Idempotent-Replayed': {
+    description:
+      'Sent with an answer that is given again: a request with the same `Idempotency-Key` has been carried out before.',
+    schema: { type: 'string', enum: ['true'] },
+    example: 'true',
   },
   NextPage: {
     description: 'The next page, as `rel="next"` (RFC 8288). Absent on the last page.',

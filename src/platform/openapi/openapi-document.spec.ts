@@ -1,8 +1,11 @@
-import { All, Controller, Get, type Type, VersioningType } from '@nestjs/common';
+import { All, Controller, Get, Post, type Type, VersioningType } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { ApiOperation } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import { Config, readConfig } from '../../config.js';
+import { Public } from '../auth/public.decorator.js';
+import { IdempotencyKey } from '../idempotency/idempotency-key.js';
+import { Idempotent } from '../idempotency/idempotent.decorator.js';
 import { OpenApiDocument } from './openapi-document.js';
 
 async function describeControllers(...controllers: Type[]): Promise<OpenApiDocument> {
@@ -50,6 +53,20 @@ describe('OpenApiDocument', () => {
       listGames(): void {}
     }
     await expect(describeControllers(GamesController)).rejects.toThrow("GET /games cannot be described: 'searchGames'");
+  });
+
+  test('refuses a handler that is public and idempotent', async () => {
+    @Controller('games')
+    class GamesController {
+      @Post()
+      @Public()
+      createGame(@Idempotent() key: IdempotencyKey | undefined): unknown {
+        return key;
+      }
+    }
+    await expect(describeControllers(GamesController)).rejects.toThrow(
+      'GamesController.createGame cannot be @Public() and @Idempotent()',
+    );
   });
 
   test('refuses a handler of all methods', async () => {

@@ -28,6 +28,7 @@ A catalogue of animals offered in a store: list them, add one, fetch one.
   doubles, such as JavaScript's, needs a JSON parser that keeps them exact.
 - **Pages**: a list answers with one page; the \`Link\` header field with \`rel="next"\` is the address of the next one.
 - **Caching**: what GET returns has an \`ETag\`; with \`If-None-Match\` the answer is 304 while nothing has changed.
+- **Safe retries**: createPet takes an \`Idempotency-Key\`; a request that is repeated with the same key is carried out once.
 - **Limits**: each client may call so often a minute; \`RateLimit\` says what is left, and 429 with \`Retry-After\` when to
   try again.
 - **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.

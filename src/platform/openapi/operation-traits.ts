@@ -4,6 +4,7 @@ import { MetadataScanner, type Reflector } from '@nestjs/core';
 import { PUBLIC_METADATA } from '../auth/public.decorator.js';
 import { REQUIRED_SCOPES_METADATA } from '../auth/require-scopes.decorator.js';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
+import { IDEMPOTENT_METADATA } from '../idempotency/idempotent.decorator.js';
 import { type Deprecation, DEPRECATION_METADATA } from '../lifecycle/deprecation.js';
 import { STABILITY_METADATA, type StabilityLevel } from '../lifecycle/stability.decorator.js';
 import { FAILURES_METADATA } from './fails-with.decorator.js';
@@ -19,9 +20,15 @@ export interface OperationTraits {
   readonly failures: readonly ErrorDefinition[];
   readonly deprecation: Deprecation | undefined;
   readonly stability: StabilityLevel | undefined;
+  /** Whether clients may repeat it with an `Idempotency-Key`. */
+  readonly isIdempotent: boolean;
 }
 
-/** The traits of every method of a controller. */
+/**
+ * The traits of every method of a controller.
+ *
+ * @throws Error when a public handler has `@Idempotent()`
+ */
 export function readTraits(reflector: Reflector, controller: Type): OperationTraits[] {
   const prototype = controller.prototype as Record<string, () => unknown>;
   return new MetadataScanner().getAllMethodNames(prototype).map((name) => {
@@ -30,6 +37,10 @@ export function readTraits(reflector: Reflector, controller: Type): OperationTra
     const either = <T>(key: string): T | undefined =>
       reflector.getAllAndOverride<T | undefined>(key, [handler, controller]);
     const isPublic = either<boolean>(PUBLIC_METADATA) ?? false;
+    const isIdempotent = reflector.get<boolean | undefined>(IDEMPOTENT_METADATA, handler) ?? false;
+    if (isPublic && isIdempotent) {
+      throw new Error(`${controller.name}.${name} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
+    }
     return {
       name,
       httpCode: reflector.get<number | undefined>(HTTP_CODE_METADATA, handler),
@@ -38,6 +49,7 @@ export function readTraits(reflector: Reflector, controller: Type): OperationTra
       failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
       deprecation: reflector.get<Deprecation | undefined>(DEPRECATION_METADATA, handler),
       stability: reflector.get<StabilityLevel | undefined>(STABILITY_METADATA, handler),
+      isIdempotent,
     };
   });
 }

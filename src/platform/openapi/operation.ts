@@ -1,4 +1,5 @@
 import type { MediaTypeObject, OperationObject, ParameterObject, ResponseObject } from '@nestjs/swagger';
+import { IDEMPOTENCY_KEY_PARAMETER } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import type { OperationTraits } from './operation-traits.js';
 import { describeResponses } from './responses.js';
@@ -9,7 +10,8 @@ const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 /** The operation that @nestjs/swagger found, with what the platform does for every operation. */
 export function describeOperation(method: string, found: OperationObject, traits: OperationTraits): OperationObject {
   const { isPublic, scopes, deprecation, stability } = traits;
-  const { summary, description, tags, parameters = [], requestBody, responses, ...others } = found;
+  const { summary, description, tags, parameters: declared = [], requestBody, responses, ...others } = found;
+  const parameters = [...declared, ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
   const sunset = deprecation && isoDate(deprecation.sunset);
   const paragraphs = [
     description,

@@ -1,0 +1,122 @@
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement, type Transaction } from '../database/database.js';
+import { ApiError } from '../errors/api-error.js';
+import { UNAVAILABLE } from '../errors/error-catalogue.js';
+import type { IdempotencyKey } from './idempotency-key.js';
+
+/** How long a key is kept, in SQL; by the clock of the database, which is the same for every instance. */
+const LIFETIME = `interval '24 hours'`;
+
+/** Keys that one statement removes, so that it is short. */
+const REMOVAL_SIZE = 1_000;
+
+/** What was stored with a key. */
+export interface StoredResult {
+  readonly fingerprint: Buffer;
+  readonly result: string;
+}
+
+/** Stores keys that are new; one past its time counts as new. Whoever does the same at this moment is waited for. */
+const UNLESS_KEPT = `ON CONFLICT (client_id, key) DO UPDATE
+    SET fingerprint = excluded.fingerprint, result = excluded.result, created_at = excluded.created_at
+    WHERE idempotency_key.created_at <= now() - ${LIFETIME}`;
+
+/** The statements that are used for keys. EXPLAIN of each is part of the tests. */
+export const IDEMPOTENCY_STATEMENTS = {
+  FIND: {
+    name: 'idempotency_key_find',
+    text: `SELECT client_id, key, fingerprint, result
+      FROM unnest($1::bigint[], $2::text[]) AS sent (sent_client, sent_key)
+      JOIN idempotency_key ON client_id = sent_client AND key = sent_key
+      WHERE created_at > now() - ${LIFETIME}`,
+  },
+  STORE: {
+    name: 'idempotency_key_store',
+    text: `INSERT INTO idempotency_key (client_id, key, fingerprint, result) VALUES ($1, $2, $3, $4)
+      ${UNLESS_KEPT} RETURNING result`,
+  },
+  // Locked rows are another instance's to remove, or being made new.
+  REMOVE_EXPIRED: {
+    name: 'idempotency_key_remove_expired',
+    text: `WITH removed AS (
+        DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM idempotency_key WHERE created_at <= now() - ${LIFETIME}
+          ORDER BY created_at LIMIT ${REMOVAL_SIZE} FOR UPDATE SKIP LOCKED
+        )) RETURNING client_id
+      ) SELECT count(*)::int FROM removed`,
+  },
+} as const satisfies Record<string, Statement>;
+
+/**
+ * The statement that stores keys and inserts one row for each that is new, all of it or nothing. Its values are arrays of
+ * the same length: client ids, keys, fingerprints, and the columns. It returns client id, key and id of the rows it has
+ * inserted. No two of its keys may be the same.
+ *
+ * Keys are stored in one order, so that two instances whose statements have keys in common wait for each other in line
+ * and never in a circle.
+ *
+ * @param table has an identity column `id`
+ * @param columns of the table, with their types
+ */
+export function insertOnceStatement(table: string, columns: Readonly<Record<string, string>>): Statement {
+  const names = Object.keys(columns).join(', ');
+  const values = Object.values(columns).map((type, index) => `$${index + 4}::${type}[]`);
+  return {
+    name: `${table}_insert_once`,
+    text: `WITH sent AS (
+        SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], ${values.join(', ')})
+          AS sent (sent_client, sent_key, sent_fingerprint, ${names})
+      ), stored AS (
+        INSERT INTO idempotency_key (client_id, key, fingerprint, result)
+        SELECT sent_client, sent_key, sent_fingerprint, nextval((SELECT pg_get_serial_sequence('${table}', 'id')))
+        FROM sent ORDER BY sent_client, sent_key COLLATE "C"
+        ${UNLESS_KEPT} RETURNING client_id AS stored_client, key AS stored_key, result AS stored_id
+      ), inserted AS (
+        INSERT INTO ${table} (id, ${names}) OVERRIDING SYSTEM VALUE
+        SELECT stored_id::bigint, ${names} FROM stored
+        JOIN sent ON sent_client = stored_client AND sent_key = stored_key
+      ) SELECT stored_client, stored_key, stored_id FROM stored`,
+  };
+}
+
+/** The answer to a request whose key was kept a moment ago and cannot be read: it has expired, or the database is away. */
+export function unsettled(): ApiError {
+  return new ApiError(UNAVAILABLE, 'Whether the request was carried out before is not known. Send it again.', {
+    'Retry-After': '1',
+  });
+}
+
+/** A text that two requests have in common when they have client and key in common. */
+export function nameOf(clientId: bigint | string, key: string): string {
+  return `${clientId} ${key}`;
+}
+
+/** Keys in PostgreSQL. One past its 24 h is none, whether it has been removed or not. */
+@Injectable()
+export class IdempotencyKeyRepository {
+  constructor(private readonly database: Database) {}
+
+  /** What is stored with keys, by `nameOf`. */
+  async find(keys: readonly IdempotencyKey[]): Promise<Map<string, StoredResult>> {
+    const rows = await this.database.write<[clientId: string, key: string, fingerprint: Buffer, result: string]>(
+      IDEMPOTENCY_STATEMENTS.FIND,
+      [keys.map(({ clientId }) => clientId), keys.map(({ value }) => value)],
+    );
+    return new Map(
+      rows.map(([clientId, key, fingerprint, result]) => [nameOf(clientId, key), { fingerprint, result }]),
+    );
+  }
+
+  /** Stores a key in a transaction; false when it is kept already, by a transaction that is committed. */
+  async store(transaction: Transaction, key: IdempotencyKey, { fingerprint, result }: StoredResult): Promise<boolean> {
+    const values = [key.clientId, key.value, fingerprint, result];
+    return (await transaction.run(IDEMPOTENCY_STATEMENTS.STORE, values)).length > 0;
+  }
+
+  /** Removes some keys past their time, the oldest first; never waits for another instance that does so. */
+  async removeExpired(): Promise<{ readonly removed: number; readonly isThereMore: boolean }> {
+    const [row] = await this.database.write<[number]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
+    const [removed] = row as [number];
+    return { removed, isThereMore: removed === REMOVAL_SIZE };
+  }
+}

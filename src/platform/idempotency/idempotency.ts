@@ -1,0 +1,89 @@
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement, type Transaction } from '../database/database.js';
+import { ApiError } from '../errors/api-error.js';
+import { IDEMPOTENCY_KEY_REUSED } from '../errors/error-catalogue.js';
+import { fingerprintOf } from './fingerprint.js';
+import { type IdempotencyKey, IDEMPOTENCY_KEY_HEADER } from './idempotency-key.js';
+import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
+import { IdempotentInserts } from './idempotent-inserts.js';
+
+/**
+ * Runs what a request asks for once, however often it is sent with the same key: at once, on several instances, or after
+ * a crash. The key is committed together with what the request changes, and kept for 24 h; nothing is kept of a request
+ * that fails.
+ */
+@Injectable()
+export class Idempotency {
+  constructor(
+    private readonly database: Database,
+    private readonly keys: IdempotencyKeyRepository,
+  ) {}
+
+  /**
+   * Runs work in a transaction, and returns what it returned the first time. Without a key it always runs.
+   *
+   * Two that are sent at the same moment may both run; then only one of them is committed. So work changes nothing but
+   * the database, by way of the transaction it is given.
+   *
+   * @param input all that the request means beside its operation; another one with the same key is refused
+   * @param work returns what is needed beside the input to answer again, such as the id of what it has created
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED, and whatever work throws
+   */
+  async once(
+    key: IdempotencyKey | undefined,
+    input: object,
+    work: (transaction: Transaction) => Promise<string>,
+  ): Promise<string> {
+    if (key === undefined) {
+      return this.database.transaction(work);
+    }
+    const fingerprint = fingerprintOf(key.operation, input);
+    const earlier = await this.find(key);
+    if (earlier) {
+      return repeat(key, fingerprint, earlier);
+    }
+    try {
+      return await this.database.transaction(async (transaction) => {
+        const result = await work(transaction);
+        // Last, so that the key is locked for a moment only: a batch of other requests may wait for it.
+        if (!(await this.keys.store(transaction, key, { fingerprint, result }))) throw unsettled();
+        return result;
+      });
+    } catch (error) {
+      // What the other one has committed may be the very reason why this one failed.
+      const other = await this.find(key).catch(() => undefined);
+      if (other) return repeat(key, fingerprint, other);
+      throw error;
+    }
+  }
+
+  /**
+   * Inserts of single rows, for paths that many requests walk: key and row take one statement, which serves all requests
+   * that wait for it.
+   *
+   * @param statement made by `insertOnceStatement`
+   * @param valuesOf the columns of a row, in the order of the statement
+   */
+  inserts<Input extends object>(
+    statement: Statement,
+    valuesOf: (input: Input) => readonly unknown[],
+  ): IdempotentInserts<Input> {
+    return new IdempotentInserts(this.database, this.keys, statement, valuesOf, repeat);
+  }
+
+  private async find(key: IdempotencyKey): Promise<StoredResult | undefined> {
+    return (await this.keys.find([key])).get(nameOf(key.clientId, key.value));
+  }
+}
+
+/** The first result again, said to be so; or the refusal of another request. */
+function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
+  if (!stored.fingerprint.equals(fingerprint)) {
+    throw new ApiError(
+      IDEMPOTENCY_KEY_REUSED,
+      `The ${IDEMPOTENCY_KEY_HEADER} was sent before with another request. Send a new key with a new request.`,
+    );
+  }
+  key.markReplayed();
+  return stored.result;
+}

@@ -1,0 +1,63 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { ApiError } from '../errors/api-error.js';
+import { INVALID_IDEMPOTENCY_KEY } from '../errors/error-catalogue.js';
+import { countHeader } from '../http/header-fields.js';
+import { announcesBody } from '../http/request-body.js';
+import {
+  IDEMPOTENCY_KEY_HEADER,
+  IDEMPOTENT_REPLAYED_HEADER,
+  IdempotencyKey,
+  MAX_KEY_LENGTH,
+  readKey,
+} from './idempotency-key.js';
+
+export const IDEMPOTENT_METADATA = 'petstore:idempotent';
+
+const FIELD = IDEMPOTENCY_KEY_HEADER.toLowerCase();
+
+const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) => {
+  const http = execution.switchToHttp();
+  return keyOf(http.getRequest<Request>(), http.getResponse<Response>());
+});
+
+/**
+ * On a parameter of a handler: lets clients repeat a request safely. The parameter is the `IdempotencyKey` of the request,
+ * or undefined when none was sent; `Idempotency` runs the work once for it. The document has the header field and the
+ * answers 400 `invalid_idempotency_key`, which come behind 415 and 413, and 422 `idempotency_key_reused`.
+ *
+ * A key belongs to a client, so `@Public()` handlers cannot have it: the start fails.
+ */
+export function Idempotent(): ParameterDecorator {
+  return (prototype, name, index) => {
+    sentKey()(prototype, name, index);
+    const handler = (prototype as Record<string | symbol, object>)[name as string] as object;
+    Reflect.defineMetadata(IDEMPOTENT_METADATA, true, handler);
+  };
+}
+
+function keyOf(request: Request, response: Response): IdempotencyKey | undefined | Promise<never> {
+  const sent = request.headers[FIELD];
+  if (sent === undefined) {
+    return undefined;
+  }
+  const key = typeof sent === 'string' && countHeader(request, FIELD) === 1 ? readKey(sent) : undefined;
+  if (key === undefined) {
+    return refuse(request);
+  }
+  const { clientId, operation } = request.context;
+  if (clientId === undefined || operation === undefined) {
+    throw new Error('@Idempotent() stands at a handler that no client is known to.');
+  }
+  return new IdempotencyKey(clientId, operation, key, () => response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true'));
+}
+
+async function refuse(request: Request): Promise<never> {
+  // What is wrong with the body's type or size is judged first, for every operation.
+  if (announcesBody(request)) await (request.body as Promise<unknown>);
+  throw new ApiError(
+    INVALID_IDEMPOTENCY_KEY,
+    `${IDEMPOTENCY_KEY_HEADER} must be sent once, with 1 to ${MAX_KEY_LENGTH} characters of printable ASCII, such as ` +
+      '"8e03978e-40d5-43dd-bc93-6894a57f9324"; in a quoted one, \\ stands before " and \\ alone',
+  );
+}

@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { depth, report } from './support/depth.js';
+import { type Outcome, send } from './support/load.js';
+
+/*
+ * Clients that do not give up: each sends a request with its key until it has been told 201, while instances die of
+ * SIGKILL and connections of PostgreSQL are ended under them.
+ */
+
+const API_KEY = 'idempotency-faults-key';
+const CLIENTS = 16;
+/** How often an instance is killed, and connections are ended. */
+const FAULTS = depth(4, 40);
+/** Keys that must be answered between two faults, so that each of them meets a load. */
+const KEYS_BETWEEN_FAULTS = 40;
+/** Attempts after which a client complains: far more than any fault lasts. */
+const MAX_ATTEMPTS = 2_000;
+const ATTEMPT_TIMEOUT_MS = 20_000;
+const RETRY_PAUSE_MS = 20;
+/** Every so many keys are sent to both instances at once. */
+const HEDGED = 5;
+
+/** A key, and what its client was told. */
+interface Order {
+  readonly key: string;
+  readonly answers: Set<string>;
+  attempts: number;
+  lost: number;
+  unavailable: number;
+  /** Whether the very first answer that arrived said it was given again: its forerunner was carried out, and lost. */
+  wasSettledByRetry: boolean;
+}
+
+let directory: string;
+let server: PostgresqlServer;
+let database: pg.Client;
+const instances: (ServiceProcess | undefined)[] = [];
+const origins: (string | undefined)[] = [];
+
+async function start(index: number): Promise<void> {
+  const settings = {
+    DATABASE_URL: server.url,
+    MIGRATE_ON_START: 'true',
+    BOOTSTRAP_API_KEY: API_KEY,
+    RATE_LIMIT_PER_MINUTE: '0',
+    LOG_LEVEL: 'error',
+  };
+  const instance = new ServiceProcess('build', settings, directory);
+  instances[index] = instance;
+  origins[index] = await instance.origin();
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'petstore-faults-'));
+  server = await startPostgresqlServer();
+  database = new pg.Client({ connectionString: server.url });
+  await database.connect();
+  await start(0);
+  await start(1);
+  // Statements that last: so that at every fault some are on their way, and some are committed with nobody left to hear.
+  await database.query(`
+    CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END';
+    CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()`);
+}, 90_000);
+
+afterAll(async () => {
+  for (const instance of instances) await instance?.kill();
+  await database?.end();
+  await server?.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+const orders: Order[] = [];
+let answered = 0;
+let slowest = 0;
+let stopped = false;
+
+/** A client: one key after the other, each until it is answered 201. */
+async function order(): Promise<void> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 2 });
+  while (!stopped) {
+    const index = orders.length;
+    const one: Order = {
+      key: randomUUID(),
+      answers: new Set(),
+      attempts: 0,
+      lost: 0,
+      unavailable: 0,
+      wasSettledByRetry: false,
+    };
+    orders.push(one);
+    const startedAt = performance.now();
+    while (one.answers.size === 0) {
+      const both = index % HEDGED === 0 ? [0, 1] : [(index + one.attempts) % 2];
+      const outcomes = await Promise.all(both.map((instance) => attempt(one, instance, agent)));
+      for (const { status, failure, headers, text } of outcomes) {
+        if (status === 201) {
+          one.wasSettledByRetry ||= both.length === 1 && headers['idempotent-replayed'] === 'true';
+          one.answers.add(`${text} ${String(headers['location'])}`);
+        } else if (status === 503) one.unavailable++;
+        else if (failure !== undefined) one.lost++;
+        else throw new Error(`${status} ${text}`);
+      }
+      if (one.attempts > MAX_ATTEMPTS) throw new Error(`No answer after ${one.attempts} attempts: ${one.key}`);
+      if (one.answers.size === 0) await sleep(RETRY_PAUSE_MS);
+    }
+    slowest = Math.max(slowest, performance.now() - startedAt);
+    answered++;
+    // A client that is not sure asks once more, wherever.
+    if (index % 3 === 0) {
+      const { status, text, headers } = await attempt(one, (index + 1) % 2, agent);
+      if (status === 201) {
+        one.answers.add(`${text} ${String(headers['location'])}`);
+        expect(headers['idempotent-replayed']).toBe('true');
+      }
+    }
+  }
+  agent.destroy();
+}
+
+function attempt(one: Order, instance: number, agent: Agent): Promise<Outcome> {
+  one.attempts++;
+  return send(
+    {
+      method: 'POST',
+      path: '/v1/pets',
+      headers: { 'idempotency-key': `"${one.key}"` },
+      body: `{"name":"${one.key}","categoryId":9223372036854775807}`,
+    },
+    {
+      // An instance that is not there has no address; the connection is refused, as by a load balancer's empty pool.
+      origin: origins[instance] ?? 'http://127.0.0.1:1',
+      apiKey: API_KEY,
+      timeoutMs: ATTEMPT_TIMEOUT_MS,
+    },
+    agent,
+  );
+}
+
+async function untilAnswered(count: number, clients: Promise<unknown>): Promise<void> {
+  // A client that has failed must end the test, not be waited for.
+  const failed = clients.then(
+    () => undefined,
+    (error: Error) => error,
+  );
+  while (answered < count) {
+    const error = await Promise.race([failed, sleep(5, null)]);
+    if (error instanceof Error) throw error;
+  }
+}
+
+test(
+  'whatever dies meanwhile, each key has exactly one animal, and every one that was acknowledged is there',
+  async () => {
+    const clients = Promise.all(Array.from({ length: CLIENTS }, order));
+    let ended = 0;
+    for (let fault = 0; fault < FAULTS; fault++) {
+      await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);
+      if (fault % 2 === 0) {
+        const index = (fault / 2) % 2;
+        await instances[index]?.kill();
+        origins[index] = undefined;
+        await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);
+        await start(index);
+      } else {
+        const { rows } = await database.query<{ ended: number }>(
+          `SELECT count(pg_terminate_backend(pid))::int AS ended FROM pg_stat_activity WHERE application_name = 'petstore'`,
+        );
+        ended += rows[0]?.ended ?? 0;
+      }
+    }
+    await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);
+    stopped = true;
+    await clients;
+
+    const { rows } = await database.query<{ name: string; count: number; ids: string[] }>(
+      'SELECT name, count(*)::int, array_agg(id::text) AS ids FROM pet GROUP BY name',
+    );
+    const stored = new Map(rows.map(({ name, count, ids }) => [name, { count, id: ids[0] as string }]));
+    const doubled = rows.filter(({ count }) => count > 1).length;
+    const missing = orders.filter(({ key }) => !stored.has(key)).length;
+    const sum = (value: (order: Order) => number): number => orders.reduce((total, one) => total + value(one), 0);
+    report('idempotency', {
+      keys: orders.length,
+      attempts: sum(({ attempts }) => attempts),
+      'without an answer': sum(({ lost }) => lost),
+      '503': sum(({ unavailable }) => unavailable),
+      'settled by a retry': orders.filter(({ wasSettledByRetry }) => wasSettledByRetry).length,
+      'connections ended': ended,
+      doubled,
+      missing,
+      'slowest key in ms': Math.round(slowest),
+    });
+    expect([doubled, missing, rows.length]).toEqual([0, 0, orders.length]);
+    for (const { key, answers } of orders) {
+      const id = stored.get(key)?.id;
+      expect([...answers]).toEqual([
+        `{"id":${id},"name":"${key}","categoryId":9223372036854775807,"status":"available"} ` +
+          `http://localhost:3000/v1/pets/${id}`,
+      ]);
+    }
+    // Otherwise nothing was put to the test: an animal that was added, and whose client did not hear of it.
+    expect(orders.some(({ wasSettledByRetry }) => wasSettledByRetry)).toBe(true);
+    const keys = await database.query<{ count: number }>('SELECT count(*)::int FROM idempotency_key');
+    expect(keys.rows[0]?.count).toBe(orders.length);
+  },
+  depth(120_000, 600_000),
+);
