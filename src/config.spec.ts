@@ -17,6 +17,7 @@ function faultOf(environment: Record<string, string>): string {
 const DEFAULTS: Config = {
   port: 3000,
   host: '0.0.0.0',
+  webConcurrency: 1,
   databaseUrl: undefined,
   dataDir: '.data',
   databasePoolSize: 10,

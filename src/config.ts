@@ -7,6 +7,9 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', '
 /** Largest rate limit, in requests a minute: more than one process can serve. */
 export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 
+/** Most processes that may share a port. */
+export const MAX_WEB_CONCURRENCY = 64;
+
 /**
  * The settings of one process, read from the environment once and never changed. `.env.example` describes each of them
  * to operators. This file is the only reader of `process.env`.
@@ -16,6 +19,8 @@ export class Config {
   port: number;
   /** Address to listen on. */
   host: string;
+  /** Processes that share the port; more than one needs PostgreSQL. */
+  webConcurrency: number;
   /** PostgreSQL connection URI; undefined means the embedded engine. */
   databaseUrl: string | undefined;
   /** Directory of the embedded engine. */
@@ -156,6 +161,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const config: Config = {
     port,
     host: text('HOST') ?? '0.0.0.0',
+    webConcurrency: integer('WEB_CONCURRENCY', 1, 1, MAX_WEB_CONCURRENCY),
     databaseUrl: url === undefined ? undefined : databaseUrl('DATABASE_URL', url),
     dataDir: text('DATA_DIR') ?? '.data',
     databasePoolSize: integer('DATABASE_POOL_SIZE', 10, 1, 1000),
@@ -181,6 +187,9 @@ export function readConfig(environment: Environment = process.env): Config {
   };
   if (config.databaseReplicaUrls.length > 0 && config.databaseUrl === undefined) {
     faults.push('DATABASE_REPLICA_URLS needs DATABASE_URL');
+  }
+  if (config.webConcurrency > 1 && config.databaseUrl === undefined) {
+    faults.push('WEB_CONCURRENCY must be 1 without DATABASE_URL: the embedded database belongs to one process');
   }
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     faults.push('HEADERS_TIMEOUT_MS must not be larger than REQUEST_TIMEOUT_MS');

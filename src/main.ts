@@ -1,8 +1,10 @@
 import { NestFactory } from '@nestjs/core';
+import cluster from 'node:cluster';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppModule } from './app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
+import { ProcessGroup } from './cluster.js';
 import { type Config, loadEnvironmentFile, readConfig } from './config.js';
 import { StartKeys } from './platform/auth/start-keys.js';
 import { StartupError } from './platform/errors/startup-error.js';
@@ -11,6 +13,19 @@ import { PlatformExpressAdapter } from './platform/http/express-adapter.js';
 async function main(): Promise<void> {
   loadEnvironmentFile();
   const config = readConfig();
+  if (config.webConcurrency === 1 || cluster.isWorker) {
+    await serve(config);
+  } else {
+    const group = new ProcessGroup(config, (port) => tell(welcome(config, port)));
+    process.exit(
+      await group.run().catch((error: unknown) => {
+        throw listenError(error as NodeJS.ErrnoException, config);
+      }),
+    );
+  }
+}
+
+async function serve(config: Config): Promise<void> {
   const app = await NestFactory.create(
     AppModule.forRoot(config),
     new PlatformExpressAdapter(config),
@@ -25,21 +40,35 @@ async function main(): Promise<void> {
   app.flushLogs();
 
   let stopping = false;
+  const stop = (): void => {
+    stopping = true;
+    app.close().then(() => process.exit(0), fail);
+  };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      // The second signal, of a person who is out of patience, ends the process at once.
-      if (stopping) process.exit(1);
-      stopping = true;
-      app.close().then(() => process.exit(0), fail);
+      // The second signal, of a person who is out of patience, ends the process at once. In a group it is the first
+      // process that decides: the others may get each signal twice, from it and from who signals all processes.
+      if (stopping && cluster.isPrimary) process.exit(1);
+      if (!stopping) stop();
     });
   }
 
-  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-  tell(welcome(config, `http://localhost:${port}`, await app.get(StartKeys).createFirstKey()));
+  if (cluster.worker) {
+    const { worker } = cluster;
+    worker.on('disconnect', () => {
+      // The first process has gone. node:cluster would end this one at once, with its requests.
+      worker.exitedAfterDisconnect = true;
+      if (!stopping) stop();
+    });
+  } else {
+    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+    tell(welcome(config, port, await app.get(StartKeys).createFirstKey()));
+  }
 }
 
 /** What a person sees who has started the service: where it is, and with which key to try it. */
-function welcome(config: Config, address: string, firstKey: string | undefined): string {
+function welcome(config: Config, port: number, firstKey?: string): string {
+  const address = `http://localhost:${port}`;
   const database = config.databaseUrl === undefined ? `embedded PostgreSQL in ${config.dataDir}` : 'PostgreSQL';
   const lines = [`The Pet Store Service listens on ${address}/v1 (${database}). Documentation: ${address}/docs`];
   if (firstKey !== undefined) {
@@ -63,7 +92,8 @@ function welcome(config: Config, address: string, firstKey: string | undefined):
 
 /** What to say when the server cannot listen. Errors of what starts with it stay as they are. */
 function listenError(error: NodeJS.ErrnoException, { host, port }: Config): Error {
-  if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') return error;
+  // 'bind' is what node:cluster names.
+  if (!['listen', 'bind', 'getaddrinfo'].includes(error.syscall ?? '')) return error;
   const unknownHost = `HOST is no address of this machine. Set it to one, or leave it out to listen on all.`;
   const known: Record<string, string> = {
     EADDRINUSE: `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`,

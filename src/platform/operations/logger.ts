@@ -12,8 +12,14 @@ const FRAMEWORK_CONTEXTS = new Set([
   'NestApplication',
 ]);
 
+/**
+ * Largest write, in bytes: whole lines, unless a single one is longer. A pipe takes that many at once or not at all
+ * (PIPE_BUF of Linux), so lines of processes that share one never mix.
+ */
+const LOG_WRITE_BYTES = 4096;
+
 /** The log is written when so many bytes are waiting, and at the latest after so many ms: what a crash may lose. */
-const LOG_BUFFER_BYTES = 4096;
+const LOG_BUFFER_BYTES = 3500;
 const LOG_FLUSH_INTERVAL_MS = 500;
 
 /** Most bytes that wait for whoever reads the log; lines beyond them are dropped, so that a stuck reader fills no memory. */
@@ -37,6 +43,7 @@ export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
           sync: false,
           minLength: LOG_BUFFER_BYTES,
           maxLength: MAX_WAITING_LOG_BYTES,
+          maxWrite: LOG_WRITE_BYTES,
           periodicFlush: LOG_FLUSH_INTERVAL_MS,
         }),
       );

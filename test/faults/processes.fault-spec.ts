@@ -1,0 +1,263 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { depth, report } from './support/depth.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
+
+/*
+ * WEB_CONCURRENCY: several processes on one port. They die, one by one and all at once, and are told to stop.
+ */
+
+const PROCESSES = 3;
+const API_KEY = 'bootstrap-key-of-the-fault-tests';
+const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };
+
+let server: PostgresqlServer;
+let settings: Record<string, string>;
+const running: ServiceProcess[] = [];
+
+beforeAll(async () => {
+  server = await startPostgresqlServer();
+  settings = {
+    DATABASE_URL: server.url,
+    DATABASE_POOL_SIZE: '4',
+    MIGRATE_ON_START: 'true',
+    BOOTSTRAP_API_KEY: API_KEY,
+    RATE_LIMIT_PER_MINUTE: '0',
+    WEB_CONCURRENCY: String(PROCESSES),
+  };
+}, 60_000);
+afterEach(async () => {
+  for (const group of running.splice(0)) await group.kill();
+});
+afterAll(() => server.stop());
+
+function start(more: Record<string, string> = {}): ServiceProcess {
+  const group = new ServiceProcess('build', { ...settings, ...more }, tmpdir());
+  running.push(group);
+  return group;
+}
+
+interface LogLine {
+  readonly pid: number;
+  readonly msg: string;
+  readonly ended?: number;
+  readonly delayMs?: number;
+  readonly operation?: string;
+}
+
+function logOf({ stdout }: ServiceProcess): LogLine[] {
+  // The last line may not be complete.
+  return stdout
+    .slice(0, stdout.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as LogLine);
+}
+
+/** Calls until a condition holds; each call is on a connection of its own, so that every process has its turn. */
+async function until(origin: string, holds: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 60_000; !holds();) {
+    if (Date.now() > deadline) throw new Error(`Not within 60 s: ${holds.toString()}`);
+    await send(PETS, { origin, apiKey: API_KEY });
+    await sleep(20);
+  }
+}
+
+/** The processes that have answered requests, by the log. */
+function servingPids(group: ServiceProcess): Set<number> {
+  return new Set(
+    logOf(group)
+      .filter(({ msg }) => msg === 'request')
+      .map(({ pid }) => pid),
+  );
+}
+
+/** Starts a group, and waits until each of its processes has answered. */
+async function startedGroup(
+  more?: Record<string, string>,
+): Promise<{ group: ServiceProcess; origin: string; pids: number[] }> {
+  const group = start(more);
+  const origin = await group.origin();
+  await until(origin, () => servingPids(group).size === PROCESSES);
+  return { group, origin, pids: [...servingPids(group)] };
+}
+
+/** Whether a process runs. One that has ended and that nobody has asked for yet does not. */
+function runs(pid: number): boolean {
+  return /^[^Z]/.test(spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).stdout);
+}
+
+function statuses(outcomes: readonly Outcome[], status: number): number {
+  return outcomes.filter((outcome) => outcome.status === status).length;
+}
+
+test('the processes answer on one port, and a scrape of any of them tells of all', async () => {
+  const { group, origin, pids } = await startedGroup();
+  expect(pids).not.toContain(group.pid);
+  expect(group.stderr).toBe(
+    `The Pet Store Service listens on ${origin}/v1 (PostgreSQL). Documentation: ${origin}/docs\n`,
+  );
+
+  const cli = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+  const { stdout: key } = await promisify(execFile)(
+    process.execPath,
+    [cli, ...'keys create --client prometheus --scopes metrics:read --quiet'.split(' ')],
+    { env: { ...settings, PATH: process.env.PATH }, cwd: tmpdir() },
+  );
+  const count = async (): Promise<number> => {
+    const { status, text } = await send({ method: 'GET', path: '/metrics' }, { origin, apiKey: key.trim() });
+    expect(status).toBe(200);
+    return Number(/^petstore_http_request_duration_seconds_count\{operation="listPets".*\} (\d+)$/m.exec(text)?.[1]);
+  };
+  const first = await count();
+  await Promise.all(Array.from({ length: 30 }, () => send(PETS, { origin, apiKey: API_KEY })));
+  const counts = [await count(), await count(), await count(), await count()];
+  expect(counts).toEqual(counts.map(() => first + 30));
+
+  // What was counted by a process that is gone stays counted, and the scrape is answered without it.
+  process.kill(pids[0] as number, 'SIGKILL');
+  await until(origin, () => logOf(group).some(({ ended }) => ended === pids[0]));
+  const without = await count();
+  expect(without).toBeGreaterThanOrEqual(first + 30);
+  expect(await group.stop('SIGTERM')).toBe(0);
+});
+
+test('a process that hangs does not keep a scrape from its answer', async () => {
+  const { group, origin, pids } = await startedGroup();
+  process.kill(pids[0] as number, 'SIGSTOP');
+  try {
+    const scrapes = Array.from({ length: 2 * PROCESSES }, () =>
+      send({ method: 'GET', path: '/metrics' }, { origin, apiKey: API_KEY, timeoutMs: 4_000 }),
+    );
+    // Without the scope; what counts is who answers. Those that were handed to the process that hangs wait.
+    expect(statuses(await Promise.all(scrapes), 403)).toBeGreaterThanOrEqual(PROCESSES);
+  } finally {
+    process.kill(pids[0] as number, 'SIGCONT');
+  }
+  expect(await group.stop('SIGTERM')).toBe(0);
+});
+
+test('a process that dies is replaced, and the service stays up', async () => {
+  const { group, origin } = await startedGroup();
+  const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
+  const kills = depth(2, 10);
+  for (let kill = 0; kill < kills; kill++) {
+    const victim = [...servingPids(group)].filter(runs).at(-1) as number;
+    process.kill(victim, 'SIGKILL');
+    const known = servingPids(group);
+    await until(origin, () => [...servingPids(group)].some((pid) => !known.has(pid)));
+  }
+  const outcomes = await load.stop();
+  const lost = outcomes.filter(({ status }) => status !== 200);
+  // A connection dies with its process; each client has one.
+  expect(tally(lost)).toEqual(expect.not.objectContaining({ ECONNREFUSED: expect.anything() as number }));
+  expect(lost.length).toBeLessThanOrEqual(8 * kills);
+  expect(statuses(outcomes, 200)).toBeGreaterThan(lost.length);
+  expect(servingPids(group).size).toBeGreaterThanOrEqual(PROCESSES + kills);
+  report('a process is killed', { kills, requests: outcomes.length, lost: lost.length, ...tally(lost) });
+  expect(await group.stop('SIGTERM')).toBe(0);
+}, 120_000);
+
+test('processes that die again and again are replaced ever later, and all at once are all replaced', async () => {
+  const { group, origin, pids } = await startedGroup();
+  const died = (): LogLine[] => logOf(group).filter(({ ended }) => ended !== undefined);
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  await until(origin, () => died().length >= PROCESSES);
+  const rounds = depth(2, 4);
+  for (let round = 0; round < rounds; round++) {
+    const dead = new Set(died().map(({ ended }) => ended));
+    const alive = (): number[] => [...servingPids(group)].filter((pid) => !dead.has(pid));
+    await until(origin, () => alive().length === PROCESSES);
+    const victims = alive();
+    for (const pid of victims) process.kill(pid, 'SIGKILL');
+    await until(origin, () => died().length >= PROCESSES * (round + 2));
+  }
+  const delays = died().map(({ delayMs }) => delayMs);
+  const expected = Array.from({ length: rounds + 1 }, (_, round) => Array<number>(PROCESSES).fill(100 * 2 ** round));
+  expect(delays).toEqual(expected.flat());
+  expect(await group.stop('SIGTERM')).toBe(0);
+}, 120_000);
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s drains all of them: no request that was accepted fails',
+  async (signal) => {
+    const { group, origin, pids } = await startedGroup();
+    const load = new Load({
+      origin,
+      apiKey: API_KEY,
+      clients: 16,
+      next: (index) => ({
+        method: 'POST',
+        path: '/v1/pets',
+        body: JSON.stringify({ name: `Rex ${index}`, categoryId: 1 }),
+      }),
+    });
+    await sleep(500);
+    // To all of them, as a terminal does.
+    for (const pid of pids) process.kill(pid, signal);
+    expect(await group.stop(signal)).toBe(0);
+    const outcomes = await load.stop();
+    const lost = outcomes.filter(({ status }) => status !== 201);
+    expect(Object.keys(tally(lost))).toEqual(['ECONNREFUSED']);
+    expect(pids.filter(runs)).toEqual([]);
+    expect(group.stderr).toMatch(/^[^\n]+\n$/);
+    report(`${signal} to a group`, {
+      created: statuses(outcomes, 201),
+      'slowest ms': Math.ceil(percentile(outcomes, 1)),
+    });
+  },
+);
+
+test('one process that is told to stop drains and is replaced', async () => {
+  const { group, origin, pids } = await startedGroup();
+  process.kill(pids[0] as number, 'SIGTERM');
+  await until(origin, () => servingPids(group).size === PROCESSES + 1);
+  expect(logOf(group).map(({ msg }) => msg)).toContain('A process ended (exit code 0); another starts in 100 ms.');
+  expect(await group.stop('SIGTERM')).toBe(0);
+});
+
+test('a second signal ends all of them at once', async () => {
+  const { group, pids } = await startedGroup({ SHUTDOWN_DELAY_MS: '600000' });
+  process.kill(group.pid, 'SIGTERM');
+  await sleep(200);
+  expect(pids.every(runs)).toBe(true);
+  expect(await group.stop('SIGTERM')).toBe(1);
+  expect(pids.filter(runs)).toEqual([]);
+});
+
+test('no process outlives the first one, however that ends', async () => {
+  const { group, origin, pids } = await startedGroup();
+  const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
+  await sleep(300);
+  // `ended` waits for the end of all who write to the same output.
+  expect(await group.stop('SIGKILL')).toBeNull();
+  const outcomes = await load.stop();
+  expect(pids.filter(runs)).toEqual([]);
+  report('the first process is killed', tally(outcomes));
+});
+
+test('a start that must fail fails once, in one line', async () => {
+  const occupant = createServer().listen(0, '127.0.0.1');
+  await new Promise((listening) => occupant.once('listening', listening));
+  const { port } = occupant.address() as AddressInfo;
+  const refusals: [Record<string, string>, RegExp][] = [
+    [{ PORT: String(port) }, /^petstore: Port \d+ is in use\. [^\n]+\n$/],
+    [
+      { DATABASE_URL: 'postgresql://postgres@127.0.0.1:1/postgres' },
+      /^petstore: DATABASE_URL: nothing answers [^\n]+\n$/,
+    ],
+    [{ DATABASE_URL: '' }, /^petstore: Wrong settings: WEB_CONCURRENCY must be 1 without DATABASE_URL[^\n]+\n$/],
+    [{ HOST: '192.0.2.1' }, /^petstore: HOST is no address [^\n]+\n$/],
+    [{ HOST: '192.0.2.1', PORT: String(port) }, /^petstore: HOST is no address [^\n]+\n$/],
+  ];
+  for (const [wrong, line] of refusals) {
+    const group = start(wrong);
+    expect([await group.ended, group.stderr]).toEqual([1, expect.stringMatching(line)]);
+  }
+  occupant.close();
+});
