@@ -36,7 +36,11 @@ const DEFAULTS: Config = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 75_000,
+  writeTimeoutMs: 30_000,
+  maxConnections: 10_000,
+  maxRequestsInFlight: 1_000,
   shutdownDelayMs: 0,
+  shutdownLingerMs: 1_000,
   shutdownTimeoutMs: 15_000,
   corsOrigins: [],
   afterSunset: 'remove',
@@ -76,6 +80,8 @@ describe('readConfig', () => {
 
   test.each<[name: string, property: keyof Config, minimum: number, maximum: number]>([
     ['PORT', 'port', 0, 65_535],
+    ['MAX_CONNECTIONS', 'maxConnections', 1, 1_000_000],
+    ['MAX_REQUESTS_IN_FLIGHT', 'maxRequestsInFlight', 1, 1_000_000],
     ['DATABASE_POOL_SIZE', 'databasePoolSize', 1, 1_000],
     ['STATEMENT_TIMEOUT_MS', 'statementTimeoutMs', 100, 600_000],
     ['ACQUIRE_TIMEOUT_MS', 'acquireTimeoutMs', 100, 600_000],
@@ -85,6 +91,8 @@ describe('readConfig', () => {
     ['HEADERS_TIMEOUT_MS', 'headersTimeoutMs', 100, 600_000],
     ['REQUEST_TIMEOUT_MS', 'requestTimeoutMs', 100, 600_000],
     ['KEEP_ALIVE_TIMEOUT_MS', 'keepAliveTimeoutMs', 100, 600_000],
+    ['WRITE_TIMEOUT_MS', 'writeTimeoutMs', 100, 600_000],
+    ['SHUTDOWN_LINGER_MS', 'shutdownLingerMs', 0, 600_000],
     ['SHUTDOWN_DELAY_MS', 'shutdownDelayMs', 0, 600_000],
     ['SHUTDOWN_TIMEOUT_MS', 'shutdownTimeoutMs', 100, 600_000],
   ])('%s (%s) is an integer from %i to %i', (name, property, minimum, maximum) => {
@@ -163,6 +171,17 @@ describe('readConfig', () => {
     expect(faults[0]).toContain(`DATABASE_URL ${expected}.`);
     expect(faults[1]).toContain(`DATABASE_REPLICA_URLS ${expected}.`);
     expect(faults.join()).not.toContain('secret');
+  });
+
+  test('WEB_CONCURRENCY is an integer from 1 to 64, and above 1 it needs DATABASE_URL', () => {
+    expect(readConfig({ WEB_CONCURRENCY: '1' }).webConcurrency).toBe(1);
+    expect(readConfig({ WEB_CONCURRENCY: '64', DATABASE_URL }).webConcurrency).toBe(64);
+    for (const wrong of ['0', '65', '-1', '1.5', 'auto']) {
+      expect(faultOf({ WEB_CONCURRENCY: wrong, DATABASE_URL })).toContain(
+        'WEB_CONCURRENCY must be an integer between 1 and 64.',
+      );
+    }
+    expect(faultOf({ WEB_CONCURRENCY: '2' })).toContain('WEB_CONCURRENCY must be 1 without DATABASE_URL');
   });
 
   test('DATABASE_REPLICA_URLS needs DATABASE_URL', () => {

@@ -57,9 +57,17 @@ export class Config {
   requestTimeoutMs: number;
   /** Time in ms that an idle connection is kept. */
   keepAliveTimeoutMs: number;
+  /** Time in ms for which a client may take nothing of its answer. */
+  writeTimeoutMs: number;
+  /** Connections that each process keeps open at the most. */
+  maxConnections: number;
+  /** Requests that each process works on at a time. */
+  maxRequestsInFlight: number;
   /** Time in ms that the server goes on serving when it is told to stop, while readiness says that it will not. */
   shutdownDelayMs: number;
-  /** Time in ms that requests in flight then have to finish. */
+  /** Time in ms, from being told to stop, after which idle connections are closed. */
+  shutdownLingerMs: number;
+  /** Time in ms that requests in flight have to finish after the delay. */
   shutdownTimeoutMs: number;
   /** Origins that browsers may call from; empty turns CORS off. */
   corsOrigins: string[];
@@ -180,7 +188,11 @@ export function readConfig(environment: Environment = process.env): Config {
     headersTimeoutMs: integer('HEADERS_TIMEOUT_MS', 10_000, 100, 600_000),
     requestTimeoutMs: integer('REQUEST_TIMEOUT_MS', 30_000, 100, 600_000),
     keepAliveTimeoutMs: integer('KEEP_ALIVE_TIMEOUT_MS', 75_000, 100, 600_000),
+    writeTimeoutMs: integer('WRITE_TIMEOUT_MS', 30_000, 100, 600_000),
+    maxConnections: integer('MAX_CONNECTIONS', 10_000, 1, 1_000_000),
+    maxRequestsInFlight: integer('MAX_REQUESTS_IN_FLIGHT', 1_000, 1, 1_000_000),
     shutdownDelayMs: integer('SHUTDOWN_DELAY_MS', 0, 0, 600_000),
+    shutdownLingerMs: integer('SHUTDOWN_LINGER_MS', 1_000, 0, 600_000),
     shutdownTimeoutMs: integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),
     corsOrigins: list('CORS_ORIGINS').map(corsOrigin),
     afterSunset: choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),

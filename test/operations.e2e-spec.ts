@@ -184,6 +184,6 @@ describe('shutdown', () => {
     await sleep(100);
     await app.close();
     await failed;
-    expect(app.log.text).toContain('Cutting the requests that did not finish within 200 ms');
+    expect(app.log.text).toContain('Cutting 1 requests that did not finish within 200 ms: answerSlowly (1).');
   });
 });

@@ -53,7 +53,15 @@ export async function createTestApp({
   ...options
 }: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase());
-  const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'debug', ...database.settings, ...settings });
+  const config = readConfig({
+    PORT: '0',
+    HOST: '127.0.0.1',
+    LOG_LEVEL: 'debug',
+    // The connections of the tests' clients are idle when it stops.
+    SHUTDOWN_LINGER_MS: '0',
+    ...database.settings,
+    ...settings,
+  });
   const clock = new TestClock();
   const log = new MemoryLog(config.logLevel);
   const testingModule = await Test.createTestingModule({ imports: [AppModule.forRoot(config), ...modules] })

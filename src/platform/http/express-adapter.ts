@@ -2,7 +2,7 @@ import { Logger, StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import { parse as parseQuery } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.js';
@@ -13,9 +13,11 @@ import {
   EXPECTATION_FAILED,
   METHOD_NOT_ALLOWED,
   ROUTE_NOT_FOUND,
+  UNAVAILABLE,
   URI_TOO_LONG,
 } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
+import { Connections } from './connections.js';
 import { matchesEntityTag } from './entity-tag.js';
 import {
   LINGER_BYTES,
@@ -30,6 +32,11 @@ import { answerParserErrors } from './raw-errors.js';
 import { announcesBody, readJsonBody } from './request-body.js';
 import { REQUEST_ID_HEADER, RequestContext, requestIdFrom } from './request-context.js';
 import { countHeader } from './header-fields.js';
+
+/** What is said to a request for which there is no room. */
+const OVERLOADED = new ApiError(UNAVAILABLE, 'The service has more requests than it can answer. Try again.', {
+  'Retry-After': '1',
+});
 
 /** Told of every answer, for the log and the metrics. Must not throw. */
 export interface RequestObserver {
@@ -52,7 +59,8 @@ export interface RequestObserver {
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   private observer: RequestObserver | undefined;
-  private draining = false;
+  private connections!: Connections;
+  private drainingSince: number | undefined;
   private readonly log = new Logger(PlatformExpressAdapter.name);
 
   /** Listener of every response; `this` is the response. */
@@ -71,8 +79,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const adapter = this;
     this.onClose = function () {
       adapter.observer?.answered(this.req, this);
+      adapter.connections.leave(this.req, this);
     };
-    Object.defineProperty(app.request, 'body', { configurable: true, get: lazyBody(config.maxBodyBytes) });
+    Object.defineProperty(app.request, 'body', { configurable: true, get: this.lazyBody() });
   }
 
   /** Registers the one observer of all answers. */
@@ -82,16 +91,19 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   /** Whether the server is on its way out: it finishes what it has, and every answer closes its connection. */
   get isDraining(): boolean {
-    return this.draining;
+    return this.drainingSince !== undefined;
   }
 
   override beforeClose(): void {
-    this.draining = true;
+    this.drainingSince ??= performance.now();
   }
 
   /**
    * Goes on serving for `shutdownDelayMs`, then stops accepting connections, waits for the requests in flight, and after
    * `shutdownTimeoutMs` cuts those that are left. Resolves when no connection is open.
+   *
+   * An idle connection is kept until `shutdownLingerMs` after `beforeClose`, for its client may be sending a request at this
+   * very moment: that one is answered, and told that it was the last.
    */
   override async close(): Promise<void> {
     const server = this.httpServer as Server;
@@ -99,14 +111,32 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       return;
     }
     await sleep(this.config.shutdownDelayMs);
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    server.closeIdleConnections();
-    const deadline = setTimeout(() => {
-      this.log.warn(`Cutting the requests that did not finish within ${this.config.shutdownTimeoutMs} ms.`);
-      server.closeAllConnections();
-    }, this.config.shutdownTimeoutMs);
+    // Not `server.close()`, which closes idle connections at once and looks after time-outs no longer.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+    const deadline = setTimeout(() => this.cut(server), this.config.shutdownTimeoutMs);
+    const lingered = performance.now() - (this.drainingSince ?? performance.now());
+    const stop = new AbortController();
+    const linger = sleep(Math.max(0, this.config.shutdownLingerMs - lingered), undefined, { signal: stop.signal });
+    await Promise.race([closed, linger]);
+    stop.abort();
+    this.connections.closeIdle();
     await closed;
     clearTimeout(deadline);
+    server.close();
+  }
+
+  private cut(server: Server): void {
+    const operations = new Map<string, number>();
+    const requests = this.connections.unanswered();
+    for (const { context, method } of requests) {
+      const name = context.operation ?? `${method} without an operation`;
+      operations.set(name, (operations.get(name) ?? 0) + 1);
+    }
+    const names = [...operations].map(([name, count]) => `${name} (${count})`).join(', ') || 'none had begun';
+    this.log.warn(
+      `Cutting ${requests.length} requests that did not finish within ${this.config.shutdownTimeoutMs} ms: ${names}.`,
+    );
+    server.closeAllConnections();
   }
 
   override initHttpServer(): void {
@@ -126,12 +156,16 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
     answerParserErrors(server, (error, requestId) => this.observer?.refused(error, requestId));
 
-    const serve = (request: Request, response: Response, expectsContinue = false): void => {
+    const connections = new Connections(server, this.config);
+    const serve = (request: Request, response: Response, expectsContinue: boolean): void => {
       this.begin(request, response);
       request.context.expectsContinue = expectsContinue;
       const refusal = refusalOf(request);
       if (refusal) {
         this.replyError(response, refusal);
+      } else if (!connections.admits(request, response)) {
+        // When the parser is through with what has arrived: a body that is there need not cost the connection.
+        process.nextTick(() => this.replyError(response, OVERLOADED));
       } else {
         // Express calls back when no layer answered, which only a target without a path can cause.
         app(request, response, (error?: unknown) =>
@@ -142,14 +176,17 @@ export class PlatformExpressAdapter extends ExpressAdapter {
         );
       }
     };
-    server.on('request', (request: Request, response: Response) => serve(request, response));
-    server.on('checkContinue', (request: Request, response: Response) => {
-      serve(request, response, true);
-    });
+    const arrive = (request: Request, response: Response, expectsContinue: boolean): void =>
+      connections.arrive(request, response, () => serve(request, response, expectsContinue));
+    server.on('request', (request: Request, response: Response) => arrive(request, response, false));
+    server.on('checkContinue', (request: Request, response: Response) => arrive(request, response, true));
     server.on('checkExpectation', (request: Request, response: Response) => {
-      this.begin(request, response);
-      this.replyError(response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.'));
+      connections.arrive(request, response, () => {
+        this.begin(request, response);
+        this.replyError(response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.'));
+      });
     });
+    this.connections = connections;
     this.httpServer = server;
   }
 
@@ -160,6 +197,17 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
     response.setHeader('X-Content-Type-Options', 'nosniff');
     response.on('close', this.onClose);
+  }
+
+  /** A getter of `request.body`: a promise of it, which begins to read it. */
+  private lazyBody(): (this: Request) => Promise<unknown> {
+    const read = (request: Request): Promise<unknown> => {
+      const readBody = (): Promise<unknown> => readJsonBody(request, request.res as Response, this.config.maxBodyBytes);
+      return request.complete ? readBody() : this.connections.waitFor(request.context, readBody);
+    };
+    return function (this: Request): Promise<unknown> {
+      return this.context.readBodyOnce(() => read(this));
+    };
   }
 
   /** What no route serves: 404, or for a path that other methods serve 405, and OPTIONS its `Allow`. */
@@ -250,7 +298,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const { req: request } = response;
     const { context } = request;
     context.answeredAt = performance.now();
-    if (this.draining) {
+    this.connections.release(context);
+    if (this.isDraining) {
       response.shouldKeepAlive = false;
     }
     if (body !== undefined) {
@@ -323,12 +372,6 @@ function allowedMethods(app: Express, path: string): string[] {
     methods.add('HEAD');
   }
   return [...methods].sort();
-}
-
-function lazyBody(maxBytes: number): (this: Request) => Promise<unknown> {
-  return function (this: Request): Promise<unknown> {
-    return this.context.readBodyOnce(() => readJsonBody(this, this.res as Response, maxBytes));
-  };
 }
 
 /** Node's IncomingMessage, with Express's prototype from the start. */

@@ -18,3 +18,25 @@ export const LINGER_MS = 1_000;
 
 /** How often, in ms, the server looks for connections that are over their time-outs. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
+
+/**
+ * Requests that a client may send ahead on one connection, beyond the one that is being answered. One more is answered 503
+ * behind them, and the connection is closed.
+ */
+export const MAX_PIPELINED_REQUESTS = 100;
+
+/**
+ * Time in ms for which nothing is read from a connection after a request on it was refused for want of room. Short, because
+ * the connection may be a proxy's, and its next request another client's.
+ */
+export const REFUSAL_PAUSE_MS = 250;
+
+/**
+ * Connections beyond MAX_CONNECTIONS that are still answered, once each, so that health checks get through; and the time
+ * in ms in which their request must have come.
+ */
+export const SPARE_CONNECTIONS = 64;
+export const SPARE_CONNECTION_MS = 1_000;
+
+/** Least time in ms between two warnings of connections that were dropped. */
+export const WARNING_INTERVAL_MS = 1_000;

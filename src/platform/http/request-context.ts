@@ -18,6 +18,12 @@ export class RequestContext {
   errorCode: string | undefined;
   /** The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
   expectsContinue = false;
+  /** Whether the request counts among those in flight. */
+  isInFlight = false;
+  /** Whether it was refused because too many others are in flight. */
+  isRefused = false;
+  /** Whether its response is over: sent, or cut off. */
+  isOver = false;
   private body: Promise<unknown> | undefined;
 
   constructor(
