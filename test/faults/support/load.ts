@@ -20,6 +20,8 @@ export interface Outcome {
   readonly status: number | undefined;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
+  /** Whether an earlier request had been answered on the connection: then the service had it. */
+  readonly reused: boolean;
   /** Why there was no answer. */
   readonly failure: string | undefined;
 }
@@ -89,6 +91,7 @@ export function send(
         status: undefined,
         headers: {},
         text: '',
+        reused: outgoing.reusedSocket,
         failure: undefined,
         ...answer,
       });

@@ -1,0 +1,196 @@
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import pg from 'pg';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { depth, isWholeRun, report } from './support/depth.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
+import { CHECK_INTERVAL_MS, freePort, HAPROXY, isInstalled, type Proxy, startProxy } from './support/proxies.js';
+
+/*
+ * A new version is deployed while clients call: nobody notices. What cannot finish is cut, and named.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-fault-tests';
+
+let server: PostgresqlServer;
+let client: pg.Client;
+let settings: Record<string, string>;
+const running: ServiceProcess[] = [];
+
+beforeAll(async () => {
+  server = await startPostgresqlServer();
+  client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  settings = {
+    DATABASE_URL: server.url,
+    MIGRATE_ON_START: 'true',
+    BOOTSTRAP_API_KEY: API_KEY,
+    RATE_LIMIT_PER_MINUTE: '0',
+  };
+}, 60_000);
+afterEach(async () => {
+  for (const service of running.splice(0)) await service.kill();
+});
+afterAll(async () => {
+  await client.end();
+  await server.stop();
+});
+
+function start(more: Record<string, string> = {}): ServiceProcess {
+  const service = new ServiceProcess('build', { ...settings, ...more }, tmpdir());
+  running.push(service);
+  return service;
+}
+
+/** Every other request adds an animal, which no proxy may send a second time. */
+function next(index: number): LoadRequest {
+  return index % 2 === 0
+    ? { method: 'GET', path: '/v1/pets' }
+    : { method: 'POST', path: '/v1/pets', body: JSON.stringify({ name: `Rex ${index}`, categoryId: 7 }) };
+}
+
+async function countPets(): Promise<number> {
+  const { rows } = await client.query<{ count: string }>('SELECT count(*) FROM pet');
+  return Number(rows[0]?.count);
+}
+
+function created(outcomes: readonly Outcome[]): number {
+  return outcomes.filter(({ status }) => status === 201).length;
+}
+
+test('SIGTERM under load: every request that was accepted is answered, idle connections or not', async () => {
+  const rounds = depth(1, 8);
+  const figures = { requests: 0, refused: 0, reset: 0 };
+  for (let round = 0; round < rounds; round++) {
+    const service = start();
+    const origin = await service.origin();
+    const before = await countPets();
+    // Some never rest; of the others, one is idle or about to send at any moment.
+    const loads = [0, 5, 30, 100].map((pauseMs) => new Load({ origin, apiKey: API_KEY, clients: 8, next, pauseMs }));
+    await sleep(500);
+    expect(await service.stop('SIGTERM')).toBe(0);
+    const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
+    const failed = outcomes.filter(({ failure }) => failure !== undefined);
+    // Nobody listens any more; or the system had accepted a connection that the service had not yet seen.
+    expect(failed.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
+    expect(tally(outcomes)).toEqual({
+      200: expect.any(Number) as number,
+      201: expect.any(Number) as number,
+      ...tally(failed),
+    });
+    expect((await countPets()) - before).toBe(created(outcomes));
+    figures.requests += outcomes.length - failed.length;
+    figures.refused += tally(failed)['ECONNREFUSED'] ?? 0;
+    figures.reset += tally(failed)['ECONNRESET'] ?? 0;
+  }
+  report('SIGTERM under load', { rounds, ...figures });
+}, 120_000);
+
+test('what does not finish within SHUTDOWN_TIMEOUT_MS is cut, and the log names it', async () => {
+  const service = start({ SHUTDOWN_TIMEOUT_MS: '700', STATEMENT_TIMEOUT_MS: '60000' });
+  const origin = await service.origin();
+  await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
+  await client.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
+  try {
+    const stuck = [1, 3, 5].map((index) => send(next(index), { origin, apiKey: API_KEY }));
+    await untilBlocked();
+    const exitCode = await service.stop('SIGTERM');
+    expect((await Promise.all(stuck)).map(({ status }) => status)).toEqual([undefined, undefined, undefined]);
+    expect(service.stdout).toContain('"Cutting 3 requests that did not finish within 700 ms: createPet (3)."');
+    expect(exitCode).toBe(0);
+  } finally {
+    await client.query('ROLLBACK');
+  }
+});
+
+/** Waits until a statement waits for the lock. */
+async function untilBlocked(): Promise<void> {
+  const observer = new pg.Client({ connectionString: server.url });
+  await observer.connect();
+  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(20)) {
+    const { rowCount } = await observer.query(`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' `);
+    if (rowCount !== 0) break;
+  }
+  await observer.end();
+}
+
+test('a connection on which nothing was ever sent delays no shutdown', async () => {
+  const service = start({ SHUTDOWN_TIMEOUT_MS: '20000', SHUTDOWN_LINGER_MS: '100' });
+  const { port } = new URL(await service.origin());
+  const socket = connect(Number(port), '127.0.0.1');
+  await new Promise((done) => socket.once('connect', done));
+  await sleep(100);
+  expect(await service.stop('SIGTERM')).toBe(0);
+  expect(service.stdout).not.toContain('Cutting');
+  socket.destroy();
+});
+
+const PROCESSES = isWholeRun ? ['1', '2'] : ['1'];
+
+if (!isInstalled(HAPROXY)) {
+  process.stderr.write('LEFT OUT: a rolling restart behind haproxy, which is not installed.\n');
+  test.skip('LEFT OUT, because haproxy is not installed: a rolling restart of two instances', () => undefined);
+} else {
+  test.each(PROCESSES)(
+    'a rolling restart of two instances behind haproxy fails no request, WEB_CONCURRENCY=%s',
+    async (webConcurrency) => {
+      const ports = [await freePort(), await freePort()];
+      const startInstance = async (port: number): Promise<ServiceProcess> => {
+        const service = start({
+          PORT: String(port),
+          WEB_CONCURRENCY: webConcurrency,
+          SHUTDOWN_DELAY_MS: String(4 * CHECK_INTERVAL_MS),
+        });
+        await service.origin();
+        return service;
+      };
+      const instances = await Promise.all(ports.map(startInstance));
+      const proxy = await startProxy(HAPROXY, ports);
+      try {
+        await untilItServes(proxy);
+        const before = await countPets();
+        const loads = [0, 20, 150].map(
+          (pauseMs) => new Load({ origin: proxy.origin, apiKey: API_KEY, clients: 8, next, pauseMs }),
+        );
+        const restarts = depth(1, 2 * ports.length);
+        for (let restart = 0; restart < restarts; restart++) {
+          const index = restart % ports.length;
+          await sleep(300);
+          expect(await instances[index]?.stop('SIGTERM')).toBe(0);
+          const replaced = await startInstance(ports[index] as number);
+          instances[index] = replaced;
+          // The next one is taken out when the proxy sends to this one again.
+          await until(() => /"operation":"listPets"/.test(replaced.stdout));
+        }
+        const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
+        const failed = outcomes.filter(({ status }) => status !== 200 && status !== 201);
+        report('a rolling restart behind haproxy', {
+          'processes of each': webConcurrency,
+          restarts,
+          requests: outcomes.length,
+          failed: failed.length,
+          'slowest ms': Math.ceil(percentile(outcomes, 1)),
+        });
+        expect(tally(failed)).toEqual({});
+        expect((await countPets()) - before).toBe(created(outcomes));
+      } finally {
+        await proxy.stop();
+      }
+    },
+    180_000,
+  );
+}
+
+async function untilItServes({ origin }: Proxy): Promise<void> {
+  const isServed = async (): Promise<boolean> =>
+    (await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).status === 200;
+  while (!(await isServed())) await sleep(50);
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 60_000; !holds(); await sleep(20)) {
+    if (Date.now() > deadline) throw new Error(`Not within 60 s: ${holds.toString()}`);
+  }
+}

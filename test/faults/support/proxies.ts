@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Time in ms between two looks of a proxy at the readiness of an instance. */
+export const CHECK_INTERVAL_MS = 200;
+
+/** A reverse proxy in front of several instances, as docs/operating.md recommends to configure it. */
+export interface Proxy {
+  readonly origin: string;
+  stop(): Promise<void>;
+}
+
+/** How a proxy is called, told its configuration, and started in the foreground. */
+interface Program {
+  readonly command: string;
+  readonly configuration: (port: number, instances: readonly number[], directory: string) => string;
+  readonly parameters: (file: string, directory: string) => string[];
+}
+
+export const HAPROXY: Program = {
+  command: 'haproxy',
+  configuration: (port, instances) => `
+defaults
+  mode http
+  timeout connect 2s
+  timeout client 60s
+  timeout server 60s
+  option redispatch
+frontend clients
+  bind 127.0.0.1:${port}
+  default_backend petstore
+backend petstore
+  option httpchk GET /health/ready
+  default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 2
+${instances.map((instance, index) => `  server petstore${index + 1} 127.0.0.1:${instance}`).join('\n')}
+`,
+  parameters: (file) => ['-db', '-f', file],
+};
+
+export function isInstalled({ command }: Program): boolean {
+  return spawnSync(command, ['-v']).status === 0;
+}
+
+/** Starts a proxy on a free port. */
+export async function startProxy(program: Program, instances: readonly number[]): Promise<Proxy> {
+  const directory = mkdtempSync(join(tmpdir(), `petstore-${program.command}-`));
+  const file = join(directory, 'configuration');
+  const port = await freePort();
+  writeFileSync(file, program.configuration(port, instances, directory));
+  const child = spawn(program.command, program.parameters(file, directory), { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  const ended = once(child, 'close');
+  await untilItListens(port, child, () => output);
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      child.kill('SIGKILL');
+      await ended;
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A port of this machine that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
+
+async function untilItListens(port: number, child: ChildProcess, output: () => string): Promise<void> {
+  for (const deadline = Date.now() + 20_000; Date.now() < deadline && child.exitCode === null; await sleep(50)) {
+    const socket = connect(port, '127.0.0.1');
+    const listens = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (listens) return;
+  }
+  throw new Error(`${child.spawnfile} does not start:\n${output()}`);
+}
