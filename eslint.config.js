@@ -77,7 +77,9 @@ export default tseslint.config(
   eslint.configs.recommended,
   {
     files: ['scripts/*.js', 'test/**/*.js', '*.js'],
-    languageOptions: { globals: { process: 'readonly', URL: 'readonly' } },
+    languageOptions: {
+      globals: { performance: 'readonly', process: 'readonly', setTimeout: 'readonly', URL: 'readonly' },
+    },
   },
   {
     files: ['**/*.ts'],

@@ -10,6 +10,12 @@ import { StartKeys } from './platform/auth/start-keys.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { PlatformExpressAdapter } from './platform/http/express-adapter.js';
 
+/**
+ * Time in ms that the modules have to close when the last connection is closed: the database waits for its statements. Less
+ * than SHUTDOWN_MARGIN_MS of a group.
+ */
+const CLOSE_TIMEOUT_MS = 3_000;
+
 async function main(): Promise<void> {
   loadEnvironmentFile();
   const config = readConfig();
@@ -42,6 +48,11 @@ async function serve(config: Config): Promise<void> {
   let stopping = false;
   const stop = (): void => {
     stopping = true;
+    const limit = config.shutdownDelayMs + config.shutdownTimeoutMs + CLOSE_TIMEOUT_MS;
+    setTimeout(() => {
+      tell(`petstore: The database did not close within ${limit} ms; the statements that it waits for are cut.`);
+      process.exit(1);
+    }, limit);
     app.close().then(() => process.exit(0), fail);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
