@@ -160,12 +160,17 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const serve = (request: Request, response: Response, expectsContinue: boolean): void => {
       this.begin(request, response);
       request.context.expectsContinue = expectsContinue;
-      const refusal = refusalOf(request);
+      let refusal = refusalOf(request);
       if (refusal) {
-        this.replyError(response, refusal);
+        // Whoever sends this may see the end of the request elsewhere than this server: nothing behind it is believed.
+        response.shouldKeepAlive = false;
       } else if (!connections.admits(request, response)) {
-        // When the parser is through with what has arrived: a body that is there need not cost the connection.
-        process.nextTick(() => this.replyError(response, OVERLOADED));
+        refusal = OVERLOADED;
+      }
+      if (refusal) {
+        // When the parser is through with what has arrived: a body that is there need not cost the connection, and what the
+        // parser itself refuses has its own answer.
+        process.nextTick(() => this.replyError(response, refusal));
       } else {
         // Express calls back when no layer answered, which only a target without a path can cause.
         app(request, response, (error?: unknown) =>
@@ -345,6 +350,11 @@ function refusalOf(request: IncomingMessage): ApiError | undefined {
   }
   if (request.httpVersionMajor !== 1) {
     return new ApiError(BAD_REQUEST, 'The request is not valid HTTP/1.1.');
+  }
+  // RFC 9112, section 6.1. Node's parser has made sure that `chunked` is the last coding, and that there is no length.
+  const coding = request.headers['transfer-encoding'];
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || request.httpVersion !== '1.1')) {
+    return new ApiError(BAD_REQUEST, 'The one transfer coding is chunked, in HTTP/1.1.');
   }
   // RFC 9112, section 3.2
   if (request.httpVersion === '1.1' && countHeader(request, 'host') !== 1) {
