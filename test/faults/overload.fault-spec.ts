@@ -95,19 +95,20 @@ function observe(): () => Promise<{ looks: number; slowest: number; failed: unkn
 test('at four times the load that saturates it, it serves as much as before; the rest is refused at once', async () => {
   const seconds = depth(1, 5);
   await load(REQUESTS_IN_FLIGHT, 1);
+  let peak = 0;
   let best = 0;
-  // The best of several rounds, because what else the machine does at the moment is noise.
-  for (let round = 0; round < 4 && best < 0.8; round++) {
+  // The best of several rounds on both sides, because what else the machine does at the moment is noise.
+  for (let round = 0; round < 6 && (round === 0 || best <= 0.8 * peak); round++) {
     const saturated = await load(REQUESTS_IN_FLIGHT, seconds);
     expect(Object.keys(saturated.counts)).toEqual(['200']);
-    const peak = saturated.served.length / seconds;
+    peak = Math.max(peak, saturated.served.length / seconds);
 
     const stop = observe();
     const overloaded = await load(4 * REQUESTS_IN_FLIGHT, seconds);
     const health = await stop();
-    best = Math.max(best, overloaded.served.length / seconds / peak);
+    best = Math.max(best, overloaded.served.length / seconds);
     report('overload', {
-      'peak requests/s': Math.round(peak),
+      'requests/s at the peak': Math.round(saturated.served.length / seconds),
       'requests/s at four times the clients': Math.round(overloaded.served.length / seconds),
       refused: overloaded.refused.length,
       'p99 ms at the peak': at(saturated.served, 0.99),
@@ -124,18 +125,27 @@ test('at four times the load that saturates it, it serves as much as before; the
     expect(health.slowest).toBeLessThan(2_000);
     expect(at(overloaded.served, 1)).toBeLessThan(5_000);
   }
-  expect(best).toBeGreaterThan(0.8);
+  expect(best).toBeGreaterThan(0.8 * peak);
 }, 120_000);
 
 test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health is looked at all the same', async () => {
   const stop = observe();
-  const [first] = await Promise.all([load(CONNECTIONS - 10, depth(2, 5)), sleep(700).then(() => load(300, 1))]);
+  const [first, second] = await Promise.all([load(CONNECTIONS - 10, depth(2, 5)), sleep(700).then(() => load(300, 1))]);
   const health = await stop();
-  expect(first.wrong).toEqual([]);
+  expect([...first.wrong, ...second.wrong]).toEqual([]);
   // Those that have a connection keep it.
   expect(Object.keys(first.counts).sort()).toEqual(['200', '503']);
+  // Of those that have none, a few are told why.
+  expect(second.counts['503']).toBeGreaterThan(0);
+  expect(second.counts['dropped']).toBeGreaterThan(0);
   expect(health.looks).toBeGreaterThan(2);
-  report('too many connections', { ...first.counts, 'looks at health': health.looks, failed: health.failed.length });
+  expect(health.failed.length).toBeLessThan(health.looks / 2);
+  report('too many connections', {
+    ...first.counts,
+    dropped: Number(second.counts['dropped']),
+    'looks at health': health.looks,
+    failed: health.failed.length,
+  });
   // And when they have gone, all is well.
   expect((await load(8, 0.2)).counts).toEqual({ 200: expect.any(Number) as number });
 }, 60_000);

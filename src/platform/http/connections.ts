@@ -193,6 +193,7 @@ export class Connections {
 function closeUnlessServed(socket: ConnectionSocket): void {
   const { answering, hasAnswered } = socket[CONNECTION] as Connection;
   if (socket.writableLength > 0 || (answering === undefined && hasAnswered)) {
+    if (answering !== undefined) answering.req.context.isCut = true;
     socket.destroy();
   } else {
     socket.setTimeout(socket.timeout ?? 0);

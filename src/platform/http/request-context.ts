@@ -22,6 +22,8 @@ export class RequestContext {
   isInFlight = false;
   /** Whether it was refused because too many others are in flight. */
   isRefused = false;
+  /** Whether its answer was cut because the client did not take it. Node holds such an answer for sent. */
+  isCut = false;
   /** Whether its response is over: sent, or cut off. */
   isOver = false;
   private body: Promise<unknown> | undefined;

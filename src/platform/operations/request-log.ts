@@ -25,7 +25,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
 
   answered({ context, method }: Request, response: Response): void {
     const duration = (context.answeredAt ?? performance.now()) - context.startedAt;
-    const { operation, client, requestId, errorCode } = context;
+    const { operation, client, requestId, errorCode, isCut } = context;
     const status = response.statusCode;
     this.metrics.requestDuration.observe({ operation: operation ?? '', method, status }, duration / 1000);
     if (context.isDeprecated) {
@@ -40,7 +40,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
         status,
         code: errorCode,
         durationMs: Math.round(duration * 1000) / 1000,
-        aborted: response.writableFinished ? undefined : true,
+        aborted: response.writableFinished && !isCut ? undefined : true,
       },
       'request',
     );

@@ -22,6 +22,7 @@ function count(name) {
 function client() {
   let text = '';
   let startedAt = 0;
+  let hasAnswer = false;
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
   open++;
   socket.setEncoding('latin1');
@@ -37,6 +38,7 @@ function client() {
     if (head < 0) return;
     const length = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1]);
     if (text.length < head + 4 + length) return;
+    hasAnswer = true;
     const status = text.slice(9, 12);
     count(status);
     durations[status]?.push(performance.now() - startedAt);
@@ -46,7 +48,9 @@ function client() {
     if (stopped) socket.destroy();
     else if (!/\r\nconnection: close\r\n/i.test(text.slice(0, head + 2))) call();
   });
-  socket.on('error', ({ code }) => count(code));
+  // A connection that ends without a word is one that was dropped.
+  socket.on('error', ({ code }) => count(code === 'ECONNRESET' && !hasAnswer ? 'dropped' : code));
+  socket.on('end', () => !hasAnswer && count('dropped'));
   socket.on('close', () => {
     open--;
     if (!stopped) setTimeout(client, 10);

@@ -1,0 +1,309 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { rawRequest } from '../support/raw-request.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { depth, report } from './support/depth.js';
+import { type LoadRequest, send } from './support/load.js';
+
+/*
+ * Clients that are broken, slow or hostile. Each of them is cut within a time limit, none costs more than a bounded amount of
+ * memory, none is understood in two ways, and the others are served all the while.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-fault-tests';
+const HEADERS_TIMEOUT_MS = 1_000;
+const REQUEST_TIMEOUT_MS = 2_500;
+const WRITE_TIMEOUT_MS = 1_500;
+const REQUESTS_IN_FLIGHT = 100;
+/** Requests that are answered on a connection on which any number of them was sent ahead: http-limits.ts says so. */
+const ANSWERED_AHEAD = 101;
+
+const LIST: LoadRequest = { method: 'GET', path: '/v1/pets?limit=1' };
+const AUTHORIZED = `Host: x\r\nAuthorization: Bearer ${API_KEY}\r\n`;
+const PET = '{"name":"Rex","categoryId":7}';
+const POST = `POST /v1/pets HTTP/1.1\r\n${AUTHORIZED}Content-Type: application/json\r\n`;
+const CHUNKED = `${PET.length.toString(16)}\r\n${PET}\r\n0\r\n\r\n`;
+
+let server: PostgresqlServer;
+let service: ServiceProcess;
+let origin: string;
+let port: number;
+const sockets: Socket[] = [];
+
+beforeAll(async () => {
+  server = await startPostgresqlServer();
+  service = new ServiceProcess(
+    'build',
+    {
+      DATABASE_URL: server.url,
+      MIGRATE_ON_START: 'true',
+      BOOTSTRAP_API_KEY: API_KEY,
+      RATE_LIMIT_PER_MINUTE: '0',
+      HEADERS_TIMEOUT_MS: String(HEADERS_TIMEOUT_MS),
+      REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
+      WRITE_TIMEOUT_MS: String(WRITE_TIMEOUT_MS),
+      MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
+    },
+    tmpdir(),
+  );
+  origin = await service.origin();
+  port = Number(new URL(origin).port);
+}, 60_000);
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  // Nothing that a client did needs a person, and no slot is lost: as many as may be in flight are served at once.
+  expect(service.stdout).not.toMatch(/"level":(50|60)/);
+  const answers = await Promise.all(
+    Array.from({ length: REQUESTS_IN_FLIGHT }, () => send(LIST, { origin, apiKey: API_KEY })),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+});
+afterAll(async () => {
+  await service.kill();
+  await server.stop();
+});
+
+/** A connection of a client that does what no HTTP client does. */
+async function open(): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  sockets.push(socket);
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+function openMany(count: number): Promise<Socket[]> {
+  return Promise.all(Array.from({ length: count }, open));
+}
+
+/** Sends a byte now and then until the connection ends; what came back, and after how many ms it ended. */
+async function trickle(socket: Socket, bytes: string): Promise<{ answer: string; ms: number }> {
+  const startedAt = performance.now();
+  let answer = '';
+  let isOpen = true;
+  socket.setEncoding('latin1').on('data', (text: string) => (answer += text));
+  socket.once('end', () => (isOpen = false)).once('close', () => (isOpen = false));
+  for (let index = 0; isOpen && performance.now() - startedAt < 25_000; index++) {
+    socket.write(bytes.charAt(index % bytes.length));
+    await sleep(100);
+  }
+  return { answer, ms: performance.now() - startedAt };
+}
+
+/** Others are served meanwhile; the time of the slowest of them in ms. */
+async function othersAreServed(during: Promise<unknown>): Promise<number> {
+  let isOver = false;
+  let slowest = 0;
+  void during.finally(() => (isOver = true));
+  do {
+    const { status, durationMs } = await send(LIST, { origin, apiKey: API_KEY });
+    expect(status).toBe(200);
+    slowest = Math.max(slowest, durationMs);
+    await sleep(50);
+  } while (!isOver);
+  return Math.ceil(slowest);
+}
+
+/** Resident memory of the service in MiB. */
+function memory(): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1_024;
+}
+
+test('header sections and bodies that trickle in are cut with 408, and take nobody’s place', async () => {
+  const clients = 1.5 * REQUESTS_IN_FLIGHT;
+  const heads = (await openMany(clients)).map((socket) =>
+    trickle(socket, `GET /v1/pets HTTP/1.1\r\nX: ${'a'.repeat(500)}`),
+  );
+  const bodies: Promise<{ answer: string; ms: number }>[] = [];
+  while (bodies.length < clients) {
+    // Until the service has looked at its key, a request is in flight.
+    for (const socket of await openMany(REQUESTS_IN_FLIGHT / 2)) {
+      socket.write(`${POST}Content-Length: 60000\r\n\r\n`);
+      bodies.push(trickle(socket, `{"name":"${'a'.repeat(500)}`));
+    }
+    await send(LIST, { origin, apiKey: API_KEY });
+  }
+  const all = Promise.all([Promise.all(heads), Promise.all(bodies)]);
+  const slowest = await othersAreServed(all);
+  const [ofHeads, ofBodies] = await all;
+  for (const { answer } of [...ofHeads, ...ofBodies]) {
+    expect(answer).toMatch(/^HTTP\/1\.1 408 [^]*\r\nConnection: close\r\n[^]*"code":"request_timeout"/);
+  }
+  expect(Math.min(...ofBodies.map(({ ms }) => ms))).toBeGreaterThan(REQUEST_TIMEOUT_MS - 200);
+  report('slow clients', {
+    clients: 2 * clients,
+    'headers cut after ms': Math.ceil(Math.max(...ofHeads.map(({ ms }) => ms))),
+    'bodies cut after ms': Math.ceil(Math.max(...ofBodies.map(({ ms }) => ms))),
+    'slowest of the others ms': slowest,
+  });
+}, 60_000);
+
+test('clients that send requests ahead and never read are cut, and hold a bounded amount of memory', async () => {
+  const name = '\u{1f40e}'.repeat(255);
+  for (let count = 0; count < 100; count += REQUESTS_IN_FLIGHT) {
+    const create: LoadRequest = { method: 'POST', path: '/v1/pets', body: JSON.stringify({ name, categoryId: 1 }) };
+    await Promise.all(Array.from({ length: REQUESTS_IN_FLIGHT }, () => send(create, { origin, apiKey: API_KEY })));
+  }
+  // Each answer has a hundred of these: over 100 000 bytes.
+  const requests = `GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(ANSWERED_AHEAD);
+  const silent = 50;
+  const rounds = depth(1, 4);
+  const before = memory();
+  let peak = 0;
+  for (let round = 0; round < rounds; round++) {
+    const clients = await openMany(silent);
+    const earlier = abortedRequests();
+    for (const socket of clients) socket.pause().write(requests);
+    const cut = (async () => {
+      const deadline = Date.now() + 20_000;
+      while (abortedRequests() - earlier < clients.length && Date.now() < deadline) {
+        peak = Math.max(peak, memory());
+        await sleep(50);
+      }
+      return abortedRequests() - earlier;
+    })();
+    await othersAreServed(cut);
+    expect(await cut).toBe(clients.length);
+  }
+  report('clients that never read', {
+    clients: silent * rounds,
+    'asked for MiB': Math.round((silent * rounds * ANSWERED_AHEAD * 105) / 1_024),
+    'memory before MiB': Math.round(before),
+    'peak MiB': Math.round(peak),
+  });
+  expect(peak - before).toBeLessThan(150);
+}, 120_000);
+
+/** Requests whose answer could not be delivered, by the log. */
+function abortedRequests(): number {
+  return service.stdout.split('"aborted":true').length - 1;
+}
+
+test('a client that reads slowly, but reads, gets its whole answer', async () => {
+  const socket = await open();
+  let length = 0;
+  socket.write(`GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}Connection: close\r\n\r\n`);
+  socket.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+    socket.pause();
+    setTimeout(() => socket.resume(), 100);
+  });
+  await once(socket, 'end');
+  expect(length).toBeGreaterThan(100_000);
+});
+
+test('thousands of idle connections cost little, and those on which nothing is sent are closed', async () => {
+  const count = depth(1_000, 5_000);
+  const before = memory();
+  const clients = await openMany(count);
+  const ends = clients.map((socket) => once(socket.resume(), 'close'));
+  const slowest = await othersAreServed(sleep(300));
+  const each = ((memory() - before) * 1_024) / count;
+  report('idle connections', { count, 'KiB each': Math.round(each), 'slowest of the others ms': slowest });
+  expect(each).toBeLessThan(100);
+  await Promise.all(ends);
+}, 60_000);
+
+test('a reset in the middle of a body is no error, and frees its place', async () => {
+  const clients = await openMany(depth(1, 10) * REQUESTS_IN_FLIGHT);
+  await Promise.all(
+    clients.map(async (socket, index) => {
+      socket.write(`${POST}Content-Length: ${PET.length}\r\n\r\n${PET.slice(0, index % PET.length)}`);
+      await sleep(index % 100);
+      socket.resetAndDestroy();
+    }),
+  );
+  expect(service.isRunning).toBe(true);
+});
+
+test('requests that are sent ahead are answered in order, and no more than a hundred of them wait', async () => {
+  const paths = Array.from({ length: 60 }, (_, index) => `/v1/pets/${10_000_000 + index}`);
+  const requests = paths.map((path) => `GET ${path} HTTP/1.1\r\n${AUTHORIZED}X-Request-Id: ${path.slice(-8)}\r\n\r\n`);
+  const answer = await rawRequest(port, `${requests.join('')}GET /health/live HTTP/1.0\r\n\r\n`);
+  const ids = [...answer.matchAll(/X-Request-Id: (1\d+)/g)].map(([, id]) => id);
+  expect(ids).toEqual(paths.map((path) => path.slice(-8)));
+
+  const flood = `GET /v1/pets?limit=1 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(2 * ANSWERED_AHEAD);
+  const flooded = await rawRequest(port, flood);
+  expect(statuses(flooded)).toEqual([...Array<string>(ANSWERED_AHEAD).fill('200'), '503']);
+  expect(flooded.split('HTTP/1.1 503')[1]).toMatch(/\r\nConnection: close\r\n/);
+});
+
+function statuses(answer: string): string[] {
+  return [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => status as string);
+}
+
+/** What a proxy in front could read another way, with the request that would then be hidden in it. */
+const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n';
+const LENGTH = `Content-Length: ${PET.length}\r\n`;
+
+describe('no request is hidden in another', () => {
+  test.each<[what: string, request: string]>([
+    ['a length and a transfer coding', `${POST}${LENGTH}Transfer-Encoding: chunked\r\n\r\n${CHUNKED}`],
+    ['a transfer coding and a length', `${POST}Transfer-Encoding: chunked\r\n${LENGTH}\r\n${CHUNKED}`],
+    ['chunked twice', `${POST}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n${CHUNKED}`],
+    ['chunked twice in a list', `${POST}Transfer-Encoding: chunked, chunked\r\n\r\n${CHUNKED}`],
+    ['chunked that is not last', `${POST}Transfer-Encoding: chunked, identity\r\n\r\n${CHUNKED}`],
+    ['a coding before chunked', `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n${CHUNKED}`],
+    ['identity', `${POST}Transfer-Encoding: identity\r\n\r\n${CHUNKED}`],
+    ['an unknown coding', `${POST}Transfer-Encoding: xchunked\r\n\r\n${CHUNKED}`],
+    ['a quoted coding', `${POST}Transfer-Encoding: "chunked"\r\n\r\n${CHUNKED}`],
+    ['a vertical tab before chunked', `${POST}Transfer-Encoding: \x0bchunked\r\n\r\n${CHUNKED}`],
+    ['chunked in HTTP/1.0', `${POST.replace('1.1', '1.0')}Transfer-Encoding: chunked\r\n\r\n${CHUNKED}`],
+    ['white space before the colon of the coding', `${POST}Transfer-Encoding : chunked\r\n\r\n${CHUNKED}`],
+    ['white space before the colon of the length', `${POST}Content-Length : ${PET.length}\r\n\r\n${PET}`],
+    ['a folded coding', `${POST}Transfer-Encoding:\r\n chunked\r\n\r\n${CHUNKED}`],
+    ['a folded field', `${POST}${LENGTH}X: a\r\n b\r\n\r\n${PET}`],
+    ['white space before the first field', `POST /v1/pets HTTP/1.1\r\n ${AUTHORIZED}Content-Length: 0\r\n\r\n`],
+    ['bare line feeds', `${POST}${LENGTH}\r\n`.replaceAll('\r\n', '\n') + PET],
+    ['a bare line feed', `${POST}X: a\n${LENGTH}\r\n${PET}`],
+    ['a bare carriage return', `${POST}X: a\r${LENGTH}\r\n${PET}`],
+    ['a null byte', `${POST}X: a\0b\r\n${LENGTH}\r\n${PET}`],
+    ['the same length twice', `${POST}${LENGTH}${LENGTH}\r\n${PET}`],
+    ['two lengths', `${POST}${LENGTH}Content-Length: 0\r\n\r\n${PET}`],
+    ['a list of lengths', `${POST}Content-Length: ${PET.length}, ${PET.length}\r\n\r\n${PET}`],
+    ['a negative length', `${POST}Content-Length: -${PET.length}\r\n\r\n${PET}`],
+    ['a length with a sign', `${POST}Content-Length: +${PET.length}\r\n\r\n${PET}`],
+    ['a hexadecimal length', `${POST}Content-Length: 0x1d\r\n\r\n${PET}`],
+    ['a length with white space in it', `${POST}Content-Length: 2 9\r\n\r\n${PET}`],
+    ['a length beyond 64 bits', `${POST}Content-Length: 99999999999999999999999\r\n\r\n${PET}`],
+    ['an empty length', `${POST}Content-Length:\r\n\r\n${PET}`],
+    ['a line feed in a chunk extension', `${POST}Transfer-Encoding: chunked\r\n\r\n1d;a\n${PET}\r\n0\r\n\r\n`],
+    ['line feeds around a chunk', `${POST}Transfer-Encoding: chunked\r\n\r\n1d\n${PET}\n0\n\n`],
+    ['a negative chunk', `${POST}Transfer-Encoding: chunked\r\n\r\n-1\r\n${PET}\r\n0\r\n\r\n`],
+    ['a chunk size with 0x', `${POST}Transfer-Encoding: chunked\r\n\r\n0x1d\r\n${PET}\r\n0\r\n\r\n`],
+    [
+      'a chunk size beyond 64 bits',
+      `${POST}Transfer-Encoding: chunked\r\n\r\n1000000000000001d\r\n${PET}\r\n0\r\n\r\n`,
+    ],
+    ['white space behind a chunk size', `${POST}Transfer-Encoding: chunked\r\n\r\n1d \r\n${PET}\r\n0\r\n\r\n`],
+    ['a chunk without its end', `${POST}Transfer-Encoding: chunked\r\n\r\n1d\r\n${PET}0\r\n\r\n`],
+    [
+      'a length in the trailer section',
+      `${POST}Transfer-Encoding: chunked\r\n\r\n1d\r\n${PET}\r\n0\r\nContent-Length: 5\r\n\r\n`,
+    ],
+    ['two Host fields', `GET /v1/pets HTTP/1.1\r\nHost: y\r\n${AUTHORIZED}\r\n`],
+    ['no version', 'GET /v1/pets\r\n\r\n'],
+    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ])('400, and the connection is closed: %s', async (_what, request) => {
+    expect(statuses(await rawRequest(port, request + HIDDEN))).toEqual(['400']);
+  });
+
+  test.each<[what: string, status: string, request: string]>([
+    ['a chunk extension', '201', `${POST}Transfer-Encoding: chunked\r\n\r\n1d;a=b\r\n${PET}\r\n0\r\n\r\n`],
+    ['chunked in capitals', '201', `${POST}Transfer-Encoding: CHUNKED\r\n\r\n${CHUNKED}`],
+    ['a body of GET', '200', `GET /v1/pets HTTP/1.1\r\n${AUTHORIZED}${LENGTH}\r\n${PET}`],
+    [
+      'a body of GET that is a request',
+      '200',
+      `GET /v1/pets HTTP/1.1\r\n${AUTHORIZED}Content-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
+    ],
+  ])('one meaning only: %s', async (_what, status, request) => {
+    // Exactly the request behind it is seen as one.
+    expect(statuses(await rawRequest(port, `${request}GET /hidden HTTP/1.0\r\n\r\n`))).toEqual([status, '404']);
+  });
+});
