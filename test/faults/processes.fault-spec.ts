@@ -159,8 +159,8 @@ wholeTest(
     }
     const outcomes = await load.stop();
     const lost = outcomes.filter(({ status }) => status !== 200);
-    // A connection dies with its process; each client has one.
-    expect(tally(lost)).toEqual(expect.not.objectContaining({ ECONNREFUSED: expect.anything() as number }));
+    // A connection dies with its process, each client has one; nobody waits for ever, and somebody listens all the while.
+    expect(Object.keys(tally(lost)).filter((failure) => failure !== 'ECONNRESET')).toEqual([]);
     expect(lost.length).toBeLessThanOrEqual(8 * kills);
     expect(statuses(outcomes, 200)).toBeGreaterThan(lost.length);
     expect(servingPids(group).size).toBeGreaterThanOrEqual(PROCESSES + kills);
