@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { Config } from '../../config.js';
+import { DatabaseMetrics } from './database-metrics.js';
 import { HealthController } from './health.controller.js';
 import { createLogger, LOGGER } from './logger.js';
 import { MetricsController } from './metrics.controller.js';
@@ -9,7 +10,7 @@ import { RequestLog } from './request-log.js';
 /** What the people who run the service need: log, metrics, health. */
 @Module({
   controllers: [HealthController, MetricsController],
-  providers: [{ provide: LOGGER, inject: [Config], useFactory: createLogger }, Metrics, RequestLog],
+  providers: [{ provide: LOGGER, inject: [Config], useFactory: createLogger }, Metrics, DatabaseMetrics, RequestLog],
   exports: [Metrics, LOGGER],
 })
 export class OperationsModule {}
