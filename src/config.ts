@@ -33,7 +33,7 @@ export class Config {
   migrateOnStart: boolean;
   /** Time in ms after which PostgreSQL cancels a statement. */
   statementTimeoutMs: number;
-  /** Time in ms that a request waits for a database connection. */
+  /** Time in ms that a request waits for its turn at the database, and that it waits for a connection. */
   acquireTimeoutMs: number;
   /** A key that exists from the start on. */
   bootstrapApiKey: string | undefined;

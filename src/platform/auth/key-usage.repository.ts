@@ -101,12 +101,12 @@ export class KeyUsageRepository {
 
   /** The clients that called an operation on the given number of days up to this one, by name; most calls first. */
   async sumByClient(operation: string, today: string, days: number): Promise<Map<string, UsageSummary>> {
-    return toSummaries(await this.database.write<Row>(SUM_BY_CLIENT, [operation, today, days]));
+    return toSummaries(await this.database.readPrimary<Row>(SUM_BY_CLIENT, [operation, today, days]));
   }
 
   /** The operations that were called with a key on the given number of days up to this one, by operationId. */
   async sumByOperation(keyId: bigint, today: string, days: number): Promise<Map<string, UsageSummary>> {
-    return toSummaries(await this.database.write<Row>(SUM_BY_OPERATION, [keyId, today, days]));
+    return toSummaries(await this.database.readPrimary<Row>(SUM_BY_OPERATION, [keyId, today, days]));
   }
 
   /** Deletes usage of days before this one, as many rows of it as are given at the most; how many there were. */
@@ -117,7 +117,7 @@ export class KeyUsageRepository {
 
   /** The first day of which usage was counted; usage that was deleted since is not looked for. */
   async countedSince(): Promise<string> {
-    const [row] = await this.database.write<[string]>(COUNTED_SINCE, []);
+    const [row] = await this.database.readPrimary<[string]>(COUNTED_SINCE, []);
     return (row as [string])[0];
   }
 }

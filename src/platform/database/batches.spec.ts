@@ -1,8 +1,9 @@
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
+import pg from 'pg';
 import { Batches } from './batches.js';
 
-const LIMITS = { size: 10, concurrency: 1, waiting: 1000 };
+const LIMITS = { size: 10, concurrency: 1, waiting: 1000, waitMs: 10_000 };
 
 /** An `execute` that records its batches and answers when it is told to. */
 function controlled() {
@@ -59,7 +60,7 @@ test('no request joins a statement that has begun, and none is larger than its l
 
 test('no more statements run at a time than the limit', async () => {
   const { batches, execute, release } = controlled();
-  const line = new Batches(execute, { size: 1, concurrency: 2, waiting: 10 });
+  const line = new Batches(execute, { ...LIMITS, size: 1, concurrency: 2 });
   const answers = [1, 2, 3].map((input) => line.run(input));
   await settled();
   expect(batches).toEqual([[1], [2]]);
@@ -76,7 +77,7 @@ test('a bad one among several gets its own error, and never fails its neighbours
   const line = new Batches(async (inputs: readonly number[]) => {
     executed.push([...inputs]);
     await settled();
-    if (inputs.includes(13)) throw new Error('13 is bad');
+    if (inputs.includes(13)) throw new pg.DatabaseError('13 is bad', 0, 'error');
     return inputs;
   }, LIMITS);
   const outcomes = await Promise.allSettled([1, 13, 2].map((input) => line.run(input)));
@@ -84,11 +85,14 @@ test('a bad one among several gets its own error, and never fails its neighbours
   expect(executed).toEqual([[1, 13, 2], [1], [13], [2]]);
 });
 
-test('when the database is away, all hear it, and nothing is asked again', async () => {
+test.each([
+  ['the database is away', new ApiError(UNAVAILABLE, 'away')],
+  ['it failed in a way that nobody has foreseen', new Error('who knows what was done')],
+])('when %s, all hear it, and nothing is asked again', async (_, failure) => {
   let calls = 0;
   const line = new Batches(() => {
     calls++;
-    return Promise.reject(new ApiError(UNAVAILABLE, 'away'));
+    return Promise.reject(failure);
   }, LIMITS);
   const outcomes = await Promise.allSettled([1, 2, 3].map((input) => line.run(input)));
   expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
@@ -107,4 +111,20 @@ test('503 at once when too many wait', async () => {
     await settled();
   }
   expect(await Promise.all(answers)).toEqual([2, 4, 6]);
+});
+
+test('503 for those whose statement has not begun in time, and the others go on', async () => {
+  const { batches, execute, release } = controlled();
+  const line = new Batches(execute, { ...LIMITS, waitMs: 50 });
+  const begun = line.run(1);
+  await settled();
+  const waiting = line.run(2);
+  await expect(waiting).rejects.toMatchObject({ definition: UNAVAILABLE, headers: { 'Retry-After': '1' } });
+  const later = line.run(3);
+  release();
+  expect(await begun).toBe(2);
+  await settled();
+  release();
+  expect(await later).toBe(6);
+  expect(batches).toEqual([[1], [3]]);
 });

@@ -1,8 +1,10 @@
-import { ApiError } from '../errors/api-error.js';
-import { tooManyWaiting } from './waiting-line.js';
+import pg from 'pg';
+import { tooManyWaiting, waitedTooLong } from './waiting-line.js';
 
 interface Waiting<Input, Output> {
   readonly input: Input;
+  /** `performance.now()` when it came. */
+  readonly since: number;
   readonly resolve: (output: Output) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -15,12 +17,15 @@ export interface BatchLimits {
   readonly concurrency: number;
   /** How many requests may wait for a statement. */
   readonly waiting: number;
+  /** Time in ms that a request may wait for the beginning of its statement. */
+  readonly waitMs: number;
 }
 
 /**
- * Runs requests that wait at the same moment in one statement. Each gets its own answer or its own error: when a statement
- * that serves several fails because of one of them, each of them is run alone. A request is never added to a statement
- * that has begun, so a read shows the database at or after the moment it was asked for.
+ * Runs requests that wait at the same moment in one statement. Each gets its own answer or its own error: when PostgreSQL
+ * refuses a statement that serves several because of one of them, each of them is run alone. After any other failure
+ * nothing is run again, for it may have been done. A request is never added to a statement that has begun, so a read shows
+ * the database at or after the moment it was asked for.
  */
 export class Batches<Input, Output> {
   private waiting: Waiting<Input, Output>[] = [];
@@ -28,6 +33,7 @@ export class Batches<Input, Output> {
   private isScheduled = false;
   /** Whether requests have come together lately: then it pays to look who else comes before a statement begins. */
   private isShared = false;
+  private expiry: NodeJS.Timeout | undefined;
 
   /** @param execute one statement for all inputs, atomic; its outputs are in their order */
   constructor(
@@ -35,13 +41,13 @@ export class Batches<Input, Output> {
     private readonly limits: BatchLimits,
   ) {}
 
-  /** @throws ApiError UNAVAILABLE when too many wait, and whatever `execute` throws for this input */
+  /** @throws ApiError UNAVAILABLE when too many wait, or for too long, and whatever `execute` throws for this input */
   run(input: Input): Promise<Output> {
     if (this.waiting.length >= this.limits.waiting) {
       throw tooManyWaiting();
     }
     return new Promise((resolve, reject) => {
-      this.waiting.push({ input, resolve, reject });
+      this.waiting.push({ input, since: performance.now(), resolve, reject });
       this.schedule();
     });
   }
@@ -56,7 +62,20 @@ export class Batches<Input, Output> {
         queueMicrotask(this.begin);
       }
     }
+    if (!this.isScheduled) {
+      this.expiry ??= setTimeout(this.expire, this.limits.waitMs).unref();
+    }
   }
+
+  /** Those who have waited too long hear so; statements that are slow or hang must not keep them. */
+  private readonly expire = (): void => {
+    const latest = performance.now() - this.limits.waitMs;
+    const kept = this.waiting.findIndex(({ since }) => since > latest);
+    const expired = this.waiting.splice(0, kept === -1 ? this.waiting.length : kept);
+    expired.forEach(({ reject }) => reject(waitedTooLong()));
+    const [oldest] = this.waiting;
+    this.expiry = oldest && setTimeout(this.expire, oldest.since - latest).unref();
+  };
 
   private readonly begin = (): void => {
     this.isScheduled = false;
@@ -77,8 +96,8 @@ export class Batches<Input, Output> {
       const outputs = await this.execute(batch.map(({ input }) => input));
       batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
     } catch (error) {
-      // An ApiError says that the database is away, which running them one by one would not change.
-      if (batch.length === 1 || error instanceof ApiError) {
+      // Only what PostgreSQL itself has refused was certainly not done.
+      if (batch.length === 1 || !(error instanceof pg.DatabaseError)) {
         batch.forEach(({ reject }) => reject(error));
       } else {
         for (const one of batch) await this.serve([one]);

@@ -1,16 +1,28 @@
-import pg from 'pg';
-import { DataSource, type DataSourceOptions, type EntityTarget, type ObjectLiteral } from 'typeorm';
+import pg, { type PoolClient } from 'pg';
+import {
+  DataSource,
+  type DataSourceOptions,
+  type EntityTarget,
+  type ObjectLiteral,
+  type QueryRunner,
+  type ReplicationMode,
+} from 'typeorm';
 import type { Config } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
+import { asUnavailable } from './connection-errors.js';
 import { EmbeddedEngine } from './embedded-engine.js';
 import { loadMigrations } from './migrations.js';
-import { assertSchemaIsCurrent, migrate } from './schema.js';
+import { breakConnection } from './pool-connections.js';
+import { assertSchemaIsCurrent, migrate, TAKES_ANY_TIME } from './schema.js';
 
 /** The options of the one data source; `config` travels along for `openDataSource`. */
 export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> & { readonly config: Config };
 
 /** Time in ms after which an unused connection is closed, and after which PostgreSQL ends a forgotten transaction. */
 const IDLE_TIMEOUT_MS = 60_000;
+
+/** Time in ms beyond PostgreSQL's own time-out after which an answer is not waited for: its machine may be gone. */
+export const ANSWER_GRACE_MS = 1_000;
 
 /** The one definition of the data source, for application, command line and tests. */
 export async function dataSourceOptions(config: Config): Promise<DatabaseOptions> {
@@ -37,13 +49,49 @@ export async function dataSourceOptions(config: Config): Promise<DatabaseOptions
   return { ...common, extra: serverPool(config), replication };
 }
 
-/** An open data source together with the embedded engine below it, if there is one: `destroy` closes both. */
+/**
+ * An open data source together with the embedded engine below it, if there is one: `destroy` closes both. What says that
+ * the database is away is an ApiError UNAVAILABLE for everybody who asks it through TypeORM, and an answer that does not
+ * come in time breaks the connection.
+ */
 class OwningDataSource extends DataSource {
   constructor(
     options: DataSourceOptions,
     private readonly engine: EmbeddedEngine | undefined,
+    private readonly answerTimeoutMs: number,
   ) {
     super(options);
+  }
+
+  override createQueryRunner(mode?: ReplicationMode): QueryRunner {
+    const queryRunner = super.createQueryRunner(mode);
+    const query = queryRunner.query.bind(queryRunner) as (text: string, ...others: unknown[]) => Promise<never>;
+    const release = queryRunner.release.bind(queryRunner);
+    let isGivenBack = false;
+    queryRunner.release = () => {
+      isGivenBack = true;
+      return release();
+    };
+    queryRunner.query = async (text: string, ...others: unknown[]) => {
+      let isSent = false;
+      let timer: NodeJS.Timeout | undefined;
+      try {
+        if (queryRunner.isReleased && !isGivenBack) throw new Error('Connection terminated between two statements');
+        const client = (await queryRunner.connect()) as PoolClient;
+        // The embedded engine cannot go without this process.
+        if (this.engine === undefined && queryRunner.data[TAKES_ANY_TIME] !== true) {
+          timer = setTimeout(() => breakConnection(client), this.answerTimeoutMs);
+        }
+        isSent = true;
+        return await query(text, ...others);
+      } catch (error) {
+        const isChange = text === 'COMMIT' || !(queryRunner.isTransactionActive || /^\s*SELECT\b/i.test(text));
+        throw asUnavailable(error, isSent && isChange);
+      } finally {
+        clearTimeout(timer);
+      }
+    };
+    return queryRunner;
   }
 
   override async destroy(): Promise<void> {
@@ -63,10 +111,11 @@ class OwningDataSource extends DataSource {
 export async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
   const { config } = options;
   await checkConnections(config);
+  const answerTimeoutMs = config.statementTimeoutMs + ANSWER_GRACE_MS;
   const engine = config.databaseUrl === undefined ? await EmbeddedEngine.open(config.dataDir) : undefined;
   const extra = { ...(options.extra as pg.PoolConfig), ...(engine && { stream: engine.createStream }) };
   try {
-    return await new OwningDataSource({ ...options, extra }, engine).initialize();
+    return await new OwningDataSource({ ...options, extra }, engine, answerTimeoutMs).initialize();
   } catch (error) {
     await engine?.close();
     throw error;

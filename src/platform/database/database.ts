@@ -1,10 +1,14 @@
-import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import type { ClientBase, Pool } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Config } from '../../config.js';
+import { ApiError } from '../errors/api-error.js';
+import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import { asUnavailable, isConnectionFailure } from './connection-errors.js';
-import { Connections } from './connections.js';
+import { StatementRunner } from './statement-runner.js';
+import { ANSWER_GRACE_MS } from './data-source.js';
+import { Heartbeat } from './heartbeat.js';
 import { PreparedQuery, type Statement } from './prepared-query.js';
 import { isSchemaOfThisCode } from './schema.js';
 
@@ -30,36 +34,65 @@ const APPLIED_MIGRATIONS: Statement = { name: 'schema_migration_names', text: 'S
 /** SQLSTATE of a table that does not exist. */
 const UNDEFINED_TABLE = '42P01';
 
-/** Time in ms beyond PostgreSQL's own time-out after which an answer is not waited for any longer. */
-const ANSWER_GRACE_MS = 1_000;
+/** A database: what runs statements on it, and what listens whether it is there. The embedded engine has no heartbeat: it cannot go without this process. */
+interface Source {
+  readonly statements: StatementRunner;
+  readonly heartbeat: Heartbeat | undefined;
+}
 
 /**
  * Statements straight on the connections of the application's data source, for the paths that every request walks.
  * Rows are arrays of columns; bigint columns are strings, exact.
  *
  * All methods throw ApiError UNAVAILABLE, with the original as `cause`, when the database is away, overloaded or
- * read-only, no connection is free in time, or the statement is cancelled. Other errors of PostgreSQL pass as they are.
+ * read-only, no connection is free in time, or the statement is cancelled. Its message tells whether a change may have
+ * been made. Other errors of PostgreSQL pass as they are.
  */
 @Injectable()
-export class Database implements OnModuleDestroy {
-  private readonly primary: Connections;
-  private readonly replicas: readonly Connections[];
+export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShutdown {
+  private readonly primary: Source;
+  private readonly replicas: readonly Source[];
   private nextReplica = 0;
   private probe: Promise<Readiness> = Promise.resolve('away');
   private nextProbeAt = -Infinity;
+
+  /** Longest time in ms that a request waits for its turn, and that a statement waits for a connection. */
+  readonly acquireTimeoutMs: number;
 
   constructor(
     private readonly dataSource: DataSource,
     config: Config,
   ) {
+    this.acquireTimeoutMs = config.acquireTimeoutMs;
     const { master, slaves } = dataSource.driver as unknown as { master: Pool; slaves: Pool[] };
     const timeoutMs = config.statementTimeoutMs + ANSWER_GRACE_MS;
-    this.primary = new Connections(master, timeoutMs);
-    this.replicas = slaves.map((pool) => new Connections(pool, timeoutMs));
+    const askAgain = (): void => void (this.nextProbeAt = -Infinity);
+    this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, askAgain);
+    this.replicas = slaves.map((pool, index) =>
+      toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs),
+    );
+  }
+
+  onModuleInit(): void {
+    for (const { heartbeat } of [this.primary, ...this.replicas]) heartbeat?.start();
   }
 
   onModuleDestroy(): void {
-    [this.primary, ...this.replicas].forEach((connections) => connections.close());
+    for (const { statements } of [this.primary, ...this.replicas]) statements.close();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.all([this.primary, ...this.replicas].map(async ({ heartbeat }) => heartbeat?.stop()));
+  }
+
+  /** Whether the primary says nothing at all; false while it refuses, and so answers. */
+  get isSilent(): boolean {
+    return this.primary.heartbeat?.silence !== undefined;
+  }
+
+  /** Connections to the primary, those of them that nobody uses, and statements that wait for one. */
+  get load(): StatementRunner['load'] {
+    return this.primary.statements.load;
   }
 
   /** Runs a statement that changes nothing; on a replica if there are any, which may be behind. */
@@ -68,21 +101,31 @@ export class Database implements OnModuleDestroy {
     if (replica !== undefined) {
       this.nextReplica = (this.nextReplica + 1) % this.replicas.length;
       try {
-        return await replica.run<Row>(statement, values);
+        return await replica.statements.run<Row>(statement, values);
       } catch (error) {
         // A replica that is away must not be felt; the primary answers instead.
-        if (!isConnectionFailure(error)) throw error;
+        if (!isConnectionFailure(error) && !isUnavailable(error)) throw error;
       }
     }
-    return this.write<Row>(statement, values);
+    return this.readPrimary<Row>(statement, values);
   }
 
-  /** Runs a statement on the primary. What it changed is committed when the promise is fulfilled. */
-  async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+  /** Runs a statement that changes nothing, on the primary: it sees everything that is committed. */
+  async readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     try {
-      return await this.primary.run<Row>(statement, values);
+      return await this.primary.statements.run<Row>(statement, values);
     } catch (error) {
       throw asUnavailable(error);
+    }
+  }
+
+  /** Runs a statement that changes something, on the primary. It is committed when the promise is fulfilled. */
+  async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    let isSent = false;
+    try {
+      return await this.primary.statements.run<Row>(statement, values, () => (isSent = true));
+    } catch (error) {
+      throw asUnavailable(error, isSent);
     }
   }
 
@@ -91,24 +134,26 @@ export class Database implements OnModuleDestroy {
    * Inside, use the given transaction alone: the embedded engine has one connection, and would wait for itself.
    */
   async transaction<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> {
+    const { statements } = this.primary;
+    statements.assertAnswers();
     const queryRunner = this.dataSource.createQueryRunner('master');
     try {
       const client = (await queryRunner.connect()) as ClientBase;
       await queryRunner.startTransaction();
-      try {
-        const result = await work({
-          run: (statement, values) => client.query(new PreparedQuery<never>(statement, values)).rows,
-          manager: queryRunner.manager,
-        });
-        await queryRunner.commitTransaction();
-        return result;
-      } catch (error) {
-        // What went wrong first is what the caller must hear.
-        await queryRunner.rollbackTransaction().catch(() => undefined);
-        throw error;
-      }
+      const result = await work({
+        run: (statement, values) => statements.execute(client, new PreparedQuery<never>(statement, values)),
+        manager: queryRunner.manager,
+      });
+      await queryRunner.commitTransaction();
+      return result;
     } catch (error) {
-      throw asUnavailable(error);
+      const answer = asUnavailable(error);
+      // What went wrong first is what the caller must hear. Who is away is not asked to roll back: its connection is
+      // closed, which does the same.
+      if (queryRunner.isTransactionActive && !isUnavailable(answer)) {
+        await queryRunner.rollbackTransaction().catch(() => undefined);
+      }
+      throw answer;
     } finally {
       await queryRunner.release();
     }
@@ -127,7 +172,7 @@ export class Database implements OnModuleDestroy {
   }
 
   private async askReadiness(): Promise<Readiness> {
-    const answer = this.primary.run<[name: string]>(APPLIED_MIGRATIONS, []).then(
+    const answer = this.primary.statements.run<[name: string]>(APPLIED_MIGRATIONS, []).then(
       (rows): Readiness => {
         const names = rows.map(([name]) => name);
         return isSchemaOfThisCode(this.dataSource, names) ? 'ready' : 'another schema';
@@ -138,4 +183,26 @@ export class Database implements OnModuleDestroy {
     const tooLate = sleep(READINESS_TIMEOUT_MS, 'away' as const, { signal: stop.signal }).catch(() => 'away' as const);
     return Promise.race([answer, tooLate]).finally(() => stop.abort());
   }
+}
+
+function toSource(
+  name: string,
+  url: string | undefined,
+  pool: Pool,
+  timeoutMs: number,
+  onReturn: () => void = () => undefined,
+): Source {
+  const statements = new StatementRunner(pool, timeoutMs, () => heartbeat?.silence);
+  const heartbeat =
+    url === undefined
+      ? undefined
+      : new Heartbeat(name, url, () => {
+          statements.replace();
+          onReturn();
+        });
+  return { statements, heartbeat };
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof ApiError && error.definition === UNAVAILABLE;
 }

@@ -17,6 +17,9 @@ const LOCK_POLL_MS = 100;
 /** The advisory lock of everybody who changes the schema; 'petstore' in ASCII. */
 const LOCK_KEY = '8099007544119226981';
 
+/** In the `data` of a query runner: nobody gives up waiting for the answers to its statements. */
+export const TAKES_ANY_TIME = 'takesAnyTime';
+
 /** Laid out as TypeORM's own table, and with the time. */
 const CREATE_MIGRATION_TABLE = `
   CREATE TABLE IF NOT EXISTS schema_migration (
@@ -174,7 +177,8 @@ async function change(
 async function withSchemaLock<T>(dataSource: DataSource, work: (queryRunner: QueryRunner) => Promise<T>): Promise<T> {
   const queryRunner = dataSource.createQueryRunner('master');
   try {
-    // Migrations take the time they take.
+    // Migrations take the time they take, for PostgreSQL and for those who wait for it.
+    queryRunner.data[TAKES_ANY_TIME] = true;
     await queryRunner.query('SET statement_timeout = 0');
     await acquireSchemaLock(queryRunner);
     try {

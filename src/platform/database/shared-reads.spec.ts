@@ -18,7 +18,7 @@ function controlled() {
 
 test('who asks while a reading runs joins the next one, never the one that runs', async () => {
   const { load, begun, release } = controlled();
-  const reads = new SharedReads<number>(10);
+  const reads = new SharedReads<number>(10, 10_000);
   const first = reads.read('page', load);
   await settled();
   const joined = [reads.read('page', load), reads.read('page', load)];
@@ -38,7 +38,7 @@ test('who asks while a reading runs joins the next one, never the one that runs'
 
 test('different things are read at the same time', async () => {
   const { load, begun, release } = controlled();
-  const reads = new SharedReads<number>(10);
+  const reads = new SharedReads<number>(10, 10_000);
   const answers = [reads.read('one', load), reads.read('other', load)];
   await settled();
   expect(begun()).toBe(2);
@@ -49,7 +49,7 @@ test('different things are read at the same time', async () => {
 
 test('a reading that fails fails those who share it, and not the next one', async () => {
   const { load, release } = controlled();
-  const reads = new SharedReads<number>(10);
+  const reads = new SharedReads<number>(10, 10_000);
   const failing = reads.read('page', load);
   await settled();
   const next = reads.read('page', load);
@@ -61,7 +61,7 @@ test('a reading that fails fails those who share it, and not the next one', asyn
 });
 
 test('nothing is kept of what was read', async () => {
-  const reads = new SharedReads<number>(1);
+  const reads = new SharedReads<number>(1, 10_000);
   for (let index = 0; index < 100; index++) {
     expect(await reads.read(`page ${index}`, () => Promise.resolve(index))).toBe(index);
   }
@@ -69,10 +69,25 @@ test('nothing is kept of what was read', async () => {
 
 test('503 at once when too many different things are read', async () => {
   const { load, release } = controlled();
-  const reads = new SharedReads<number>(1);
+  const reads = new SharedReads<number>(1, 10_000);
   const one = reads.read('one', load);
   expect(() => reads.read('other', load)).toThrow(expect.objectContaining({ definition: UNAVAILABLE }) as Error);
   await settled();
   release();
   expect(await one).toBe(1);
+});
+
+test('503 for those who wait too long for the reading before theirs, and the next ones are read', async () => {
+  const { load, begun, release } = controlled();
+  const reads = new SharedReads<number>(1, 50);
+  const hanging = reads.read('page', load);
+  await settled();
+  await expect(reads.read('page', load)).rejects.toMatchObject({ definition: UNAVAILABLE });
+  expect(begun()).toBe(1);
+  const next = reads.read('page', load);
+  release();
+  expect(await hanging).toBe(1);
+  await settled();
+  release();
+  expect(await next).toBe(2);
 });

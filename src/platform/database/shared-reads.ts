@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { tooManyWaiting } from './waiting-line.js';
+import { tooManyWaiting, waitedTooLong } from './waiting-line.js';
 
 interface Readings<Answer> {
   /** The reading that those who ask now will share; it has not begun. */
@@ -20,14 +20,20 @@ export class SharedReads<Answer> {
   /** Whether readings have been shared lately: then it pays to look who else comes before one begins. */
   private isShared = false;
 
-  /** @param maxKeys how many different things may be read or waited for at a time */
-  constructor(private readonly maxKeys: number) {}
+  /**
+   * @param maxKeys how many different things may be read or waited for at a time
+   * @param waitMs time in ms that a reading may wait for the one before it
+   */
+  constructor(
+    private readonly maxKeys: number,
+    private readonly waitMs: number,
+  ) {}
 
   /**
    * The answer of a reading that begins after this call.
    *
    * @param key names what is read: one key, one `load`
-   * @throws ApiError UNAVAILABLE when `maxKeys` is reached, and whatever `load` throws
+   * @throws ApiError UNAVAILABLE when `maxKeys` is reached or it waited for too long, and whatever `load` throws
    */
   read(key: string, load: () => Promise<Answer>): Promise<Answer> {
     let readings = this.readings.get(key);
@@ -43,7 +49,12 @@ export class SharedReads<Answer> {
   }
 
   private async plan(key: string, readings: Readings<Answer>, load: () => Promise<Answer>): Promise<Answer> {
-    await readings.running;
+    const isMyTurn = await (readings.running === undefined || settlesWithin(readings.running, this.waitMs));
+    if (!isMyTurn) {
+      readings.shares = 0;
+      readings.planned = undefined;
+      throw waitedTooLong();
+    }
     if (this.isShared) {
       // Whoever has arrived in this turn of the event loop joins.
       await nextTurn();
@@ -61,6 +72,16 @@ export class SharedReads<Answer> {
       }
     }
   }
+}
+
+function settlesWithin(promise: Promise<void>, timeMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), timeMs).unref();
+    void promise.then(() => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
 }
 
 function ignore(): void {}

@@ -7,3 +7,10 @@ export function tooManyWaiting(): ApiError {
     'Retry-After': '1',
   });
 }
+
+/** What is said to a request whose turn has not come in time. Nothing was done for it. */
+export function waitedTooLong(): ApiError {
+  return new ApiError(UNAVAILABLE, 'The service did not get to the request in time. Try again.', {
+    'Retry-After': '1',
+  });
+}

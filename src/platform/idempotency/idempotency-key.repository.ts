@@ -98,7 +98,7 @@ export class IdempotencyKeyRepository {
 
   /** What is stored with keys, by `nameOf`. */
   async find(keys: readonly IdempotencyKey[]): Promise<Map<string, StoredResult>> {
-    const rows = await this.database.write<[clientId: string, key: string, fingerprint: Buffer, result: string]>(
+    const rows = await this.database.readPrimary<[clientId: string, key: string, fingerprint: Buffer, result: string]>(
       IDEMPOTENCY_STATEMENTS.FIND,
       [keys.map(({ clientId }) => clientId), keys.map(({ value }) => value)],
     );

@@ -5,7 +5,7 @@ import type { IdempotencyKey } from './idempotency-key.js';
 import { type IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 
 /** Requests that one statement serves, statements at a time, and requests that may wait for one. */
-const LIMITS: BatchLimits = { size: 100, concurrency: 2, waiting: 10_000 };
+const LIMITS: Omit<BatchLimits, 'waitMs'> = { size: 100, concurrency: 2, waiting: 10_000 };
 
 interface KeyedRow {
   readonly key: IdempotencyKey;
@@ -18,7 +18,7 @@ type Outcome = { readonly insertedId: string } | { readonly earlier: StoredResul
 
 /** Inserts rows, each once for its key. Requests that wait at the same moment share a statement. */
 export class IdempotentInserts<Input extends object> {
-  private readonly batches = new Batches((rows: readonly KeyedRow[]) => this.insertAll(rows), LIMITS);
+  private readonly batches: Batches<KeyedRow, Outcome>;
 
   constructor(
     private readonly database: Database,
@@ -26,7 +26,9 @@ export class IdempotentInserts<Input extends object> {
     private readonly statement: Statement,
     private readonly valuesOf: (input: Input) => readonly unknown[],
     private readonly repeat: (key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult) => string,
-  ) {}
+  ) {
+    this.batches = new Batches((rows) => this.insertAll(rows), { ...LIMITS, waitMs: database.acquireTimeoutMs });
+  }
 
   /**
    * The id of the row that the first request with this key has inserted, or this one does; when the promise is fulfilled,
@@ -61,13 +63,23 @@ export class IdempotentInserts<Input extends object> {
     const others = rows.filter((row) => insertedIdOf(row) === undefined);
     // A statement of its own, which sees what the one before may have waited for.
     const earlier =
-      others.length === 0 ? new Map<string, StoredResult>() : await this.keys.find(others.map(({ key }) => key));
+      others.length === 0 ? new Map<string, StoredResult>() : await this.findEarlier(others, inserted.size > 0);
     return rows.map((row) => {
       const insertedId = insertedIdOf(row);
       return insertedId === undefined
         ? { earlier: earlier.get(nameOf(row.key.clientId, row.key.value)) }
         : { insertedId };
     });
+  }
+
+  /** What was inserted is committed: when nothing can be looked up, those who have inserted must not hear of it. */
+  private async findEarlier(rows: readonly KeyedRow[], isInserted: boolean): Promise<Map<string, StoredResult>> {
+    try {
+      return await this.keys.find(rows.map(({ key }) => key));
+    } catch (error) {
+      if (!isInserted) throw error;
+      return new Map();
+    }
   }
 
   private async insertFirsts(rows: readonly KeyedRow[]): Promise<Map<string, string>> {

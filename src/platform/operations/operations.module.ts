@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { Config } from '../../config.js';
+import { DatabaseMetrics } from './database-metrics.js';
 import { ScrapedMetrics } from './group-metrics.js';
 import { HealthController } from './health.controller.js';
 import { createLogger, LOGGER } from './logger.js';
@@ -10,7 +11,13 @@ import { RequestLog } from './request-log.js';
 /** What the people who run the service need: log, metrics, health. */
 @Module({
   controllers: [HealthController, MetricsController],
-  providers: [{ provide: LOGGER, inject: [Config], useFactory: createLogger }, Metrics, ScrapedMetrics, RequestLog],
+  providers: [
+    { provide: LOGGER, inject: [Config], useFactory: createLogger },
+    Metrics,
+    DatabaseMetrics,
+    ScrapedMetrics,
+    RequestLog,
+  ],
   exports: [Metrics, LOGGER],
 })
 export class OperationsModule {}

@@ -1,5 +1,6 @@
-import type { Pool, PoolClient } from 'pg';
-import { isConnectionFailure } from './connection-errors.js';
+import type { ClientBase, Pool, PoolClient } from 'pg';
+import { isConnectionFailure, unavailable } from './connection-errors.js';
+import { PoolConnections } from './pool-connections.js';
 import { PreparedQuery, type Statement } from './prepared-query.js';
 import { tooManyWaiting } from './waiting-line.js';
 
@@ -8,6 +9,9 @@ const MAX_WAITING_STATEMENTS = 1_000;
 
 /** Longest time in ms that an unused connection is kept from its pool. */
 const KEEP_MS = 1_000;
+
+/** Time in ms that statements of before a silence still have for their answers when it is over. */
+const LATE_ANSWER_MS = 250;
 
 /** Time in ms between two looks at what is kept, or runs, for too long. */
 const CHECK_INTERVAL_MS = 250;
@@ -34,32 +38,49 @@ interface Execution {
  * short statement. So a connection is kept for the next statement while the pool has another one for whoever else asks, and
  * for KEEP_MS at the most.
  */
-export class Connections {
+export class StatementRunner {
   private readonly kept: Lease[] = [];
   private readonly executions = new Set<Execution>();
   private timer: NodeJS.Timeout | undefined;
   private isClosing = false;
+  private readonly all: PoolConnections;
 
-  /** @param timeoutMs time after which an answer is not waited for any longer, and the connection closed */
+  /**
+   * @param timeoutMs time after which an answer is not waited for any longer, and the connection closed
+   * @param silence why nothing should be asked at the moment, if so
+   */
   constructor(
     private readonly pool: Pool,
     private readonly timeoutMs: number,
-  ) {}
+    private readonly silence: () => Error | undefined = () => undefined,
+  ) {
+    this.all = new PoolConnections(pool);
+  }
+
+  /** StatementRunner that there are, those of them that nobody uses, and statements that wait for one. */
+  get load(): { readonly connections: number; readonly idle: number; readonly waiting: number } {
+    const { totalCount, idleCount, waitingCount } = this.pool;
+    return { connections: totalCount, idle: idleCount + this.kept.length, waiting: waitingCount };
+  }
 
   /**
    * Runs a statement.
    *
-   * @throws ApiError UNAVAILABLE when too many statements wait for a connection, and whatever pg throws
+   * @param onSend called when PostgreSQL is about to receive it
+   * @throws ApiError UNAVAILABLE when it would be in vain to ask or too many statements wait for a connection, and
+   * whatever pg throws
    */
-  async run<Row extends unknown[]>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+  async run<Row extends unknown[]>(
+    statement: Statement,
+    values: readonly unknown[],
+    onSend?: () => void,
+  ): Promise<Row[]> {
+    this.assertAnswers();
     const query = new PreparedQuery<Row>(statement, values);
     const lease = this.kept.pop() ?? (await this.lease());
-    const execution = { query, deadline: performance.now() + this.timeoutMs };
-    this.executions.add(execution);
-    this.watch();
     try {
-      lease.client.query(query);
-      const rows = await query.rows;
+      onSend?.();
+      const rows = await this.execute(lease.client, query);
       this.release(lease);
       return rows;
     } catch (error) {
@@ -69,16 +90,38 @@ export class Connections {
         this.release(lease);
       }
       throw error;
+    }
+  }
+
+  /** Runs a statement on a connection that the caller has, and waits for its answer as long as for any other. */
+  async execute<Row extends unknown[]>(client: ClientBase, query: PreparedQuery<Row>): Promise<Row[]> {
+    const execution = { query, deadline: performance.now() + this.timeoutMs };
+    this.executions.add(execution);
+    this.watch();
+    try {
+      client.query(query);
+      return await query.rows;
     } finally {
       this.executions.delete(execution);
     }
+  }
+
+  /** @throws ApiError UNAVAILABLE when it would be in vain to ask */
+  assertAnswers(): void {
+    const silence = this.silence();
+    if (silence !== undefined) throw unavailable(silence);
+  }
+
+  /** Breaks the connections that there are, after a silence: whoever was at their other ends may be gone. */
+  replace(): void {
+    this.kept.splice(0).forEach((lease) => this.giveBack(lease));
+    void this.all.replace(LATE_ANSWER_MS);
   }
 
   /** Gives every connection back as soon as it is free, so that the pool can be closed. */
   close(): void {
     this.isClosing = true;
     this.kept.splice(0).forEach((lease) => this.giveBack(lease));
-    clearInterval(this.timer);
   }
 
   private async lease(): Promise<Lease> {
@@ -86,6 +129,10 @@ export class Connections {
       throw tooManyWaiting();
     }
     const client = await this.pool.connect();
+    if (this.silence() !== undefined) {
+      client.release();
+      this.assertAnswers();
+    }
     const lease: Lease = { client, idleSince: 0, onError: () => this.forget(lease) };
     client.on('error', lease.onError);
     return lease;

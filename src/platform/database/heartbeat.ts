@@ -1,0 +1,133 @@
+import { Logger } from '@nestjs/common';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+
+/** Time in ms between two beats. */
+const INTERVAL_MS = 500;
+
+/** Time in ms without an answer after which a database counts as silent. */
+export const SILENCE_MS = 2_000;
+
+/** Time in ms that an attempt to reach a silent database may take; the next one follows at once. */
+const ATTEMPT_MS = 1_000;
+
+/** Errors of a connection that tell of the network between: nobody has answered. */
+const NOBODY_ANSWERED = /^(ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN)/;
+
+/** What is meant by it is known by then; the text is for the log alone. */
+const TOO_LATE = Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' });
+
+/**
+ * Asks a database twice a second, on a connection of its own, whether it is there. A machine that is gone, a network that
+ * drops everything, a process that is stopped: they say nothing at all, which those who wait for an answer cannot tell
+ * from slow work. Who knows of the silence can answer at once instead of waiting for a time-out.
+ *
+ * A database that refuses connections, or answers with any error, is not silent: whoever asks it hears so at once.
+ */
+export class Heartbeat {
+  private readonly log = new Logger(Heartbeat.name);
+  private readonly stopping = new AbortController();
+  private client: pg.Client | undefined;
+  private beating: Promise<void> | undefined;
+  private silentFrom: number | undefined;
+
+  /**
+   * @param name what to call the database in the log
+   * @param onReturn called whenever a silence is over
+   */
+  constructor(
+    private readonly name: string,
+    private readonly connectionString: string,
+    private readonly onReturn: () => void,
+  ) {}
+
+  /** Why nothing should be asked at the moment; undefined unless the database is silent. */
+  get silence(): Error | undefined {
+    return this.silentFrom === undefined
+      ? undefined
+      : new Error(`${this.name} has not answered for ${secondsSince(this.silentFrom)} s`);
+  }
+
+  start(): void {
+    this.beating = this.beat();
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    this.hangUp();
+    await this.beating;
+  }
+
+  private async beat(): Promise<void> {
+    const { signal } = this.stopping;
+    while (!signal.aborted) {
+      const askedAt = performance.now();
+      const error = await this.ask(this.silentFrom === undefined ? SILENCE_MS : ATTEMPT_MS);
+      if (error !== undefined) this.hangUp();
+      if (signal.aborted) return;
+      if (NOBODY_ANSWERED.test(error?.code ?? '')) {
+        this.beginSilence(askedAt);
+      } else {
+        this.endSilence();
+      }
+      const rest = askedAt + INTERVAL_MS - performance.now();
+      if (rest > 0) await sleep(rest, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Asks once, on a new connection unless there is one; the error, if there is no answer or another one. */
+  private async ask(timeoutMs: number): Promise<{ code?: string } | undefined> {
+    const answered = new AbortController();
+    const tooLate = sleep(timeoutMs, undefined, { signal: answered.signal })
+      // An answer that waits because this very process was busy is an answer.
+      .then(() => nextTurn())
+      .then(() => nextTurn())
+      .then(() => Promise.reject(TOO_LATE));
+    try {
+      await Promise.race([this.query(), tooLate]);
+      return undefined;
+    } catch (error) {
+      return error as { code?: string };
+    } finally {
+      answered.abort();
+      tooLate.catch(() => undefined);
+    }
+  }
+
+  private async query(): Promise<void> {
+    if (this.client === undefined) {
+      this.client = new pg.Client({ connectionString: this.connectionString, application_name: 'petstore heartbeat' });
+      // The next question finds out.
+      this.client.on('error', () => undefined);
+      await this.client.connect();
+    }
+    await this.client.query('SELECT');
+  }
+
+  private beginSilence(from: number): void {
+    if (this.silentFrom === undefined) {
+      this.silentFrom = from;
+      this.log.warn(`${this.name} does not answer. Requests that need it are answered 503 at once until it does.`);
+    }
+  }
+
+  private endSilence(): void {
+    if (this.silentFrom !== undefined) {
+      this.log.log(`${this.name} answers again, after ${secondsSince(this.silentFrom)} s.`);
+      this.silentFrom = undefined;
+      this.onReturn();
+    }
+  }
+
+  /** Ends the connection without waiting for whoever is at its other end. */
+  private hangUp(): void {
+    const { client } = this;
+    this.client = undefined;
+    client?.end().catch(() => undefined);
+    (client as unknown as { connection: { stream: { destroy(): void } } } | undefined)?.connection.stream.destroy();
+  }
+}
+
+function secondsSince(from: number): number {
+  return Math.round((performance.now() - from) / 1_000);
+}

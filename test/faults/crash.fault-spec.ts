@@ -1,0 +1,157 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readConfig } from '../../src/config.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { depth, report } from './support/depth.js';
+import { Load, type Outcome, percentile, tally } from './support/load.js';
+import { createOwnDatabase, petsOf } from './support/own-database.js';
+import { balance, creation, NOTHING_WRONG, type PetRow } from './support/witness.js';
+
+/*
+ * The service, or PostgreSQL, dies of SIGKILL while clients create animals. What was acknowledged is there afterwards,
+ * once and as it was sent.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-tests';
+const ROUNDS = depth(2, 20);
+const CLIENTS = 10;
+
+/** What a server that must not lose anything has set. */
+const DURABLE = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' };
+
+import.meta.jest.setTimeout(300_000);
+
+let home: string;
+let service: ServiceProcess;
+let server: PostgresqlServer;
+
+beforeAll(async () => {
+  server = await startPostgresqlServer(DURABLE);
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'petstore-crash-'));
+});
+
+afterEach(async () => {
+  await service.kill();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** Starts the service; resolves with its address. */
+function start(settings: Record<string, string>): Promise<string> {
+  const common = { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
+  service = new ServiceProcess('build', { ...common, ...settings }, home);
+  return service.origin();
+}
+
+/**
+ * Lets clients create animals all the time while something crashes and comes back, round after round.
+ *
+ * @param crash lets it crash and brings it back, and resolves with the service's address
+ * @param readRows the animals that are there when all is over
+ */
+async function rounds(
+  name: string,
+  firstOrigin: string,
+  crash: () => Promise<string>,
+  readRows: () => Promise<PetRow[]>,
+): Promise<readonly Outcome[]> {
+  let origin = firstOrigin;
+  const load = new Load({
+    origin: () => origin,
+    apiKey: API_KEY,
+    clients: CLIENTS,
+    next: (index) => creation(`pet-${index}`),
+    pauseMs: 5,
+  });
+  const recoveries: number[] = [];
+  const untilCreated = async (since: number): Promise<void> => {
+    const deadline = performance.now() + 60_000;
+    // The newest are last.
+    while (!load.outcomes.slice(-CLIENTS * 20).some(({ status, startedAt }) => status === 201 && startedAt >= since)) {
+      if (performance.now() > deadline)
+        throw new Error(`Nothing is created any more:\n${service.stderr}${service.stdout}`);
+      await sleep(5);
+    }
+  };
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      await untilCreated(performance.now());
+      // Never at the same moment of a batch.
+      await sleep(100 + Math.random() * 200);
+      const crashedAt = performance.now();
+      origin = await crash();
+      await untilCreated(performance.now());
+      recoveries.push(performance.now() - crashedAt);
+    }
+  } finally {
+    await load.stop();
+  }
+  const { outcomes } = load;
+  const rows = await readRows();
+  const made = balance(outcomes, rows);
+  const answered = outcomes.filter(({ status }) => status !== undefined);
+  report(name, {
+    rounds: ROUNDS,
+    ...tally(outcomes),
+    ...made,
+    'slowest answer in ms': Math.round(percentile(answered, 1)),
+    'slowest recovery in ms, from the crash': Math.round(Math.max(...recoveries)),
+  });
+  expect(made).toMatchObject(NOTHING_WRONG);
+  expect(made.acknowledged).toBeGreaterThan(ROUNDS * CLIENTS);
+  expect(rows.length).toBe(made.acknowledged + made.unacknowledgedButThere);
+  expect(answered.filter(({ status }) => status !== 201 && status !== 503)).toEqual([]);
+  return outcomes;
+}
+
+test('the service is killed, on PostgreSQL', async () => {
+  const settings = { DATABASE_URL: await createOwnDatabase(server, 'service_killed') };
+  const crash = async (): Promise<string> => {
+    expect(await service.stop('SIGKILL')).toBeNull();
+    return start(settings);
+  };
+  await rounds('service killed, PostgreSQL', await start(settings), crash, () => petsOf(settings.DATABASE_URL, 'pet'));
+});
+
+test('PostgreSQL is killed, all of it at once, and the service goes on by itself when it is back', async () => {
+  const url = await createOwnDatabase(server, 'server_killed');
+  const origin = await start({ DATABASE_URL: url });
+  const { pid } = service;
+  const crash = async (): Promise<string> => {
+    await server.crash();
+    await server.start();
+    return origin;
+  };
+  const outcomes = await rounds('PostgreSQL killed', origin, crash, () => petsOf(url, 'pet'));
+  // It was there all the time, and answered everybody.
+  expect([service.pid, service.isRunning]).toEqual([pid, true]);
+  expect(outcomes.filter(({ failure }) => failure !== undefined)).toEqual([]);
+  expect(service.stderr).toMatch(/^The Pet Store Service listens on [^\n]+\n$/);
+});
+
+test('the service is killed, on the embedded engine', async () => {
+  const settings = { DATA_DIR: join(home, 'data') };
+  const crash = async (): Promise<string> => {
+    expect(await service.stop('SIGKILL')).toBeNull();
+    return start(settings);
+  };
+  await rounds('service killed, embedded engine', await start(settings), crash, async () => {
+    expect(await service.stop('SIGTERM')).toBe(0);
+    const dataSource = await openDatabase(readConfig(settings));
+    const rows: { id: string; name: string; category: string; status: string }[] = await dataSource.query(
+      'SELECT id::text, name, category_id::text AS category, status::text FROM pet',
+    );
+    await dataSource.destroy();
+    return rows.map(({ id, name, category, status }) => [id, name, category, status]);
+  });
+});

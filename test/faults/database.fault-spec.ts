@@ -1,0 +1,513 @@
+import { spawnSync } from 'node:child_process';
+import { chownSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { KEY_TIME_TO_LIVE_MS } from '../../src/platform/auth/api-key.verifier.js';
+import { administer } from '../support/postgresql-database.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { DatabaseProxy } from './support/database-proxy.js';
+import { depth, isWholeRun, report } from './support/depth.js';
+import { type Outcome, percentile, send, tally } from './support/load.js';
+import { createOwnDatabase, petsOf, rowsOf } from './support/own-database.js';
+import {
+  balance,
+  creation,
+  NOT_DONE,
+  NOTHING_WRONG,
+  OUTCOME_UNKNOWN,
+  residentMiB,
+  Witness,
+} from './support/witness.js';
+
+/*
+ * The database goes away, in every way we could think of, under a running service; and comes back.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-tests';
+const ACQUIRE_TIMEOUT_MS = 1_000;
+const STATEMENT_TIMEOUT_MS = 1_500;
+
+/** The longest that an answer may take: its turn, a connection, its statement, and what is waited for that beyond. */
+const LONGEST_MS = 2 * ACQUIRE_TIMEOUT_MS + STATEMENT_TIMEOUT_MS + 1_000;
+/** What a machine that is busy with other things may add. */
+const NOISE_MS = 2_000;
+
+/** Within this time in ms of the database's return, everything works. */
+const RECOVERY_MS = 2_000;
+
+/** Those that take long are no part of the quick pass. */
+const testOfWholeRun = isWholeRun ? test : test.skip;
+
+import.meta.jest.setTimeout(120_000);
+
+let server: PostgresqlServer;
+let standby: PostgresqlServer | undefined;
+let proxy: DatabaseProxy;
+let home: string;
+/** The database, past the proxy. */
+let databaseUrl: string;
+let service: ServiceProcess;
+let origin: string;
+let knownId: number;
+let tests = 0;
+let prefix: string;
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  server = await startPostgresqlServer({ max_connections: '40', synchronous_commit: 'on' });
+  databaseUrl = await createOwnDatabase(server, 'petstore');
+  proxy = await DatabaseProxy.start(databaseUrl);
+  service = new ServiceProcess(
+    'build',
+    {
+      DATABASE_URL: proxy.url,
+      BOOTSTRAP_API_KEY: API_KEY,
+      ACQUIRE_TIMEOUT_MS: String(ACQUIRE_TIMEOUT_MS),
+      STATEMENT_TIMEOUT_MS: String(STATEMENT_TIMEOUT_MS),
+      RATE_LIMIT_PER_MINUTE: '0',
+      LOG_LEVEL: 'warn',
+    },
+    home,
+  );
+  origin = await service.origin();
+  const { text } = await send(creation('known-1'), { origin, apiKey: API_KEY });
+  knownId = (JSON.parse(text) as { id: number }).id;
+});
+
+afterAll(async () => {
+  await service?.kill();
+  await proxy?.stop();
+  await standby?.stop();
+  await server?.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+beforeEach(() => {
+  prefix = `test${++tests}`;
+});
+
+function call(path: string): Promise<Outcome> {
+  return send({ method: 'GET', path }, { origin, apiKey: API_KEY });
+}
+
+function messageOf({ text }: Outcome): string {
+  return (JSON.parse(text) as { message: string }).message;
+}
+
+/**
+ * Lets clients call while something goes wrong, and after it has ended, until all is well; and checks that every answer
+ * was one that is promised, and is the truth.
+ *
+ * @param fault lets something go wrong and mends it; the moment that it resolves is the database's return
+ */
+async function underLoad(
+  name: string,
+  fault: (witness: Witness) => Promise<void>,
+  { clients = 8, pauseMs = 10 } = {},
+): Promise<readonly Outcome[]> {
+  const witness = new Witness({ service, origin, apiKey: API_KEY, prefix, clients, pauseMs, knownId });
+  let recoveryMs: number;
+  try {
+    await sleep(200);
+    await fault(witness);
+    recoveryMs = await witness.recovery(performance.now());
+  } finally {
+    await witness.stop();
+  }
+  const { outcomes } = witness;
+  witness.assertAnswers({ slowestMs: LONGEST_MS + NOISE_MS });
+  const made = balance(outcomes, await petsOf(databaseUrl, prefix));
+  const unknown = outcomes.filter(({ status, text }) => status === 503 && text.includes('may have been made'));
+  report(name, {
+    ...tally(outcomes),
+    ...made,
+    'unknown outcomes': unknown.length,
+    'slowest answer in ms': Math.round(percentile(outcomes, 1)),
+    'recovery in ms': Math.round(recoveryMs),
+  });
+  expect(made).toMatchObject(NOTHING_WRONG);
+  expect(made.acknowledged).toBeGreaterThan(0);
+  expect(recoveryMs).toBeLessThanOrEqual(RECOVERY_MS);
+  return outcomes;
+}
+
+/** The status that readiness comes to; 20 s at the most. */
+async function untilReadinessIs(status: number): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while ((await call('/health/ready')).status !== status) {
+    if (performance.now() > deadline) throw new Error(`/health/ready does not become ${status}`);
+    await sleep(20);
+  }
+}
+
+const messages = (outcomes: readonly Outcome[]): Set<string> =>
+  new Set(outcomes.filter(({ status }) => status === 503).map(messageOf));
+
+test('the server is shut down, and started again', async () => {
+  const outcomes = await underLoad('shut down', async () => {
+    await server.shutDown();
+    await untilReadinessIs(503);
+    await sleep(depth(200, 2_000));
+    await server.start();
+  });
+  expect(messages(outcomes)).toContain('The database is not available. Try again.');
+});
+
+test('connections are ended or reset in the middle of their statements', async () => {
+  const ours = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'petstore'`;
+  await underLoad('connections ended or reset', async () => {
+    for (let round = 0; round < depth(6, 40); round++) {
+      if (round % 2 === 0) await administer(server.url, ours);
+      else proxy.reset();
+      await sleep(50);
+    }
+  });
+});
+
+testOfWholeRun('a process of PostgreSQL is killed, which restarts all others', async () => {
+  await underLoad('a backend killed', async () => {
+    for (let round = 0; round < depth(1, 5); round++) {
+      const [[pid] = [0]] = await rowsOf<[number]>(
+        server.url,
+        `SELECT pid FROM pg_stat_activity WHERE usename = 'petstore' LIMIT 1`,
+      );
+      process.kill(pid, 'SIGKILL');
+      await sleep(100);
+      await untilItAnswers();
+    }
+  });
+});
+
+async function untilItAnswers(): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  for (;;) {
+    try {
+      await rowsOf(server.url, 'SELECT 1');
+      return;
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await sleep(20);
+    }
+  }
+}
+
+test('the server hangs: a flood is answered at once, in bounded memory, and changes of unknown outcome are called so', async () => {
+  let during: readonly Outcome[] = [];
+  let before = 0;
+  let peak = 0;
+  const outcomes = await underLoad(
+    'hanging, with a flood',
+    async (witness) => {
+      before = residentMiB(service.pid);
+      server.suspend();
+      try {
+        await untilReadinessIs(503);
+        for (let step = 0; step < depth(12, 60); step++) {
+          await sleep(250);
+          peak = Math.max(peak, residentMiB(service.pid));
+        }
+        const silentFrom = performance.now() - depth(500, 8_000);
+        during = witness.outcomes.filter(({ startedAt }) => startedAt >= silentFrom);
+      } finally {
+        server.resume();
+      }
+    },
+    { clients: depth(50, 100), pauseMs: 0 },
+  );
+  expect(new Set(during.map(({ status }) => status))).toEqual(new Set([503]));
+  // The silence is known: nobody waits for a time-out any more.
+  expect(percentile(during, 0.5)).toBeLessThan(ACQUIRE_TIMEOUT_MS);
+  expect([...messages(outcomes)].some((message) => OUTCOME_UNKNOWN.test(message))).toBe(true);
+  expect([...messages(outcomes)].some((message) => NOT_DONE.test(message))).toBe(true);
+  report('hanging, with a flood: memory', {
+    'before in MiB': Math.round(before),
+    'peak in MiB': Math.round(peak),
+    'answers while silent': during.length,
+    'their median in ms': Math.round(percentile(during, 0.5)),
+  });
+  expect(peak - before).toBeLessThan(150);
+});
+
+testOfWholeRun('the network drops everything, also on connections that stay open for ever', async () => {
+  await underLoad('network dead', async () => {
+    proxy.swallow();
+    await sleep(depth(3_500, 15_000));
+    proxy.deliver();
+  });
+});
+
+testOfWholeRun(
+  'the network drops everything while nobody asks: the first request after it finds no dead connection',
+  async () => {
+    await underLoad('before the silence', () => Promise.resolve());
+    proxy.swallow();
+    await untilReadinessIs(503);
+    proxy.deliver();
+    await sleep(RECOVERY_MS);
+    const outcomes = await Promise.all(Array.from({ length: 20 }, (_, index) => call(`/v1/pets?limit=${index + 1}`)));
+    expect(tally(outcomes)).toEqual({ 200: 20 });
+  },
+);
+
+testOfWholeRun(
+  'a table is locked: the database lives, its statements do not end, and nobody waits for longer than is promised',
+  async () => {
+    const locker = new pg.Client({ connectionString: server.url.replace(/postgres$/, 'petstore') });
+    await locker.connect();
+    const outcomes = await underLoad('table locked', async (witness) => {
+      await locker.query('BEGIN');
+      await locker.query('LOCK TABLE pet IN ACCESS EXCLUSIVE MODE');
+      await sleep(depth(2_500, 10_000));
+      await locker.query('COMMIT');
+      // The database itself is there, and readiness says so.
+      expect(tally(witness.readiness)).toEqual({ 200: witness.readiness.length });
+    });
+    await locker.end();
+    // PostgreSQL has cancelled them, so that nothing was done.
+    expect([...messages(outcomes)].every((message) => NOT_DONE.test(message))).toBe(true);
+    expect(messages(outcomes).size).toBeGreaterThan(0);
+  },
+);
+
+test('others have taken every connection', async () => {
+  const others: pg.Client[] = [];
+  const takeAll = async (): Promise<void> => {
+    for (;;) {
+      const client = new pg.Client({ connectionString: databaseUrl });
+      client.on('error', () => undefined);
+      try {
+        await client.connect();
+      } catch (error) {
+        expect((error as { code?: string }).code).toBe('53300');
+        return;
+      }
+      others.push(client);
+    }
+  };
+  await underLoad('out of connections', async () => {
+    // Stopped meanwhile, the service cannot be the one who takes what becomes free.
+    process.kill(service.pid, 'SIGSTOP');
+    await takeAll();
+    const ours = `SELECT pid FROM pg_stat_activity WHERE application_name = 'petstore'`;
+    await rowsOf(server.url, `SELECT pg_terminate_backend(pid, 10000) FROM (${ours}) AS ours`);
+    await takeAll();
+    expect(await rowsOf(server.url, ours)).toEqual([]);
+    process.kill(service.pid, 'SIGCONT');
+    await untilReadinessIs(503);
+    await sleep(depth(300, 3_000));
+    await Promise.all(others.map((client) => client.end()));
+  });
+});
+
+test('the database is read-only: what reads goes on, and no change is made or in doubt', async () => {
+  const outcomes = await underLoad('read-only', async (witness) => {
+    await administer(server.url, `ALTER SYSTEM SET default_transaction_read_only = on`);
+    await administer(server.url, 'SELECT pg_reload_conf()');
+    await sleep(500);
+    const from = performance.now();
+    await sleep(depth(500, 5_000));
+    const during = witness.outcomes.filter(({ startedAt }) => startedAt >= from);
+    expect(tally(during.filter(({ request }) => request.method === 'POST'))).toEqual({
+      503: expect.any(Number) as number,
+    });
+    expect(tally(during.filter(({ request }) => request.method === 'GET'))).toEqual({
+      200: expect.any(Number) as number,
+    });
+    expect((await call('/health/ready')).status).toBe(200);
+    await administer(server.url, 'ALTER SYSTEM RESET default_transaction_read_only');
+    await administer(server.url, 'SELECT pg_reload_conf()');
+  });
+  expect(messages(outcomes)).toEqual(new Set(['The database is not available. Try again.']));
+});
+
+test('the disk is full: what reads goes on, and no change is made or in doubt', async () => {
+  const disk = await SmallDisk.under('pet');
+  const outcomes = await underLoad('disk full', async (witness) => {
+    await disk.fill();
+    await untilSome(witness, ({ status }) => status === 503);
+    const from = performance.now();
+    await sleep(depth(300, 3_000));
+    const reads = witness.outcomes.filter(({ request, startedAt }) => request.method === 'GET' && startedAt >= from);
+    expect(tally(reads)).toEqual({ 200: reads.length });
+    await disk.empty();
+  });
+  await disk.remove();
+  expect(messages(outcomes)).toEqual(new Set(['The database is not available. Try again.']));
+});
+
+async function untilSome(witness: Witness, condition: (outcome: Outcome) => boolean): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  while (!witness.outcomes.some(condition)) {
+    if (performance.now() > deadline) throw new Error(`Never seen; ${JSON.stringify(tally(witness.outcomes))}`);
+    await sleep(20);
+  }
+}
+
+/**
+ * A disk that can be full below a table: a file system of its own where this user may mount one. Elsewhere a trigger
+ * raises what PostgreSQL does when a disk is full, SQLSTATE 53100, which is less.
+ */
+class SmallDisk {
+  private constructor(
+    private readonly table: string,
+    private readonly mountPoint: string | undefined,
+  ) {}
+
+  static async under(table: string): Promise<SmallDisk> {
+    const mountPoint = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=777', 'tmpfs', mountPoint]).status === 0;
+    report('disk full: the disk', { is: mounted ? 'a file system of 1 MiB' : 'a trigger that raises 53100' });
+    if (!mounted) {
+      rmSync(mountPoint, { recursive: true });
+      return new SmallDisk(table, undefined);
+    }
+    const disk = new SmallDisk(table, mountPoint);
+    const space = join(mountPoint, 'space');
+    mkdirSync(space, { mode: 0o700 });
+    const { uid, gid } = statSync(server.data);
+    chownSync(space, uid, gid);
+    await administer(server.url, `CREATE TABLESPACE small LOCATION '${space}'`);
+    await administer(superUrl(), `ALTER TABLE ${table} SET TABLESPACE small`);
+    return disk;
+  }
+
+  async fill(): Promise<void> {
+    if (this.mountPoint === undefined) {
+      const raise = `RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'`;
+      await administer(
+        superUrl(),
+        `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${raise}; END $$;
+        CREATE TRIGGER refuse BEFORE INSERT ON ${this.table} EXECUTE FUNCTION refuse()`,
+      );
+      return;
+    }
+    spawnSync('dd', ['if=/dev/zero', `of=${join(this.mountPoint, 'filler')}`, 'bs=4k']);
+  }
+
+  async empty(): Promise<void> {
+    if (this.mountPoint === undefined) {
+      await administer(superUrl(), `DROP FUNCTION refuse() CASCADE`);
+      return;
+    }
+    rmSync(join(this.mountPoint, 'filler'));
+  }
+
+  async remove(): Promise<void> {
+    if (this.mountPoint === undefined) return;
+    await administer(superUrl(), `ALTER TABLE ${this.table} SET TABLESPACE pg_default`);
+    await administer(server.url, 'DROP TABLESPACE small');
+    spawnSync('umount', [this.mountPoint]);
+    rmSync(this.mountPoint, { recursive: true });
+  }
+}
+
+/** The database, as superuser. */
+function superUrl(): string {
+  return server.url.replace(/postgres$/, 'petstore');
+}
+
+test('keys while the database is away: one in use passes until its time is over, and then it is 503 and never 401', async () => {
+  const refused = { method: 'POST', path: '/v1/pets', body: '{}' } as const;
+  const status = async (apiKey: string): Promise<number | undefined> =>
+    (await send(refused, { origin, apiKey })).status;
+  // 400 is beyond authentication, and needs nothing of the database.
+  await untilStatusIs(400, () => status(API_KEY));
+  expect(await status('a-key-that-nobody-has-made')).toBe(401);
+  await server.shutDown();
+  expect(await status(API_KEY)).toBe(400);
+  expect(await status('a-key-that-was-not-seen-before')).toBe(503);
+  await sleep(depth(0, KEY_TIME_TO_LIVE_MS));
+  expect(await status(API_KEY)).toBe(depth(400, 503));
+  expect(await status('a-key-that-nobody-has-made')).toBe(depth(401, 503));
+  await server.start();
+  await untilStatusIs(400, () => status(API_KEY));
+  expect(await status('a-key-that-was-not-seen-before')).toBe(401);
+});
+
+async function untilStatusIs(wanted: number, status: () => Promise<number | undefined>): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  for (;;) {
+    const found = await status();
+    if (found === wanted) return;
+    expect([503, wanted]).toContain(found);
+    if (performance.now() > deadline) throw new Error(`${found} does not become ${wanted}`);
+    await sleep(20);
+  }
+}
+
+test('after all that: the news of changed keys arrive, and no connection was left behind', async () => {
+  const secret = 'a-key-that-is-made-with-sql';
+  const status = async (): Promise<number | undefined> =>
+    (await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: secret })).status;
+  const count = async (name: string): Promise<number> =>
+    (await rowsOf(server.url, `SELECT FROM pg_stat_activity WHERE application_name = '${name}'`)).length;
+  const deadline = performance.now() + 20_000;
+  for (const name of ['petstore key changes', 'petstore heartbeat']) {
+    while ((await count(name)) !== 1) {
+      if (performance.now() > deadline) throw new Error(`There is no connection named '${name}'.`);
+      await sleep(50);
+    }
+  }
+  expect(await count('petstore')).toBeLessThanOrEqual(10);
+
+  expect(await status()).toBe(401);
+  await administer(
+    superUrl(),
+    `WITH client AS (INSERT INTO client (name) VALUES ('sql') RETURNING id)
+      INSERT INTO api_key (client_id, prefix, hash, scopes)
+      SELECT id, 'a-key-that', sha256('${secret}'), ARRAY['pets:read'] FROM client`,
+  );
+  // Without the news, that it is none would be remembered for longer.
+  const madeAt = performance.now();
+  while ((await status()) !== 200 && performance.now() - madeAt < KEY_TIME_TO_LIVE_MS) await sleep(20);
+  expect(performance.now() - madeAt).toBeLessThan(KEY_TIME_TO_LIVE_MS / 2);
+});
+
+testOfWholeRun('after all that: the usage of keys is written', async () => {
+  const calls = async (): Promise<number> =>
+    Number((await rowsOf<[string]>(superUrl(), 'SELECT coalesce(sum(calls), 0)::text FROM key_usage'))[0]?.[0]);
+  const before = await calls();
+  for (let count = 0; count < 10; count++) expect((await call('/v1/pets')).status).toBe(200);
+  const deadline = performance.now() + 20_000;
+  while ((await calls()) < before + 10) {
+    if (performance.now() > deadline) throw new Error('Usage is not written.');
+    await sleep(100);
+  }
+});
+
+testOfWholeRun(
+  'another server takes over: read-only while it follows, and nothing that was acknowledged is lost',
+  async () => {
+    await server.shutDown();
+    const successor = (standby = await startPostgresqlServer({ max_connections: '40' }, server));
+    await server.start();
+    await administer(server.url, `ALTER SYSTEM SET synchronous_standby_names = '*'`);
+    await administer(server.url, 'SELECT pg_reload_conf()');
+    const replicas = `SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`;
+    while ((await rowsOf(server.url, replicas)).length === 0) await sleep(50);
+
+    const past = databaseUrl;
+    databaseUrl = past.replace(/:\d+\//, `:${new URL(successor.url).port}/`);
+    try {
+      await underLoad('failed over', async (witness) => {
+        // The machine of the primary is gone, and says so to nobody.
+        proxy.swallow();
+        await sleep(depth(500, 5_000));
+        server.suspend();
+        proxy.switchTo(databaseUrl);
+        proxy.deliver();
+        await untilSome(witness, ({ request, status, text, startedAt }) => {
+          const isNew = startedAt > performance.now() - 100;
+          return isNew && request.method === 'POST' && status === 503 && NOT_DONE.test(messageOf({ text } as Outcome));
+        });
+        await untilReadinessIs(200);
+        await administer(successor.url, 'SELECT pg_promote()');
+      });
+    } finally {
+      server.resume();
+    }
+  },
+);

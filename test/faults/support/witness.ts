@@ -1,0 +1,215 @@
+import { spawnSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ServiceProcess } from '../../support/service-process.js';
+import { depth } from './depth.js';
+import { Load, type LoadRequest, type Outcome, send } from './load.js';
+
+const STATUSES = ['available', 'pending', 'sold'] as const;
+
+/** An animal as a client asks for it. Its name is its own, and tells the rest of it. */
+export function newPet(name: string): { name: string; categoryId: number; status: string } {
+  const index = Number(/\d+$/.exec(name)?.[0]);
+  return { name, categoryId: index * 7, status: STATUSES[index % 3] as string };
+}
+
+/** The request that creates an animal. */
+export function creation(name: string): LoadRequest {
+  return { method: 'POST', path: '/v1/pets', body: JSON.stringify(newPet(name)) };
+}
+
+/** The name of the animal that a request creates; undefined for other requests. */
+export function createdName({ request }: Outcome): string | undefined {
+  return request.body === undefined ? undefined : (JSON.parse(request.body) as { name: string }).name;
+}
+
+/** What an answer says of a change that was not confirmed. */
+export const NOT_DONE =
+  /^The (database is not available|service did not get to the request in time|service has more requests than it can answer)\. Try again\.$/;
+export const OUTCOME_UNKNOWN =
+  /^The database did not confirm the change in time; it may have been made\. .*Idempotency-Key/;
+
+/** Options of a `Witness`. */
+export interface WitnessOptions {
+  readonly service: ServiceProcess;
+  readonly origin: string;
+  readonly apiKey: string;
+  /** Begins the names of the animals that are created. */
+  readonly prefix: string;
+  readonly clients?: number;
+  /** Time in ms between the answer to a client and its next request. */
+  readonly pauseMs?: number;
+  /** An animal that is there. */
+  readonly knownId: number;
+}
+
+/**
+ * Calls every operation of a service over and over, and its health checks, while a test lets something go wrong; and
+ * then tells whether every answer was one that is promised.
+ */
+export class Witness {
+  private readonly load: Load;
+  private readonly live: Load;
+  private readonly ready: Load;
+
+  constructor(private readonly options: WitnessOptions) {
+    const { origin, apiKey, prefix, knownId, clients = 8, pauseMs = 10 } = options;
+    const next = (index: number): LoadRequest => {
+      if (index % 4 === 1) return { method: 'GET', path: `/v1/pets?limit=${(index % 20) + 1}` };
+      if (index % 4 === 3) return { method: 'GET', path: `/v1/pets/${knownId}` };
+      return creation(`${prefix}-${index}`);
+    };
+    this.load = new Load({ origin, apiKey, clients, next, pauseMs });
+    const health = (path: string): Load =>
+      new Load({ origin, apiKey, clients: 1, next: () => ({ method: 'GET', path }), pauseMs: 50 });
+    this.live = health('/health/live');
+    this.ready = health('/health/ready');
+  }
+
+  get outcomes(): readonly Outcome[] {
+    return this.load.outcomes;
+  }
+
+  /** The health checks' outcomes. */
+  get readiness(): readonly Outcome[] {
+    return this.ready.outcomes;
+  }
+
+  /**
+   * Waits until requests of every kind that were sent after a moment have had the answers they have on a good day.
+   *
+   * @returns time in ms from the moment to the first instant from which on no request was sent in vain
+   */
+  async recovery(since: number): Promise<number> {
+    const deadline = performance.now() + 20_000;
+    for (;;) {
+      const sent = [...this.load.outcomes, ...this.ready.outcomes].filter(({ startedAt }) => startedAt >= since);
+      const failed = sent.filter(({ status }) => status !== 200 && status !== 201);
+      const recoveredAt = Math.max(since, ...failed.map(({ startedAt }) => startedAt));
+      const good = sent.filter(({ startedAt }) => startedAt > recoveredAt);
+      const kinds = new Set(good.map(({ request }) => request.path.split(/[?]/)[0] + request.method));
+      // Long enough for a request that was sent before to have failed behind it.
+      const last = Math.max(...good.map(({ startedAt }) => startedAt));
+      if (kinds.size === 4 && good.length >= 40 && last - recoveredAt >= depth(300, 1_000)) return recoveredAt - since;
+      if (performance.now() > deadline) {
+        throw new Error(
+          `The service does not recover:\n${sent.at(-1)?.text}\n${this.options.service.stdout.slice(-2000)}${this.options.service.stderr}`,
+        );
+      }
+      await sleep(20);
+    }
+  }
+
+  /** Lets every client finish its request. */
+  async stop(): Promise<readonly Outcome[]> {
+    await Promise.all([this.live.stop(), this.ready.stop()]);
+    return this.load.stop();
+  }
+
+  /** Throws unless every answer was one that is promised. */
+  assertAnswers({ slowestMs }: { slowestMs: number }): void {
+    const { service } = this.options;
+    for (const outcome of [...this.load.outcomes, ...this.ready.outcomes]) {
+      const { status, failure, headers, text, request, durationMs } = outcome;
+      const shown = `${request.method} ${request.path}: ${status ?? failure} ${text}, after ${Math.round(durationMs)} ms`;
+      if (durationMs > slowestMs) throw new Error(`Too slow: ${shown}`);
+      if (status === (request.method === 'POST' ? 201 : 200)) continue;
+      if (status !== 503) throw new Error(`Not promised: ${shown}`);
+      const error = JSON.parse(text) as { code: string; message: string; status: number };
+      const isReadiness = request.path === '/health/ready' && error.message === 'The database does not answer.';
+      const isChange = request.method === 'POST';
+      if (
+        Object.keys(error).join() !== 'code,message,status' ||
+        error.code !== 'unavailable' ||
+        error.status !== 503 ||
+        headers['retry-after'] !== '1' ||
+        !(isReadiness || NOT_DONE.test(error.message) || (isChange && OUTCOME_UNKNOWN.test(error.message)))
+      ) {
+        throw new Error(`Not promised: ${shown}`);
+      }
+    }
+    const dead = this.live.outcomes.find(({ status, durationMs }) => status !== 200 || durationMs > slowestMs);
+    if (dead !== undefined) throw new Error(`Not live: ${dead.status ?? dead.failure} after ${dead.durationMs} ms`);
+    if (!service.isRunning) throw new Error(`The service has ended:\n${service.stderr}`);
+    const complaint = service.stderr
+      .split('\n')
+      .find((line) => line !== '' && !line.startsWith('The Pet Store Service'));
+    if (complaint !== undefined) throw new Error(`The service complains: ${service.stderr}`);
+    if (/"level":(50|60)/.test(service.stdout)) throw new Error(`An error is in the log:\n${service.stdout}`);
+  }
+}
+
+/** Resident memory of a process in MiB. */
+export function residentMiB(pid: number): number {
+  const { stdout } = spawnSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' });
+  return Number(stdout) / 1024;
+}
+
+/** What became of the animals that clients wanted to create. */
+export interface Balance {
+  readonly acknowledged: number;
+  /** Without a confirmation, and there. */
+  readonly unacknowledgedButThere: number;
+  readonly unacknowledged: number;
+  /** Acknowledged, and not there, or not as it was sent or answered. */
+  readonly lost: number;
+  /** There more than once. */
+  readonly doubled: number;
+  /** Said not to be made, and there. */
+  readonly deniedButThere: number;
+  /** There as nobody has sent it. */
+  readonly strange: number;
+}
+
+/** An animal as a row: id, name, category, status. */
+export type PetRow = readonly [id: string, name: string, categoryId: string, status: string];
+
+/** Compares what clients were told with what is in the database. */
+export function balance(outcomes: readonly Outcome[], rows: readonly PetRow[]): Balance {
+  const found = new Map<string, PetRow[]>();
+  for (const row of rows) found.set(row[1], [...(found.get(row[1]) ?? []), row]);
+  const creations = outcomes.filter((outcome) => createdName(outcome) !== undefined);
+  const names = new Set(creations.map((outcome) => createdName(outcome) as string));
+  const of = (outcome: Outcome): PetRow[] => found.get(createdName(outcome) as string) ?? [];
+  const isAsSent = ([, name, categoryId, status]: PetRow): boolean => {
+    const sent = newPet(name);
+    return names.has(name) && categoryId === String(sent.categoryId) && status === sent.status;
+  };
+  const isAsAnswered = (outcome: Outcome): boolean =>
+    of(outcome).some(([id, name, categoryId, status]) => {
+      const text = `{"id":${id},"name":"${name}","categoryId":${categoryId},"status":"${status}"}`;
+      return outcome.text === text;
+    });
+  const acknowledged = creations.filter(({ status }) => status === 201);
+  const others = creations.filter(({ status }) => status !== 201);
+  const denied = others.filter(
+    ({ status, text }) => status === 503 && !OUTCOME_UNKNOWN.test((JSON.parse(text) as { message: string }).message),
+  );
+  return {
+    acknowledged: acknowledged.length,
+    unacknowledged: others.length,
+    unacknowledgedButThere: others.filter((outcome) => of(outcome).length > 0).length,
+    lost: acknowledged.filter((outcome) => !isAsAnswered(outcome)).length,
+    doubled: [...found.values()].filter((same) => same.length > 1).length,
+    deniedButThere: denied.filter((outcome) => of(outcome).length > 0).length,
+    strange: rows.filter((row) => !isAsSent(row)).length,
+  };
+}
+
+/** What a balance must be; the other figures may be anything. */
+export const NOTHING_WRONG = { lost: 0, doubled: 0, deniedButThere: 0, strange: 0 };
+
+/** Sends one request until it is answered as on a good day. */
+export async function untilItWorks(
+  call: LoadRequest,
+  target: { origin: string; apiKey: string },
+  timeoutMs = 20_000,
+): Promise<Outcome> {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const outcome = await send(call, target);
+    if (outcome.status === 200 || outcome.status === 201) return outcome;
+    if (performance.now() > deadline)
+      throw new Error(`${call.path}: ${outcome.status} ${outcome.failure} ${outcome.text}`);
+    await sleep(20);
+  }
+}
