@@ -325,17 +325,21 @@ test('the database is read-only: what reads goes on, and no change is made or in
 
 test('the disk is full: what reads goes on, and no change is made or in doubt', async () => {
   const disk = await SmallDisk.under('pet');
-  const outcomes = await underLoad('disk full', async (witness) => {
-    await disk.fill();
-    await untilSome(witness, ({ status }) => status === 503);
-    const from = performance.now();
-    await sleep(depth(300, 3_000));
-    const reads = witness.outcomes.filter(({ request, startedAt }) => request.method === 'GET' && startedAt >= from);
-    expect(tally(reads)).toEqual({ 200: reads.length });
+  try {
+    const outcomes = await underLoad('disk full', async (witness) => {
+      await disk.fill();
+      await untilSome(witness, ({ status }) => status === 503);
+      const from = performance.now();
+      await sleep(depth(300, 3_000));
+      const reads = witness.outcomes.filter(({ request, startedAt }) => request.method === 'GET' && startedAt >= from);
+      expect(tally(reads)).toEqual({ 200: reads.length });
+      await disk.empty();
+    });
+    expect(messages(outcomes)).toEqual(new Set(['The database is not available. Try again.']));
+  } finally {
     await disk.empty();
-  });
-  await disk.remove();
-  expect(messages(outcomes)).toEqual(new Set(['The database is not available. Try again.']));
+    await disk.remove();
+  }
 });
 
 async function untilSome(witness: Witness, condition: (outcome: Outcome) => boolean): Promise<void> {
@@ -358,8 +362,8 @@ class SmallDisk {
 
   static async under(table: string): Promise<SmallDisk> {
     const mountPoint = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
-    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=777', 'tmpfs', mountPoint]).status === 0;
-    report('disk full: the disk', { is: mounted ? 'a file system of 1 MiB' : 'a trigger that raises 53100' });
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=777', 'tmpfs', mountPoint]).status === 0;
+    report('disk full: the disk', { is: mounted ? 'a file system of 64 MiB' : 'a trigger that raises 53100' });
     if (!mounted) {
       rmSync(mountPoint, { recursive: true });
       return new SmallDisk(table, undefined);
@@ -384,15 +388,15 @@ class SmallDisk {
       );
       return;
     }
-    spawnSync('dd', ['if=/dev/zero', `of=${join(this.mountPoint, 'filler')}`, 'bs=4k']);
+    spawnSync('dd', ['if=/dev/zero', `of=${join(this.mountPoint, 'filler')}`, 'bs=64k']);
   }
 
   async empty(): Promise<void> {
     if (this.mountPoint === undefined) {
-      await administer(superUrl(), `DROP FUNCTION refuse() CASCADE`);
+      await administer(superUrl(), 'DROP FUNCTION IF EXISTS refuse() CASCADE');
       return;
     }
-    rmSync(join(this.mountPoint, 'filler'));
+    rmSync(join(this.mountPoint, 'filler'), { force: true });
   }
 
   async remove(): Promise<void> {
