@@ -13,8 +13,7 @@ import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase 
  * The petstore command as a process. A test runs several commands, for each of them is a start.
  */
 
-const CLI = new URL('../src/cli.ts', import.meta.url).pathname;
-const TYPESCRIPT = new URL('support/register-typescript.js', import.meta.url).href;
+const CLI = new URL('../dist/src/cli.js', import.meta.url).pathname;
 
 interface Outcome {
   code: number;
@@ -36,7 +35,7 @@ afterAll(async () => {
 });
 
 function petstoreOn(settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> {
-  const command = ['--import', TYPESCRIPT, CLI, ...args];
+  const command = [CLI, ...args];
   const options = { cwd: home, env: { PATH: process.env.PATH, ...settings }, timeout: 60_000 };
   return new Promise((resolve, reject) => {
     execFile(process.execPath, command, options, (error, stdout, stderr) => {

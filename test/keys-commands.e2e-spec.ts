@@ -26,7 +26,7 @@ describe('petstore', () => {
 
   function petstoreWith(settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> {
     const env = { PATH: process.env['PATH'] ?? '', ...app.database.settings, ...settings };
-    const command = ['--import', './test/support/register-typescript.js', 'src/cli.ts', ...args];
+    const command = ['dist/src/cli.js', ...args];
     return new Promise((resolve) => {
       execFile(process.execPath, command, { cwd: ROOT, env }, (error, stdout, stderr) => {
         resolve({ code: error ? Number(error.code) : 0, stdout, stderr });

@@ -56,7 +56,7 @@ test('a thousand different invalid keys a second leave the p99 of valid requests
 /** The service as a process of its own, on the same database. */
 async function startServer(app: TestApp): Promise<[ChildProcess, string]> {
   const env = { PATH: process.env['PATH'] ?? '', PORT: '0', ...app.database.settings };
-  const server = spawn(process.execPath, ['--import', './test/support/register-typescript.js', 'src/main.ts'], {
+  const server = spawn(process.execPath, ['dist/src/main.js'], {
     cwd: join(import.meta.dirname, '..'),
     env: { ...env, RATE_LIMIT_PER_MINUTE: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],

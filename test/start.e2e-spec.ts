@@ -37,9 +37,9 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** Starts the service from its sources; the end of the test ends it. */
+/** Starts the service; the end of the test ends it. */
 function start(settings: Readonly<Record<string, string>>): ServiceProcess {
-  const service = new ServiceProcess('source', settings, home);
+  const service = new ServiceProcess(settings, home);
   running.push(service);
   return service;
 }

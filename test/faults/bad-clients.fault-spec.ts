@@ -37,7 +37,6 @@ const sockets: Socket[] = [];
 beforeAll(async () => {
   server = await startPostgresqlServer();
   service = new ServiceProcess(
-    'build',
     {
       DATABASE_URL: server.url,
       MIGRATE_ON_START: 'true',

@@ -49,7 +49,7 @@ afterEach(async () => {
 /** Starts the service; resolves with its address. */
 function start(settings: Record<string, string>): Promise<string> {
   const common = { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
-  service = new ServiceProcess('build', { ...common, ...settings }, home);
+  service = new ServiceProcess({ ...common, ...settings }, home);
   return service.origin();
 }
 

@@ -61,7 +61,6 @@ beforeAll(async () => {
   databaseUrl = await createOwnDatabase(server, 'petstore');
   proxy = await DatabaseProxy.start(databaseUrl);
   service = new ServiceProcess(
-    'build',
     {
       DATABASE_URL: proxy.url,
       BOOTSTRAP_API_KEY: API_KEY,

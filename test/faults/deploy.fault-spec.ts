@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 function start(more: Record<string, string> = {}): ServiceProcess {
-  const service = new ServiceProcess('build', { ...settings, ...more }, tmpdir());
+  const service = new ServiceProcess({ ...settings, ...more }, tmpdir());
   running.push(service);
   return service;
 }

@@ -53,7 +53,7 @@ async function start(index: number): Promise<void> {
     RATE_LIMIT_PER_MINUTE: '0',
     LOG_LEVEL: 'error',
   };
-  const instance = new ServiceProcess('build', settings, directory);
+  const instance = new ServiceProcess(settings, directory);
   instances[index] = instance;
   origins[index] = await instance.origin();
 }

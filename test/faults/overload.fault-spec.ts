@@ -22,7 +22,6 @@ let origin: string;
 beforeAll(async () => {
   server = await startPostgresqlServer();
   service = new ServiceProcess(
-    'build',
     {
       DATABASE_URL: server.url,
       MIGRATE_ON_START: 'true',

@@ -40,7 +40,7 @@ afterEach(async () => {
 afterAll(() => server.stop());
 
 function start(more: Record<string, string> = {}): ServiceProcess {
-  const group = new ServiceProcess('build', { ...settings, ...more }, tmpdir());
+  const group = new ServiceProcess({ ...settings, ...more }, tmpdir());
   running.push(group);
   return group;
 }

@@ -90,7 +90,7 @@ test.each([INSTALLATION])(
   '%s serves, writes nothing outside DATA_DIR, which is its own, and calls nobody',
   async () => {
     const runsAsOther = isRoot && isWholeRun;
-    const program = isWholeRun ? [join(await installForProduction(), 'dist/src/main.js')] : 'build';
+    const installation = isWholeRun ? await installForProduction() : join(import.meta.dirname, '../..');
     const home = join(directory, 'home');
     const state = join(directory, 'state');
     for (const name of [home, state]) mkdirSync(name);
@@ -102,7 +102,9 @@ test.each([INSTALLATION])(
 
     const dataDir = join(state, 'data');
     const settings = { DATA_DIR: dataDir, HOME: home, TMPDIR: home, NODE_ENV: 'production' };
-    const service = new ServiceProcess(program, settings, home, runsAsOther ? { uid: UID, gid: UID } : {});
+    const program = [join(installation, 'dist/src/main.js')];
+    const user = runsAsOther ? { uid: UID, gid: UID } : {};
+    const service = new ServiceProcess(settings, home, { program, ...user });
     try {
       const origin = (await service.origin()).replace('localhost', '127.0.0.1');
       const apiKey = /export API_KEY=(\S+)/.exec(service.stderr)?.[1] ?? '';
@@ -153,7 +155,7 @@ test('the time of a refusal tells nothing of how much of a key is right', async 
     control: `Y${valid.slice(1)}`,
   };
   const settings = { DATA_DIR: join(directory, 'data'), BOOTSTRAP_API_KEY: valid, LOG_LEVEL: 'warn' };
-  const service = new ServiceProcess('build', settings, directory);
+  const service = new ServiceProcess(settings, directory);
   try {
     const origin = (await service.origin()).replace('localhost', '127.0.0.1');
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -2,15 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Node's arguments that start the service: from its sources, or from its build as operators do. */
-const PROGRAMS = {
-  source: [
-    '--import',
-    new URL('register-typescript.js', import.meta.url).href,
-    new URL('../../src/main.ts', import.meta.url).pathname,
-  ],
-  build: [new URL('../../dist/src/main.js', import.meta.url).pathname],
-} as const;
+/** Node's arguments that start the built service. */
+const BUILD = [new URL('../../dist/src/main.js', import.meta.url).pathname];
 
 /** One process of the service, on a port of its own unless the settings name one. */
 export class ServiceProcess {
@@ -21,17 +14,15 @@ export class ServiceProcess {
   private readonly child: ChildProcess;
 
   /**
-   * @param program the service's sources or build, or Node's arguments that start another installation
    * @param cwd working directory, where a `.env` counts and relative paths begin
-   * @param user whom it runs as; only root can choose
+   * @param options Node's arguments that start another installation, and whom it runs as, which only root can choose
    */
   constructor(
-    program: keyof typeof PROGRAMS | readonly string[],
     settings: Readonly<Record<string, string>>,
     cwd: string,
-    user: { readonly uid?: number; readonly gid?: number } = {},
+    { program = BUILD, ...user }: { program?: readonly string[]; uid?: number; gid?: number } = {},
   ) {
-    this.child = spawn(process.execPath, typeof program === 'string' ? PROGRAMS[program] : program, {
+    this.child = spawn(process.execPath, program, {
       ...user,
       cwd,
       env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...settings },
