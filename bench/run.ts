@@ -70,45 +70,42 @@ const DATABASE_SETTINGS = {
 
 const postgresql = await startPostgresqlServer(DATABASE_SETTINGS);
 try {
-  const results: Result[] = [];
-  const servers: Record<string, { startUpMs: number; peakMemoryMiB: number }> = {};
-  for (const [index, rows] of numbers(options.rows).entries()) {
-    const names = options.servers.split(',').filter((name) => index === 0 || name === OURS);
-    results.push(...(await measureSize(rows, names, servers)));
-  }
-  report(results, servers);
+  await run();
 } finally {
   await postgresql.stop();
   rmSync(directory, { recursive: true });
 }
 
-/** All servers on a catalogue of one size. */
-async function measureSize(
-  rows: number,
-  names: string[],
-  servers: Record<string, { startUpMs: number; peakMemoryMiB: number }>,
-): Promise<Result[]> {
-  const databaseUrl = await fill(rows);
-  const running: RunningServer[] = [];
+/** A server on a catalogue of a size. */
+interface Contestant extends RunningServer {
+  readonly rows: number;
+}
+
+/** All servers on a catalogue of the first size, and ours on the others too. */
+async function run(): Promise<void> {
+  const [size = 0, ...otherSizes] = numbers(options.rows);
+  const contestants: Contestant[] = [];
   try {
-    for (const name of names) running.push(await start(name, databaseUrl));
-    const selected = workloads(rows).filter(({ name }) => options.workloads.split(',').includes(name));
-    for (const workload of selected) await compareAnswers(workload, running);
+    const databaseUrl = await fill(size);
+    for (const name of options.servers.split(',')) {
+      contestants.push({ rows: size, ...(await start(name, databaseUrl)) });
+    }
+    for (const rows of otherSizes) {
+      contestants.push({ rows, ...(await start(OURS, await fill(rows))) });
+    }
     const results: Result[] = [];
-    for (const workload of selected) {
+    for (const workload of workloads.filter(({ name }) => options.workloads.split(',').includes(name))) {
+      await compareAnswers(
+        workload,
+        contestants.filter(({ rows }) => rows === size),
+      );
       for (const connections of numbers(options.connections)) {
-        results.push(...(await measureWorkload(workload, connections, rows, running)));
+        results.push(...(await measureWorkload(workload, connections, contestants)));
       }
     }
-    for (const server of running) {
-      servers[`${server.name}${rows === numbers(options.rows)[0] ? '' : ` on ${rows}`}`] = {
-        startUpMs: Math.round(server.startUpMs),
-        peakMemoryMiB: Math.round(server.peakMemoryMiB()),
-      };
-    }
-    return results;
+    report(results, contestants);
   } finally {
-    for (const server of running) await server.stop();
+    for (const contestant of contestants) await contestant.stop();
   }
 }
 
@@ -116,32 +113,31 @@ async function measureSize(
 async function measureWorkload(
   workload: Workload,
   connections: number,
-  rows: number,
-  running: RunningServer[],
+  contestants: readonly Contestant[],
 ): Promise<Result[]> {
-  const measured = new Map<string, Measurement[]>(running.map(({ name }) => [name, []]));
-  const files = new Map<string, string>();
-  for (const server of running) {
-    const file = join(directory, `${server.name}-${workload.name}.txt`);
-    writeFileSync(file, (await workload.lines(walker(server))).join('\n'));
-    files.set(server.name, file);
+  const measured = new Map<Contestant, Measurement[]>(contestants.map((contestant) => [contestant, []]));
+  const files = new Map<Contestant, string>();
+  for (const contestant of contestants) {
+    const file = join(directory, `${contestant.name}-${contestant.rows}-${workload.name}.txt`);
+    writeFileSync(file, (await workload.lines(contestant.rows, walker(contestant))).join('\n'));
+    files.set(contestant, file);
     // The compiler's time is not the server's.
-    await turn(server, file, connections, 1);
+    await turn(contestant, file, connections, 1);
   }
   for (let round = 1; round <= Number(options.rounds); round++) {
-    progress(`${rows} animals, ${workload.name}, ${connections} connection(s): round ${round} of ${options.rounds}`);
-    for (const server of running) {
-      const file = files.get(server.name) as string;
-      measured.get(server.name)?.push(await turn(server, file, connections, Number(options.seconds)));
+    progress(`${workload.name}, ${connections} connection(s): round ${round} of ${options.rounds}`);
+    for (const contestant of contestants) {
+      const file = files.get(contestant) as string;
+      measured.get(contestant)?.push(await turn(contestant, file, connections, Number(options.seconds)));
     }
   }
-  return [...measured].map(([server, all]) => {
+  return [...measured].map(([{ name, rows }, all]) => {
     const middle = (field: keyof Measurement): number => median(all.map((each) => each[field]));
     return {
       rows,
       connections,
       workload: workload.name,
-      server,
+      server: name,
       cpuUs: middle('cpuUs'),
       databaseCpuUs: middle('databaseCpuUs'),
       requestsPerSecond: middle('requestsPerSecond'),
@@ -173,10 +169,10 @@ async function turn(server: RunningServer, file: string, connections: number, se
 }
 
 /** What a server answers must be what ours answers, or its time means nothing. */
-async function compareAnswers(workload: Workload, running: RunningServer[]): Promise<void> {
+async function compareAnswers(workload: Workload, contestants: readonly Contestant[]): Promise<void> {
   const expected = new Map<number, string>();
-  for (const server of running.filter(({ name }) => name !== 'bare-http')) {
-    const lines = await workload.lines(walker(server));
+  for (const server of contestants.filter(({ name }) => name !== 'bare-http')) {
+    const lines = await workload.lines(server.rows, walker(server));
     for (const index of [0, Math.floor(lines.length / 2), lines.length - 1]) {
       const [method, path = '', body] = (lines[index] as string).split('\t');
       const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' };
@@ -248,9 +244,15 @@ async function fill(rows: number): Promise<string> {
   return url.href;
 }
 
-function report(results: Result[], servers: Record<string, { startUpMs: number; peakMemoryMiB: number }>): void {
+function report(results: readonly Result[], contestants: readonly Contestant[]): void {
   const machine = `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
   const ratios = results.map((result) => ({ ...result, ratios: ratiosOf(result, results) }));
+  const servers = contestants.map((contestant) => ({
+    name: contestant.name,
+    rows: contestant.rows,
+    startUpMs: Math.round(contestant.startUpMs),
+    peakMemoryMiB: Math.round(contestant.peakMemoryMiB()),
+  }));
   if (options.json) {
     process.stdout.write(`${JSON.stringify({ machine, options, results: ratios, servers }, null, 2)}\n`);
     return;
@@ -269,20 +271,22 @@ function report(results: Result[], servers: Record<string, { startUpMs: number; 
     each.ratios ? `${round(each.ratios.cpu, 2)} / ${round(each.ratios.rate, 2)} / ${round(each.ratios.p99, 2)}` : '',
   ]);
   const headings = ['animals', 'workload', 'conns', 'server', 'CPU µs', 'PG µs', 'req/s', 'p50 µs', 'p99 µs'];
-  const others = Object.entries(servers).map(([name, each]) => [name, `${each.startUpMs}`, `${each.peakMemoryMiB}`]);
+  const others = servers.map((each) => [`${each.rows}`, each.name, `${each.startUpMs}`, `${each.peakMemoryMiB}`]);
   process.stdout.write(
     `${machine}\nMedians of ${options.rounds} alternating rounds of ${options.seconds} s.\n\n` +
-      `${table([...headings, `to ${REFERENCE}: CPU / rate / p99`], rows)}\n\n` +
-      `${table(['server', 'start-up ms', 'peak memory MiB'], others)}\n`,
+      `${table([...headings, 'CPU / rate / p99 to the reference'], rows)}\n\n` +
+      `The reference is ${REFERENCE}, and on other sizes this service on the first.\n\n` +
+      `${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], others)}\n`,
   );
 }
 
-/** A result beside the one of the reference in the same run; undefined where the reference did not run. */
-function ratiosOf(result: Result, results: Result[]): { cpu: number; rate: number; p99: number } | undefined {
+/** A result beside the one of its reference in the same run; undefined where the reference did not run. */
+function ratiosOf(result: Result, results: readonly Result[]): { cpu: number; rate: number; p99: number } | undefined {
+  const [size] = numbers(options.rows);
   const reference = results.find(
     ({ server, rows, workload, connections }) =>
-      server === REFERENCE &&
-      rows === result.rows &&
+      server === (result.rows === size ? REFERENCE : OURS) &&
+      rows === size &&
       workload === result.workload &&
       connections === result.connections,
   );

@@ -4,8 +4,8 @@ export type RequestLine = string;
 /** A kind of traffic. Its requests are the same for every server, but for the cursors, which are each server's own. */
 export interface Workload {
   readonly name: string;
-  /** Requests to send round and round. */
-  lines(server: { follow(path: string, pages: number): Promise<string[]> }): Promise<RequestLine[]>;
+  /** Requests to send round and round, on a catalogue of so many animals. */
+  lines(rows: number, server: { follow(path: string, pages: number): Promise<string[]> }): Promise<RequestLine[]>;
 }
 
 /** Pages that the workload `walk` asks for, one after the other. */
@@ -14,29 +14,28 @@ const WALKED_PAGES = 500;
 /** Different animals that the workload `get` asks for, and that `create` adds, before the same come again. */
 const DIFFERENT_REQUESTS = 5_000;
 
-/** The workloads of the benchmark, on a table of so many animals. */
-export function workloads(rows: number): Workload[] {
-  const get = (path: string): RequestLine => `GET\t${path}`;
-  return [
-    { name: 'list', lines: () => Promise.resolve([get('/v1/pets')]) },
-    { name: 'status', lines: () => Promise.resolve([get('/v1/pets?status=sold')]) },
-    { name: 'walk', lines: async (server) => (await server.follow('/v1/pets', WALKED_PAGES)).map(get) },
-    {
-      name: 'get',
-      lines: () => Promise.resolve(sequence((random) => get(`/v1/pets/${1 + Math.floor(random() * rows)}`))),
-    },
-    {
-      name: 'create',
-      lines: () =>
-        Promise.resolve(
-          sequence((random, index) => {
-            const pet = { name: `Animal ${index}`, categoryId: Math.floor(random() * 1000), status: 'pending' };
-            return `POST\t/v1/pets\t${JSON.stringify(pet)}`;
-          }),
-        ),
-    },
-  ];
-}
+const get = (path: string): RequestLine => `GET\t${path}`;
+
+/** The workloads of the benchmark, on a catalogue of so many animals. */
+export const workloads: readonly Workload[] = [
+  { name: 'list', lines: () => Promise.resolve([get('/v1/pets')]) },
+  { name: 'status', lines: () => Promise.resolve([get('/v1/pets?status=sold')]) },
+  { name: 'walk', lines: async (_rows, server) => (await server.follow('/v1/pets', WALKED_PAGES)).map(get) },
+  {
+    name: 'get',
+    lines: (rows) => Promise.resolve(sequence((random) => get(`/v1/pets/${1 + Math.floor(random() * rows)}`))),
+  },
+  {
+    name: 'create',
+    lines: () =>
+      Promise.resolve(
+        sequence((random, index) => {
+          const pet = { name: `Animal ${index}`, categoryId: Math.floor(random() * 1000), status: 'pending' };
+          return `POST\t/v1/pets\t${JSON.stringify(pet)}`;
+        }),
+      ),
+  },
+];
 
 /** The same "random" requests in every run. */
 function sequence(make: (random: () => number, index: number) => RequestLine): RequestLine[] {
