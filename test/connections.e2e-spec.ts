@@ -43,6 +43,11 @@ test('values of every kind are sent and read exactly', async () => {
   });
 });
 
+test('a statement is known by its name, whichever object says it', async () => {
+  const run = (): Promise<unknown[][]> => database.write({ name: 'seven', text: `SELECT 7::int, 'null'::json` }, []);
+  for (let count = 0; count < 3; count++) expect(await run()).toEqual([[7, null]]);
+});
+
 test('a statement that PostgreSQL refuses costs no connection, and the next one of that name works', async () => {
   const before = await backend();
   const statement = { name: 'division', text: 'SELECT 1 / $1::int' };
@@ -72,6 +77,15 @@ if (engine === 'postgresql') {
     expect(pids.size).toBe(1);
     expect(pool.idleCount).toBe(pool.totalCount - 1);
     await until(() => pool.idleCount === pool.totalCount);
+  });
+
+  test('whoever takes connections from the pool gets all of them at once, kept ones too', async () => {
+    await Promise.all(Array.from({ length: 3 }, () => app.sql('SELECT pg_sleep(0.05)')));
+    const startedAt = performance.now();
+    const taken = [await pool.connect(), await pool.connect(), await pool.connect()];
+    // Kept ones come back by themselves after a second and more.
+    expect(performance.now() - startedAt).toBeLessThan(700);
+    taken.forEach((client) => client.release());
   });
 
   test('a kept connection that breaks is felt by nobody', async () => {

@@ -15,17 +15,17 @@ const COLUMNS = 'id, name, category_id, status';
 
 // The limit is part of the text: with a parameter in its place PostgreSQL cannot tell how few rows are wanted, finds its
 // generic plan dear, and plans anew each time. There are as many statements as there are limits, 100.
-const page = (limit: number): Statement => ({
+const page = byLimit((limit) => ({
   name: `pet_page_${limit}`,
   text: `SELECT ${COLUMNS} FROM pet WHERE id >= $1 ORDER BY id LIMIT ${limit}`,
-});
+}));
 // Row comparisons, not `status = $2`: with that the planner may walk the primary key and drop every row of another status,
 // the whole table for a rare one. The order by (status, id) can only be read from the index on both.
-const pageWithStatus = (limit: number): Statement => ({
+const pageWithStatus = byLimit((limit) => ({
   name: `pet_page_with_status_${limit}`,
   text: `SELECT ${COLUMNS} FROM pet
     WHERE (status, id) >= ($2, $1) AND (status, id) <= ($2, ${INT64_MAX}) ORDER BY status, id LIMIT ${limit}`,
-});
+}));
 const PAGES: Statement = {
   name: 'pet_pages',
   text: `SELECT position, ${COLUMNS}
@@ -199,4 +199,14 @@ function arrayOf(values: readonly unknown[]): string {
 
 function toEntity([id, name, categoryId, status]: PetRow): PetEntity {
   return { id: BigInt(id), name, categoryId: BigInt(categoryId), status };
+}
+
+/** Makes the statement of each limit once. */
+function byLimit(make: (limit: number) => Statement): (limit: number) => Statement {
+  const made = new Map<number, Statement>();
+  return (limit) => {
+    const statement = made.get(limit) ?? make(limit);
+    made.set(limit, statement);
+    return statement;
+  };
 }

@@ -128,3 +128,23 @@ test('503 for those whose statement has not begun in time, and the others go on'
   expect(await later).toBe(6);
   expect(batches).toEqual([[1], [3]]);
 });
+
+test('503 for those that cannot be run alone in time, after what they shared was refused', async () => {
+  const executed: number[][] = [];
+  const line = new Batches(
+    async (inputs: readonly number[]) => {
+      executed.push([...inputs]);
+      if (inputs.length > 1) throw new pg.DatabaseError('one of them is bad', 0, 'error');
+      await new Promise((over) => setTimeout(over, 100));
+      return inputs;
+    },
+    { ...LIMITS, waitMs: 50 },
+  );
+  const outcomes = await Promise.allSettled([1, 2, 3].map((input) => line.run(input)));
+  expect(outcomes).toMatchObject([
+    { status: 'fulfilled', value: 1 },
+    { status: 'rejected', reason: { definition: UNAVAILABLE } },
+    { status: 'rejected', reason: { definition: UNAVAILABLE } },
+  ]);
+  expect(executed).toEqual([[1, 2, 3], [1]]);
+});

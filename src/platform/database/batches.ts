@@ -100,7 +100,19 @@ export class Batches<Input, Output> {
       if (batch.length === 1 || !(error instanceof pg.DatabaseError)) {
         batch.forEach(({ reject }) => reject(error));
       } else {
-        for (const one of batch) await this.serve([one]);
+        await this.serveAlone(batch);
+      }
+    }
+  }
+
+  /** Each in a statement of its own, one after the other, as long as the last of them can be waited for. */
+  private async serveAlone(batch: readonly Waiting<Input, Output>[]): Promise<void> {
+    const latest = performance.now() + this.limits.waitMs;
+    for (const one of batch) {
+      if (performance.now() > latest) {
+        one.reject(waitedTooLong());
+      } else {
+        await this.serve([one]);
       }
     }
   }

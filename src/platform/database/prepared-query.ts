@@ -28,8 +28,11 @@ const { INT8, TEXT, VARCHAR } = pg.types.builtins;
 const TEXT_TYPES = new Set<number>([INT8, TEXT, VARCHAR]);
 const FIRST_USER_TYPE = 16_384;
 
-/** How to read the columns of each statement, from its description; undefined when all of them stay text. */
-const columnParsers = new WeakMap<Statement, readonly ColumnParser[] | undefined>();
+/** How to read the columns of a statement; undefined when all of them stay text. */
+type ColumnParsers = readonly ColumnParser[] | undefined;
+
+/** Of each connection, by their names, the statements that PostgreSQL has described there. */
+const described = new WeakMap<object, Map<string, ColumnParsers>>();
 
 /**
  * One execution of a named statement, in pg's interface for query classes (`Submittable`). Rows are arrays of columns;
@@ -47,16 +50,13 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
   private readonly found: Row[] = [];
   private resolve!: (rows: Row[]) => void;
   private reject!: (error: unknown) => void;
-  private parsers: readonly ColumnParser[] | undefined;
-
+  private parsers: ColumnParsers;
+  private connection: object | undefined;
   private readonly values: (string | Buffer | null)[];
 
-  constructor(
-    private readonly statement: Statement,
-    values: readonly unknown[],
-  ) {
-    this.name = statement.name;
-    this.text = statement.text;
+  constructor({ name, text }: Statement, values: readonly unknown[]) {
+    this.name = name;
+    this.text = text;
     // Here, where a value that cannot be written costs no connection.
     this.values = values.map(prepareValue);
     this.rows = new Promise((resolve, reject) => {
@@ -68,12 +68,13 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
   submit(connection: Connection): void {
     const { stream, parsedStatements, submittedNamedStatements } = connection as unknown as PreparingConnection;
     const { name, text } = this;
+    this.connection = connection;
     const pieces = [serialize.bind({ statement: name, values: this.values }), EXECUTE_AND_SYNC];
     if (parsedStatements[name] === undefined && submittedNamedStatements[name] === undefined) {
       if (name !== '') submittedNamedStatements[name] = text;
       pieces.unshift(serialize.parse({ name, text }), serialize.describe({ type: 'S', name }));
     } else {
-      this.parsers = columnParsers.get(this.statement);
+      this.parsers = described.get(connection)?.get(name);
     }
     stream.write(Buffer.concat(pieces));
   }
@@ -86,16 +87,16 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
         : (pg.types.getTypeParser(dataTypeID) as ColumnParser),
     );
     this.parsers = parsers.some((parser) => parser !== undefined) ? parsers : undefined;
-    columnParsers.set(this.statement, this.parsers);
+    const { connection } = this;
+    if (connection !== undefined && this.name !== '') {
+      const statements = described.get(connection) ?? new Map<string, ColumnParsers>();
+      described.set(connection, statements.set(this.name, this.parsers));
+    }
   }
 
   handleDataRow({ fields }: { fields: (string | null)[] }): void {
     const { parsers } = this;
-    this.found.push(
-      (parsers
-        ? fields.map((text, index) => (text === null ? null : (parsers[index]?.(text) ?? text)))
-        : fields) as Row,
-    );
+    this.found.push((parsers ? fields.map((text, index) => readColumn(text, parsers[index])) : fields) as Row);
   }
 
   handleReadyForQuery(): void {
@@ -110,4 +111,8 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
   handleCommandComplete(): void {}
   handleEmptyQuery(): void {}
   handlePortalSuspended(): void {}
+}
+
+function readColumn(text: string | null, parser: ColumnParser): unknown {
+  return text === null || parser === undefined ? text : parser(text);
 }

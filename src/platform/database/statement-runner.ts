@@ -55,9 +55,10 @@ export class StatementRunner {
     private readonly silence: () => Error | undefined = () => undefined,
   ) {
     this.all = new PoolConnections(pool);
+    pool.on('acquire', () => this.makeRoom());
   }
 
-  /** StatementRunner that there are, those of them that nobody uses, and statements that wait for one. */
+  /** Connections that there are, those of them that nobody uses, and statements that wait for one. */
   get load(): { readonly connections: number; readonly idle: number; readonly waiting: number } {
     const { totalCount, idleCount, waitingCount } = this.pool;
     return { connections: totalCount, idle: idleCount + this.kept.length, waiting: waitingCount };
@@ -139,13 +140,24 @@ export class StatementRunner {
   }
 
   private release(lease: Lease): void {
-    const { totalCount, idleCount, waitingCount, options } = this.pool;
-    const isSpare = waitingCount === 0 && (idleCount > 0 || totalCount < options.max);
-    if (isSpare && !this.isClosing) {
+    if (this.pool.waitingCount === 0 && this.hasPoolAnother && !this.isClosing) {
       lease.idleSince = performance.now();
       this.kept.push(lease);
     } else {
       this.giveBack(lease);
+    }
+  }
+
+  private get hasPoolAnother(): boolean {
+    const { totalCount, idleCount, options } = this.pool;
+    return idleCount > 0 || totalCount < options.max;
+  }
+
+  /** Somebody has taken a connection: if it was the last one of the pool, the next one finds another. */
+  private makeRoom(): void {
+    if (!this.hasPoolAnother) {
+      const lease = this.kept.shift();
+      if (lease !== undefined) this.giveBack(lease);
     }
   }
 
