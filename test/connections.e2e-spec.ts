@@ -4,6 +4,8 @@ import { DataSource } from 'typeorm';
 import { Database } from '../src/platform/database/database.js';
 import { createTestApp, type TestApp } from './support/app.js';
 import { engine } from './support/database.js';
+import { handedOver } from './support/engines.js';
+import { administer } from './support/postgresql-database.js';
 
 /* How statements use the connections of the pool, on the same application that main.ts starts. */
 
@@ -90,8 +92,10 @@ if (engine === 'postgresql') {
 
   test('a kept connection that breaks is felt by nobody', async () => {
     const kept = await backend();
-    await app.nest.get(DataSource).query('SELECT pg_terminate_backend($1)', [kept]);
-    await sleep(100);
+    const { totalCount } = pool;
+    // From outside, so that no other connection of the pool comes or goes.
+    await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${String(kept)})`);
+    await until(() => pool.totalCount < totalCount);
     expect(await backend()).not.toBe(kept);
   });
 

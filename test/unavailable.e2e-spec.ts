@@ -31,12 +31,14 @@ async function allowConnections(allowed: boolean): Promise<void> {
 test('503 unavailable with Retry-After while the database is away; liveness stays; all is well when it is back', async () => {
   const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
   expect(created.status).toBe(201);
+  const awayFrom = performance.now();
   await allowConnections(false);
 
   const calls = [
     app.client.get('/v1/pets'),
     app.client.get(`/v1/pets/${created.json.id}`),
     app.client.post('/v1/pets', { name: 'Max', categoryId: 7 }),
+    ...Array.from({ length: 20 }, () => app.client.get('/v1/pets')),
   ];
   for (const answer of await Promise.all(calls)) {
     expect(answer.json).toEqual({
@@ -52,10 +54,10 @@ test('503 unavailable with Retry-After while the database is away; liveness stay
     code: 'unavailable',
     message: 'The database does not answer.',
   });
-  // The operator is told why, and not once for every request.
+  // The operator is told why, at most once a second.
   const warnings = app.log.lines.filter(({ level, msg }) => level === 40 && msg.startsWith('Answered 503: '));
   expect(warnings.length).toBeGreaterThanOrEqual(1);
-  expect(warnings.length).toBeLessThanOrEqual(2);
+  expect(warnings.length).toBeLessThanOrEqual((performance.now() - awayFrom) / 1_000 + 1);
 
   await allowConnections(true);
   await sleep(1_100);
