@@ -77,8 +77,13 @@ async function open(): Promise<Socket> {
   return socket;
 }
 
-function openMany(count: number): Promise<Socket[]> {
-  return Promise.all(Array.from({ length: count }, open));
+/** Opens connections, no more at a time than the queue of a listening socket takes: one that does not fit is never heard of. */
+async function openMany(count: number): Promise<Socket[]> {
+  const opened: Socket[] = [];
+  while (opened.length < count) {
+    opened.push(...(await Promise.all(Array.from({ length: Math.min(100, count - opened.length) }, open))));
+  }
+  return opened;
 }
 
 /** Sends a byte now and then until the connection ends; what came back, and after how many ms it ended. */
