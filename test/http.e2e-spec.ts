@@ -265,6 +265,8 @@ describe('what no HTTP client sends', () => {
     const good = `GET /v1/pets?limit=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\n\r\n`;
     const answer = await raw(`${good}${good}BROKEN\r\n\r\n`);
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
+    const behind = await raw(`${good}${good}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`);
+    expect(behind.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
   });
 
   test('an Upgrade is served as the request it is', async () => {

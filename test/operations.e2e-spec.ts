@@ -1,8 +1,13 @@
-import { Controller, Get, Module } from '@nestjs/common';
+import { Controller, Get, Module, StreamableFile } from '@nestjs/common';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { Public } from '../src/platform/auth/public.decorator.js';
 import { Database } from '../src/platform/database/database.js';
+import { Metrics } from '../src/platform/operations/metrics.js';
+import { AggregatorRegistry } from 'prom-client';
 import { createTestApp, type TestApp } from './support/app.js';
 import { rawRequest } from './support/raw-request.js';
 
@@ -16,7 +21,27 @@ class SlowController {
   }
 }
 
-@Module({ controllers: [SlowController] })
+/** More than the buffers of a connection hold. */
+const LARGE = 'x'.repeat(32 * 1024 * 1024);
+
+@Public()
+@Controller('parts')
+class PartsController {
+  readonly stream = new PassThrough();
+
+  @Get()
+  answerInParts(): StreamableFile {
+    this.stream.write('first ');
+    return new StreamableFile(this.stream);
+  }
+
+  @Get('large')
+  answerMuch(): string {
+    return LARGE;
+  }
+}
+
+@Module({ controllers: [SlowController, PartsController] })
 class SlowModule {}
 
 describe('around the API', () => {
@@ -64,6 +89,15 @@ describe('around the API', () => {
       /petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="400"\} [1-9]/,
     );
     expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(403);
+  });
+
+  test('the database is silent for a group when it is for one process, or for more', async () => {
+    const metrics = await app.nest.get(Metrics).registry.getMetricsAsJSON();
+    const silent = metrics
+      .filter(({ name }) => name === 'petstore_database_silent')
+      .map((metric) => ({ ...metric, values: [{ value: 1, labels: {} }] }));
+    const group = await AggregatorRegistry.aggregate([silent, silent]).metrics();
+    expect(group).toMatch(/^petstore_database_silent 1$/m);
   });
 
   test('one log line a request, with request id, operation, client, status, code and duration', async () => {
@@ -178,6 +212,24 @@ describe('shutdown', () => {
     expect(answer).toContain('["done"]');
     expect(await pipelined).toContain('["done"]');
     await closed;
+  });
+
+  test('an answer that began before it and ends later closes its connection, and is not cut', async () => {
+    const app = await createTestApp({ modules: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '60000' } });
+    const parts = rawRequest(app.port, 'GET /v1/parts HTTP/1.1\r\nHost: x\r\n\r\n');
+    const slow = connect(app.port, '127.0.0.1');
+    slow.write('GET /v1/parts/large HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(slow, 'readable');
+    await sleep(200);
+    const closed = app.close();
+    await sleep(500);
+    app.nest.get(PartsController).stream.end('last');
+    expect(await parts).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]+Connection: keep-alive\r\n[^]+last/);
+    let length = 0;
+    for await (const chunk of slow) length += (chunk as Buffer).length;
+    expect(length).toBeGreaterThan(LARGE.length);
+    await closed;
+    expect(app.log.text).not.toContain('Cutting');
   });
 
   test('after SHUTDOWN_TIMEOUT_MS what is left is cut, and the log says so', async () => {

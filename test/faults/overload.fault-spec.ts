@@ -4,6 +4,7 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { SPARE_CONNECTION_MS, SPARE_CONNECTIONS } from '../../src/platform/http/http-limits.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -21,29 +22,33 @@ const REQUESTS_IN_FLIGHT = 32;
 const CONNECTIONS = 200;
 
 let server: PostgresqlServer;
+let settings: Record<string, string>;
 let service: ServiceProcess;
 let origin: string;
+/** Keeps its connections from one test to the next, so that none waits for those of another to be gone. */
+const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, maxFreeSockets: CONNECTIONS });
 
 beforeAll(async () => {
   server = await startPostgresqlServer();
-  service = new ServiceProcess(
-    {
-      DATABASE_URL: server.url,
-      MIGRATE_ON_START: 'true',
-      BOOTSTRAP_API_KEY: API_KEY,
-      RATE_LIMIT_PER_MINUTE: '0',
-      MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
-      MAX_CONNECTIONS: String(CONNECTIONS),
-      // The connections of these tests are held for as long as a slow machine takes.
-      REQUEST_TIMEOUT_MS: '120000',
-      HEADERS_TIMEOUT_MS: '120000',
-      LOG_LEVEL: 'warn',
-    },
-    tmpdir(),
-  );
+  settings = {
+    DATABASE_URL: server.url,
+    MIGRATE_ON_START: 'true',
+    BOOTSTRAP_API_KEY: API_KEY,
+    RATE_LIMIT_PER_MINUTE: '0',
+    MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
+    MAX_CONNECTIONS: String(CONNECTIONS),
+    // The connections of these tests are held for as long as a slow machine takes.
+    REQUEST_TIMEOUT_MS: '120000',
+    HEADERS_TIMEOUT_MS: '120000',
+    STATEMENT_TIMEOUT_MS: '60000',
+    ACQUIRE_TIMEOUT_MS: '60000',
+    LOG_LEVEL: 'warn',
+  };
+  service = new ServiceProcess(settings, tmpdir());
   origin = await service.origin();
 }, 60_000);
 afterAll(async () => {
+  agent.destroy();
   await service.kill();
   await server.stop();
 });
@@ -138,28 +143,51 @@ test('at four times the load that saturates it, it serves as much as before; the
   expect(best).toBeGreaterThan(SHARE * peak);
 }, 120_000);
 
+test('requests whose bodies arrive all at once are bounded like the others', async () => {
+  const requests = CONNECTIONS / 2;
+  const locker = new pg.Client({ connectionString: server.url });
+  await locker.connect();
+  try {
+    const held = Array.from({ length: requests }, () => holdConnection());
+    await Promise.all(held.map(({ isHeld }) => isHeld));
+    await locker.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
+    const early: (number | undefined)[] = [];
+    const answers = held.map(async ({ finish }) => {
+      const status = await finish();
+      early.push(status);
+      return status;
+    });
+    const refused = requests - REQUESTS_IN_FLIGHT;
+    for (const deadline = Date.now() + 30_000; early.length < refused && Date.now() < deadline;) await sleep(20);
+    // Those in flight wait for the lock, so that all answers so far are refusals.
+    expect(early).toEqual(Array.from({ length: refused }, () => 503));
+    expect(await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).toMatchObject({ status: 503 });
+    expect(await send({ method: 'GET', path: '/health/live' }, { origin, apiKey: API_KEY })).toMatchObject({
+      status: 200,
+    });
+    await locker.query('ROLLBACK');
+    expect((await Promise.all(answers)).filter((status) => status === 201)).toHaveLength(REQUESTS_IN_FLIGHT);
+  } finally {
+    await locker.end();
+  }
+  await untilServed();
+}, 120_000);
+
 test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health is looked at all the same', async () => {
   const port = Number(new URL(origin).port);
   const list = `GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${API_KEY}\r\n\r\n`;
   const health = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, maxFreeSockets: CONNECTIONS });
   const silent: Socket[] = [];
   try {
     // As many as there may be. Each is held by a request whose body does not come, which takes no place in flight.
-    const held = Array.from({ length: CONNECTIONS }, () => holdConnection(agent));
+    const held = Array.from({ length: CONNECTIONS }, () => holdConnection());
     await Promise.all(held.map(({ isHeld }) => isHeld));
 
     expect(await rawRequest(port, list)).toMatch(/^HTTP\/1\.1 503 [^]+\r\nRetry-After: 1\r\n[^]+"code":"unavailable"/);
     expect(await rawRequest(port, health)).toMatch(/^HTTP\/1\.1 200 /);
 
     // Those that say nothing take the few that are left, and then there are none for a moment.
-    const dropped = /"Dropped (\d+) connections beyond MAX_CONNECTIONS\."/;
-    for (let round = 0; round < 20 && !dropped.test(service.stdout); round++) {
-      silent.push(...Array.from({ length: 2 * SPARE_CONNECTIONS }, () => connect(port, '127.0.0.1')));
-      for (const socket of silent) socket.on('error', () => undefined);
-      await sleep(SPARE_CONNECTION_MS + 1_000);
-    }
-    expect(service.stdout).toMatch(dropped);
+    await connectUntilDropped(service, 2 * SPARE_CONNECTIONS, silent);
     expect(await rawRequest(port, health)).toMatch(/^HTTP\/1\.1 200 /);
 
     // Those that have a connection are served.
@@ -167,23 +195,52 @@ test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health
     expect(answers).toEqual(answers.map(() => 201));
     report('too many connections', {
       connections: CONNECTIONS,
-      dropped: Number(dropped.exec(service.stdout)?.[1]),
+      dropped: Number(DROPPED.exec(service.stdout)?.[1]),
     });
   } finally {
     silent.forEach((socket) => socket.destroy());
     agent.destroy();
   }
   // And when they have gone, all is well.
+  await untilServed();
+}, 120_000);
+
+test('the processes of a group drop the connections beyond theirs', async () => {
+  const group = new ServiceProcess({ ...settings, WEB_CONCURRENCY: '2', MAX_CONNECTIONS: '1' }, tmpdir());
+  const silent: Socket[] = [];
+  try {
+    await connectUntilDropped(group, 4 * SPARE_CONNECTIONS, silent);
+    expect(await group.stop('SIGTERM')).toBe(0);
+  } finally {
+    silent.forEach((socket) => socket.destroy());
+    await group.kill();
+  }
+}, 120_000);
+
+const DROPPED = /"Dropped (\d+) connections beyond MAX_CONNECTIONS\."/;
+
+/** Opens connections that say nothing, `count` at a time, until the log tells of some that were dropped. */
+async function connectUntilDropped(dropping: ServiceProcess, count: number, silent: Socket[]): Promise<void> {
+  const port = Number(new URL(await dropping.origin()).port);
+  for (let round = 0; round < 10 && !DROPPED.test(dropping.stdout); round++) {
+    silent.push(...Array.from({ length: count }, () => connect(port, '127.0.0.1')));
+    for (const socket of silent) socket.on('error', () => undefined);
+    await sleep(SPARE_CONNECTION_MS + 1_000);
+  }
+  expect(dropping.stdout).toMatch(DROPPED);
+}
+
+async function untilServed(): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     const { status } = await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
     if (status === 200) break;
     if (attempt === 100) throw new Error(`After the connections have gone, a list is answered ${status}.`);
     await sleep(50);
   }
-}, 120_000);
+}
 
 /** A connection with a request whose body waits for `finish`, which gives the status of its answer. */
-function holdConnection(agent: Agent): { isHeld: Promise<unknown>; finish: () => Promise<number | undefined> } {
+function holdConnection(): { isHeld: Promise<unknown>; finish: () => Promise<number | undefined> } {
   const body = '{"name":"Rex","categoryId":7}';
   const outgoing = request(`${origin}/v1/pets`, {
     method: 'POST',

@@ -3,6 +3,8 @@ import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../../config.js';
+import { ApiError } from '../errors/api-error.js';
+import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import {
   MAX_PIPELINED_REQUESTS,
   REFUSAL_PAUSE_MS,
@@ -11,6 +13,11 @@ import {
   WARNING_INTERVAL_MS,
 } from './http-limits.js';
 import type { RequestContext } from './request-context.js';
+
+/** What is said to a request for which there is no room. */
+export const OVERLOADED = new ApiError(UNAVAILABLE, 'The service has more requests than it can answer. Try again.', {
+  'Retry-After': '1',
+});
 
 /** What is served also when nothing else is: by it others judge the process. */
 const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;
@@ -23,6 +30,8 @@ interface Connection {
   waiting: (() => void)[];
   /** Whether a request has been answered on it. */
   hasAnswered: boolean;
+  /** Bytes that had been read from it when its last answer was over. */
+  bytesRead: number;
   /** Whether no further request of it is looked at. */
   isEnding: boolean;
 }
@@ -36,7 +45,8 @@ type ConnectionSocket = Socket & { [CONNECTION]?: Connection };
  * ahead, and clients that do not take their answers.
  *
  * - A request is in flight from its beginning until its answer is made, the time that its body needs to arrive excepted:
- *   a slow client takes nobody's place. With `maxRequestsInFlight` of them, one more is refused at once.
+ *   a slow client takes nobody's place. With `maxRequestsInFlight` of them, one more is refused at once: when it begins, or
+ *   when its body has arrived.
  * - A connection on which a request was refused is not read from for `REFUSAL_PAUSE_MS`.
  * - Requests of one connection are served one after the other, as HTTP answers them, so that a client that does not read
  *   holds one answer in memory and not hundreds.
@@ -49,17 +59,26 @@ export class Connections {
   private readonly spare = new Set<Socket>();
   private readonly maxInFlight: number;
   private inFlight = 0;
+  private closesIdle = false;
   private dropped = 0;
 
-  constructor(
-    private readonly server: Server,
-    { maxConnections, maxRequestsInFlight, writeTimeoutMs }: Config,
-  ) {
+  constructor(server: Server, { maxConnections, maxRequestsInFlight, writeTimeoutMs }: Config) {
     this.maxInFlight = maxRequestsInFlight;
-    server.maxConnections = maxConnections + SPARE_CONNECTIONS;
     server.timeout = writeTimeoutMs;
     server.on('connection', (socket: ConnectionSocket) => {
-      const connection: Connection = { answering: undefined, waiting: [], hasAnswered: false, isEnding: false };
+      // Not `server.maxConnections`: a process of a group would hand the connection back, to be offered again without end.
+      if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
+        socket.destroy();
+        this.warnOfDropped();
+        return;
+      }
+      const connection: Connection = {
+        answering: undefined,
+        waiting: [],
+        hasAnswered: false,
+        bytesRead: 0,
+        isEnding: false,
+      };
       socket[CONNECTION] = connection;
       this.open.add(socket);
       socket.once('close', () => {
@@ -70,7 +89,6 @@ export class Connections {
       if (this.open.size > maxConnections) this.serveOnce(socket, connection);
     });
     server.on('timeout', closeUnlessServed);
-    server.on('drop', () => this.warnOfDropped());
   }
 
   /** Calls `begin` when the requests before this one on its connection have been answered: at once as a rule. */
@@ -97,11 +115,14 @@ export class Connections {
     if (connection.answering !== response) return;
     connection.answering = undefined;
     connection.hasAnswered = true;
+    connection.bytesRead = socket.bytesRead;
     // An answer that ended the connection has ended what waits on it.
     if (!socket.writable) return;
     const next = connection.waiting.shift();
     if (next !== undefined) {
       next();
+    } else if (this.closesIdle) {
+      socket.destroy();
     } else if (context.isRefused) {
       // Refusing over and over who does not wait would cost those in flight the time that they need.
       socket.pause();
@@ -133,14 +154,21 @@ export class Connections {
     }
   }
 
-  /** Reads what is slow to arrive; meanwhile the request is not in flight. */
-  async waitFor<Result>(context: RequestContext, read: () => Promise<Result>): Promise<Result> {
+  /**
+   * Reads what is slow to arrive; meanwhile the request is not in flight.
+   *
+   * @throws ApiError OVERLOADED when there is no room for the request afterwards, and what `read` throws
+   */
+  async waitFor<Result>({ context, url }: Request, read: () => Promise<Result>): Promise<Result> {
     this.release(context);
-    try {
-      return await read();
-    } finally {
-      if (!context.isOver) this.enter(context);
+    const result = await read();
+    if (context.isOver) return result;
+    if (this.inFlight >= this.maxInFlight && !EXEMPT_PATH.test(url)) {
+      context.isRefused = true;
+      throw OVERLOADED;
     }
+    this.enter(context);
+    return result;
   }
 
   /** The requests that have begun and whose answers are not over. */
@@ -153,13 +181,14 @@ export class Connections {
     return this.open.size === 0;
   }
 
-  /** Closes the connections on which no request is on its way. */
+  /** Closes the connections on which no request is on its way; from then on each one when its answers are over. */
   closeIdle(): void {
+    this.closesIdle = true;
     for (const socket of this.open) {
-      // Node holds one for busy until its first request has come; but on this one nothing has.
-      if (socket.bytesRead === 0) socket.destroy();
+      const { answering, bytesRead } = socket[CONNECTION] as Connection;
+      // Not `server.closeIdleConnections()`, which cuts an answer whose client has not yet taken all of it.
+      if (answering === undefined && socket.bytesRead === bytesRead) socket.destroy();
     }
-    this.server.closeIdleConnections();
   }
 
   private enter(context: RequestContext): void {

@@ -13,11 +13,10 @@ import {
   EXPECTATION_FAILED,
   METHOD_NOT_ALLOWED,
   ROUTE_NOT_FOUND,
-  UNAVAILABLE,
   URI_TOO_LONG,
 } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
-import { Connections } from './connections.js';
+import { Connections, OVERLOADED } from './connections.js';
 import { matchesEntityTag } from './entity-tag.js';
 import {
   LINGER_BYTES,
@@ -32,11 +31,6 @@ import { answerParserErrors } from './raw-errors.js';
 import { announcesBody, readJsonBody } from './request-body.js';
 import { REQUEST_ID_HEADER, RequestContext, requestIdFrom } from './request-context.js';
 import { countHeader } from './header-fields.js';
-
-/** What is said to a request for which there is no room. */
-const OVERLOADED = new ApiError(UNAVAILABLE, 'The service has more requests than it can answer. Try again.', {
-  'Retry-After': '1',
-});
 
 /** Told of every answer, for the log and the metrics. Must not throw. */
 export interface RequestObserver {
@@ -208,7 +202,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private lazyBody(): (this: Request) => Promise<unknown> {
     const read = (request: Request): Promise<unknown> => {
       const readBody = (): Promise<unknown> => readJsonBody(request, request.res as Response, this.config.maxBodyBytes);
-      return request.complete ? readBody() : this.connections.waitFor(request.context, readBody);
+      return request.complete ? readBody() : this.connections.waitFor(request, readBody);
     };
     return function (this: Request): Promise<unknown> {
       return this.context.readBodyOnce(() => read(this));

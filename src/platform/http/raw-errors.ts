@@ -25,8 +25,7 @@ export function answerParserErrors(server: Server, onAnswered: (error: ApiError,
   server.prependListener('checkContinue', remember);
   server.prependListener('checkExpectation', remember);
 
-  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
-    const error = parserError(cause);
+  const answerInOrder = (socket: Duplex, error: ApiError | undefined): void => {
     const answer = (): void => {
       if (error === undefined || !socket.writable) {
         socket.destroy();
@@ -46,15 +45,14 @@ export function answerParserErrors(server: Server, onAnswered: (error: ApiError,
     } else {
       answer();
     }
-  });
+  };
+
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => answerInOrder(socket, parserError(cause)));
 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
     // Node has handed the socket over, and with it the duty to hear of a client that resets the connection.
     socket.on('error', () => socket.destroy());
-    const error = new ApiError(BAD_REQUEST, 'This server is no proxy: CONNECT is not supported.');
-    const requestId = newRequestId();
-    socket.end(rawAnswer(error, requestId), () => socket.destroy());
-    onAnswered(error, requestId);
+    answerInOrder(socket, new ApiError(BAD_REQUEST, 'This server is no proxy: CONNECT is not supported.'));
   });
 }
 

@@ -12,6 +12,7 @@ export class DatabaseMetrics {
       name: 'petstore_database_silent',
       help: '1 while the database does not answer at all, and requests are answered 503 without asking it; else 0.',
       registers,
+      aggregator: 'max',
       collect() {
         this.set(database.isSilent ? 1 : 0);
       },

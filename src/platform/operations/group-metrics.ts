@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Counter, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
@@ -50,7 +50,12 @@ export class GroupMetrics {
     cluster.on('exit', (worker) => this.forget(worker));
     cluster.on('message', (worker, message: Message) => {
       if (message.kind === 'group metrics wanted') {
-        void this.text().then((text) => tell(worker, { kind: 'group metrics', scrape: message.scrape, text }));
+        this.text()
+          .then((text) => tell(worker, { kind: 'group metrics', scrape: message.scrape, text }))
+          // Without an answer the process that was scraped says 503.
+          .catch((error: unknown) =>
+            process.emitWarning(`The metrics of the group could not be collected: ${String(error)}`),
+          );
       } else if (message.kind === 'metrics') {
         this.latest.set(worker, message.metrics);
         this.answered.get(worker)?.();
@@ -95,6 +100,7 @@ const COUNTS = new Set(['counter', 'histogram'] as unknown[]);
 @Injectable()
 export class ScrapedMetrics implements OnModuleInit {
   private readonly waiting = new Map<number, (text: string) => void>();
+  private readonly log = new Logger(ScrapedMetrics.name);
   private lastScrape = 0;
 
   constructor(private readonly metrics: Metrics) {}
@@ -103,7 +109,11 @@ export class ScrapedMetrics implements OnModuleInit {
     if (cluster.isPrimary) return;
     process.on('message', (message: Message) => {
       if (message.kind === 'metrics wanted') {
-        void this.metrics.registry.getMetricsAsJSON().then((metrics) => tell(process, { kind: 'metrics', metrics }));
+        this.metrics.registry
+          .getMetricsAsJSON()
+          .then((metrics) => tell(process, { kind: 'metrics', metrics }))
+          // Without an answer, what was told last counts.
+          .catch((error: unknown) => this.log.error('The metrics of this process could not be collected.', error));
       } else if (message.kind === 'group metrics') {
         this.waiting.get(message.scrape)?.(message.text);
       }
