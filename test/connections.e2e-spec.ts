@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool } from 'pg';
+import type { ClientBase, Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { Database } from '../src/platform/database/database.js';
 import { createTestApp, type TestApp } from './support/app.js';
@@ -91,11 +91,14 @@ if (engine === 'postgresql') {
   });
 
   test('a kept connection that breaks is felt by nobody', async () => {
+    await until(() => pool.idleCount === pool.totalCount);
+    const acquired = new Promise<ClientBase>((resolve) => pool.once('acquire', resolve));
     const kept = await backend();
-    const { totalCount } = pool;
-    // From outside, so that no other connection of the pool comes or goes.
+    const client = await acquired;
+    const heard = new Promise((resolve) => client.once('end', () => resolve(undefined)));
+    // From outside, so that the connection is not used for it.
     await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${String(kept)})`);
-    await until(() => pool.totalCount < totalCount);
+    await heard;
     expect(await backend()).not.toBe(kept);
   });
 
