@@ -148,8 +148,7 @@ test('requests whose bodies arrive all at once are bounded like the others', asy
   const locker = new pg.Client({ connectionString: server.url });
   await locker.connect();
   try {
-    const held = Array.from({ length: requests }, () => holdConnection());
-    await Promise.all(held.map(({ isHeld }) => isHeld));
+    const held = await Promise.all(Array.from({ length: requests }, holdConnection));
     await locker.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
     const early: (number | undefined)[] = [];
     const answers = held.map(async ({ finish }) => {
@@ -180,8 +179,7 @@ test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health
   const silent: Socket[] = [];
   try {
     // As many as there may be. Each is held by a request whose body does not come, which takes no place in flight.
-    const held = Array.from({ length: CONNECTIONS }, () => holdConnection());
-    await Promise.all(held.map(({ isHeld }) => isHeld));
+    const held = await Promise.all(Array.from({ length: CONNECTIONS }, holdConnection));
 
     expect(await rawRequest(port, list)).toMatch(/^HTTP\/1\.1 503 [^]+\r\nRetry-After: 1\r\n[^]+"code":"unavailable"/);
     expect(await rawRequest(port, health)).toMatch(/^HTTP\/1\.1 200 /);
@@ -239,29 +237,41 @@ async function untilServed(): Promise<void> {
   }
 }
 
-/** A connection with a request whose body waits for `finish`, which gives the status of its answer. */
-function holdConnection(): { isHeld: Promise<unknown>; finish: () => Promise<number | undefined> } {
+/** A request whose body waits for `finish`, which gives the status of its answer; it holds its connection meanwhile. */
+async function holdConnection(): Promise<{ finish: () => Promise<number | undefined> }> {
   const body = '{"name":"Rex","categoryId":7}';
-  const outgoing = request(`${origin}/v1/pets`, {
-    method: 'POST',
-    agent,
-    headers: {
-      authorization: `Bearer ${API_KEY}`,
-      'content-type': 'application/json',
-      'content-length': body.length,
-      expect: '100-continue',
-    },
-  });
-  outgoing.on('error', () => undefined);
-  outgoing.flushHeaders();
-  return {
-    isHeld: once(outgoing, 'continue'),
-    finish: async () => {
-      const answered = once(outgoing, 'response');
-      outgoing.end(body);
-      const [answer] = (await answered) as [IncomingMessage];
-      answer.resume();
-      return answer.statusCode;
-    },
-  };
+  for (;;) {
+    const outgoing = request(`${origin}/v1/pets`, {
+      method: 'POST',
+      agent,
+      headers: {
+        authorization: `Bearer ${API_KEY}`,
+        'content-type': 'application/json',
+        'content-length': body.length,
+        expect: '100-continue',
+      },
+    });
+    const isHeld = new Promise<boolean>((resolve) => {
+      outgoing.once('continue', () => resolve(true));
+      outgoing.on('error', () => resolve(false));
+      outgoing.once('response', (answer) => {
+        answer.resume();
+        resolve(false);
+      });
+    });
+    outgoing.flushHeaders();
+    if (await isHeld) {
+      return {
+        finish: async () => {
+          const answered = once(outgoing, 'response');
+          outgoing.end(body);
+          const [answer] = (await answered) as [IncomingMessage];
+          return answer.statusCode;
+        },
+      };
+    }
+    // Connections of the test before are still being closed, and have the places.
+    outgoing.destroy();
+    await sleep(50);
+  }
 }
