@@ -1,8 +1,8 @@
 import { Logger, StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
-import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import { parse as parseQuery } from 'node:querystring';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.js';
@@ -27,6 +27,7 @@ import {
   TIMEOUT_CHECK_INTERVAL_MS,
 } from './http-limits.js';
 import { JsonBody } from './json-body.js';
+import { createRequestClass, createResponseClass, setValidHeader } from './messages.js';
 import { answerParserErrors } from './raw-errors.js';
 import { announcesBody, readJsonBody } from './request-body.js';
 import { REQUEST_ID_HEADER, RequestContext, requestIdFrom } from './request-context.js';
@@ -44,16 +45,11 @@ export interface RequestObserver {
  * Nest on Express, with the HTTP server and the answers of this service: limits and time-outs, lossless JSON, entity
  * tags, the Error body for what no route serves, and a body that is read only when a handler asks for it
  * (`request.body` is a promise; `@Body()` awaits it behind guards and interceptors).
- *
- * Express gives every request and response its own prototype, `app.request` and `app.response`, by
- * `Object.setPrototypeOf` as the request arrives. Changing the prototype of a live object makes V8 throw away what it
- * learned of its shape, and costs more than everything else Express does. This server creates both objects with those
- * very prototypes, so that Express's assignment changes nothing and costs nothing. All that Express promises of `req`
- * and `res` holds; it is the same prototype, only earlier.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   private observer: RequestObserver | undefined;
   private connections!: Connections;
+  private readonly hooksLayer: Express['router']['stack'][number] | undefined;
   private drainingSince: number | undefined;
   private readonly log = new Logger(PlatformExpressAdapter.name);
 
@@ -69,6 +65,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     app.disable('x-powered-by');
     app.disable('etag');
     super(app);
+    [this.hooksLayer] = app.router.stack.splice(0);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
     this.onClose = function () {
@@ -133,11 +130,27 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     server.closeAllConnections();
   }
 
+  override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
+    super.setOnRequestHook(...hook);
+    this.callHooks();
+  }
+
+  override setOnResponseHook(...hook: Parameters<ExpressAdapter['setOnResponseHook']>): void {
+    super.setOnResponseHook(...hook);
+    this.callHooks();
+  }
+
+  /** Puts the layer back that calls hooks; without hooks it would be a detour of every request. */
+  private callHooks(): void {
+    const { stack } = this.getInstance<Express>().router;
+    if (this.hooksLayer && !stack.includes(this.hooksLayer)) stack.unshift(this.hooksLayer);
+  }
+
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     const server = createServer({
-      IncomingMessage: requestConstructor(app),
-      ServerResponse: responseConstructor(app),
+      IncomingMessage: createRequestClass(app),
+      ServerResponse: createResponseClass(app),
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: this.config.headersTimeoutMs,
       requestTimeout: this.config.requestTimeoutMs,
@@ -193,8 +206,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
     // Express sets it too, but an answer can be needed before Express is reached.
     request.res = response;
-    response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
-    response.setHeader('X-Content-Type-Options', 'nosniff');
+    setValidHeader(response, REQUEST_ID_HEADER, request.context.requestId);
+    setValidHeader(response, 'X-Content-Type-Options', 'nosniff');
     response.on('close', this.onClose);
   }
 
@@ -252,26 +265,26 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       }
       return this.send(response, body);
     }
-    response.setHeader('Content-Type', 'application/json');
+    setValidHeader(response, 'Content-Type', 'application/json');
     const { req: request } = response;
     if (body instanceof ErrorBody) {
       request.context.errorCode = body.code;
     }
     const json = body instanceof JsonBody ? body : JsonBody.of(body);
     if (response.statusCode !== 200 || (request.method !== 'GET' && request.method !== 'HEAD')) {
-      response.setHeader('Cache-Control', 'no-store');
+      setValidHeader(response, 'Cache-Control', 'no-store');
       return this.send(response, json.text);
     }
     if (response.hasHeader('Vary')) {
       response.vary('Authorization');
     } else {
-      response.setHeader('Vary', 'Authorization');
+      setValidHeader(response, 'Vary', 'Authorization');
     }
     if (!response.hasHeader('Cache-Control')) {
-      response.setHeader('Cache-Control', 'private, no-cache');
+      setValidHeader(response, 'Cache-Control', 'private, no-cache');
     }
     const tag = json.entityTag;
-    response.setHeader('ETag', tag);
+    setValidHeader(response, 'ETag', tag);
     const ifNoneMatch = request.headers['if-none-match'];
     if (ifNoneMatch !== undefined && matchesEntityTag(ifNoneMatch, tag)) {
       response.statusCode = 304;
@@ -301,12 +314,14 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (this.isDraining) {
       response.shouldKeepAlive = false;
     }
-    if (body !== undefined) {
+    const isWhole = request.complete || !announcesBody(request);
+    // Node itself adds the length of what it is given whole, if it sends that, and to HTTP/1.1.
+    if (body !== undefined && (!isWhole || request.method === 'HEAD' || request.httpVersionMinor === 0)) {
       response.setHeader('Content-Length', Buffer.byteLength(body));
-    } else if (response.statusCode !== 204 && response.statusCode !== 304) {
+    } else if (body === undefined && response.statusCode !== 204 && response.statusCode !== 304) {
       response.setHeader('Content-Length', 0);
     }
-    if (request.complete || !announcesBody(request)) {
+    if (isWhole) {
       response.end(body);
       return;
     }
@@ -376,26 +391,4 @@ function allowedMethods(app: Express, path: string): string[] {
     methods.add('HEAD');
   }
   return [...methods].sort();
-}
-
-/** Node's IncomingMessage, with Express's prototype from the start. */
-function requestConstructor(app: Express): typeof IncomingMessage {
-  function PlatformIncomingMessage(this: IncomingMessage, socket: Socket): void {
-    (IncomingMessage as unknown as (this: IncomingMessage, socket: Socket) => void).call(this, socket);
-  }
-  PlatformIncomingMessage.prototype = app.request;
-  return PlatformIncomingMessage as unknown as typeof IncomingMessage;
-}
-
-/** Node's ServerResponse, with Express's prototype from the start. */
-function responseConstructor(app: Express): typeof ServerResponse {
-  function PlatformServerResponse(this: ServerResponse, request: IncomingMessage, options: object): void {
-    (ServerResponse as unknown as (this: ServerResponse, ...parameters: unknown[]) => void).call(
-      this,
-      request,
-      options,
-    );
-  }
-  PlatformServerResponse.prototype = app.response;
-  return PlatformServerResponse as unknown as typeof ServerResponse;
 }
