@@ -12,6 +12,7 @@ import {
   SPARE_CONNECTIONS,
   WARNING_INTERVAL_MS,
 } from './http-limits.js';
+import { joinWrites } from './joined-writes.js';
 import type { RequestContext } from './request-context.js';
 
 /** What is said to a request for which there is no room. */
@@ -80,6 +81,7 @@ export class Connections {
         isEnding: false,
       };
       socket[CONNECTION] = connection;
+      joinWrites(socket);
       this.open.add(socket);
       socket.once('close', () => {
         this.open.delete(socket);
