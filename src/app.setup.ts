@@ -6,7 +6,7 @@ import {
 } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
-import { callPrecedingInterceptorsDirectly } from './platform/http/preceding-interceptors.js';
+import { callHandlersDirectly } from './platform/http/handler-calls.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { LOGGER, NestLogger } from './platform/operations/logger.js';
 
@@ -45,7 +45,7 @@ export function setUpApplication(app: INestApplication): void {
   const { corsOrigins } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   app.enableVersioning(VERSIONING);
-  callPrecedingInterceptorsDirectly(app);
+  callHandlersDirectly(app);
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,

@@ -41,7 +41,7 @@ export class ApiKeyGuard implements CanActivate {
   ) {}
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
-    const request = execution.switchToHttp().getRequest<Request>();
+    const request = execution.getArgByIndex<Request>(0);
     const access = this.accessOf(execution);
     request.context.operation = access.operation;
     if (access.isPublic) {

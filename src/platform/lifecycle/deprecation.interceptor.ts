@@ -6,7 +6,7 @@ import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
-import type { PrecedingInterceptor } from '../http/preceding-interceptors.js';
+import type { PrecedingInterceptor } from '../http/handler-calls.js';
 import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
 
 /** Where people read of deprecations, below the service's origin. */
@@ -36,7 +36,7 @@ export class DeprecationInterceptor implements PrecedingInterceptor {
 
   precede(execution: ExecutionContext): void {
     const announcement = this.announcementOf(execution);
-    const response = execution.switchToHttp().getResponse<Response>();
+    const response = execution.getArgByIndex<Response>(1);
     response.req.context.isDeprecated = true;
     for (const [name, value] of announcement.headers) {
       response.setHeader(name, value);
