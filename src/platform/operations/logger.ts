@@ -2,6 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { type Logger, pino, stdSerializers } from 'pino';
 import { PinoPretty } from 'pino-pretty';
 import type { Config } from '../../config.js';
+import { writeString } from '../http/json-writer.js';
 
 /** Contexts in which Nest tells how it starts: of interest only to who debugs it. */
 const FRAMEWORK_CONTEXTS = new Set([
@@ -18,8 +19,7 @@ const FRAMEWORK_CONTEXTS = new Set([
  */
 const LOG_WRITE_BYTES = 4096;
 
-/** The log is written when so many bytes are waiting, and at the latest after so many ms: what a crash may lose. */
-const LOG_BUFFER_BYTES = 3500;
+/** Lines wait for others to be written with for so many ms at the most: what a crash may lose. */
 const LOG_FLUSH_INTERVAL_MS = 500;
 
 /** Most bytes that wait for whoever reads the log; lines beyond them are dropped, so that a stuck reader fills no memory. */
@@ -36,17 +36,68 @@ export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
         options,
         PinoPretty({ colorize: true, sync: true, singleLine: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }),
       )
-    : pino(
-        options,
-        pino.destination({
-          dest: 1,
-          sync: false,
-          minLength: LOG_BUFFER_BYTES,
-          maxLength: MAX_WAITING_LOG_BYTES,
-          maxWrite: LOG_WRITE_BYTES,
-          periodicFlush: LOG_FLUSH_INTERVAL_MS,
-        }),
-      );
+    : pino(options, new LogBlocks());
+}
+
+/**
+ * Writes the lines of the log to standard output in blocks. pino's own destination can gather lines too, but looks through
+ * all that it has gathered at each of them.
+ */
+class LogBlocks {
+  private readonly output = pino.destination({
+    dest: 1,
+    sync: false,
+    maxLength: MAX_WAITING_LOG_BYTES,
+    maxWrite: LOG_WRITE_BYTES,
+  });
+  private lines = '';
+  private bytes = 0;
+
+  constructor() {
+    setInterval(() => this.writeBlock(), LOG_FLUSH_INTERVAL_MS).unref();
+    process.on('exit', () => this.flushSync());
+  }
+
+  write(line: string): void {
+    const bytes = Buffer.byteLength(line);
+    if (this.bytes + bytes > LOG_WRITE_BYTES) this.writeBlock();
+    this.lines += line;
+    this.bytes += bytes;
+  }
+
+  /** Writes what waits, and returns when it is written. */
+  flushSync(): void {
+    this.writeBlock();
+    this.output.flushSync();
+  }
+
+  private writeBlock(): void {
+    if (this.bytes === 0) return;
+    this.output.write(this.lines);
+    this.lines = '';
+    this.bytes = 0;
+  }
+}
+
+/**
+ * Writes lines of one message at level info, as `logger.info(members, message)` does, from members that are JSON text
+ * already. pino looks through the members of each line for what it may have to do with them; a line for every answer has
+ * always the same.
+ *
+ * @returns a function that takes the members, each with a comma before it
+ */
+export function infoLines(logger: Logger, message: string): (members: string) => void {
+  const { lsCacheSym, chindingsSym, timeSym, streamSym } = pino.symbols;
+  const parts = logger as unknown as Record<symbol, unknown>;
+  const level = logger.levels.values['info'] as number;
+  const begin = (parts[lsCacheSym] as Record<number, string>)[level] as string;
+  const base = parts[chindingsSym] as string;
+  const time = parts[timeSym] as () => string;
+  const stream = parts[streamSym] as { write(line: string): void };
+  const end = `,"msg":${writeString(message)}}\n`;
+  return (members) => {
+    if (logger.levelVal <= level) stream.write(begin + time() + base + members + end);
+  };
 }
 
 let lastTime = 0;

@@ -3,8 +3,9 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { ApiError } from '../errors/api-error.js';
+import { writeString } from '../http/json-writer.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../http/express-adapter.js';
-import { LOGGER } from './logger.js';
+import { infoLines, LOGGER } from './logger.js';
 import { Metrics } from './metrics.js';
 
 /**
@@ -13,11 +14,15 @@ import { Metrics } from './metrics.js';
  */
 @Injectable()
 export class RequestLog implements RequestObserver, OnModuleInit {
+  private readonly writeLine: (members: string) => void;
+
   constructor(
     @Inject(LOGGER) private readonly logger: Logger,
     private readonly metrics: Metrics,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
-  ) {}
+  ) {
+    this.writeLine = infoLines(logger, 'request');
+  }
 
   onModuleInit(): void {
     this.adapterHost.httpAdapter.observe(this);
@@ -27,22 +32,18 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     const duration = (context.answeredAt ?? performance.now()) - context.startedAt;
     const { operation, client, requestId, errorCode, isCut } = context;
     const status = response.statusCode;
-    this.metrics.requestDuration.observe({ operation: operation ?? '', method, status }, duration / 1000);
+    this.metrics.requestDurations.observe(operation ?? '', method, status, duration / 1000);
     if (context.isDeprecated) {
       this.metrics.deprecatedRequests.inc({ operation: operation ?? '', client: client ?? '' });
     }
-    this.logger.info(
-      {
-        requestId,
-        operation,
-        client,
-        method,
-        status,
-        code: errorCode,
-        durationMs: Math.round(duration * 1000) / 1000,
-        aborted: response.writableFinished && !isCut ? undefined : true,
-      },
-      'request',
+    this.writeLine(
+      member('requestId', requestId) +
+        member('operation', operation) +
+        member('client', client) +
+        `,"method":"${method}","status":${status}` +
+        member('code', errorCode) +
+        `,"durationMs":${Math.round(duration * 1000) / 1000}` +
+        (response.writableFinished && !isCut ? '' : ',"aborted":true'),
     );
   }
 
@@ -50,4 +51,8 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     this.metrics.refusedBytes.inc({ status });
     this.logger.info({ requestId, status, code }, 'request');
   }
+}
+
+function member(name: string, value: string | undefined): string {
+  return value === undefined ? '' : `,"${name}":${writeString(value)}`;
 }
