@@ -57,22 +57,24 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const settle = (outcome: () => void): void => {
-      request.off('data', onData).off('end', onEnd).off('error', onAborted).off('close', onAborted);
-      outcome();
-    };
-    const onData = (chunk: Buffer): void => {
+    let isRead = false;
+    // The listeners stay: taking them away costs more than a promise that is asked to settle once more.
+    request.on('data', (chunk: Buffer) => {
       length += chunk.length;
       if (length > maxBytes) {
-        settle(() => reject(bodyTooLarge(maxBytes)));
+        reject(bodyTooLarge(maxBytes));
       } else {
         chunks.push(chunk);
       }
+    });
+    request.on('end', () => {
+      isRead = true;
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
+    });
+    const onAborted = (): void => {
+      if (!isRead) reject(new RequestAbortedError('The client closed the connection.'));
     };
-    const onEnd = (): void =>
-      settle(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length)));
-    const onAborted = (): void => settle(() => reject(new RequestAbortedError('The client closed the connection.')));
-    request.on('data', onData).on('end', onEnd).on('error', onAborted).on('close', onAborted);
+    request.on('error', onAborted).on('close', onAborted);
   });
 }
 
