@@ -8,7 +8,7 @@ import {
 } from '../platform/http/property.decorators.js';
 import { writeString } from '../platform/http/json-writer.js';
 import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
-import { PET_STATUSES, type PetEntity, type PetRow, type PetStatus } from './pet.entity.js';
+import { PET_STATUSES, type PetRow, type PetStatus } from './pet.entity.js';
 
 const NAME = {
   description: "The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.",
@@ -89,12 +89,7 @@ export class ListPetsQuery {
   cursor?: string;
 }
 
-/** What is returned of what is stored; its order of members is the order in the answer. */
-export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
-  return { id, name, categoryId, status };
-}
-
-/** The JSON text of `toPet`, straight from the columns: a page has dozens of them. */
+/** The JSON of a stored animal, straight from its columns: a page has dozens of them. */
 export function writePet([id, name, categoryId, status]: PetRow): string {
   return `{"id":${id},"name":${writeString(name)},"categoryId":${categoryId},"status":"${status}"}`;
 }

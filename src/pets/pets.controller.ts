@@ -49,10 +49,10 @@ export class PetsController {
     @Body() newPet: NewPet,
     @Idempotent() key: IdempotencyKey | undefined,
     @Res({ passthrough: true }) response: Response,
-  ): Promise<Pet> {
-    const pet = await this.pets.create(newPet, key);
-    response.setHeader('Location', `${this.address}/${pet.id}`);
-    return pet;
+  ): Promise<JsonBody> {
+    const { id, body } = await this.pets.create(newPet, key);
+    response.setHeader('Location', `${this.address}/${id}`);
+    return body;
   }
 
   @Get(':petId')
@@ -67,7 +67,7 @@ export class PetsController {
   @ApiParam({ name: 'petId', description: 'Identifier of the animal.', schema: { type: 'integer', format: 'int64' } })
   @ApiOkResponse({ type: Pet, description: 'The animal.' })
   @FailsWith(PET_NOT_FOUND)
-  async getPet(@Param('petId') petId: string): Promise<Pet> {
+  async getPet(@Param('petId') petId: string): Promise<JsonBody> {
     return this.pets.get(parseInt64(petId));
   }
 }

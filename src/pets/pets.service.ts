@@ -7,7 +7,7 @@ import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js'
 import { INT64_MAX, INT64_MIN } from '../platform/http/int64.js';
 import { JsonBody } from '../platform/http/json-body.js';
 import { decodeCursor, encodeCursor } from './pet-cursor.js';
-import { type ListPetsQuery, type NewPet, type Pet, toPet, writePet } from './pet.dto.js';
+import { type ListPetsQuery, type NewPet, writePet } from './pet.dto.js';
 import type { PetStatus } from './pet.entity.js';
 import { LINES_OF_A_PAGE, PetsRepository } from './pets.repository.js';
 
@@ -24,7 +24,13 @@ export interface PetsPage {
   readonly nextCursor: string | undefined;
 }
 
-/** The catalogue of animals. */
+/** An animal that was added. */
+export interface CreatedPet {
+  readonly id: string;
+  readonly body: JsonBody;
+}
+
+/** The catalogue of animals, as the JSON that is answered. */
 @Injectable()
 export class PetsService {
   private readonly pages: SharedReads<PetsPage>;
@@ -64,8 +70,9 @@ export class PetsService {
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */
-  async create(pet: NewPet, key?: IdempotencyKey): Promise<Pet> {
-    return toPet(await (key === undefined ? this.repository.insert(pet) : this.repository.insertOnce(pet, key)));
+  async create(pet: NewPet, key?: IdempotencyKey): Promise<CreatedPet> {
+    const id = await (key === undefined ? this.repository.insert(pet) : this.repository.insertOnce(pet, key));
+    return { id, body: new JsonBody(writePet([id, pet.name, String(pet.categoryId), pet.status])) };
   }
 
   /**
@@ -73,11 +80,11 @@ export class PetsService {
    *
    * @throws ApiError PET_NOT_FOUND
    */
-  async get(id: bigint | undefined): Promise<Pet> {
+  async get(id: bigint | undefined): Promise<JsonBody> {
     const pet = id === undefined ? undefined : await this.repository.find(id);
     if (!pet) {
       throw new ApiError(PET_NOT_FOUND, 'No animal has this identifier.');
     }
-    return toPet(pet);
+    return new JsonBody(writePet(pet));
   }
 }
