@@ -2,6 +2,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Config } from '../../config.js';
+import { hangUp } from '../database/hang-up.js';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
 /** What triggers of the schema notify whenever a key or a client changes. */
@@ -97,12 +98,4 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     }
     throw broken.signal.reason;
   }
-}
-
-/** Ends a connection without waiting for whoever is at its other end. */
-function hangUp(connection: pg.Client | undefined): void {
-  const { stream } =
-    (connection as unknown as { connection: { stream: { destroy(): void } } } | undefined)?.connection ?? {};
-  connection?.end().catch(() => undefined);
-  setImmediate(() => stream?.destroy());
 }

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { hangUp } from './hang-up.js';
 
 /** Time in ms between two beats. */
 const INTERVAL_MS = 500;
@@ -119,12 +120,9 @@ export class Heartbeat {
     }
   }
 
-  /** Ends the connection without waiting for whoever is at its other end. */
   private hangUp(): void {
-    const { client } = this;
+    hangUp(this.client);
     this.client = undefined;
-    client?.end().catch(() => undefined);
-    (client as unknown as { connection: { stream: { destroy(): void } } } | undefined)?.connection.stream.destroy();
   }
 }
 

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { RemovedBatch } from '../database/background-removal.js';
 import { Database, type Statement, type Transaction } from '../database/database.js';
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
@@ -114,9 +115,9 @@ export class IdempotencyKeyRepository {
   }
 
   /** Removes some keys past their time, the oldest first; never waits for another instance that does so. */
-  async removeExpired(): Promise<{ readonly removed: number; readonly isThereMore: boolean }> {
+  async removeExpired(): Promise<RemovedBatch> {
     const [row] = await this.database.write<[number]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
-    const [removed] = row as [number];
-    return { removed, isThereMore: removed === REMOVAL_SIZE };
+    const [rows] = row as [number];
+    return { rows, isThereMore: rows === REMOVAL_SIZE };
   }
 }
