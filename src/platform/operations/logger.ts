@@ -1,4 +1,5 @@
 import type { LoggerService } from '@nestjs/common';
+import { writeSync } from 'node:fs';
 import { type Logger, pino, stdSerializers } from 'pino';
 import { PinoPretty } from 'pino-pretty';
 import type { Config } from '../../config.js';
@@ -22,8 +23,16 @@ const LOG_WRITE_BYTES = 4096;
 /** Lines wait for others to be written with for so many ms at the most: what a crash may lose. */
 const LOG_FLUSH_INTERVAL_MS = 500;
 
+/** Time in ms until a write is tried again when whoever reads the log has left no room for it. */
+const LOG_RETRY_DELAY_MS = 50;
+
 /** Most bytes that wait for whoever reads the log; lines beyond them are dropped, so that a stuck reader fills no memory. */
 const MAX_WAITING_LOG_BYTES = 16_777_216;
+
+/** Time in ms that the end of the process waits for a slow or stuck reader; the lines that are left then are lost. */
+const MAX_LOG_END_WAIT_MS = 2_000;
+
+const STANDARD_OUTPUT = 1;
 
 /** Injection token of the process's log, a pino Logger. */
 export const LOGGER = Symbol('LOGGER');
@@ -40,42 +49,87 @@ export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
 }
 
 /**
- * Writes the lines of the log to standard output in blocks. pino's own destination can gather lines too, but looks through
- * all that it has gathered at each of them.
+ * Writes the lines of the log to standard output in blocks, in their order. The writes are synchronous, so that at the end
+ * of the process none is under way whose outcome nobody hears. They do not wait for a reader: Node makes a pipe
+ * non-blocking when `process.stdout` is first looked at.
  */
 class LogBlocks {
-  private readonly output = pino.destination({
-    dest: 1,
-    sync: false,
-    maxLength: MAX_WAITING_LOG_BYTES,
-    maxWrite: LOG_WRITE_BYTES,
-  });
+  /** The lines of the block that is being filled. */
   private lines = '';
   private bytes = 0;
+  /** Blocks that a reader has left no room for. */
+  private readonly waiting: Buffer[] = [];
+  private waitingBytes = 0;
+  private retry: NodeJS.Timeout | undefined;
 
   constructor() {
-    setInterval(() => this.writeBlock(), LOG_FLUSH_INTERVAL_MS).unref();
+    setInterval(() => this.flush(), LOG_FLUSH_INTERVAL_MS).unref();
     process.on('exit', () => this.flushSync());
   }
 
   write(line: string): void {
     const bytes = Buffer.byteLength(line);
-    if (this.bytes + bytes > LOG_WRITE_BYTES) this.writeBlock();
+    if (this.waitingBytes + this.bytes + bytes > MAX_WAITING_LOG_BYTES) return;
+    if (this.bytes > 0 && this.bytes + bytes > LOG_WRITE_BYTES) {
+      this.endBlock();
+      this.writeBlocks();
+    }
     this.lines += line;
     this.bytes += bytes;
   }
 
-  /** Writes what waits, and returns when it is written. */
+  /** Writes what waits, and returns when it is written, or after MAX_LOG_END_WAIT_MS. */
   flushSync(): void {
-    this.writeBlock();
-    this.output.flushSync();
+    this.endBlock();
+    const latest = performance.now() + MAX_LOG_END_WAIT_MS;
+    while (!this.writeBlocks() && performance.now() < latest) {
+      Atomics.wait(CLOCK, 0, 0, LOG_RETRY_DELAY_MS);
+    }
   }
 
-  private writeBlock(): void {
+  private flush(): void {
+    // While blocks wait, the last one may as well be filled.
+    if (this.waiting.length === 0) this.endBlock();
+    this.writeBlocks();
+  }
+
+  private endBlock(): void {
     if (this.bytes === 0) return;
-    this.output.write(this.lines);
+    this.waiting.push(Buffer.from(this.lines));
+    this.waitingBytes += this.bytes;
     this.lines = '';
     this.bytes = 0;
+  }
+
+  /** @returns whether no block waits any longer */
+  private writeBlocks(): boolean {
+    for (let block = this.waiting[0]; block !== undefined; block = this.waiting[0]) {
+      const written = tryToWrite(block);
+      if (written === undefined) {
+        this.retry ??= setTimeout(() => {
+          this.retry = undefined;
+          this.writeBlocks();
+        }, LOG_RETRY_DELAY_MS).unref();
+        return false;
+      }
+      this.waitingBytes -= written;
+      if (written === block.length) this.waiting.shift();
+      else this.waiting[0] = block.subarray(written);
+    }
+    return true;
+  }
+}
+
+/** Nobody changes it: to wait for it is to wait for a time. */
+const CLOCK = new Int32Array(new SharedArrayBuffer(4));
+
+/** How many bytes are done with: written, or lost because they cannot be; undefined when there is no room for them yet. */
+function tryToWrite(block: Buffer): number | undefined {
+  try {
+    return writeSync(STANDARD_OUTPUT, block);
+  } catch (error) {
+    // That whoever read the log has gone, or that its disk is full, must not end the service.
+    return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? undefined : block.length;
   }
 }
 
