@@ -24,7 +24,7 @@ const LOG_WRITE_BYTES = 4096;
 const LOG_FLUSH_INTERVAL_MS = 500;
 
 /** Time in ms until a write is tried again when whoever reads the log has left no room for it. */
-const LOG_RETRY_DELAY_MS = 50;
+const LOG_RETRY_DELAY_MS = 10;
 
 /** Most bytes that wait for whoever reads the log; lines beyond them are dropped, so that a stuck reader fills no memory. */
 const MAX_WAITING_LOG_BYTES = 16_777_216;

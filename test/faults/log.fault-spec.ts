@@ -1,0 +1,283 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, existsSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { depth } from './support/depth.js';
+
+/*
+ * The log on a real pipe, whose reader is slow, asleep or gone. Lines arrive whole, in order, and all of them, also those
+ * that were written last.
+ */
+
+/** Longest time in ms to wait for what must happen. */
+const PATIENCE_MS = 25_000;
+
+const MEBIBYTE = 1_048_576;
+
+/** A named pipe: unlike what Node makes for its children, one that takes 4096 bytes at once or not at all. */
+class Pipe {
+  text = '';
+  private readonly reader: number;
+  private readonly writer: number;
+  private isOpen = true;
+  private readonly decoder = new TextDecoder();
+
+  constructor(directory: string) {
+    const path = join(directory, 'log');
+    rmSync(path, { force: true });
+    execFileSync('mkfifo', [path]);
+    this.reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    this.writer = openSync(path, constants.O_WRONLY);
+  }
+
+  /** What a child takes as its standard output. */
+  get end(): number {
+    return this.writer;
+  }
+
+  /** Reads what is there, so many bytes at the most. Returns whether anything was. */
+  read(most: number): boolean {
+    const bytes = Buffer.alloc(most);
+    try {
+      const count = readSync(this.reader, bytes);
+      this.text += this.decoder.decode(bytes.subarray(0, count), { stream: true });
+      return count > 0;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false;
+      throw error;
+    }
+  }
+
+  /** Reads until a condition holds, which must be within PATIENCE_MS. */
+  async readUntil(holds: () => boolean, most = 65_536): Promise<void> {
+    for (const latest = performance.now() + PATIENCE_MS; !holds() && performance.now() < latest;) {
+      await (this.read(most) ? nextTurn() : sleep(2));
+    }
+    expect(holds()).toBe(true);
+  }
+
+  /** Reads until these processes have ended, and all that they have left. */
+  async readToTheEnd(writers: readonly Writer[], most?: number): Promise<void> {
+    await this.readUntil(() => writers.every(({ hasEnded }) => hasEnded), most);
+    while (this.read(65_536));
+  }
+
+  /** The lines that have come, each of which must be one whole object. */
+  get lines(): Line[] {
+    const lines = this.text.split('\n');
+    expect(lines.pop()).toBe('');
+    return lines.map((line) => JSON.parse(line) as Line);
+  }
+
+  close(): void {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    closeSync(this.reader);
+    closeSync(this.writer);
+  }
+}
+
+interface Line {
+  readonly pid: number;
+  readonly number: number;
+  readonly text: string;
+  readonly msg: string;
+}
+
+/** A process that writes to the log what it is told. */
+class Writer {
+  hasEnded = false;
+  /** The exit code; null when a signal ended it. */
+  readonly ended: Promise<number | null>;
+  private readonly child: ChildProcess;
+  private readonly answers: AsyncIterator<string>;
+
+  constructor(output: number) {
+    const program = new URL('support/log-writer.js', import.meta.url).pathname;
+    this.child = spawn(process.execPath, ['--expose-gc', program], { stdio: ['pipe', output, 'pipe'] });
+    this.ended = once(this.child, 'close').then(([code]) => {
+      this.hasEnded = true;
+      return code as number | null;
+    });
+    this.answers = createInterface({ input: this.child.stderr! })[Symbol.asyncIterator]();
+  }
+
+  get pid(): number {
+    return this.child.pid as number;
+  }
+
+  /** Tells it something, and waits for the answer. */
+  async tell(command: string): Promise<string> {
+    this.child.stdin?.write(`${command}\n`);
+    const answer = await this.answers.next();
+    if (answer.done) throw new Error(`The process ended instead of answering to ${command}.`);
+    return answer.value;
+  }
+
+  exit(): void {
+    this.child.stdin?.write('exit\n');
+  }
+
+  endInput(): void {
+    this.child.stdin?.end();
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'petstore-log-'));
+const writers: Writer[] = [];
+let pipe: Pipe;
+
+beforeEach(() => {
+  pipe = new Pipe(directory);
+});
+afterEach(async () => {
+  for (const writer of writers.splice(0)) {
+    writer.kill('SIGKILL');
+    await writer.ended;
+  }
+  pipe.close();
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+function start(output = pipe.end): Writer {
+  const writer = new Writer(output);
+  writers.push(writer);
+  return writer;
+}
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
+
+test.each<[how: string, end: (writer: Writer) => void, lastLines: number]>([
+  ['SIGTERM, with one line more', (writer) => writer.kill('SIGTERM'), 1],
+  ['process.exit', (writer) => writer.exit(), 0],
+  ['nothing left to do', (writer) => writer.endInput(), 0],
+])('no line is lost at an end by %s, while the pipe is full and its reader slow', async (_, end, lastLines) => {
+  const writer = start();
+  // More than twice what a pipe holds.
+  await writer.tell('write 500 500');
+  end(writer);
+  await pipe.readToTheEnd([writer]);
+  expect(await writer.ended).toBe(0);
+  expect(pipe.text.length).toBeGreaterThan(2 * 65_536);
+  expect(pipe.lines.map(({ number }) => number)).toEqual(upTo(500 + lastLines));
+});
+
+test('lines that were written right before process.exit arrive, in order', async () => {
+  for (let round = 0; round < depth(3, 20); round++) {
+    const writer = start();
+    await writer.tell('write 1 10');
+    writer.exit();
+    await pipe.readToTheEnd([writer]);
+    expect(await writer.ended).toBe(0);
+  }
+  expect(pipe.lines.map(({ number }) => number)).toEqual(Array(depth(3, 20)).fill(0));
+});
+
+test('lines of processes that share a full pipe never mix', async () => {
+  const count = depth(1_000, 10_000);
+  const sharing = [start(), start(), start()];
+  await Promise.all(sharing.map((writer) => writer.tell('write 1 1')));
+  for (let round = 0; round < 10; round++) {
+    const written = Promise.all(sharing.map((writer) => writer.tell(`write ${count / 10} 900`)));
+    // Little at a time: when there is room, it is too little for more than a few lines.
+    let isWritten = false;
+    void written.then(() => (isWritten = true));
+    await pipe.readUntil(() => isWritten, 1_500);
+    await written;
+  }
+  sharing.forEach((writer) => writer.exit());
+  await pipe.readToTheEnd(sharing, 1_500);
+  const { lines } = pipe;
+  for (const { pid } of sharing) {
+    expect(lines.filter((line) => line.pid === pid).map(({ number }) => number)).toEqual(upTo(count + 1));
+  }
+});
+
+test('a line comes by itself, without another one and without an end', async () => {
+  const writer = start();
+  await writer.tell('write 1 10');
+  await pipe.readUntil(() => pipe.text.endsWith('\n'));
+  expect(pipe.lines).toHaveLength(1);
+  await writer.tell('write 1 10');
+  await pipe.readUntil(() => pipe.text.split('\n').length === 3);
+  expect([pipe.lines.map(({ number }) => number), writer.hasEnded]).toEqual([[0, 1], false]);
+});
+
+test('a line that is longer than a block, and than a pipe, arrives whole and in its place', async () => {
+  const writer = start();
+  await writer.tell('write 1 10');
+  await writer.tell('write 1 5000');
+  await writer.tell('write 1 300000');
+  await writer.tell('write 1 10');
+  await pipe.readUntil(() => pipe.text.split('\n').length === 5);
+  expect(pipe.lines.map(({ number, text }) => [number, text.length])).toEqual([
+    [0, 10],
+    [1, 5_000],
+    [2, 300_000],
+    [3, 10],
+  ]);
+});
+
+test('while nobody reads, the process goes on and holds a bounded part of the log, the oldest', async () => {
+  const writer = start();
+  await writer.tell('write 1000 1000');
+  const before = Number(await writer.tell('memory'));
+  // About 75 MiB.
+  for (let round = 0; round < 25; round++) await writer.tell('write 2000 1500');
+  const held = Number(await writer.tell('memory')) - before;
+  expect(held).toBeLessThan(32 * MEBIBYTE);
+
+  await pipe.readUntil(() => pipe.text.length > MEBIBYTE);
+  // As soon as there is room, it counts with what was left out.
+  await writer.tell('write 1 10');
+  await pipe.readUntil(() => pipe.text.slice(-300).includes('"number":51000,'));
+  const numbers = pipe.lines.map(({ number }) => number);
+  const last = numbers.pop();
+  expect(last).toBe(51_000);
+  expect(numbers).toEqual([...numbers].sort((one, other) => one - other));
+  // In the last bytes that are free there is room for some short lines only.
+  const whole = numbers.length - 20;
+  expect(numbers.slice(0, whole)).toEqual(upTo(whole));
+  expect(Buffer.byteLength(pipe.text)).toBeGreaterThan(15 * MEBIBYTE);
+  expect(Buffer.byteLength(pipe.text)).toBeLessThan(18 * MEBIBYTE);
+});
+
+test('while nobody reads, the process can end', async () => {
+  const writer = start();
+  await writer.tell('write 1000 1000');
+  writer.kill('SIGTERM');
+  expect(await writer.ended).toBe(0);
+});
+
+test('when the reader has gone, the process goes on, and ends as it would', async () => {
+  const writer = start();
+  await writer.tell('write 1000 1000');
+  pipe.close();
+  expect(await writer.tell('write 1000 1000')).toBe('done');
+  writer.kill('SIGTERM');
+  expect(await writer.ended).toBe(0);
+});
+
+const FULL_DISK = '/dev/full';
+const testOnFullDisk = existsSync(FULL_DISK) ? test : test.skip;
+
+testOnFullDisk(
+  `when the disk of the log is full (${FULL_DISK}), the process goes on, and ends as it would`,
+  async () => {
+    const output = openSync(FULL_DISK, 'w');
+    const writer = start(output);
+    closeSync(output);
+    expect(await writer.tell('write 1000 1000')).toBe('done');
+    await sleep(200);
+    expect(await writer.tell('write 1000 1000')).toBe('done');
+    writer.kill('SIGTERM');
+    expect(await writer.ended).toBe(0);
+  },
+);
