@@ -1,7 +1,12 @@
 import fc from 'fast-check';
+import { randomUUID } from 'node:crypto';
+import { PET_STATUSES } from '../src/pets/pet.entity.js';
+import { INT64_MAX, INT64_MIN } from '../src/platform/http/int64.js';
+import { writeJson } from '../src/platform/http/json-writer.js';
 import { createTestApp, type TestApp } from './support/app.js';
 import { engine } from './support/database.js';
 import { HttpClient } from './support/http-client.js';
+import { rawRequest } from './support/raw-request.js';
 
 /*
  * Requests that wait together share a statement. Nobody must be able to tell: an answer shows the database at or after the
@@ -76,25 +81,87 @@ test('every read shows what was acknowledged before it was sent, from many clien
   );
 });
 
-test('a hundred animals that are added at once are a hundred animals, each with its own answer', async () => {
-  const { client } = apps[0] as TestApp;
-  const names = Array.from({ length: 100 }, (_, index) => `Animal "${index}", {with} \\ and 🐕`);
-  const created = await Promise.all(names.map((name, index) => client.post('/v1/pets', { name, categoryId: index })));
-  created.forEach(({ status, json }, index) => {
-    expect([status, json.name, json.categoryId]).toEqual([201, names[index], index]);
+const NAMES = [
+  `"quoted" and 'quoted'`,
+  'back\\slash \\" \\\\',
+  '{braces},{"and",commas}',
+  'NULL',
+  'null',
+  '{}',
+  ' \t, spaces ,\n ',
+  '🐕‍🦺 🐈',
+  'line\u2028and paragraph\u2029separators',
+  '\u0001\u001f\u007f',
+  'x'.repeat(255),
+  '語'.repeat(255),
+];
+const CATEGORY_IDS = [INT64_MIN, INT64_MIN + 1n, -1n, 0n, 1n, 2n ** 53n + 1n, INT64_MAX - 1n, INT64_MAX];
+
+describe.each<[how: string, headersOf: (index: number) => Record<string, string>]>([
+  ['without an Idempotency-Key', () => ({})],
+  ['each with its Idempotency-Key', () => ({ 'idempotency-key': randomUUID() })],
+  ['with an Idempotency-Key or without', (index: number) => (index % 2 ? {} : { 'idempotency-key': randomUUID() })],
+])('animals that are added at once, %s', (_, headersOf) => {
+  test('are as many animals, each with its own id, answer and address', async () => {
+    const { client } = apps[0] as TestApp;
+    // No two alike, and each value beside others.
+    const sent = Array.from({ length: 120 }, (_, index) => ({
+      name: NAMES[index % NAMES.length] as string,
+      categoryId: CATEGORY_IDS[Math.floor(index / NAMES.length) % CATEGORY_IDS.length] as bigint,
+      status: PET_STATUSES[(index + Math.floor(index / 40)) % PET_STATUSES.length] as string,
+    }));
+    const created = await Promise.all(
+      sent.map((pet, index) => client.post('/v1/pets', pet, { headers: headersOf(index) })),
+    );
+    const ids = created.map(({ text }) => /^\{"id":([1-9]\d*),/.exec(text)?.[1]);
+    expect(new Set(ids).size).toBe(sent.length);
+    expect(created.map(({ status }) => status)).toEqual(sent.map(() => 201));
+    const found = await Promise.all(
+      created.map(({ headers }) => client.get(new URL(headers.location as string).pathname)),
+    );
+    created.forEach(({ text, headers }, index) => {
+      expect(text).toBe(`{"id":${ids[index]},${writeJson(sent[index]).slice(1)}`);
+      expect(headers.location).toBe(`http://localhost:3000/v1/pets/${ids[index]}`);
+      expect(found[index]?.text).toBe(text);
+    });
   });
-  expect(new Set(created.map(({ json }) => String(json.id))).size).toBe(100);
-  const found = await Promise.all(created.map(({ json }) => client.get(`/v1/pets/${json.id}`)));
-  found.forEach(({ text }, index) => expect(text).toBe(created[index]?.text));
 });
 
-test('one that the database refuses never fails its neighbours', async () => {
+test('ids ascend in the order in which animals that are added at once have arrived', async () => {
+  const { port, apiKey } = apps[0] as TestApp;
+  // On one connection, where each is sent before the answer to the one before, the order of arrival is known.
+  const requests = Array.from({ length: 90 }, (_, index) => {
+    const body = `{"name":"Number ${index}","categoryId":1}`;
+    const close = index === 89 ? 'Connection: close\r\n' : '';
+    return (
+      `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\n${close}` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    );
+  });
+  const answers = await rawRequest(port, requests.join(''));
+  const created = [...answers.matchAll(/\{"id":(\d+),"name":"Number (\d+)"/g)].map(([, id, nth]) =>
+    [id, nth].map(Number),
+  );
+  expect(created.map(([, nth]) => nth)).toEqual(requests.map((_, index) => index));
+  const ids = created.map(([id]) => id as number);
+  expect(ids).toEqual([...ids].sort((one, other) => one - other));
+});
+
+test('one that the database refuses never fails its neighbours, nor takes what is theirs', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
-  const names = Array.from({ length: 30 }, (_, index) => (index % 10 === 5 ? 'refused' : `Animal ${index}`));
-  const answers = await Promise.all(names.map((name) => client.post('/v1/pets', { name, categoryId: 1 })));
+  const names = Array.from({ length: 30 }, (_, index) => (index % 10 === 5 ? 'refused' : `Neighbour ${index}`));
+  const answers = await Promise.all(names.map((name, index) => client.post('/v1/pets', { name, categoryId: index })));
   await app.sql('ALTER TABLE pet DROP CONSTRAINT ck_test');
   expect(answers.map(({ status }) => status)).toEqual(names.map((name) => (name === 'refused' ? 500 : 201)));
+  const stored = await app.sql(
+    `SELECT name, category_id::int, id::int FROM pet WHERE name = 'refused' OR name LIKE 'Neighbour %' ORDER BY 2`,
+  );
+  const told = answers
+    .filter(({ status }) => status === 201)
+    .map(({ json }) => [json.name, json.categoryId, json.id] as unknown[]);
+  expect(stored).toEqual(told);
+  expect(told.map(([name]) => name)).toEqual(names.filter((name) => name !== 'refused'));
 });
 
 test('the answers to forty who ask for one page at once are the same, and the page is right', async () => {
