@@ -35,6 +35,7 @@ import {
   Scope,
   Session,
   Sse,
+  SseSignal,
   StreamableFile,
   type Type,
   UseFilters,
@@ -65,16 +66,19 @@ function note(call: string): void {
   calls.push(call);
 }
 
+// Those that are bound have their label from their construction, so that one that was never constructed has none.
+
 // Guards
 
 function guard(name: string, verdict: () => unknown, scope = Scope.DEFAULT): Type<CanActivate> {
   @Injectable({ scope })
   class NotingGuard implements CanActivate {
+    private readonly label = name;
     constructor() {
       note(`new guard ${name}`);
     }
     canActivate(): boolean {
-      note(`guard ${name}`);
+      note(`guard ${this.label}`);
       return verdict() as boolean;
     }
   }
@@ -106,9 +110,10 @@ class LitteringGuard implements CanActivate {
 function preceding(name: string, act: () => void = () => undefined, scope = Scope.DEFAULT): Type<NestInterceptor> {
   @Injectable({ scope })
   class NotingInterceptor extends PrecedingInterceptor {
+    private readonly label = name;
     override precede(context: ExecutionContext): void {
       const extras = 'litter' in context ? ' litter' : '';
-      note(`precede ${name} ${context.getHandler().name} ${context.getArgs().length}${extras}`);
+      note(`precede ${this.label} ${context.getHandler().name} ${context.getArgs().length}${extras}`);
       act();
     }
   }
@@ -161,8 +166,9 @@ const store = new AsyncLocalStorage<string>();
 function pipe(name: string, transform: (value: unknown) => unknown = (value) => value, scope = Scope.DEFAULT) {
   @Injectable({ scope })
   class NotingPipe implements PipeTransform {
+    private readonly label = name;
     transform(value: unknown, metadata: ArgumentMetadata): unknown {
-      note(`pipe ${name}: ${JSON.stringify(value)}`);
+      note(`pipe ${this.label}: ${JSON.stringify(value)}`);
       if (name === 'metadata') note(`${JSON.stringify(metadata)} ${metadata.metatype?.name}`);
       // Each pipe has metadata of its own.
       Object.assign(metadata, { data: 'changed' });
@@ -477,7 +483,7 @@ const PARAMETERS: Record<string, Case> = {
   'the response, and a JsonBody that must not be sent': {
     parameters: [Res()],
     handle: (response: Response) => {
-      response.end('by hand');
+      setImmediate(() => response.end('by hand'));
       return JsonBody.of('ignored');
     },
     text: 'by hand',
@@ -552,6 +558,10 @@ const PIPES: Record<string, Case> = {
     parameters: [Param('id', pipe('thenable', thenable), pipe('last', thenable))],
     text: '["7"]',
     calls: ['pipe thenable: "7"', 'then', 'pipe last: "7"', 'then', 'handler'],
+  },
+  'pipes of a parameter of their own for each request, and for each place': {
+    parameters: [Param('id', pipe('request', undefined, Scope.REQUEST), pipe('transient', undefined, Scope.TRANSIENT))],
+    calls: ['new controller', 'pipe request: "7"', 'pipe transient: "7"', 'handler'],
   },
   'pipes of their own for each request, and for each place': {
     on: [UsePipes(pipe('request', undefined, Scope.REQUEST), pipe('transient', undefined, Scope.TRANSIENT))],
@@ -734,6 +744,14 @@ const ANSWERS: Record<string, Case> = {
     headers: { 'content-type': 'text/event-stream' },
     calls: ['guard one', 'precede one handle 3', 'pipe one: "7"', 'handler'],
   },
+  'events of a handler that is told when the client goes': {
+    route: Sse(':id'),
+    on: [UseInterceptors(preceding('one'))],
+    parameters: [SseSignal()],
+    handle: (signal?: AbortSignal) => of({ data: String(signal?.aborted) }),
+    headers: { 'content-type': 'text/event-stream' },
+    text: '\nid: 1\ndata: false\n\n',
+  },
   'events that fail': { route: Sse(':id'), handle: fails('no events'), status: 400 },
   HEAD: { handle: () => JsonBody.of({ a: 1 }), send: { method: 'HEAD' }, text: '', headers: { 'content-length': '7' } },
   'HEAD of a generator': { handle: chunks('a', 'b'), send: { method: 'HEAD' }, text: '' },
@@ -775,6 +793,15 @@ const ERRORS: Record<string, Case> = {
 };
 
 const SCOPES: Record<string, Case> = {
+  'one controller, and all that is bound to it made for it': {
+    on: [
+      UseGuards(guard('transient', () => true, Scope.TRANSIENT)),
+      UseInterceptors(preceding('transient', undefined, Scope.TRANSIENT)),
+      UsePipes(pipe('transient', undefined, Scope.TRANSIENT)),
+    ],
+    parameters: [Param('id', pipe('parameter', undefined, Scope.TRANSIENT))],
+    calls: ['guard transient', 'precede transient handle 3', 'pipe transient: "7"', 'pipe parameter: "7"', 'handler'],
+  },
   'a controller for each request': {
     scope: Scope.REQUEST,
     on: [UseGuards(guard('one', () => true)), UseInterceptors(preceding('one'))],
@@ -817,7 +844,7 @@ function controllerOf({ scope, host, types, ...tested }: Case, index: number): T
       note('new controller');
     }
     handle(...parameters: never[]): unknown {
-      note('handler');
+      note(this instanceof CaseController ? 'handler' : 'handler of nobody');
       return tested.handle ? tested.handle(...parameters) : parameters;
     }
   }

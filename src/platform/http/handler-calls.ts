@@ -121,7 +121,7 @@ class HandlerCalls extends RouterExecutionContext {
           interceptor.precede(context);
         }
       }
-      const args = new Array<unknown>(handler.argsLength).fill(undefined);
+      const args: unknown[] = [];
       try {
         const pending = collect(args, request, response, next);
         if (pending) {
