@@ -1,5 +1,6 @@
 import {
   type ArgumentMetadata,
+  type CallHandler,
   type CanActivate,
   type ExecutionContext,
   ForbiddenException,
@@ -14,14 +15,24 @@ import {
   type GuardsConsumer,
   ParamsTokenFactory,
 } from '@nestjs/core/internal';
+import { markRejectedByPipes } from '@nestjs/core/router/rejected-by-pipes.js';
 import type { RouteParamtypes } from '@nestjs/common/internal';
 import { type ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
+import type { Observable } from 'rxjs';
 import { JsonBody } from './json-body.js';
 
-/** An interceptor that acts before the handler, and leaves what the handler returns or throws as it is. */
-export interface PrecedingInterceptor extends NestInterceptor {
-  /** All that `intercept` does before `next.handle()`, whose result it returns unchanged. May throw. */
-  precede(context: ExecutionContext): void;
+/**
+ * An interceptor that acts before the handler, and leaves what the handler returns or throws as it is. One that overrides
+ * `intercept` is an interceptor like any other.
+ */
+export abstract class PrecedingInterceptor implements NestInterceptor {
+  /** What to do behind the guards and before the pipes. May throw; must not wait. */
+  abstract precede(context: ExecutionContext): void;
+
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    this.precede(context);
+    return next.handle();
+  }
 }
 
 /** What `RouterExecutionContext` keeps to itself. */
@@ -47,7 +58,9 @@ type Creation = Parameters<RouterExecutionContext['create']>;
 type Handler = Creation[1];
 type Call = ReturnType<RouterExecutionContext['create']>;
 type Parameter = ParamProperties & { metatype?: ArgumentMetadata['metatype'] };
-type Arguments = unknown[];
+type Message = [request: unknown, response: unknown, next: unknown];
+/** Puts the arguments of a handler in their places; a promise when there is something to wait for. */
+type Collect = (args: unknown[], ...message: Message) => PromiseLike<unknown> | undefined;
 
 /**
  * Calls handlers as Nest does, in the same order: guards, interceptors, pipes, the handler, its answer.
@@ -55,7 +68,7 @@ type Arguments = unknown[];
  * Nest makes a promise for each guard, for each pipe of each parameter, and for the answer, and puts an observable around
  * each interceptor: for a short request as much work as all the rest. Here only what is a promise is waited for, interceptors
  * that merely precede are plain calls, and a `JsonBody` is sent at once. Handlers with other interceptors, and those that
- * send events, are called by Nest itself.
+ * send events, are called by Nest itself; so are the pipes of handlers with several parameters to pipe.
  */
 class HandlerCalls extends RouterExecutionContext {
   override create(...creation: Creation): Call {
@@ -75,37 +88,48 @@ class HandlerCalls extends RouterExecutionContext {
     const pipeable = parameters.filter(({ type }) => this.isPipeable(type));
     nest.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, pipeable);
     const guards = nest.guardsContextCreator.create(...bound);
-    const sources = parameters.map((parameter) => ({
-      index: parameter.index,
-      extract: parameter.extractValue as ArgumentSource['extract'],
-      pipes: this.isPipeable(parameter.type) ? [...pipes, ...parameter.pipes] : undefined,
-      metadata: metadataOf(parameter),
-    }));
+    // Of several that are piped, who begins first and whose error is told depends on every promise that Nest makes.
+    const collect = (
+      pipeable.length > 1 ? this.createPipesFn(pipes, parameters) : collectDirectly(parameters, pipeable[0], pipes)
+    ) as Collect;
     const answer = handler.fnHandleResponse as (...parameters: unknown[]) => Promise<unknown>;
     const sendsJson =
       !nest.isResponseHandled(instance, methodName, parameters) &&
       !this.reflectRedirect(callback) &&
       !this.reflectRenderTemplate(callback);
 
+    const contextOf = (...message: Message): ExecutionContext =>
+      new ExecutionContextHost(message, instance.constructor as never, callback);
+
     return async (request, response, next) => {
-      const context = new ExecutionContextHost([request, response, next], instance.constructor as never, callback);
-      for (const guard of guards) {
-        const verdict = guard.canActivate(context);
-        if (verdict !== true && !(await nest.guardsConsumer.pickResult(verdict))) {
-          throw new ForbiddenException(FORBIDDEN_MESSAGE);
+      if (guards.length > 0) {
+        const context = contextOf(request, response, next);
+        for (const guard of guards) {
+          const verdict = guard.canActivate(context);
+          if (verdict !== true && !(await nest.guardsConsumer.pickResult(verdict))) {
+            throw new ForbiddenException(FORBIDDEN_MESSAGE);
+          }
         }
       }
       nest.responseController.setStatus(response, handler.httpStatusCode);
       if (handler.hasCustomHeaders) {
         nest.responseController.setHeaders(response, handler.responseHeaders);
       }
-      for (const interceptor of interceptors) {
-        interceptor.precede(context);
+      if (interceptors.length > 0) {
+        const context = contextOf(request, response, next);
+        for (const interceptor of interceptors) {
+          interceptor.precede(context);
+        }
       }
-      const args: Arguments = new Array<undefined>(handler.argsLength).fill(undefined);
-      const pending = collect(args, sources, [request, response, next]);
-      if (pending) {
-        await pending;
+      const args: unknown[] = [];
+      try {
+        const pending = collect(args, request, response, next);
+        if (pending) {
+          await pending;
+        }
+      } catch (error) {
+        markRejectedByPipes(request);
+        throw error;
       }
       const result: unknown = await callback.apply(instance, args);
       if (sendsJson && result instanceof JsonBody) {
@@ -117,53 +141,50 @@ class HandlerCalls extends RouterExecutionContext {
   }
 }
 
-/** Where an argument of a handler comes from. */
-interface ArgumentSource {
-  readonly index: number;
-  readonly extract: (...message: Message) => unknown;
-  /** Undefined for what Nest hands over as it is, even a promise. */
-  readonly pipes: readonly PipeTransform[] | undefined;
-  readonly metadata: ArgumentMetadata;
-}
-
-type Message = [request: unknown, response: unknown, next: unknown];
-
 const tokens = new ParamsTokenFactory();
 
-function metadataOf({ type, metatype, data, schema }: Parameter): ArgumentMetadata {
-  return { type: tokens.exchangeEnumForString(type as RouteParamtypes), metatype, data, schema } as ArgumentMetadata;
+/** Collects the arguments of a handler of which at most one goes through pipes. */
+function collectDirectly(
+  parameters: readonly Parameter[],
+  piped: Parameter | undefined,
+  pipes: readonly PipeTransform[],
+): Collect {
+  const plain = parameters.filter((parameter) => parameter !== piped);
+  const passAll = piped && passing(piped, [...pipes, ...piped.pipes]);
+  return (args, ...message) => {
+    for (const { index, extractValue } of plain) {
+      args[index] = (extractValue as Extract)(...message);
+    }
+    if (!piped || !passAll) return undefined;
+    const value = passAll((piped.extractValue as Extract)(...message));
+    if (isPromise(value)) {
+      return value.then((settled) => (args[piped.index] = settled));
+    }
+    args[piped.index] = value;
+    return undefined;
+  };
 }
 
-/** Fills in the arguments, all that wait at the same time; a promise when there is one to wait for. */
-function collect(args: unknown[], sources: readonly ArgumentSource[], message: Message): Promise<unknown> | undefined {
-  let pending: Promise<unknown>[] | undefined;
-  for (const { index, extract, pipes, metadata } of sources) {
-    try {
-      const extracted = extract(...message);
-      const value = pipes ? pass(extracted, pipes, metadata) : extracted;
-      if (pipes && isPromise(value)) {
-        (pending ??= []).push(Promise.resolve(value).then((settled) => (args[index] = settled)));
-      } else {
-        args[index] = value;
-      }
-    } catch (error) {
-      // Those behind it begin all the same, and the first to fail is the one that is told.
-      (pending ??= []).push(Promise.reject(error));
-    }
-  }
-  return pending && Promise.all(pending);
-}
+type Extract = (...message: Message) => unknown;
 
 /** Passes a value through pipes; a promise as soon as it or one of them is. */
-function pass(value: unknown, pipes: readonly PipeTransform[], metadata: ArgumentMetadata, first = 0): unknown {
-  for (let index = first; ; index++) {
-    if (isPromise(value)) {
-      return Promise.resolve(value).then((settled) => pass(settled, pipes, metadata, index));
+function passing(
+  { type, metatype, data, schema }: Parameter,
+  pipes: readonly PipeTransform[],
+): (value: unknown) => unknown {
+  const token = tokens.exchangeEnumForString(type as RouteParamtypes);
+  const pass = (value: unknown, first: number): unknown => {
+    for (let index = first; ; index++) {
+      if (isPromise(value)) {
+        return Promise.resolve(value).then((settled) => pass(settled, index));
+      }
+      const pipe = pipes[index];
+      if (pipe === undefined) return value;
+      // Of its own for each pipe, which may keep or change it.
+      value = pipe.transform(value, { metatype, type: token, data, schema } as ArgumentMetadata);
     }
-    const pipe = pipes[index];
-    if (pipe === undefined) return value;
-    value = pipe.transform(value, metadata);
-  }
+  };
+  return (value) => pass(value, 0);
 }
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {
@@ -175,7 +196,7 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
 }
 
 function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInterceptor {
-  return 'precede' in interceptor;
+  return interceptor.intercept === PrecedingInterceptor.prototype.intercept;
 }
 
 /**
@@ -186,9 +207,9 @@ function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInte
  */
 export function callHandlersDirectly(app: INestApplication): void {
   const { routesResolver } = app as unknown as {
-    routesResolver: { routerExplorer: { executionContextCreator: unknown } };
+    routesResolver?: { routerExplorer?: { executionContextCreator?: unknown } };
   };
-  const calls = routesResolver.routerExplorer.executionContextCreator;
+  const calls = routesResolver?.routerExplorer?.executionContextCreator;
   if (!(calls instanceof RouterExecutionContext)) {
     throw new TypeError('This version of Nest calls handlers from elsewhere.');
   }

@@ -1,12 +1,11 @@
-import { type CallHandler, type ExecutionContext, Injectable } from '@nestjs/common';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { Response } from 'express';
-import type { Observable } from 'rxjs';
 import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
-import type { PrecedingInterceptor } from '../http/handler-calls.js';
+import { PrecedingInterceptor } from '../http/handler-calls.js';
 import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
 
 /** Where people read of deprecations, below the service's origin. */
@@ -20,21 +19,18 @@ interface Announcement {
 
 /** Adds the header fields of `@Deprecated` to whatever the handler answers, and answers 410 once the sunset has come. */
 @Injectable()
-export class DeprecationInterceptor implements PrecedingInterceptor {
+export class DeprecationInterceptor extends PrecedingInterceptor {
   private readonly announcements = new Map<unknown, Announcement>();
 
   constructor(
     private readonly reflector: Reflector,
     private readonly clock: Clock,
     private readonly config: Config,
-  ) {}
-
-  intercept(execution: ExecutionContext, next: CallHandler): Observable<unknown> {
-    this.precede(execution);
-    return next.handle();
+  ) {
+    super();
   }
 
-  precede(execution: ExecutionContext): void {
+  override precede(execution: ExecutionContext): void {
     const announcement = this.announcementOf(execution);
     const response = execution.getArgByIndex<Response>(1);
     response.req.context.isDeprecated = true;
