@@ -315,8 +315,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.shouldKeepAlive = false;
     }
     const isWhole = request.complete || !announcesBody(request);
-    // Node itself adds the length of what it is given whole, if it sends that, and to HTTP/1.1.
-    if (body !== undefined && (!isWhole || request.method === 'HEAD' || request.httpVersionMinor === 0)) {
+    // Node itself adds the length of what it is given whole, if it sends that, and to who could also take it in chunks.
+    if (body !== undefined && (!isWhole || request.method === 'HEAD' || !response.useChunkedEncodingByDefault)) {
       response.setHeader('Content-Length', Buffer.byteLength(body));
     } else if (body === undefined && response.statusCode !== 204 && response.statusCode !== 304) {
       response.setHeader('Content-Length', 0);
