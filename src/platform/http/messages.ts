@@ -30,67 +30,80 @@ export function createRequestClass(app: Express): typeof IncomingMessage {
 const FIELDS = Symbol('header fields');
 
 /** Header fields in their order: a name, its value, a name, its value, and so on, as `writeHead` takes them. */
-type Fields = (string | OutgoingHttpHeader)[];
+type Fields = (string | number)[];
+
+/** Node's types have it for requests alone. */
+interface Raw {
+  getRawHeaderNames(this: ServerResponse): string[];
+}
+
+interface WithFields {
+  /** Undefined when Node itself keeps the fields of this response. */
+  [FIELDS]: Fields | undefined;
+}
 
 /**
  * Makes the class of an application's responses.
  *
  * Node keeps header fields in an object, by their names in lower case, which V8 treats as a hash table: for a dozen of them
  * that is a sixth of all that Node does for a response. Here they are in a list, which is searched as fast, and goes to
- * `writeHead` as it is. What these methods promise, return and throw is what Node's do.
+ * `writeHead` as it is. What these methods promise, return and throw is what Node's do. Only the order is always the one
+ * in which fields were set, where Node puts those first whose names are whole numbers.
+ *
+ * The list is for fields with one value. What is rare, such as several values, or fields that are given to `writeHead`
+ * beside those that were set, makes the response hand its fields to Node, and from then on Node keeps them.
  */
 export function createResponseClass(app: Express): typeof ServerResponse {
-  class Response extends ServerResponse {
-    [FIELDS]: Fields = [];
+  class Response extends ServerResponse implements WithFields, Raw {
+    [FIELDS]: Fields | undefined = [];
 
     override setHeader(name: string, value: OutgoingHttpHeader): this {
-      if (this.headersSent) return super.setHeader(name, value);
+      if (typeof value !== 'string' && typeof value !== 'number') handOver(this);
+      const fields = this[FIELDS];
+      if (fields === undefined || this.headersSent) return super.setHeader(name, value);
       validateHeaderName(name);
       validateHeaderValue(name, value as string);
-      put(this[FIELDS], name, value);
+      put(fields, name, value as string | number);
       return this;
     }
 
     override appendHeader(name: string, value: string | readonly string[]): this {
-      if (this.headersSent) return super.appendHeader(name, value);
-      validateHeaderName(name);
-      validateHeaderValue(name, value as string);
-      const fields = this[FIELDS];
-      const index = indexOf(fields, name);
-      if (index === -1) {
-        fields.push(name, value as OutgoingHttpHeader);
-      } else {
-        fields[index + 1] = [fields[index + 1], value].flat() as string[];
-      }
-      return this;
+      handOver(this);
+      return super.appendHeader(name, value);
     }
 
     override getHeader(name: string): OutgoingHttpHeader | undefined {
+      const fields = this[FIELDS];
       // Node throws at a name that is no text.
-      if (typeof name !== 'string') return super.getHeader(name);
-      const index = indexOf(this[FIELDS], name);
-      return index === -1 ? undefined : this[FIELDS][index + 1];
+      if (fields === undefined || typeof name !== 'string') return super.getHeader(name);
+      const index = indexOf(fields, name);
+      return index === -1 ? undefined : fields[index + 1];
     }
 
     override hasHeader(name: string): boolean {
-      if (typeof name !== 'string') return super.hasHeader(name);
-      return indexOf(this[FIELDS], name) !== -1;
+      const fields = this[FIELDS];
+      if (fields === undefined || typeof name !== 'string') return super.hasHeader(name);
+      return indexOf(fields, name) !== -1;
     }
 
     override removeHeader(name: string): void {
+      // To Node, fields that have all been removed are not the same as none.
+      if (this[FIELDS]?.length === 2) handOver(this);
       // Node throws at what it must, and remembers not to add this field itself.
       super.removeHeader(name);
-      const index = indexOf(this[FIELDS], name);
-      if (index !== -1) this[FIELDS].splice(index, 2);
+      const fields = this[FIELDS];
+      const index = fields === undefined ? -1 : indexOf(fields, name);
+      if (index !== -1) fields?.splice(index, 2);
     }
 
     override getHeaderNames(): string[] {
       return this.getRawHeaderNames().map((name) => name.toLowerCase());
     }
 
-    // Node's types have it for requests alone.
     getRawHeaderNames(): string[] {
-      return this[FIELDS].filter((_, index) => index % 2 === 0) as string[];
+      const fields = this[FIELDS];
+      if (fields === undefined) return (ServerResponse.prototype as unknown as Raw).getRawHeaderNames.call(this);
+      return fields.filter((_, index) => index % 2 === 0) as string[];
     }
 
     override getHeaders(): OutgoingHttpHeaders {
@@ -103,8 +116,14 @@ export function createResponseClass(app: Express): typeof ServerResponse {
       const message = typeof reason === 'string' ? reason : undefined;
       const given = (message === undefined ? (headers ?? reason) : headers) as OutgoingHttpHeaders | undefined;
       const fields = this[FIELDS];
-      if (this.headersSent || fields.length === 0) return super.writeHead(status, message, given);
-      if (given) setAll(this, given);
+      if (fields === undefined || fields.length === 0 || this.headersSent) {
+        return super.writeHead(status, message, given);
+      }
+      // Node sends the second in an encoding of its own, which would not be valid in a list.
+      if (given || indexOf(fields, 'Content-Disposition') !== -1) {
+        handOver(this);
+        return super.writeHead(status, message, given);
+      }
       return super.writeHead(status, message, fields);
     }
   }
@@ -117,10 +136,25 @@ export function createResponseClass(app: Express): typeof ServerResponse {
  * others are found only when Node sends them.
  */
 export function setValidHeader(response: ServerResponse, name: string, value: string): void {
-  put((response as ServerResponse & { [FIELDS]: Fields })[FIELDS], name, value);
+  const fields = (response as ServerResponse & WithFields)[FIELDS];
+  if (fields === undefined) {
+    response.setHeader(name, value);
+  } else {
+    put(fields, name, value);
+  }
 }
 
-function put(fields: Fields, name: string, value: OutgoingHttpHeader): void {
+/** Lets Node keep the fields of a response. */
+function handOver(response: ServerResponse & WithFields): void {
+  const fields = response[FIELDS];
+  if (fields === undefined || response.headersSent) return;
+  response[FIELDS] = undefined;
+  for (let index = 0; index < fields.length; index += 2) {
+    ServerResponse.prototype.setHeader.call(response, fields[index] as string, fields[index + 1] as string | number);
+  }
+}
+
+function put(fields: Fields, name: string, value: string | number): void {
   const index = indexOf(fields, name);
   if (index === -1) {
     fields.push(name, value);
@@ -138,16 +172,4 @@ function indexOf(fields: Fields, name: string): number {
     }
   }
   return -1;
-}
-
-/** As Node does: these win over those that were set before, and in a list a field may come more than once. */
-function setAll(response: ServerResponse, given: OutgoingHttpHeaders | OutgoingHttpHeader[]): void {
-  if (Array.isArray(given)) {
-    for (let index = 0; index < given.length; index += 2) response.removeHeader(given[index] as string);
-    for (let index = 0; index < given.length; index += 2) {
-      response.appendHeader(given[index] as string, given[index + 1] as string);
-    }
-  } else {
-    for (const [name, value] of Object.entries(given)) response.setHeader(name, value as OutgoingHttpHeader);
-  }
 }
