@@ -23,7 +23,7 @@ function writeJoined(this: Socket, chunks: Chunks, callback: (error?: Error | nu
     if (chunk === '') continue;
     if (
       typeof chunk !== 'string' ||
-      (encoding !== undefined && encoding !== piece.encoding) ||
+      (encoding !== undefined && (encoding !== piece.encoding || !isJoinable(text, encoding))) ||
       text.length + chunk.length > MAX_JOINED_LENGTH
     ) {
       Socket.prototype._writev?.call(this, chunks, callback);
@@ -33,4 +33,16 @@ function writeJoined(this: Socket, chunks: Chunks, callback: (error?: Error | nu
     encoding = piece.encoding;
   }
   this._write(text, encoding ?? 'latin1', callback);
+}
+
+/**
+ * Whether a text and what follows it have the same bytes together as each by itself. Elsewhere a character may begin in one
+ * text and end in the next, and alone both halves are replaced.
+ */
+function isJoinable(text: string, encoding: BufferEncoding): boolean {
+  return encoding === 'latin1' || (encoding === 'utf8' && !endsInHighSurrogate(text));
+}
+
+function endsInHighSurrogate(text: string): boolean {
+  return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
 }
