@@ -10,6 +10,7 @@ import { type JsonValue, readJson } from './json-reader.js';
  * request earlier refuses it without waiting for the body.
  *
  * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON
+ * @throws RequestAbortedError when the client went away before it had sent the whole body
  */
 export async function readJsonBody(request: Request, response: Response, maxBytes: number): Promise<JsonValue> {
   const declaredLength = Number(request.headers['content-length'] ?? 0);
@@ -55,25 +56,37 @@ function requireJson(contentType: string | undefined, contentEncoding: string | 
 
 function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    let chunks: Buffer[] = [];
     let length = 0;
-    let isRead = false;
-    // The listeners stay: taking them away costs more than a promise that is asked to settle once more.
+    let isSettled = false;
+    const fail = (error: Error): void => {
+      isSettled = true;
+      chunks = [];
+      reject(error);
+    };
+    const onAborted = (): void => {
+      if (!isSettled) fail(new RequestAbortedError('The client closed the connection.'));
+    };
+    if (request.destroyed) {
+      // Its events are over: the client went while something else was waited for.
+      onAborted();
+      return;
+    }
+    // The listeners stay: taking them away costs more than asking each time whether there is something left to do.
     request.on('data', (chunk: Buffer) => {
+      if (isSettled) return;
       length += chunk.length;
       if (length > maxBytes) {
-        reject(bodyTooLarge(maxBytes));
+        fail(bodyTooLarge(maxBytes));
       } else {
         chunks.push(chunk);
       }
     });
     request.on('end', () => {
-      isRead = true;
+      if (isSettled) return;
+      isSettled = true;
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
     });
-    const onAborted = (): void => {
-      if (!isRead) reject(new RequestAbortedError('The client closed the connection.'));
-    };
     request.on('error', onAborted).on('close', onAborted);
   });
 }

@@ -1,0 +1,181 @@
+import type { Request, Response } from 'express';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { ApiError } from '../errors/api-error.js';
+import { RequestAbortedError } from '../errors/request-aborted.error.js';
+import { readJsonBody } from './request-body.js';
+import { RequestContext } from './request-context.js';
+
+const MAX_BYTES = 20;
+
+/** Resolves when the condition holds. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Errors of a class that are made while `run` runs. */
+async function countErrors(
+  type: typeof ApiError | typeof RequestAbortedError,
+  run: () => Promise<void>,
+): Promise<number> {
+  let made = 0;
+  class CountedError extends Error {
+    constructor(message?: string, options?: ErrorOptions) {
+      super(message, options);
+      made++;
+    }
+  }
+  Object.setPrototypeOf(type, CountedError);
+  try {
+    await run();
+  } finally {
+    Object.setPrototypeOf(type, Error);
+  }
+  return made;
+}
+
+describe('readJsonBody', () => {
+  let server: Server;
+  let arrive: (request: Request, response: Response) => void;
+  beforeAll(async () => {
+    server = createServer();
+    server.on('request', (request: Request, response: Response) => {
+      request.context = new RequestContext('id');
+      request.on('error', () => undefined);
+      arrive(request, response);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  afterAll(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      }),
+  );
+
+  interface Exchange {
+    readonly client: Socket;
+    readonly request: Request;
+    /** What has become of the body: every outcome, in order. */
+    readonly outcomes: unknown[];
+    readonly read: () => void;
+    readonly chunk: (text: string) => void;
+  }
+
+  /** Sends the head of a request whose body comes in chunks. */
+  async function begin(): Promise<Exchange> {
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    client.on('error', () => undefined);
+    client.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const [request, response] = await new Promise<[Request, Response]>((resolve) => {
+      arrive = (...message) => resolve(message);
+    });
+    const outcomes: unknown[] = [];
+    const read = (): void => {
+      readJsonBody(request, response, MAX_BYTES).then(
+        (body) => {
+          outcomes.push(body);
+          response.end();
+        },
+        (error: unknown) => {
+          outcomes.push(error);
+          // As whoever answers does with the rest.
+          request.resume();
+        },
+      );
+    };
+    const chunk = (text: string): void => void client.write(`${text.length.toString(16)}\r\n${text}\r\n`);
+    return { client, request, outcomes, read, chunk };
+  }
+
+  it('puts together what arrives in pieces, and makes no error for it, also when the connection closes then', async () => {
+    const made = await countErrors(RequestAbortedError, async () => {
+      const { client, request, outcomes, read, chunk } = await begin();
+      const arrived = new Promise((resolve) => request.once('data', resolve));
+      read();
+      chunk('{"name":');
+      await arrived;
+      chunk('"Rex"}');
+      client.write('0\r\n\r\n');
+      await until(() => outcomes.length > 0 && request.closed);
+      expect(outcomes).toEqual([{ name: 'Rex' }]);
+      client.destroy();
+      request.emit('error', new Error('after the end'));
+      request.emit('close');
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(outcomes.length).toBe(1);
+    });
+    expect(made).toBe(0);
+  });
+
+  it('refuses a body when it gets too large, once, and lets go of what comes then', async () => {
+    const made = await countErrors(ApiError, async () => {
+      const { client, request, outcomes, read, chunk } = await begin();
+      read();
+      let pieces = 0;
+      request.on('data', () => pieces++);
+      for (const text of ['x'.repeat(MAX_BYTES), 'y']) {
+        const earlier = pieces;
+        expect(outcomes).toEqual([]);
+        chunk(text);
+        await until(() => pieces > earlier);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      // Before the rest has been sent.
+      await until(() => outcomes.length > 0);
+      for (let count = 3; count < 6; count++) {
+        chunk('z');
+        await until(() => pieces === count);
+      }
+      client.write('0\r\n\r\n');
+      await until(() => request.closed);
+      client.destroy();
+      expect(outcomes).toEqual([
+        expect.objectContaining({ message: 'The body must not be larger than 20 bytes.' }) as unknown,
+      ]);
+    });
+    expect(made).toBe(1);
+  });
+
+  it('reads a body of just the largest size', async () => {
+    const { client, outcomes, read, chunk } = await begin();
+    read();
+    for (const text of ['"', 'x'.repeat(MAX_BYTES - 2), '"']) chunk(text);
+    client.write('0\r\n\r\n');
+    await until(() => outcomes.length > 0);
+    expect(outcomes).toEqual(['x'.repeat(MAX_BYTES - 2)]);
+    client.destroy();
+  });
+
+  it.each<[string, (client: Socket) => void]>([
+    ['ends', (client) => client.end()],
+    ['is reset', (client) => client.resetAndDestroy()],
+  ])('tells when the connection %s in the middle of the body', async (_, leave) => {
+    const made = await countErrors(RequestAbortedError, async () => {
+      const { client, request, outcomes, read, chunk } = await begin();
+      const arrived = new Promise((resolve) => request.once('data', resolve));
+      read();
+      chunk('{"name":');
+      await arrived;
+      expect(outcomes).toEqual([]);
+      leave(client);
+      await until(() => request.closed);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(outcomes).toEqual([expect.any(RequestAbortedError)]);
+    });
+    expect(made).toBe(1);
+  });
+
+  it('tells when the connection had gone before the body was asked for', async () => {
+    const { client, request, outcomes, read, chunk } = await begin();
+    chunk('{"name":');
+    client.resetAndDestroy();
+    await until(() => request.closed);
+    read();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(outcomes).toEqual([expect.any(RequestAbortedError)]);
+  });
+});
