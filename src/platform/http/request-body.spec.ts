@@ -150,9 +150,10 @@ describe('readJsonBody', () => {
     client.destroy();
   });
 
-  it.each<[string, (client: Socket) => void]>([
+  it.each<[string, (client: Socket, request: Request) => void]>([
     ['ends', (client) => client.end()],
     ['is reset', (client) => client.resetAndDestroy()],
+    ['is given up by the server', (_, request) => request.destroy()],
   ])('tells when the connection %s in the middle of the body', async (_, leave) => {
     const made = await countErrors(RequestAbortedError, async () => {
       const { client, request, outcomes, read, chunk } = await begin();
@@ -161,7 +162,7 @@ describe('readJsonBody', () => {
       chunk('{"name":');
       await arrived;
       expect(outcomes).toEqual([]);
-      leave(client);
+      leave(client, request);
       await until(() => request.closed);
       await new Promise((resolve) => setImmediate(resolve));
       expect(outcomes).toEqual([expect.any(RequestAbortedError)]);
