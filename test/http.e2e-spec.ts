@@ -283,9 +283,11 @@ describe('Express', () => {
     const seen: Record<string, unknown> = {};
     const express = app.nest.getHttpAdapter().getInstance() as Express;
     const server = app.nest.getHttpServer() as Server;
-    server.once('request', (request: Request, response: Response) => {
+    server.prependOnceListener('request', (request: Request, response: Response) => {
       seen['request'] = Object.getPrototypeOf(request) === express.request;
       seen['response'] = Object.getPrototypeOf(response) === express.response;
+    });
+    server.once('request', (request: Request, response: Response) => {
       seen['promises'] = [
         request.get('host') !== undefined,
         request.path,
