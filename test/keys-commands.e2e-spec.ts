@@ -92,7 +92,8 @@ describe('petstore', () => {
     expect((await app.client.get('/v1/pets', { apiKey: successor })).json).toMatchObject({ code: 'revoked_api_key' });
     // Revoked is revoked: when and why stays.
     const again = await json<KeyJson>('keys', 'revoke', revoked.id, '--reason', 'another');
-    expect(again).toEqual(revoked);
+    // The service may have written meanwhile when the key was last used.
+    expect({ ...again, lastUsedAt: undefined }).toEqual({ ...revoked, lastUsedAt: undefined });
   });
 
   test('keys limit gives a client a limit, and takes it away', async () => {
