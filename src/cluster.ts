@@ -14,7 +14,7 @@ const LONGEST_RESTART_DELAY_MS = 30_000;
 /** A process that has lived for so many ms was well: what ended it begins with the first delay again. */
 const STEADY_AFTER_MS = 60_000;
 
-/** Time in ms that a process has to end beyond SHUTDOWN_DELAY_MS and SHUTDOWN_TIMEOUT_MS: to close its database. */
+/** Time in ms that a process has to end beyond SHUTDOWN_DELAY_MS and SHUTDOWN_TIMEOUT_MS: to close its database and its log. */
 const SHUTDOWN_MARGIN_MS = 5_000;
 
 /**

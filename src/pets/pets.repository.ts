@@ -70,8 +70,8 @@ type Limits = Omit<BatchLimits, 'waitMs'>;
 /** Requests that one statement serves, statements at a time, and requests that may wait for one. */
 const PAGE_LIMITS: Limits = { size: 16, concurrency: 2, waiting: 10_000 };
 const FIND_LIMITS: Limits = { size: 200, concurrency: 2, waiting: 10_000 };
-// One at a time: a commit waits for the disk, and whoever comes meanwhile shares the next one.
-const INSERT_LIMITS: Limits = { size: 200, concurrency: 1, waiting: 10_000 };
+// A commit waits for the disk: whoever comes meanwhile shares the next one, unless it takes its time.
+const INSERT_LIMITS: Limits = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
 
 /** Lines that a page waits in, the service's and then this one's: it may wait as long in both as others in one. */
 export const LINES_OF_A_PAGE = 2;

@@ -72,6 +72,53 @@ test('no more statements run at a time than the limit', async () => {
   await Promise.all(answers);
 });
 
+describe('with a time to follow', () => {
+  const FOLLOWING = { ...LIMITS, size: 3, concurrency: 2, followMs: 60_000 };
+
+  test('those who come while a statement runs share the next one', async () => {
+    const { batches, execute, release } = controlled();
+    const line = new Batches(execute, FOLLOWING);
+    const first = line.run(1);
+    await settled();
+    const others = [2, 3].map((input) => line.run(input));
+    await settled();
+    expect(batches).toEqual([[1]]);
+    release();
+    await settled();
+    expect(batches).toEqual([[1], [2, 3]]);
+    release();
+    expect(await Promise.all([first, ...others])).toEqual([2, 4, 6]);
+  });
+
+  test('another statement begins beside the one that runs when as many wait as one serves', async () => {
+    const { batches, execute, release } = controlled();
+    const line = new Batches(execute, FOLLOWING);
+    const first = line.run(1);
+    await settled();
+    const others = [2, 3, 4, 5].map((input) => line.run(input));
+    await settled();
+    expect(batches).toEqual([[1], [2, 3, 4]]);
+    release();
+    release();
+    await settled();
+    release();
+    expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8, 10]);
+  });
+
+  test('a statement that takes its time keeps nobody longer', async () => {
+    const { batches, execute, release } = controlled();
+    const line = new Batches(execute, { ...FOLLOWING, followMs: 20 });
+    const first = line.run(1);
+    await settled();
+    const second = line.run(2);
+    while (batches.length < 2) await settled();
+    expect(batches).toEqual([[1], [2]]);
+    release();
+    release();
+    expect(await Promise.all([first, second])).toEqual([2, 4]);
+  });
+});
+
 test('a bad one among several gets its own error, and never fails its neighbours', async () => {
   const executed: number[][] = [];
   const line = new Batches(async (inputs: readonly number[]) => {

@@ -19,6 +19,11 @@ export interface BatchLimits {
   readonly waiting: number;
   /** Time in ms that a request may wait for the beginning of its statement. */
   readonly waitMs: number;
+  /**
+   * Time in ms for which requests wait for a statement that runs, to share the next one, before another may begin beside
+   * it; unless they fill one. 0 when not given.
+   */
+  readonly followMs?: number;
 }
 
 /**
@@ -34,6 +39,9 @@ export class Batches<Input, Output> {
   /** Whether requests have come together lately: then it pays to look who else comes before a statement begins. */
   private isShared = false;
   private expiry: NodeJS.Timeout | undefined;
+  /** When the latest statement began, by `performance.now()`. */
+  private beganAt = -Infinity;
+  private followUp: NodeJS.Timeout | undefined;
 
   /** @param execute one statement for all inputs, atomic; its outputs are in their order */
   constructor(
@@ -53,7 +61,7 @@ export class Batches<Input, Output> {
   }
 
   private schedule(): void {
-    if (!this.isScheduled && this.running < this.limits.concurrency) {
+    if (!this.isScheduled && this.mayBegin) {
       this.isScheduled = true;
       if (this.isShared) {
         // Whoever has arrived in this turn of the event loop joins.
@@ -63,9 +71,25 @@ export class Batches<Input, Output> {
       }
     }
     if (!this.isScheduled) {
+      if (this.running < this.limits.concurrency) {
+        this.followUp ??= setTimeout(this.follow, this.limits.followMs).unref();
+      }
       this.expiry ??= setTimeout(this.expire, this.limits.waitMs).unref();
     }
   }
+
+  private get mayBegin(): boolean {
+    const { size, concurrency, followMs = 0 } = this.limits;
+    return (
+      this.running < concurrency &&
+      (this.running === 0 || this.waiting.length >= size || performance.now() - this.beganAt >= followMs)
+    );
+  }
+
+  private readonly follow = (): void => {
+    this.followUp = undefined;
+    if (this.waiting.length > 0) this.schedule();
+  };
 
   /** Those who have waited too long hear so; statements that are slow or hang must not keep them. */
   private readonly expire = (): void => {
@@ -79,10 +103,11 @@ export class Batches<Input, Output> {
 
   private readonly begin = (): void => {
     this.isScheduled = false;
-    while (this.waiting.length > 0 && this.running < this.limits.concurrency) {
+    while (this.waiting.length > 0 && this.mayBegin) {
       const batch = this.waiting.length <= this.limits.size ? this.waiting : this.waiting.slice(0, this.limits.size);
       this.waiting = this.waiting.slice(batch.length);
       this.running++;
+      this.beganAt = performance.now();
       this.isShared = batch.length > 1;
       void this.serve(batch).finally(() => {
         this.running--;

@@ -1,4 +1,4 @@
-import { Body, Controller, Get, Header, HttpCode, type INestApplication, Post } from '@nestjs/common';
+import { Body, Controller, Get, Header, HttpCode, type INestApplication, Post, Res } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
@@ -37,6 +37,13 @@ class AnswersController {
   @Get('no-content')
   @HttpCode(204)
   noContent(): void {}
+
+  @Get('length-of-another')
+  @Header('Content-Length', '3')
+  lengthOfAnother(@Res({ passthrough: true }) response: Response): unknown {
+    if (response.hasHeader('Content-Length')) throw new Error('The answer of three bytes fails.');
+    return 'one';
+  }
 
   @Post('unread')
   unread(): unknown {
@@ -149,6 +156,11 @@ describe('the length of an answer', () => {
       }
     },
   );
+
+  it('is its own, whatever length was set before it failed', async () => {
+    const { status, headers, body } = await ask(app, 'GET', '/length-of-another');
+    expect([status, headers['content-length']]).toEqual([500, String(body.length)]);
+  });
 
   it.each(['1.1', '1.0'])('is not told where there is no body: 204 and 304, HTTP/%s', async (version) => {
     const { etag = '' } = (await ask(app, 'GET', '/json')).headers;

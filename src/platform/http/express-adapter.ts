@@ -65,7 +65,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     app.disable('x-powered-by');
     app.disable('etag');
     super(app);
-    [this.hooksLayer] = app.router.stack.splice(0);
+    [this.hooksLayer] = app.router.stack.splice(0, 1);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
     this.onClose = function () {
@@ -315,8 +315,14 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.shouldKeepAlive = false;
     }
     const isWhole = request.complete || !announcesBody(request);
-    // Node itself adds the length of what it is given whole, if it sends that, and to who could also take it in chunks.
-    if (body !== undefined && (!isWhole || request.method === 'HEAD' || !response.useChunkedEncodingByDefault)) {
+    // Node itself adds the length of what it is given whole, if it sends that, and to who could also take it in chunks. A
+    // length that is there already may be another answer's, which could not be sent.
+    const isLengthAdded =
+      isWhole &&
+      request.method !== 'HEAD' &&
+      response.useChunkedEncodingByDefault &&
+      !response.hasHeader('Content-Length');
+    if (body !== undefined && !isLengthAdded) {
       response.setHeader('Content-Length', Buffer.byteLength(body));
     } else if (body === undefined && response.statusCode !== 204 && response.statusCode !== 304) {
       response.setHeader('Content-Length', 0);

@@ -238,6 +238,13 @@ describe('header fields of responses', () => {
       ],
     ],
     [
+      'the other name of writeHead',
+      [
+        ['setHeader', 'a', '1'],
+        ['writeHeader', 200, { b: '2' }],
+      ],
+    ],
+    [
       'half a pair',
       [
         ['setHeader', 'a', '1'],

@@ -126,6 +126,11 @@ export function createResponseClass(app: Express): typeof ServerResponse {
       }
       return super.writeHead(status, message, fields);
     }
+
+    // Node's other name of it (DEP0063), which its types have not.
+    writeHeader(...parameters: Parameters<Response['writeHead']>): this {
+      return this.writeHead(...parameters);
+    }
   }
   app.response = Object.setPrototypeOf(Response.prototype, app.response) as Express['response'];
   return Response as typeof ServerResponse;

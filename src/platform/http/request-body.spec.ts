@@ -179,4 +179,16 @@ describe('readJsonBody', () => {
     await new Promise((resolve) => setImmediate(resolve));
     expect(outcomes).toEqual([expect.any(RequestAbortedError)]);
   });
+
+  it('tells when somebody else has read the body before', async () => {
+    const { client, request, outcomes, read, chunk } = await begin();
+    request.resume();
+    chunk('{}');
+    client.write('0\r\n\r\n');
+    await until(() => request.closed);
+    read();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(outcomes).toEqual([expect.objectContaining({ message: expect.stringMatching(/read .* already/) as string })]);
+    client.destroy();
+  });
 });

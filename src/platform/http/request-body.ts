@@ -67,6 +67,9 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
     const onAborted = (): void => {
       if (!isSettled) fail(new RequestAbortedError('The client closed the connection.'));
     };
+    if (request.readableEnded) {
+      throw new Error('Somebody else has read the body of this request already.');
+    }
     if (request.destroyed) {
       // Its events are over: the client went while something else was waited for.
       onAborted();
@@ -86,6 +89,8 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       if (isSettled) return;
       isSettled = true;
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
+      // The listeners live as long as the request.
+      chunks = [];
     });
     request.on('error', onAborted).on('close', onAborted);
   });

@@ -5,7 +5,7 @@ import type { IdempotencyKey } from './idempotency-key.js';
 import { type IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 
 /** Requests that one statement serves, statements at a time, and requests that may wait for one. */
-const LIMITS: Omit<BatchLimits, 'waitMs'> = { size: 200, concurrency: 1, waiting: 10_000 };
+const LIMITS: Omit<BatchLimits, 'waitMs'> = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
 
 interface KeyedRow {
   readonly key: IdempotencyKey;

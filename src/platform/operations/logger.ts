@@ -30,7 +30,7 @@ const LOG_RETRY_DELAY_MS = 10;
 const MAX_WAITING_LOG_BYTES = 16_777_216;
 
 /** Time in ms that the end of the process waits for a slow or stuck reader; the lines that are left then are lost. */
-const MAX_LOG_END_WAIT_MS = 2_000;
+const MAX_LOG_END_WAIT_MS = 1_000;
 
 const STANDARD_OUTPUT = 1;
 
@@ -45,7 +45,7 @@ export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
         options,
         PinoPretty({ colorize: true, sync: true, singleLine: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }),
       )
-    : pino(options, new LogBlocks());
+    : pino(options, (standardOutput ??= new LogBlocks()));
 }
 
 /**
@@ -64,7 +64,7 @@ class LogBlocks {
 
   constructor() {
     setInterval(() => this.flush(), LOG_FLUSH_INTERVAL_MS).unref();
-    process.on('exit', () => this.flushSync());
+    process.on('exit', () => this.end());
   }
 
   write(line: string): void {
@@ -78,8 +78,8 @@ class LogBlocks {
     this.bytes += bytes;
   }
 
-  /** Writes what waits, and returns when it is written, or after MAX_LOG_END_WAIT_MS. */
-  flushSync(): void {
+  /** Writes what waits, and returns when it is written, or after MAX_LOG_END_WAIT_MS. Not `flushSync`, which pino calls whenever a line is fatal. */
+  end(): void {
     this.endBlock();
     const latest = performance.now() + MAX_LOG_END_WAIT_MS;
     while (!this.writeBlocks() && performance.now() < latest) {
@@ -119,6 +119,9 @@ class LogBlocks {
     return true;
   }
 }
+
+/** Loggers of one process share it: lines stay in their order. */
+let standardOutput: LogBlocks | undefined;
 
 /** Nobody changes it: to wait for it is to wait for a time. */
 const CLOCK = new Int32Array(new SharedArrayBuffer(4));

@@ -130,6 +130,12 @@ test('a bound belongs to its bucket, and buckets count those below', async () =>
   expect(text).toMatch(/_count\{operation="getPet",method="GET",status="200"\} 2$/m);
 });
 
+test('a registry can forget what it has counted', async () => {
+  const registry = own([{ operation: 'getPet', method: 'GET', status: 200, seconds: 1 }]);
+  registry.resetMetrics();
+  expect(await registry.metrics()).toBe(await own([]).metrics());
+});
+
 test('a process that has answered nothing shows the metric without values', async () => {
   expect(await own([]).metrics()).toBe(await promClients([]).metrics());
 });

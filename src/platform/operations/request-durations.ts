@@ -29,7 +29,12 @@ export class RequestDurations {
 
   constructor(registry: Registry) {
     // What a registry uses of a metric.
-    registry.registerMetric({ name: NAME, get: () => Promise.resolve(this.collect()) } as unknown as Metric);
+    const metric = {
+      name: NAME,
+      get: () => Promise.resolve(this.collect()),
+      reset: () => this.seriesOfOperations.clear(),
+    };
+    registry.registerMetric(metric as unknown as Metric);
   }
 
   /**
