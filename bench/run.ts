@@ -149,11 +149,12 @@ async function measureWorkload(
 
 /** One server under load for some seconds. */
 async function turn(server: RunningServer, file: string, connections: number, seconds: number): Promise<Measurement> {
-  const postmaster = [postgresql.pid, ...descendants(postgresql.pid)];
-  const before = { server: server.cpuUs(), database: cpuUs(postmaster) };
+  // Looked for each time: connections, and with them processes, come and go.
+  const databaseCpuUs = (): number => cpuUs([postgresql.pid, ...descendants(postgresql.pid)]);
+  const before = { server: server.cpuUs(), database: databaseCpuUs() };
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', join(ROOT, 'bench/load/requests.lua')];
   const { stdout } = await promisify(execFile)('wrk', [...args, server.origin, '--', file, API_KEY]);
-  const after = { server: server.cpuUs(), database: cpuUs(postmaster) };
+  const after = { server: server.cpuUs(), database: databaseCpuUs() };
   const result = JSON.parse(/^RESULT (.*)$/m.exec(stdout)?.[1] ?? '{}') as Record<string, number>;
   const requests = result['requests'] ?? 0;
   if (requests === 0 || result['failures'] !== 0) {

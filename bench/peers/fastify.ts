@@ -6,6 +6,7 @@ import {
   CREATE_STATEMENT,
   DATABASE_URL,
   GET_STATEMENT,
+  IDLE_TIMEOUT_MS,
   listStatement,
   type PetRow,
   POOL_SIZE,
@@ -14,7 +15,7 @@ import {
   toPet,
 } from './peer.js';
 
-const pool = new pg.Pool({ connectionString: DATABASE_URL, max: POOL_SIZE });
+const pool = new pg.Pool({ connectionString: DATABASE_URL, max: POOL_SIZE, idleTimeoutMillis: IDLE_TIMEOUT_MS });
 const authorization = `Bearer ${API_KEY}`;
 const app = fastify();
 

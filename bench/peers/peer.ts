@@ -6,6 +6,9 @@ export const PORT = Number(process.env['PORT']);
 export const API_KEY = process.env['BOOTSTRAP_API_KEY'] ?? '';
 export const POOL_SIZE = Number(process.env['DATABASE_POOL_SIZE'] ?? 10);
 
+/** Longer than the turns of all others, so that none of a server's turns begins with connecting. */
+export const IDLE_TIMEOUT_MS = 600_000;
+
 export interface PetRow {
   id: string;
   name: string;

@@ -21,7 +21,7 @@ import { Type } from 'class-transformer';
 import { IsIn, IsInt, IsNumberString, IsOptional, IsString, Length, Max, Min } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Column, Entity, MoreThan, PrimaryGeneratedColumn, Repository } from 'typeorm';
-import { API_KEY, DATABASE_URL, POOL_SIZE, PORT, STATUSES } from './peer.js';
+import { API_KEY, DATABASE_URL, IDLE_TIMEOUT_MS, POOL_SIZE, PORT, STATUSES } from './peer.js';
 
 const asNumber = { from: (text: string) => Number(text), to: (value: unknown) => value };
 
@@ -134,7 +134,13 @@ class PetsController {
 
 @Module({
   imports: [
-    TypeOrmModule.forRoot({ type: 'postgres', url: DATABASE_URL, entities: [Pet], poolSize: POOL_SIZE }),
+    TypeOrmModule.forRoot({
+      type: 'postgres',
+      url: DATABASE_URL,
+      entities: [Pet],
+      poolSize: POOL_SIZE,
+      extra: { idleTimeoutMillis: IDLE_TIMEOUT_MS },
+    }),
     TypeOrmModule.forFeature([Pet]),
   ],
   controllers: [PetsController],

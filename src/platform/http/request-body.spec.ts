@@ -188,7 +188,9 @@ describe('readJsonBody', () => {
     await until(() => request.closed);
     read();
     await new Promise((resolve) => setImmediate(resolve));
-    expect(outcomes).toEqual([expect.objectContaining({ message: expect.stringMatching(/read .* already/) as string })]);
+    expect(outcomes).toEqual([
+      expect.objectContaining({ message: expect.stringMatching(/read .* already/) as string }),
+    ]);
     client.destroy();
   });
 });
