@@ -15,7 +15,7 @@ const LONGEST_RESTART_DELAY_MS = 30_000;
 const STEADY_AFTER_MS = 60_000;
 
 /** Time in ms that a process has to end beyond SHUTDOWN_DELAY_MS and SHUTDOWN_TIMEOUT_MS: to close its database and its log. */
-const SHUTDOWN_MARGIN_MS = 5_000;
+const SHUTDOWN_MARGIN_MS = 6_000;
 
 /**
  * Runs `WEB_CONCURRENCY` processes of this program that listen on one port, and replaces those that end. This process

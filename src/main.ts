@@ -12,7 +12,7 @@ import { PlatformExpressAdapter } from './platform/http/express-adapter.js';
 
 /**
  * Time in ms that the modules have to close when the last connection is closed: the database waits for its statements. With
- * the second that the log may wait for its reader then, less than SHUTDOWN_MARGIN_MS of a group.
+ * the two seconds that the log may wait for its reader then, less than SHUTDOWN_MARGIN_MS of a group.
  */
 const CLOSE_TIMEOUT_MS = 3_000;
 

@@ -30,7 +30,7 @@ const LOG_RETRY_DELAY_MS = 10;
 const MAX_WAITING_LOG_BYTES = 16_777_216;
 
 /** Time in ms that the end of the process waits for a slow or stuck reader; the lines that are left then are lost. */
-const MAX_LOG_END_WAIT_MS = 1_000;
+const MAX_LOG_END_WAIT_MS = 2_000;
 
 const STANDARD_OUTPUT = 1;
 
