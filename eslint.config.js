@@ -6,10 +6,16 @@ import tseslint from 'typescript-eslint';
 /** Layers of the platform: each may import those before it, and none after it. */
 const PLATFORM_LAYERS = [
   ['errors'],
-  ['http', 'database'],
+  ['json'],
+  ['fast-paths'],
+  ['input', 'database'],
+  ['server'],
+  ['api-keys'],
+  ['key-usage', 'rate-limit'],
   ['auth'],
-  ['lifecycle', 'idempotency'],
-  ['openapi', 'operations'],
+  ['deprecation', 'idempotency'],
+  ['openapi', 'observability'],
+  ['docs-pages', 'process-group'],
 ];
 
 const FEATURES = './src/!(platform|cli)';
@@ -43,7 +49,10 @@ const zones = [
   },
   {
     target: `${FEATURES}/*.dto.ts`,
-    from: ['./src/*/*.{service,repository,controller,module}.ts', './src/platform/{auth,database,operations}/**/*'],
+    from: [
+      './src/*/*.{service,repository,controller,module}.ts',
+      './src/platform/{auth,api-keys,key-usage,database,observability}/**/*',
+    ],
     message: 'A DTO knows the entity, and how its properties are checked.',
   },
   ...PLATFORM_LAYERS.flatMap((layers, index) =>

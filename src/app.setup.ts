@@ -6,9 +6,9 @@ import {
 } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
-import { callHandlersDirectly } from './platform/http/handler-calls.js';
+import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
-import { LOGGER, NestLogger } from './platform/operations/logger.js';
+import { LOGGER, NestLogger } from './platform/observability/logger.js';
 
 /** Options with which the application object is made, by main.ts and by every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {

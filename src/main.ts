@@ -4,11 +4,11 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppModule } from './app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
-import { ProcessGroup } from './cluster.js';
+import { ProcessGroup } from './platform/process-group/process-group.js';
 import { type Config, loadEnvironmentFile, readConfig } from './config.js';
-import { StartKeys } from './platform/auth/start-keys.js';
+import { StartKeys } from './platform/api-keys/start-keys.js';
 import { StartupError } from './platform/errors/startup-error.js';
-import { PlatformExpressAdapter } from './platform/http/express-adapter.js';
+import { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 
 /**
  * Time in ms that the modules have to close when the last connection is closed: the database waits for its statements. With

@@ -1,9 +1,9 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Config, readConfig } from '../config.js';
-import { ApiKeyRequestError, ApiKeysService } from '../platform/auth/api-keys.service.js';
-import { KeyUsageRepository } from '../platform/auth/key-usage.repository.js';
-import { KeysModule } from '../platform/auth/keys.module.js';
+import { ApiKeyRequestError, ApiKeysService } from '../platform/api-keys/api-keys.service.js';
+import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
+import { ApiKeysModule } from '../platform/api-keys/api-keys.module.js';
 import { Clock } from '../platform/clock.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
 import { CommandError } from './terminal.js';
@@ -16,9 +16,9 @@ export class CommandModule {
   static forRoot(): DynamicModule {
     return {
       module: CommandModule,
-      imports: [DatabaseModule, KeysModule],
-      providers: [Clock, { provide: Config, useValue: readConfig() }],
-      exports: [Config, Clock],
+      imports: [DatabaseModule, ApiKeysModule],
+      providers: [Clock, KeyUsageRepository, { provide: Config, useValue: readConfig() }],
+      exports: [Config, Clock, KeyUsageRepository],
     };
   }
 }

@@ -26,7 +26,7 @@ export function addDeprecationCommands(program: Command): void {
     .action(async (operation: string, { days = DEFAULT_DAYS, json }: { days?: number; json?: boolean }) => {
       const { describeApplication } = await import('./preview.js');
       const { withKeys } = await import('./command.module.js');
-      const { firstKeptDay } = await import('../platform/auth/key-usage-retention.js');
+      const { firstKeptDay } = await import('../platform/key-usage/key-usage-retention.js');
       const config = readConfig();
       const { sunset, endpoint } = deprecationOf(await describeApplication(config), operation);
       const now = Date.now();

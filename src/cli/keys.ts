@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '../config.js';
-import { DEFAULT_OVERLAP_MS, DEFAULT_SCOPES } from '../platform/auth/api-key-defaults.js';
-import type { StoredApiKey } from '../platform/auth/api-key.repository.js';
-import type { ApiKeysService } from '../platform/auth/api-keys.service.js';
-import type { KeyUsageRepository, UsageSummary } from '../platform/auth/key-usage.repository.js';
+import { DEFAULT_OVERLAP_MS, DEFAULT_SCOPES } from '../platform/api-keys/api-key-defaults.js';
+import type { StoredApiKey } from '../platform/api-keys/api-key.repository.js';
+import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
+import type { KeyUsageRepository, UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 import {
   CommandError,
   durationArgument,

@@ -3,7 +3,7 @@ import { DiscoveryService, ModulesContainer, NestFactory, Reflector } from '@nes
 import { AppModule } from '../app.module.js';
 import { VERSIONING } from '../app.setup.js';
 import type { Config } from '../config.js';
-import { PlatformExpressAdapter } from '../platform/http/express-adapter.js';
+import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
 /** The document of the application, made without a database: a preview has every controller, and none of what they need. */

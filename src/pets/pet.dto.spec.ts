@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { INT64_MAX, INT64_MIN } from '../platform/http/int64.js';
-import { writeJson } from '../platform/http/json-writer.js';
+import { INT64_MAX, INT64_MIN } from '../platform/json/int64.js';
+import { writeJson } from '../platform/json/json-writer.js';
 import { type Pet, writePet } from './pet.dto.js';
 import { PET_STATUSES } from './pet.entity.js';
 

@@ -5,8 +5,8 @@ import {
   IntegerParameter,
   OpaqueParameter,
   TextProperty,
-} from '../platform/http/property.decorators.js';
-import { writeString } from '../platform/http/json-writer.js';
+} from '../platform/input/property.decorators.js';
+import { writeString } from '../platform/json/json-writer.js';
 import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
 import { PET_STATUSES, type PetRow, type PetStatus } from './pet.entity.js';
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { type BatchLimits, Batches } from '../platform/database/batches.js';
+import { type BatchLimits, Batches } from '../platform/database/sharing/batches.js';
 import { Database, type Statement } from '../platform/database/database.js';
-import { compareInt64Texts, INT64_MAX } from '../platform/http/int64.js';
+import { compareInt64Texts, INT64_MAX } from '../platform/json/int64.js';
 import { insertOnceStatement } from '../platform/idempotency/idempotency-key.repository.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../platform/idempotency/idempotency.js';

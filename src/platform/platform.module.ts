@@ -4,11 +4,11 @@ import { Config } from '../config.js';
 import { AuthModule } from './auth/auth.module.js';
 import { Clock } from './clock.js';
 import { DatabaseModule } from './database/database.module.js';
+import { DocsPagesModule } from './docs-pages/docs-pages.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
-import { InputPipe } from './http/input.pipe.js';
+import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
-import { OpenApiModule } from './openapi/openapi.module.js';
-import { OperationsModule } from './operations/operations.module.js';
+import { ObservabilityModule } from './observability/observability.module.js';
 
 /** What every feature stands on. */
 @Global()
@@ -17,7 +17,7 @@ export class PlatformModule {
   static forRoot(config: Config): DynamicModule {
     return {
       module: PlatformModule,
-      imports: [DatabaseModule, AuthModule, IdempotencyModule, OpenApiModule, OperationsModule],
+      imports: [DatabaseModule, AuthModule, IdempotencyModule, DocsPagesModule, ObservabilityModule],
       providers: [
         Clock,
         { provide: Config, useValue: config },

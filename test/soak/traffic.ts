@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createApiKey } from '../../src/platform/auth/api-key-format.js';
+import { createApiKey } from '../../src/platform/api-keys/api-key-format.js';
 import { type LoadRequest, type Outcome, percentile, send } from '../faults/support/load.js';
 
 /** What became of the requests since the last look. */

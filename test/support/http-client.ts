@@ -1,6 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { readJson } from '../../src/platform/http/json-reader.js';
-import { writeJson } from '../../src/platform/http/json-writer.js';
+import { readJson } from '../../src/platform/json/json-reader.js';
+import { writeJson } from '../../src/platform/json/json-writer.js';
 
 export interface HttpAnswer {
   readonly status: number;

@@ -3,12 +3,12 @@ import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
-import { countHeader } from '../http/header-fields.js';
-import type { StoredApiKey } from './api-key.repository.js';
-import { ApiKeyVerifier } from './api-key.verifier.js';
-import { KeyUsage } from './key-usage.js';
+import { countHeader } from '../server/header-fields.js';
+import type { StoredApiKey } from '../api-keys/api-key.repository.js';
+import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
+import { KeyUsage } from '../key-usage/key-usage.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
-import { type RateLimit, RateLimiter } from './rate-limiter.js';
+import { type RateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
 import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
 
 /** What a handler asks of its callers. */

@@ -1,17 +1,17 @@
 import { Global, Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { ApiKeyChanges } from './api-key-changes.js';
+import { ApiKeyChanges } from '../api-keys/api-key-changes.js';
+import { ApiKeysModule } from '../api-keys/api-keys.module.js';
+import { StartKeys } from '../api-keys/start-keys.js';
+import { KeyUsageModule } from '../key-usage/key-usage.module.js';
+import { RateLimitModule } from '../rate-limit/rate-limit.module.js';
 import { ApiKeyGuard } from './api-key.guard.js';
-import { KeysModule } from './keys.module.js';
-import { RateLimiter } from './rate-limiter.js';
-import { StartKeys } from './start-keys.js';
-import { UsageModule } from './usage.module.js';
 
 /** Authentication, rate limits and usage for every handler of every module. */
 @Global()
 @Module({
-  imports: [KeysModule, UsageModule],
-  providers: [ApiKeyChanges, RateLimiter, StartKeys, { provide: APP_GUARD, useClass: ApiKeyGuard }],
-  exports: [KeysModule, StartKeys],
+  imports: [ApiKeysModule, KeyUsageModule, RateLimitModule],
+  providers: [ApiKeyChanges, StartKeys, { provide: APP_GUARD, useClass: ApiKeyGuard }],
+  exports: [ApiKeysModule, StartKeys],
 })
 export class AuthModule {}

@@ -1,4 +1,5 @@
 import { SetMetadata } from '@nestjs/common';
+import { isScope } from '../api-keys/scopes.js';
 
 export const REQUIRED_SCOPES_METADATA = 'petstore:scopes';
 
@@ -16,9 +17,4 @@ export function RequireScopes(...scopes: [string, ...string[]]): ClassDecorator 
     }
   }
   return SetMetadata(REQUIRED_SCOPES_METADATA, scopes);
-}
-
-/** Whether a text has the form of a scope. */
-export function isScope(text: string): boolean {
-  return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);
 }

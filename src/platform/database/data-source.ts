@@ -9,10 +9,10 @@ import {
 } from 'typeorm';
 import type { Config } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
-import { asUnavailable } from './connection-errors.js';
-import { EmbeddedEngine } from './embedded-engine.js';
+import { asUnavailable } from './connections/connection-errors.js';
+import { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { loadMigrations } from './migrations.js';
-import { breakConnection } from './pool-connections.js';
+import { breakConnection } from './connections/pool-connections.js';
 import { assertSchemaIsCurrent, migrate, TAKES_ANY_TIME } from './schema.js';
 
 /** The options of the one data source; `config` travels along for `openDataSource`. */

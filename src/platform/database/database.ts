@@ -5,14 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
-import { asUnavailable, isConnectionFailure } from './connection-errors.js';
-import { StatementRunner } from './statement-runner.js';
+import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
+import { StatementRunner } from './connections/statement-runner.js';
 import { ANSWER_GRACE_MS } from './data-source.js';
-import { Heartbeat } from './heartbeat.js';
-import { PreparedQuery, type Statement } from './prepared-query.js';
+import { Heartbeat } from './connections/heartbeat.js';
+import { PreparedQuery, type Statement } from './connections/prepared-query.js';
 import { isSchemaOfThisCode } from './schema.js';
 
-export type { Statement } from './prepared-query.js';
+export type { Statement } from './connections/prepared-query.js';
 
 /** Work on one connection, in one transaction. */
 export interface Transaction {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { writeJson } from '../http/json-writer.js';
+import { writeJson } from '../json/json-writer.js';
 
 /**
  * The SHA-256 of what a request means: its operation, and its input as the handler got it. Two inputs are the same when

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index } from 'typeorm';
-import { ClientEntity, int64 } from '../auth/client.entity.js';
+import { ClientEntity, int64 } from '../api-keys/client.entity.js';
 
 /** What a request with an `Idempotency-Key` has created, stored together with it. */
 @Entity({ name: 'idempotency_key' })

@@ -1,4 +1,4 @@
-import { type BatchLimits, Batches } from '../database/batches.js';
+import { type BatchLimits, Batches } from '../database/sharing/batches.js';
 import type { Database, Statement } from '../database/database.js';
 import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';

@@ -10,7 +10,7 @@ import {
 } from '@nestjs/swagger';
 import { stringify } from 'yaml';
 import { Config } from '../../config.js';
-import type { Deprecation } from '../lifecycle/deprecation.js';
+import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './operation-traits.js';

@@ -5,8 +5,8 @@ import { PUBLIC_METADATA } from '../auth/public.decorator.js';
 import { REQUIRED_SCOPES_METADATA } from '../auth/require-scopes.decorator.js';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
 import { IDEMPOTENT_METADATA } from '../idempotency/idempotent.decorator.js';
-import { type Deprecation, DEPRECATION_METADATA } from '../lifecycle/deprecation.js';
-import { STABILITY_METADATA, type StabilityLevel } from '../lifecycle/stability.decorator.js';
+import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.js';
+import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/stability.decorator.js';
 import { FAILURES_METADATA } from './fails-with.decorator.js';
 
 /** What the decorators of a handler promise beyond what @nestjs/swagger reads. */

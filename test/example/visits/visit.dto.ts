@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { IsPositive } from 'class-validator';
-import { Int64Property, OpaqueParameter, TextProperty } from '../../../src/platform/http/property.decorators.js';
+import { Int64Property, OpaqueParameter, TextProperty } from '../../../src/platform/input/property.decorators.js';
 import type { VisitEntity } from './visit.entity.js';
 
 @ApiSchema({ description: 'A visit to record.' })

@@ -8,7 +8,7 @@
  * Ends when its standard input does, and with exit code 0 when it is told SIGTERM.
  */
 import { createInterface } from 'node:readline';
-import { createLogger } from '../../../dist/src/platform/operations/logger.js';
+import { createLogger } from '../../../dist/src/platform/observability/logger.js';
 
 const log = createLogger({ logLevel: 'info' });
 let number = 0;

@@ -1,0 +1,101 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { Config } from '../../config.js';
+import { hangUp } from '../database/connections/hang-up.js';
+import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
+
+/** What triggers of the schema notify whenever a key or a client changes. */
+const CHANNEL = 'api_key_change';
+
+/** Time in ms between two signs of life of the connection, and that one may take. */
+const HEARTBEAT_MS = 5_000;
+
+/** Time in ms before the first attempt to connect again; each further one waits twice as long, to the longest. */
+const FIRST_RETRY_MS = 100;
+const LONGEST_RETRY_MS = 5_000;
+
+/**
+ * Lets this process hear of every change of keys and clients, whoever makes it, by LISTEN on a connection of its own.
+ *
+ * What is missed while the connection is away, or behind a pooler that passes no notifications on, is felt for
+ * KEY_TIME_TO_LIVE_MS at the most. The embedded engine has one process, which changes the keys itself.
+ */
+@Injectable()
+export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly log = new Logger(ApiKeyChanges.name);
+  private readonly stop = new AbortController();
+  private connection: pg.Client | undefined;
+  private listening: Promise<void> | undefined;
+
+  constructor(
+    private readonly config: Config,
+    private readonly verifier: ApiKeyVerifier,
+  ) {}
+
+  /** Resolves when it listens, or the first attempt has failed; the next ones follow behind it. */
+  async onApplicationBootstrap(): Promise<void> {
+    const { databaseUrl } = this.config;
+    if (databaseUrl !== undefined) {
+      await new Promise<void>((settled) => {
+        this.listening = this.listen(databaseUrl, settled);
+      });
+    }
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.stop.abort();
+    hangUp(this.connection);
+    await this.listening;
+  }
+
+  /** Listens until the end of the process; on a new connection when one breaks. */
+  private async listen(databaseUrl: string, settled: () => void): Promise<void> {
+    let retryMs = FIRST_RETRY_MS;
+    while (!this.stop.signal.aborted) {
+      try {
+        await this.listenOnce(databaseUrl, () => {
+          retryMs = FIRST_RETRY_MS;
+          settled();
+        });
+      } catch (error) {
+        if (this.stop.signal.aborted) return;
+        if (retryMs === FIRST_RETRY_MS) {
+          const reason = (error as Error).message;
+          const seconds = KEY_TIME_TO_LIVE_MS / 1000;
+          this.log.warn(`Changes of API keys take up to ${seconds} s here while the database is away: ${reason}`);
+        }
+        settled();
+      } finally {
+        hangUp(this.connection);
+      }
+      await sleep(retryMs, undefined, { signal: this.stop.signal }).catch(() => undefined);
+      retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
+    }
+  }
+
+  /** Listens on one connection until it breaks, which is an error. */
+  private async listenOnce(databaseUrl: string, onListening: () => void): Promise<void> {
+    const connection = new pg.Client({
+      connectionString: databaseUrl,
+      connectionTimeoutMillis: this.config.acquireTimeoutMs,
+      query_timeout: HEARTBEAT_MS,
+      keepAlive: true,
+      application_name: 'petstore key changes',
+    });
+    this.connection = connection;
+    const broken = new AbortController();
+    connection.on('error', (error) => broken.abort(error)).on('end', () => broken.abort(new Error('it hung up')));
+    connection.on('notification', () => this.verifier.forget());
+    await connection.connect();
+    await connection.query(`LISTEN ${CHANNEL}`);
+    // What changed before was not heard.
+    this.verifier.forget();
+    onListening();
+    while (!broken.signal.aborted) {
+      await connection.query('SELECT');
+      await sleep(HEARTBEAT_MS, undefined, { signal: broken.signal }).catch(() => undefined);
+    }
+    throw broken.signal.reason;
+  }
+}

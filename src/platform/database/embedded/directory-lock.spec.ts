@@ -1,0 +1,39 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { StartupError } from '../../errors/startup-error.js';
+import { type DirectoryLock, lockDirectory } from './directory-lock.js';
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'petstore-lock-'));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+test('of many that come at once at most one wins, and one that comes later finds it', async () => {
+  for (let round = 0; round < 3; round++) {
+    const attempts = await Promise.allSettled(Array.from({ length: 3 }, () => lockDirectory(directory)));
+    const locks = attempts.filter((attempt) => attempt.status === 'fulfilled').map(({ value }) => value);
+    expect(locks.length).toBeLessThanOrEqual(1);
+    const lock: DirectoryLock = locks[0] ?? (await lockDirectory(directory));
+    if (round === 0) await expect(lockDirectory(directory)).rejects.toThrow(StartupError);
+    await lock.release();
+  }
+  expect(await readdir(directory)).toEqual([]);
+}, 30_000);
+
+test('the socket of a process that was killed is removed, and does not cost time', async () => {
+  const script = `require('net').createServer().listen(${JSON.stringify(join(directory, '1-dead.lock'))}, () => process.kill(process.pid, 'SIGKILL'))`;
+  expect(spawnSync(process.execPath, ['-e', script]).signal).toBe('SIGKILL');
+  expect(await readdir(directory)).toEqual(['1-dead.lock']);
+  const lock = await lockDirectory(directory);
+  expect(await readdir(directory)).toEqual([expect.stringMatching(`^${process.pid}-[0-9a-f]{8}\\.lock$`)]);
+  await lock.release();
+});
+
+test('a path that no socket can have is refused', async () => {
+  const deep = join(directory, 'x'.repeat(100));
+  await mkdir(deep);
+  await expect(lockDirectory(deep)).rejects.toThrow(/has too long a path\. Set DATA_DIR/);
+});

@@ -1,0 +1,136 @@
+import type { PGlite } from '@electric-sql/pglite';
+import { spawn } from 'node:child_process';
+import { constants, existsSync } from 'node:fs';
+import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { StartupError } from '../../errors/startup-error.js';
+import { type DirectoryLock, lockDirectory } from './directory-lock.js';
+import { EngineStream, type ProtocolEngine } from './engine-stream.js';
+
+const CLUSTER = 'postgres';
+const DRAFT_PREFIX = 'initdb-';
+
+/**
+ * PostgreSQL in this process (PGlite), in a directory that no other process can use meanwhile.
+ *
+ * What it has acknowledged outlives the process, however that ends. It does not wait for the disk (fsync), so a machine
+ * that loses power may lose the last rows or the whole: for more than one person's use, set DATABASE_URL.
+ */
+export class EmbeddedEngine {
+  private constructor(
+    private readonly pglite: PGlite,
+    private readonly lock: DirectoryLock,
+  ) {}
+
+  /**
+   * Opens the database in a directory; makes both when they do not exist.
+   *
+   * @throws StartupError when the directory is in use, cannot be written or is none, or the database in it is broken
+   */
+  static async open(dataDir: string): Promise<EmbeddedEngine> {
+    await prepareDirectory(dataDir);
+    const lock = await lockDirectory(dataDir);
+    try {
+      const cluster = resolve(dataDir, CLUSTER);
+      if (!existsSync(cluster)) {
+        await initialise(dataDir, cluster);
+      }
+      const { PGlite } = await import('@electric-sql/pglite');
+      return new EmbeddedEngine(await PGlite.create({ dataDir: cluster }), lock);
+    } catch (error) {
+      await lock.release();
+      if (error instanceof StartupError) throw error;
+      const reason = String((error as Error | undefined)?.message ?? error).split('\n')[0];
+      throw new StartupError(
+        `The embedded database in DATA_DIR '${dataDir}' does not open: ${reason}. Restore it, or set another DATA_DIR.`,
+        { cause: error },
+      );
+    }
+  }
+
+  /** The `stream` option of a `pg` pool. There is one session, so the pool must have at most one connection. */
+  readonly createStream = (): EngineStream => new EngineStream(this.protocol);
+
+  /** Ends the engine and unlocks the directory. */
+  async close(): Promise<void> {
+    try {
+      await this.pglite.close();
+    } finally {
+      await this.lock.release();
+    }
+  }
+
+  private readonly protocol: ProtocolEngine = {
+    reset: async () => {
+      await this.pglite.exec('ROLLBACK');
+      await this.pglite.exec('DISCARD ALL');
+    },
+    // Not execProtocolRaw: that keeps every answer in memory for ever.
+    execute: (messages, onData) => this.pglite.execProtocolRawStream(messages, { onRawData: onData, syncToFs: false }),
+  };
+}
+
+async function prepareDirectory(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    const known: Record<string, string> = {
+      EEXIST: 'is a file',
+      ENOTDIR: 'is below a file',
+      EACCES: 'is not writable for this user',
+      EPERM: 'is not writable for this user',
+      EROFS: 'is on a read-only file system',
+    };
+    throw new StartupError(
+      `DATA_DIR '${dataDir}' ${known[code] ?? `cannot be used (${message})`}. Set DATA_DIR to a directory that can be written, or DATABASE_URL.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Run by a child process, for what initdb has taken of memory is given back by its end alone. */
+const INITDB_SCRIPT = `
+  process.stdin.on('end', () => process.exit(1)).resume();
+  const [pglite, directory] = process.argv.slice(1);
+  const { PGlite } = await import(pglite);
+  await (await PGlite.create({ dataDir: directory })).close();
+  process.exit(0);
+`;
+
+/** Makes a database under another name and then renames it, so that it is there completely or not at all. */
+async function initialise(dataDir: string, cluster: string): Promise<void> {
+  for (const name of await readdir(dataDir)) {
+    // Left behind by a process that was killed meanwhile.
+    if (name.startsWith(DRAFT_PREFIX)) await rm(join(dataDir, name), { recursive: true, force: true });
+  }
+  const draft = await mkdtemp(resolve(dataDir, DRAFT_PREFIX));
+  try {
+    await runInitdb(draft);
+    await rename(draft, cluster);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function runInitdb(directory: string): Promise<void> {
+  const pglite = pathToFileURL(createRequire(import.meta.url).resolve('@electric-sql/pglite')).href;
+  const args = ['--input-type=module', '--eval', INITDB_SCRIPT, pglite, directory];
+  return new Promise((done, fail) => {
+    // The child's standard input ends with this process, and the child with it.
+    const child = spawn(process.execPath, args, { env: {}, stdio: ['pipe', 'ignore', 'pipe'] });
+    let output = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
+    child.once('error', fail);
+    child.once('close', (code, signal) => {
+      if (code === 0) return done();
+      const reason =
+        /^\w*Error: .*$/m.exec(output)?.[0] ?? (signal === null ? `exit code ${code}` : `signal ${signal}`);
+      fail(new Error(`initialising it failed (${reason})`));
+    });
+  });
+}

@@ -1,0 +1,71 @@
+import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import type { Response } from 'express';
+import { Config } from '../../config.js';
+import { Clock } from '../clock.js';
+import { ApiError } from '../errors/api-error.js';
+import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
+import { PrecedingInterceptor } from '../fast-paths/handler-calls.js';
+import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
+
+/** Where people read of deprecations, below the service's origin. */
+export const DEPRECATIONS_PATH = '/docs/deprecations';
+
+interface Announcement {
+  readonly sunset: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly removed: string;
+}
+
+/** Adds the header fields of `@Deprecated` to whatever the handler answers, and answers 410 once the sunset has come. */
+@Injectable()
+export class DeprecationInterceptor extends PrecedingInterceptor {
+  private readonly announcements = new Map<unknown, Announcement>();
+
+  constructor(
+    private readonly reflector: Reflector,
+    private readonly clock: Clock,
+    private readonly config: Config,
+  ) {
+    super();
+  }
+
+  override precede(execution: ExecutionContext): void {
+    const announcement = this.announcementOf(execution);
+    const response = execution.getArgByIndex<Response>(1);
+    response.req.context.isDeprecated = true;
+    for (const [name, value] of announcement.headers) {
+      response.setHeader(name, value);
+    }
+    if (this.config.afterSunset === 'remove' && this.clock.now() >= announcement.sunset) {
+      throw new ApiError(OPERATION_REMOVED, announcement.removed);
+    }
+  }
+
+  private announcementOf(execution: ExecutionContext): Announcement {
+    const handler = execution.getHandler();
+    let announcement = this.announcements.get(handler);
+    if (!announcement) {
+      announcement = this.announce(handler.name, this.reflector.get<Deprecation>(DEPRECATION_METADATA, handler));
+      this.announcements.set(handler, announcement);
+    }
+    return announcement;
+  }
+
+  private announce(operation: string, { since, sunset, successor, replacement }: Deprecation): Announcement {
+    const { publicBaseUrl } = this.config;
+    const documentation = `${new URL(publicBaseUrl).origin}${DEPRECATIONS_PATH}#${operation}`;
+    return {
+      sunset: sunset.getTime(),
+      headers: [
+        ['Deprecation', `@${Math.floor(since.getTime() / 1000)}`],
+        ['Sunset', sunset.toUTCString()],
+        [
+          'Link',
+          `<${publicBaseUrl}${successor}>; rel="successor-version", <${documentation}>; rel="deprecation"; type="text/html"`,
+        ],
+      ],
+      removed: `This operation was removed on ${sunset.toISOString().slice(0, 10)}. ${replacement}`,
+    };
+  }
+}

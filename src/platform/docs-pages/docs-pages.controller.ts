@@ -1,0 +1,110 @@
+import { Controller, Get, Param, Redirect, Req, Res, VERSION_NEUTRAL } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { ApiExcludeController } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { Config } from '../../config.js';
+import { Public } from '../auth/public.decorator.js';
+import { ApiError } from '../errors/api-error.js';
+import { errorCatalogue, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
+import { entityTag, matchesEntityTag } from '../json/entity-tag.js';
+import { docsAssets } from './docs-assets.js';
+import { deprecationsPage, errorsPage, swaggerUiPage } from './docs-pages.js';
+import { OpenApiDocument } from '../openapi/openapi-document.js';
+
+const HTML = 'text/html; charset=utf-8';
+
+/** The document and the pages for people, open to everyone. Every file the pages need comes from here. */
+@Public()
+@ApiExcludeController()
+@Controller({ version: VERSION_NEUTRAL })
+export class DocsPagesController {
+  private readonly pageHeaders: Readonly<Record<string, string>>;
+
+  constructor(
+    private readonly document: OpenApiDocument,
+    private readonly adapterHost: HttpAdapterHost,
+    config: Config,
+  ) {
+    const servers = [config.publicBaseUrl, config.stagingBaseUrl].map((url) => new URL(url).origin);
+    this.pageHeaders = {
+      'Content-Security-Policy': [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        // The icons in Swagger UI's style sheet are data URLs.
+        "img-src 'self' data:",
+        // Requests can be tried out against each server of the document.
+        `connect-src ${[...new Set(["'self'", ...servers])].join(' ')}`,
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+      ].join('; '),
+      'Referrer-Policy': 'no-referrer',
+      'Cross-Origin-Opener-Policy': 'same-origin',
+    };
+  }
+
+  @Get()
+  @Redirect('docs', 302)
+  redirectToDocs(): void {}
+
+  @Get('openapi.json')
+  readOpenApiJson(@Req() request: Request, @Res() response: Response): void {
+    this.send(request, response, 'application/json', this.document.json);
+  }
+
+  @Get('openapi.yaml')
+  readOpenApiYaml(@Req() request: Request, @Res() response: Response): void {
+    // RFC 9512
+    this.send(request, response, 'application/yaml', this.document.yaml);
+  }
+
+  @Get('docs')
+  showSwaggerUi(@Req() request: Request, @Res() response: Response): void {
+    this.send(request, response, HTML, swaggerUiPage(docsAssets().version));
+  }
+
+  @Get('docs/deprecations')
+  showDeprecations(@Req() request: Request, @Res() response: Response): void {
+    this.send(request, response, HTML, deprecationsPage(docsAssets().version, this.document.deprecations));
+  }
+
+  @Get('docs/errors')
+  showErrors(@Req() request: Request, @Res() response: Response): void {
+    this.send(request, response, HTML, errorsPage(docsAssets().version, errorCatalogue()));
+  }
+
+  /** A file of the pages. Its address changes with its content, so it may be kept for ever. */
+  @Get('docs/assets/:version/:file')
+  readAsset(
+    @Param('version') version: string,
+    @Param('file') file: string,
+    @Res({ passthrough: true }) response: Response,
+  ): Buffer {
+    const assets = docsAssets();
+    const asset = assets.files.get(file);
+    if (!asset || version !== assets.version) {
+      throw new ApiError(ROUTE_NOT_FOUND, 'The page that refers to this file is outdated; reload it.');
+    }
+    response.setHeader('Content-Type', asset.contentType);
+    response.setHeader('Cache-Control', 'public, max-age=31536000, immutable');
+    return asset.bytes;
+  }
+
+  private send(request: Request, response: Response, contentType: string, body: string): void {
+    const tag = entityTag(body);
+    response.setHeader('ETag', tag);
+    response.setHeader('Cache-Control', 'no-cache');
+    if (contentType === HTML) {
+      Object.entries(this.pageHeaders).forEach(([name, value]) => response.setHeader(name, value));
+    }
+    const { httpAdapter } = this.adapterHost;
+    const ifNoneMatch = request.headers['if-none-match'];
+    if (ifNoneMatch !== undefined && matchesEntityTag(ifNoneMatch, tag)) {
+      httpAdapter.reply(response, undefined, 304);
+    } else {
+      response.setHeader('Content-Type', contentType);
+      httpAdapter.reply(response, body, 200);
+    }
+  }
+}

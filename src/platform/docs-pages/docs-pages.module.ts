@@ -1,0 +1,7 @@
+import { Module } from '@nestjs/common';
+import { OpenApiModule } from '../openapi/openapi.module.js';
+import { DocsPagesController } from './docs-pages.controller.js';
+
+/** `/docs`, its pages and files, and the published document at `/openapi.json` and `/openapi.yaml`. */
+@Module({ imports: [OpenApiModule], controllers: [DocsPagesController] })
+export class DocsPagesModule {}

@@ -1,0 +1,50 @@
+import { Controller, Get, Header, VERSION_NEUTRAL } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { Public } from '../auth/public.decorator.js';
+import { Database } from '../database/database.js';
+import { ApiError } from '../errors/api-error.js';
+import { UNAVAILABLE } from '../errors/error-catalogue.js';
+import type { PlatformExpressAdapter } from '../server/express-adapter.js';
+
+/** For load balancers and process managers. */
+@Public()
+@ApiExcludeController()
+@Controller({ path: 'health', version: VERSION_NEUTRAL })
+export class HealthController {
+  constructor(
+    private readonly database: Database,
+    private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
+  ) {}
+
+  /** The process runs and answers; restarting it would mend nothing. */
+  @Get('live')
+  @Header('Cache-Control', 'no-store')
+  checkLiveness(): { status: 'ok' } {
+    return { status: 'ok' };
+  }
+
+  /**
+   * Requests may be sent here.
+   *
+   * @throws ApiError UNAVAILABLE while the server drains, the database is away, or its schema is outdated
+   */
+  @Get('ready')
+  @Header('Cache-Control', 'no-store')
+  async checkReadiness(): Promise<{ status: 'ok' }> {
+    if (this.adapterHost.httpAdapter.isDraining) {
+      throw notReady('The server is shutting down.');
+    }
+    const readiness = await this.database.readiness();
+    if (readiness !== 'ready') {
+      throw notReady(
+        readiness === 'away' ? 'The database does not answer.' : 'The database schema is not the one of this version.',
+      );
+    }
+    return { status: 'ok' };
+  }
+}
+
+function notReady(message: string): ApiError {
+  return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' });
+}

@@ -1,0 +1,84 @@
+import cluster, { type Worker } from 'node:cluster';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AggregatorRegistry, Counter, Registry } from 'prom-client';
+import { type MetricsMessage, type Snapshot, tell } from '../observability/scraped-metrics.js';
+
+/** Time in ms that a scrape waits for a process of the group; what it told last then counts. */
+const PROCESS_ANSWER_MS = 1_000;
+
+/**
+ * The metrics of all processes of a group (`WEB_CONCURRENCY`), whichever of them is scraped: counters and histograms as
+ * sums, gauges as prom-client aggregates them. Lives in the first process of the group, which asks the others.
+ *
+ * A process that does not answer within PROCESS_ANSWER_MS counts with what it told last, and what a process that has ended
+ * told last is counted for ever: no counter falls while the group lives.
+ */
+export class GroupMetrics {
+  private readonly own = new Registry();
+
+  readonly restarts = new Counter({
+    name: 'petstore_process_restarts_total',
+    help: 'Processes of the group that ended and were replaced.',
+    registers: [this.own],
+  });
+
+  private readonly listening = new Set<Worker>();
+  private readonly latest = new Map<Worker, Snapshot>();
+  private readonly answered = new Map<Worker, () => void>();
+  private readonly ended: Snapshot[] = [];
+  private collecting: Promise<string> | undefined;
+
+  constructor() {
+    cluster.on('listening', (worker) => this.listening.add(worker));
+    cluster.on('exit', (worker) => this.forget(worker));
+    cluster.on('message', (worker, message: MetricsMessage) => {
+      if (message.kind === 'group metrics wanted') {
+        this.text()
+          .then((text) => tell(worker, { kind: 'group metrics', scrape: message.scrape, text }))
+          // Without an answer the process that was scraped says 503.
+          .catch((error: unknown) =>
+            process.emitWarning(`The metrics of the group could not be collected: ${String(error)}`),
+          );
+      } else if (message.kind === 'metrics') {
+        this.latest.set(worker, message.metrics);
+        this.answered.get(worker)?.();
+      }
+    });
+  }
+
+  private text(): Promise<string> {
+    return (this.collecting ??= this.collect().finally(() => (this.collecting = undefined)));
+  }
+
+  private async collect(): Promise<string> {
+    const stop = new AbortController();
+    const tooLate = sleep(PROCESS_ANSWER_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+    await Promise.race([Promise.all([...this.listening].map((worker) => this.ask(worker))), tooLate]);
+    stop.abort();
+    this.answered.clear();
+    this.ended.push(await sum(this.ended.splice(0)).getMetricsAsJSON());
+    return sum([await this.own.getMetricsAsJSON(), ...this.ended, ...this.latest.values()]).metrics();
+  }
+
+  private ask(worker: Worker): Promise<void> {
+    return new Promise((resolve) => {
+      this.answered.set(worker, resolve);
+      tell(worker, { kind: 'metrics wanted' });
+    });
+  }
+
+  private forget(worker: Worker): void {
+    const metrics = this.latest.get(worker);
+    if (metrics !== undefined) this.ended.push(metrics.filter(({ type }) => COUNTS.has(type)));
+    this.listening.delete(worker);
+    this.latest.delete(worker);
+    this.answered.get(worker)?.();
+  }
+}
+
+/** The types of metrics that only grow; the others tell of a process that is. */
+const COUNTS = new Set(['counter', 'histogram'] as unknown[]);
+
+function sum(snapshots: readonly Snapshot[]): Registry {
+  return AggregatorRegistry.aggregate(snapshots as unknown as object[]);
+}

@@ -1,0 +1,87 @@
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Config } from '../../config.js';
+import { Clock } from '../clock.js';
+import { ApiError } from '../errors/api-error.js';
+import { RATE_LIMITED } from '../errors/error-catalogue.js';
+import type { Client } from '../api-keys/api-key.repository.js';
+import { SharedTokenBuckets } from './shared-token-buckets.js';
+import { TokenBuckets, WINDOW_MS } from './token-buckets.js';
+
+/** What came of one call: the header fields to send, and the refusal if it is one. */
+export interface RateLimit {
+  /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10). */
+  readonly policy: string;
+  readonly state: string;
+  readonly refusal: ApiError | undefined;
+}
+
+const WINDOW_S = WINDOW_MS / 1000;
+
+/**
+ * Limits how much each client calls, with all of its keys together: RATE_LIMIT_PER_MINUTE, or a limit of its own. With
+ * REDIS_URL all instances share the count; while Redis is away each counts by itself.
+ */
+@Injectable()
+export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
+  private readonly buckets = new TokenBuckets();
+  private shared: SharedTokenBuckets | undefined;
+  /** `RateLimit-Policy` by requests a minute: as many as there are different limits. */
+  private readonly policies = new Map<number, string>();
+
+  constructor(
+    private readonly config: Config,
+    private readonly clock: Clock,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    if (this.config.redisUrl !== undefined) {
+      this.shared = await SharedTokenBuckets.open(this.config.redisUrl);
+    }
+  }
+
+  onApplicationShutdown(): void {
+    this.shared?.close();
+  }
+
+  /** Counts one call of a client; undefined when it has no limit. A promise only when Redis is asked. */
+  take({ id, rateLimitPerMinute }: Client): RateLimit | undefined | Promise<RateLimit> {
+    const perMinute = rateLimitPerMinute ?? this.config.rateLimitPerMinute;
+    if (perMinute === 0) {
+      return undefined;
+    }
+    return this.shared
+      ? this.takeShared(this.shared, id, perMinute)
+      : this.describe(this.buckets.take(id, perMinute, this.clock.now()), perMinute);
+  }
+
+  private async takeShared(shared: SharedTokenBuckets, client: bigint, perMinute: number): Promise<RateLimit> {
+    const left = await shared.take(client, perMinute);
+    return this.describe(left ?? this.buckets.take(client, perMinute, this.clock.now()), perMinute);
+  }
+
+  /** @param left how many calls are left; below 0, by how many one was missing */
+  private describe(left: number, perMinute: number): RateLimit {
+    const secondsPerCall = WINDOW_S / perMinute;
+    const available = left < 0 ? left + 1 : left;
+    const untilFull = Math.ceil((perMinute - available) * secondsPerCall);
+    return {
+      policy: this.policyOf(perMinute),
+      state: `"client";r=${Math.floor(available)};t=${untilFull}`,
+      refusal: left < 0 ? rateLimited(perMinute, Math.ceil(-left * secondsPerCall)) : undefined,
+    };
+  }
+
+  private policyOf(perMinute: number): string {
+    let policy = this.policies.get(perMinute);
+    if (policy === undefined) {
+      policy = `"client";q=${perMinute};w=${WINDOW_S}`;
+      this.policies.set(perMinute, policy);
+    }
+    return policy;
+  }
+}
+
+function rateLimited(perMinute: number, retryAfter: number): ApiError {
+  const message = `This client may call ${perMinute} times a minute. Try again in ${retryAfter} s.`;
+  return new ApiError(RATE_LIMITED, message, { 'Retry-After': String(retryAfter) });
+}

@@ -1,0 +1,109 @@
+import type { Request, Response } from 'express';
+import type { IncomingMessage } from 'node:http';
+import { ApiError } from '../errors/api-error.js';
+import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../errors/error-catalogue.js';
+import { RequestAbortedError } from '../errors/request-aborted.error.js';
+import { type JsonValue, readJson } from '../json/json-reader.js';
+
+/**
+ * Reads and parses the JSON body of a request. Nothing of it is read before this is called, so whoever refuses the
+ * request earlier refuses it without waiting for the body.
+ *
+ * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON
+ * @throws RequestAbortedError when the client went away before it had sent the whole body
+ */
+export async function readJsonBody(request: Request, response: Response, maxBytes: number): Promise<JsonValue> {
+  const declaredLength = Number(request.headers['content-length'] ?? 0);
+  if (declaredLength === 0 && request.headers['transfer-encoding'] === undefined) {
+    throw missingBody();
+  }
+  requireJson(request.headers['content-type'], request.headers['content-encoding']);
+  if (declaredLength > maxBytes) {
+    throw bodyTooLarge(maxBytes);
+  }
+  const { context } = request;
+  if (context.expectsContinue) {
+    context.expectsContinue = false;
+    response.writeContinue();
+  }
+  const bytes = await readBytes(request, maxBytes);
+  if (bytes.length === 0) {
+    throw missingBody();
+  }
+  return readJson(bytes);
+}
+
+/** Whether the request announces a body (RFC 9112, section 6.3). */
+export function announcesBody(request: IncomingMessage): boolean {
+  const length = request.headers['content-length'];
+  return (length !== undefined && length !== '0') || request.headers['transfer-encoding'] !== undefined;
+}
+
+function requireJson(contentType: string | undefined, contentEncoding: string | undefined): void {
+  if (contentType !== 'application/json') {
+    const [mediaType, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
+    if (mediaType !== 'application/json') {
+      throw unsupportedMediaType('The body must be sent as Content-Type: application/json.');
+    }
+    if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
+      throw unsupportedMediaType('The body must be UTF-8; application/json takes no other charset or parameter.');
+    }
+  }
+  if (contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity') {
+    throw unsupportedMediaType('The body must be sent without a Content-Encoding.');
+  }
+}
+
+function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let chunks: Buffer[] = [];
+    let length = 0;
+    let isSettled = false;
+    const fail = (error: Error): void => {
+      isSettled = true;
+      chunks = [];
+      reject(error);
+    };
+    const onAborted = (): void => {
+      if (!isSettled) fail(new RequestAbortedError('The client closed the connection.'));
+    };
+    if (request.readableEnded) {
+      throw new Error('Somebody else has read the body of this request already.');
+    }
+    if (request.destroyed) {
+      // Its events are over: the client went while something else was waited for.
+      onAborted();
+      return;
+    }
+    // The listeners stay: taking them away costs more than asking each time whether there is something left to do.
+    request.on('data', (chunk: Buffer) => {
+      if (isSettled) return;
+      length += chunk.length;
+      if (length > maxBytes) {
+        fail(bodyTooLarge(maxBytes));
+      } else {
+        chunks.push(chunk);
+      }
+    });
+    request.on('end', () => {
+      if (isSettled) return;
+      isSettled = true;
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
+      // The listeners live as long as the request.
+      chunks = [];
+    });
+    request.on('error', onAborted).on('close', onAborted);
+  });
+}
+
+function missingBody(): ApiError {
+  return new ApiError(MISSING_BODY, 'The operation needs a JSON object as its body and none was sent.');
+}
+
+function bodyTooLarge(maxBytes: number): ApiError {
+  return new ApiError(BODY_TOO_LARGE, `The body must not be larger than ${maxBytes} bytes.`);
+}
+
+function unsupportedMediaType(message: string): ApiError {
+  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, { Accept: 'application/json' });
+}

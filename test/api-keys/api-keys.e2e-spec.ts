@@ -1,0 +1,377 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readConfig } from '../../src/config.js';
+import { ApiKeyChanges } from '../../src/platform/api-keys/api-key-changes.js';
+import { createApiKey, hashApiKey } from '../../src/platform/api-keys/api-key-format.js';
+import { ApiKeyRepository } from '../../src/platform/api-keys/api-key.repository.js';
+import {
+  ApiKeyVerifier,
+  KEY_TIME_TO_LIVE_MS,
+  MAX_UNKNOWN_TOKENS,
+} from '../../src/platform/api-keys/api-key.verifier.js';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
+import { migrate, revertLastMigration } from '../../src/platform/database/schema.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
+import type { HttpAnswer } from '../support/http-client.js';
+
+const HOUR = 3_600_000;
+
+/** Resolves when an application has heard of every change of keys that was committed before, so that none comes between. */
+async function untilChangesAreHeard(app: TestApp): Promise<void> {
+  const changes: unknown = app.nest.get(ApiKeyChanges);
+  const { connection } = changes as { connection?: { query(sql: string): Promise<unknown> } };
+  // PostgreSQL sends what is notified before it says that it is ready for the next statement.
+  await connection?.query('SELECT');
+}
+
+/** The queries for keys that an application sends from now on, each by how many tokens it asks for. */
+function watchQueries(app: TestApp): number[] {
+  const repository = app.nest.get(ApiKeyRepository);
+  const findByHashes = repository.findByHashes.bind(repository);
+  const sizes: number[] = [];
+  repository.findByHashes = (hashes) => {
+    sizes.push(hashes.length);
+    return findByHashes(hashes);
+  };
+  return sizes;
+}
+
+function call(app: TestApp, apiKey: string): Promise<HttpAnswer> {
+  return app.client.get('/v1/pets?limit=1', { apiKey });
+}
+
+async function statuses(apps: TestApp[], apiKey: string): Promise<number[]> {
+  return Promise.all(apps.map(async (app) => (await call(app, apiKey)).status));
+}
+
+describe('one instance', () => {
+  let app: TestApp;
+  let keys: ApiKeysService;
+  beforeAll(async () => {
+    app = await createTestApp();
+    keys = app.nest.get(ApiKeysService);
+  });
+  afterAll(() => app.close());
+  beforeEach(() => untilChangesAreHeard(app));
+  afterEach(() => app.clock.comeBack());
+
+  test('a key in use costs no query', async () => {
+    await call(app, app.apiKey);
+    const queries = watchQueries(app);
+    for (let count = 0; count < 50; count++) expect((await call(app, app.apiKey)).status).toBe(200);
+    expect(queries).toEqual([]);
+  });
+
+  test('a key in use is looked up again behind a request, before its time to live is over', async () => {
+    app.clock.travelTo(Date.now());
+    await call(app, app.apiKey);
+    app.nest.get(ApiKeyVerifier).forget();
+    await call(app, app.apiKey);
+    const queries = watchQueries(app);
+    app.clock.travelTo(app.clock.now() + KEY_TIME_TO_LIVE_MS / 2);
+    // Not a promise: nobody waits.
+    expect(app.nest.get(ApiKeyVerifier).verify(app.apiKey)).toMatchObject({ client: { name: 'test-client' } });
+    await sleep(100);
+    expect(queries).toEqual([1]);
+    app.clock.travelTo(app.clock.now() + KEY_TIME_TO_LIVE_MS - 1);
+    expect(app.nest.get(ApiKeyVerifier).verify(app.apiKey)).not.toBeInstanceOf(Promise);
+  });
+
+  test('requests that meet a new key at the same moment share one query', async () => {
+    const { secret } = await keys.create({ client: 'shared' });
+    await untilChangesAreHeard(app);
+    const queries = watchQueries(app);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => call(app, secret)));
+    expect(answers.every(({ status }) => status === 200)).toBe(true);
+    expect(queries.reduce((sum, size) => sum + size, 0)).toBe(1);
+  });
+
+  test('a refused key is remembered for its time to live, and then looked up again', async () => {
+    const secret = createApiKey();
+    app.clock.travelTo(Date.now());
+    const queries = watchQueries(app);
+    for (let count = 0; count < 3; count++) {
+      expect((await call(app, secret)).json).toMatchObject({ code: 'invalid_api_key' });
+    }
+    expect(queries).toEqual([1]);
+    app.clock.travelTo(app.clock.now() + KEY_TIME_TO_LIVE_MS);
+    await call(app, secret);
+    expect(queries).toEqual([1, 1]);
+  });
+
+  test('a clock that is set back lets nothing live longer', async () => {
+    await call(app, app.apiKey);
+    const queries = watchQueries(app);
+    app.clock.travelTo(Date.now() - HOUR);
+    await call(app, app.apiKey);
+    expect(queries).toEqual([1]);
+  });
+
+  test('many different invalid keys share few queries, and drive out neither each other nor a valid key', async () => {
+    app.clock.travelTo(Date.now());
+    await call(app, app.apiKey);
+    const verifier = app.nest.get(ApiKeyVerifier);
+    const queries = watchQueries(app);
+    const startedAt = performance.now();
+    let asked = 0;
+    while (asked < MAX_UNKNOWN_TOKENS + 1_000) {
+      const batch = Array.from({ length: 500 }, createApiKey);
+      asked += batch.length;
+      await Promise.all(
+        batch.map(async (token) => {
+          await expect(Promise.resolve(verifier.verify(token))).rejects.toMatchObject({
+            definition: { code: 'invalid_api_key' },
+          });
+        }),
+      );
+    }
+    // At most a query in 10 ms, whatever the number of keys.
+    expect(queries.length).toBeLessThanOrEqual((performance.now() - startedAt) / 10 + 1);
+    const { unknownTokens, knownKeys } = verifier as unknown as Record<string, Map<string, unknown>>;
+    expect(unknownTokens?.size).toBe(MAX_UNKNOWN_TOKENS);
+    expect(knownKeys?.size).toBeGreaterThan(0);
+    const before = queries.length;
+    expect((await call(app, app.apiKey)).status).toBe(200);
+    expect(queries.length).toBe(before);
+  });
+
+  test('503 unavailable when more keys wait for the database than can be asked at once', async () => {
+    const verifier = app.nest.get(ApiKeyVerifier);
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 2_500 }, async () => verifier.verify(createApiKey())),
+    );
+    const codes = outcomes.map(
+      (outcome) => (outcome as { reason: { definition: { code: string } } }).reason.definition.code,
+    );
+    expect(codes.filter((code) => code === 'unavailable').length).toBeGreaterThan(0);
+    expect(codes.filter((code) => code === 'invalid_api_key').length).toBeGreaterThanOrEqual(1_000);
+  });
+
+  test('what was read before a change is not remembered after it', async () => {
+    const { key, secret } = await keys.create({ client: 'racing' });
+    const repository = app.nest.get(ApiKeyRepository);
+    const findByHashes = repository.findByHashes.bind(repository);
+    repository.findByHashes = async (hashes) => {
+      const found = await findByHashes(hashes);
+      repository.findByHashes = findByHashes;
+      await keys.revoke(String(key.id));
+      return found;
+    };
+    expect((await call(app, secret)).status).toBe(200);
+    expect((await call(app, secret)).json).toMatchObject({ code: 'revoked_api_key' });
+  });
+
+  test('a key is used one second before its expiry and refused one second after it', async () => {
+    const expiresAt = Date.now() + HOUR;
+    const { secret } = await keys.create({ client: 'expiring', expiresAt: new Date(expiresAt) });
+    await untilChangesAreHeard(app);
+    app.clock.travelTo(expiresAt - 1_000);
+    expect((await call(app, secret)).status).toBe(200);
+    // Known and fresh: the clock is asked, and no query.
+    const queries = watchQueries(app);
+    app.clock.travelTo(expiresAt + 1_000);
+    expect((await call(app, secret)).json).toMatchObject({ code: 'expired_api_key' });
+    expect(queries).toEqual([]);
+  });
+
+  test.each(['', ' acme', 'acme ', 'ac\nme', 'x'.repeat(256)])("the client's name %j is refused", async (client) => {
+    await expect(keys.create({ client })).rejects.toThrow("A client's name has 1 to 255 printable characters");
+  });
+
+  test('a key is named by its id, its prefix, or the whole secret, which no message repeats', async () => {
+    const { key, secret } = await keys.create({ client: 'named' });
+    for (const reference of [String(key.id), key.prefix, `${key.prefix}…`, key.prefix.slice(0, 8), secret]) {
+      expect((await keys.find(reference)).id).toBe(key.id);
+    }
+    await expect(keys.find('pets_')).rejects.toThrow("No API key has the id 'pets_'");
+    await expect(keys.find('pets_*****')).rejects.toThrow('No API key has the id');
+    const unknown = createApiKey();
+    const refusal: unknown = await keys.find(unknown).catch((error: unknown) => error);
+    expect(String(refusal)).toContain(unknown.slice(0, 12));
+    expect(String(refusal)).not.toContain(unknown.slice(0, 13));
+    const prefix = `pets_${String(key.id).padStart(7, 'z')}`;
+    const twice = `INSERT INTO api_key (client_id, prefix, hash, scopes) SELECT min(id), $2, $1, '{}' FROM client`;
+    for (const other of [createApiKey(), createApiKey()]) await app.sql(twice, [hashApiKey(other), prefix]);
+    await expect(keys.find(prefix)).rejects.toThrow(`'${prefix}' means 2 API keys; name one by its id`);
+  });
+
+  test('a key that is revoked, expired or replaced cannot be replaced', async () => {
+    const { key } = await keys.create({ client: 'rotating' });
+    const { key: successor } = await keys.rotate(String(key.id));
+    await expect(keys.rotate(String(key.id))).rejects.toThrow(
+      `was replaced already, by API key ${successor.id}; rotate that one`,
+    );
+    await keys.revoke(String(successor.id));
+    await expect(keys.rotate(String(successor.id))).rejects.toThrow('is revoked and cannot be replaced');
+    app.clock.travelTo(Date.now() + 25 * HOUR);
+    await expect(keys.rotate(String(key.id))).rejects.toThrow('has expired and cannot be replaced');
+  });
+
+  test('a successor lives as long as its predecessor was made for, and the overlap prolongs nothing', async () => {
+    const { key } = await keys.create({ client: 'lasting', expiresAt: new Date(Date.now() + HOUR) });
+    const { key: successor, predecessor } = await keys.rotate(String(key.id), 24 * HOUR);
+    expect(predecessor.expiresAt).toEqual(key.expiresAt);
+    const lifetime = (successor.expiresAt as Date).getTime() - successor.createdAt.getTime();
+    expect(Math.abs(lifetime - HOUR)).toBeLessThan(5_000);
+  });
+
+  test('of two rotations at the same moment one is done', async () => {
+    const { key } = await keys.create({ client: 'twice' });
+    const outcomes = await Promise.allSettled([keys.rotate(String(key.id)), keys.rotate(String(key.id))]);
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(await keys.list({ client: 'twice' })).toHaveLength(2);
+  });
+});
+
+test('whatever any test of the suite logs is searched for secrets at its end', async () => {
+  const BOOTSTRAP_API_KEY = 'a-key-of-our-own-making';
+  for (const secret of [createApiKey(), BOOTSTRAP_API_KEY]) {
+    const app = await createTestApp({ settings: { BOOTSTRAP_API_KEY } });
+    app.log.logger.info({ header: `Bearer ${secret}` }, 'careless');
+    const failure: unknown = await app.close().catch((error: unknown) => error);
+    expect(String(failure)).toContain('The log holds a secret, in a line with the members');
+    expect(String(failure)).not.toContain(secret);
+  }
+});
+
+test('keys from before there were clients become keys of the client of their name', async () => {
+  const database = await createTestDatabase();
+  const dataSource = await openDatabase(readConfig(database.settings));
+  while ((await revertLastMigration(dataSource)) !== 'CreateClient1795228920000');
+  const [first, second, other] = [createApiKey(), createApiKey(), createApiKey()].map((key) => hashApiKey(key));
+  await dataSource.query(
+    `INSERT INTO api_key (name, prefix, hash, scopes) VALUES
+      ('acme', 'a', $1, '{pets:read}'), ('acme', 'b', $2, '{}'), ('other', 'c', $3, '{}')`,
+    [first, second, other],
+  );
+  await migrate(dataSource);
+  expect(
+    await dataSource.query(
+      `SELECT client.name, array_agg(prefix ORDER BY prefix) AS keys
+       FROM api_key JOIN client ON client.id = client_id GROUP BY client.name ORDER BY client.name`,
+    ),
+  ).toEqual([
+    { name: 'acme', keys: ['a', 'b'] },
+    { name: 'other', keys: ['c'] },
+  ]);
+  while ((await revertLastMigration(dataSource)) !== 'CreateClient1795228920000');
+  expect(await dataSource.query('SELECT name FROM api_key ORDER BY prefix')).toEqual([
+    { name: 'acme' },
+    { name: 'acme' },
+    { name: 'other' },
+  ]);
+  await dataSource.destroy();
+  await database.drop();
+});
+
+describeOnPostgresql('two instances', () => {
+  let database: TestDatabase;
+  let one: TestApp;
+  let two: TestApp;
+  let both: TestApp[];
+  let keys: ApiKeysService;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    one = await createTestApp({ database });
+    two = await createTestApp({ database });
+    both = [one, two];
+    keys = one.nest.get(ApiKeysService);
+  });
+  afterAll(async () => {
+    await one.close();
+    await two.close();
+    await database.drop();
+  });
+  afterEach(() => both.forEach(({ clock }) => clock.comeBack()));
+
+  /** Time in ms until every instance refuses a key. */
+  async function untilRefused(apiKey: string): Promise<number> {
+    const startedAt = performance.now();
+    while ((await statuses(both, apiKey)).some((status) => status !== 401)) {
+      if (performance.now() - startedAt > 5_000) throw new Error('The key is still accepted after 5 s.');
+      await sleep(5);
+    }
+    return performance.now() - startedAt;
+  }
+
+  test('create, use, rotate, use both, end of the overlap, expired_api_key', async () => {
+    const { key, secret: old } = await keys.create({ client: 'acme-mobile' });
+    expect(await statuses(both, old)).toEqual([200, 200]);
+    const { secret: successor, predecessor } = await keys.rotate(key.prefix, 24 * HOUR);
+    expect(await statuses(both, old)).toEqual([200, 200]);
+    expect(await statuses(both, successor)).toEqual([200, 200]);
+    const end = (predecessor.expiresAt as Date).getTime();
+    // The news of the rotation travels; the old key must not outlive the overlap on any instance.
+    await Promise.all(both.map(untilChangesAreHeard));
+    both.forEach(({ clock }) => clock.travelTo(end - 1_000));
+    expect(await statuses(both, old)).toEqual([200, 200]);
+    both.forEach(({ clock }) => clock.travelTo(end + 1_000));
+    for (const app of both) {
+      expect((await call(app, old)).json).toMatchObject({ code: 'expired_api_key', status: 401 });
+    }
+    expect(await statuses(both, successor)).toEqual([200, 200]);
+  });
+
+  test('a revoked key is refused by every instance within one second', async () => {
+    const { key, secret } = await keys.create({ client: 'revoked' });
+    expect(await statuses(both, secret)).toEqual([200, 200]);
+    await keys.revoke(String(key.id), 'leaked');
+    expect(await untilRefused(secret)).toBeLessThan(1_000);
+    expect((await call(two, secret)).json).toMatchObject({ code: 'revoked_api_key' });
+  });
+
+  test('so is one that somebody revokes in the database itself', async () => {
+    const { key, secret } = await keys.create({ client: 'by-hand' });
+    expect(await statuses(both, secret)).toEqual([200, 200]);
+    await one.sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [key.id]);
+    expect(await untilRefused(secret)).toBeLessThan(1_000);
+  });
+
+  test('a notification that is lost is felt for the time to live, and no longer', async () => {
+    const { key, secret } = await keys.create({ client: 'unheard' });
+    await Promise.all(both.map(untilChangesAreHeard));
+    const now = Date.now();
+    both.forEach(({ clock }) => clock.travelTo(now));
+    expect(await statuses(both, secret)).toEqual([200, 200]);
+    await revokeUnheard(key.id);
+    await Promise.all(both.map(untilChangesAreHeard));
+    expect(await statuses(both, secret)).toEqual([200, 200]);
+    both.forEach(({ clock }) => clock.travelTo(now + KEY_TIME_TO_LIVE_MS));
+    expect(await statuses(both, secret)).toEqual([401, 401]);
+  });
+
+  test('a connection that breaks is made again, and what it missed is caught up', async () => {
+    const { key, secret } = await keys.create({ client: 'disconnected' });
+    await Promise.all(both.map(untilChangesAreHeard));
+    expect(await statuses(both, secret)).toEqual([200, 200]);
+    await revokeUnheard(key.id);
+    await one.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE application_name = 'petstore key changes' AND datname = current_database()`);
+    expect(await untilRefused(secret)).toBeLessThan(2_000);
+    expect(one.log.text + two.log.text).toContain(
+      'Changes of API keys take up to 10 s here while the database is away',
+    );
+    const { key: next, secret: nextSecret } = await keys.create({ client: 'disconnected' });
+    expect(await statuses(both, nextSecret)).toEqual([200, 200]);
+    await keys.revoke(String(next.id));
+    expect(await untilRefused(nextSecret)).toBeLessThan(1_000);
+  });
+
+  test('the uses that are written every few seconds make no instance forget its keys', async () => {
+    await Promise.all(both.map(untilChangesAreHeard));
+    await statuses(both, one.apiKey);
+    const queries = watchQueries(two);
+    await one.sql('UPDATE api_key SET last_used_at = now()');
+    await Promise.all(both.map(untilChangesAreHeard));
+    await statuses(both, one.apiKey);
+    expect(queries).toEqual([]);
+  });
+
+  /** As if a pooler in between swallowed the notification. */
+  async function revokeUnheard(id: bigint): Promise<void> {
+    await one.sql('ALTER TABLE api_key DISABLE TRIGGER tr_api_key_change');
+    await one.sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [id]);
+    await one.sql('ALTER TABLE api_key ENABLE TRIGGER tr_api_key_change');
+  }
+});

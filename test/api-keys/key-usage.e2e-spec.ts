@@ -1,0 +1,264 @@
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KeyUsageRetention } from '../../src/platform/key-usage/key-usage-retention.js';
+import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
+import { KeyUsageRepository } from '../../src/platform/key-usage/key-usage.repository.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
+
+const DAY = 86_400_000;
+
+/** The usage that is stored, oldest first. */
+function storedUsage(app: TestApp): Promise<unknown[][]> {
+  return app.sql(`SELECT client.name, operation, day::text, calls::int, last_call_at, last_user_agent
+    FROM key_usage JOIN api_key ON api_key.id = key_id JOIN client ON client.id = client_id
+    ORDER BY day, client.name, operation, key_id`);
+}
+
+function call(app: TestApp, path: string, agent?: string, apiKey = app.apiKey): Promise<unknown> {
+  return app.client.get(path, { apiKey, headers: { 'user-agent': agent } });
+}
+
+describe('one instance', () => {
+  let app: TestApp;
+  let usage: KeyUsage;
+  beforeEach(async () => {
+    app = await createTestApp();
+    usage = app.nest.get(KeyUsage);
+  });
+  afterEach(() => app.close());
+
+  test('calls are summed by key, operation and day, with the last call and its user agent', async () => {
+    app.clock.travelTo('2027-03-01T23:59:58Z');
+    await call(app, '/v1/pets', 'first/1');
+    await call(app, '/v1/pets', 'second/2');
+    await call(app, '/v1/pets/1', 'third/3');
+    app.clock.travelTo('2027-03-02T00:00:00Z');
+    await call(app, '/v1/pets', 'x'.repeat(300));
+    await call(app, '/v1/pets?limit=0');
+    await usage.write();
+    await call(app, '/v1/pets', 'next');
+    await usage.write();
+    await usage.write();
+    const [before, midnight] = [new Date('2027-03-01T23:59:58Z'), new Date('2027-03-02T00:00:00Z')];
+    expect(await storedUsage(app)).toEqual([
+      ['test-client', 'getPet', '2027-03-01', 1, before, 'third/3'],
+      ['test-client', 'listPets', '2027-03-01', 2, before, 'second/2'],
+      ['test-client', 'listPets', '2027-03-02', 3, midnight, 'next'],
+    ]);
+    expect(await app.sql('SELECT last_used_at FROM api_key')).toEqual([[midnight]]);
+  });
+
+  test('a long user agent is cut, and none is none', async () => {
+    await call(app, '/v1/pets', 'x'.repeat(300));
+    await call(app, '/v1/pets/1');
+    await usage.write();
+    expect((await storedUsage(app)).map((row) => row[5])).toEqual([null, 'x'.repeat(200)]);
+  });
+
+  test('refused calls of a valid key count, those without one do not', async () => {
+    await app.client.post('/v1/pets', '{');
+    await app.client.get('/v1/pets', { apiKey: null });
+    await app.client.get('/v1/pets', { apiKey: 'unknown-key-unknown-key' });
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'reader', scopes: ['pets:read'] });
+    await app.client.post('/v1/pets', '{', { apiKey: secret });
+    await usage.write();
+    expect((await storedUsage(app)).map(([client, operation, , calls]) => [client, operation, calls])).toEqual([
+      ['reader', 'createPet', 1],
+      ['test-client', 'createPet', 1],
+    ]);
+  });
+
+  test('a rotation splits no usage: it is the sum of the keys of a client', async () => {
+    const keys = app.nest.get(ApiKeysService);
+    const { key, secret } = await keys.create({ client: 'rotating' });
+    await call(app, '/v1/pets/1', 'old', secret);
+    const { secret: successor } = await keys.rotate(String(key.id));
+    app.clock.travelTo(Date.now() + 1_000);
+    await call(app, '/v1/pets/1', 'new', successor);
+    await usage.write();
+    const today = new Date(app.clock.now()).toISOString().slice(0, 10);
+    const summary = await app.nest.get(KeyUsageRepository).sumByClient('getPet', today, 2);
+    expect([...summary].map(([client, { calls, lastUserAgent }]) => [client, calls, lastUserAgent])).toEqual([
+      ['rotating', 2n, 'new'],
+    ]);
+  });
+
+  test('counts that cannot be written wait, and no request feels it', async () => {
+    const repository = app.nest.get(KeyUsageRepository);
+    const add = repository.add.bind(repository);
+    repository.add = () => Promise.reject(new Error('The database is away.'));
+    await call(app, '/v1/pets');
+    await usage.write();
+    await call(app, '/v1/pets');
+    await usage.write();
+    expect(await storedUsage(app)).toEqual([]);
+    expect(app.log.text).toContain('The usage of API keys could not be written and waits: The database is away.');
+    repository.add = add;
+    await usage.write();
+    expect((await storedUsage(app)).map((row) => row[3])).toEqual([2]);
+  });
+
+  test('calls during a write are counted once', async () => {
+    const repository = app.nest.get(KeyUsageRepository);
+    const add = repository.add.bind(repository);
+    repository.add = async (records) => {
+      await call(app, '/v1/pets');
+      await add(records);
+      repository.add = add;
+    };
+    await call(app, '/v1/pets');
+    await usage.write();
+    await usage.write();
+    expect((await storedUsage(app)).map((row) => row[3])).toEqual([2]);
+  });
+
+  test('memory is bounded: over ten thousand pairs of key and operation are not counted, and the log says so', async () => {
+    const { counters } = usage as unknown as { counters: Map<bigint, Map<string, unknown>> };
+    for (let key = 1n; key <= 10_050n; key++) usage.count(key, 'listPets', undefined);
+    expect(counters.size).toBe(10_000);
+    await usage.write();
+    expect(app.log.text).toContain('50 calls were not counted: over 10000 pairs of key and operation at once.');
+    await usage.write();
+    expect(counters.size).toBe(0);
+    // Of the keys that exist.
+    expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
+  });
+
+  test('the metric of deprecated operations counts by operation and client', async () => {
+    await call(app, '/v1/pets/1');
+    await call(app, '/v1/pets/2');
+    await call(app, '/v1/pets');
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
+    const { text } = await app.client.get('/metrics', { apiKey: secret });
+    expect(text.match(/^petstore_deprecated_operation_requests_total\{.*$/gm)).toEqual([
+      'petstore_deprecated_operation_requests_total{operation="getPet",client="test-client"} 2',
+    ]);
+  });
+});
+
+test('usage is written every few seconds by itself', async () => {
+  const app = await createTestApp();
+  await call(app, '/v1/pets');
+  const deadline = Date.now() + 10_000;
+  while ((await storedUsage(app)).length === 0 && Date.now() < deadline) {
+    await new Promise((next) => setTimeout(next, 200));
+  }
+  expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
+  await app.close();
+});
+
+test('what was counted is written when the service stops, the last request too', async () => {
+  const database = await createTestDatabase();
+  const app = await createTestApp({ database });
+  await call(app, '/v1/pets', 'last');
+  await app.close();
+  const next = await createTestApp({ database });
+  expect((await storedUsage(next)).map(([client, , , calls, , agent]) => [client, calls, agent])).toEqual([
+    ['test-client', 1, 'last'],
+  ]);
+  await next.close();
+  await database.drop();
+});
+
+describe('KEY_USAGE_RETENTION_DAYS', () => {
+  const settings = { KEY_USAGE_RETENTION_DAYS: '30' };
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await createTestApp({ settings });
+    // The run at the start has found nothing.
+    await app.nest.get(KeyUsageRetention).deleteOld();
+    await app.sql(
+      `INSERT INTO key_usage SELECT min(api_key.id), operation, day::date, 1, day, 'old'
+        FROM api_key, unnest('{getPet,listPets,gone}'::text[]) operation,
+        generate_series($1::date - 999, $1::date, interval '1 day') day GROUP BY operation, day`,
+      [today()],
+    );
+  });
+  afterEach(() => app.close());
+
+  const today = (): string => new Date(app.clock.now()).toISOString().slice(0, 10);
+  const daysAgo = (days: number): string => new Date(app.clock.now() - days * DAY).toISOString().slice(0, 10);
+  const stored = (): Promise<unknown[][]> =>
+    app.sql('SELECT operation, count(*)::int, min(day)::text FROM key_usage GROUP BY operation ORDER BY operation');
+  const kept = (): unknown[][] => ['getPet', 'gone', 'listPets'].map((operation) => [operation, 30, daysAgo(29)]);
+
+  test('usage of days before is deleted, in batches, and that of these days is kept', async () => {
+    const repository = app.nest.get(KeyUsageRepository);
+    const deleteBefore = repository.deleteBefore.bind(repository);
+    const batches: number[] = [];
+    repository.deleteBefore = async (...batch) => {
+      const rows = await deleteBefore(...batch);
+      batches.push(rows);
+      return rows;
+    };
+    await app.nest.get(KeyUsageRetention).deleteOld();
+    expect(await stored()).toEqual(kept());
+    expect(batches).toEqual([1_000, 1_000, 910]);
+    await app.nest.get(KeyUsageRetention).deleteOld();
+    expect(batches).toEqual([1_000, 1_000, 910, 0]);
+  });
+
+  test('it is deleted by itself after a start', async () => {
+    const database = await createTestDatabase();
+    const first = await createTestApp({ settings, database });
+    await first.sql(`INSERT INTO key_usage SELECT id, 'getPet', now()::date - 31, 1, now(), NULL FROM api_key`);
+    await first.close();
+    const next = await createTestApp({ settings, database });
+    const count = async (): Promise<unknown> => (await next.sql('SELECT count(*)::int FROM key_usage'))[0]?.[0];
+    try {
+      for (const deadline = Date.now() + 15_000; (await count()) !== 0 && Date.now() < deadline;) await sleep(50);
+      expect(await count()).toBe(0);
+    } finally {
+      await next.close();
+      await database.drop();
+    }
+  });
+
+  test('what fails waits for the next time, and a stop waits for one batch at the most', async () => {
+    const repository = app.nest.get(KeyUsageRepository);
+    const deleteBefore = repository.deleteBefore.bind(repository);
+    repository.deleteBefore = () => Promise.reject(new Error('The database is away.'));
+    await app.nest.get(KeyUsageRetention).deleteOld();
+    expect(app.log.text).toContain('Old usage of API keys could not be deleted and waits: The database is away.');
+    repository.deleteBefore = deleteBefore;
+    const deleting = app.nest.get(KeyUsageRetention).deleteOld();
+    await app.nest.get(KeyUsageRetention).onApplicationShutdown();
+    await deleting;
+    expect(await app.sql('SELECT count(*)::int FROM key_usage')).toEqual([[2_000]]);
+  });
+});
+
+describeOnPostgresql('two instances', () => {
+  let database: TestDatabase;
+  let apps: [TestApp, TestApp];
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    apps = [await createTestApp({ database }), await createTestApp({ database })];
+  });
+  afterAll(async () => {
+    for (const app of apps) await app.close();
+    await database.drop();
+  });
+
+  test('the sum over both is right, also when they write the same keys at the same moment', async () => {
+    const [one, two] = apps;
+    const keys = one.nest.get(ApiKeysService);
+    const made = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => keys.create({ client: `client-${index}` })),
+    );
+    const ids = made.map(({ key }) => key.id);
+    const rounds = 30;
+    for (let round = 0; round < rounds; round++) {
+      // In opposite orders, which is how a deadlock would be made.
+      for (const id of ids) one.nest.get(KeyUsage).count(id, 'getPet', 'one');
+      for (const id of [...ids].reverse()) two.nest.get(KeyUsage).count(id, 'getPet', 'two');
+      await Promise.all(apps.map((app) => app.nest.get(KeyUsage).write()));
+    }
+    const today = new Date().toISOString().slice(0, 10);
+    const summary = await one.nest.get(KeyUsageRepository).sumByClient('getPet', today, 1 + Math.ceil(60_000 / DAY));
+    expect(summary.size).toBe(40);
+    expect([...summary.values()].every(({ calls }) => calls === BigInt(2 * rounds))).toBe(true);
+    expect(apps.map(({ log }) => log.text).join('')).not.toContain('could not be written');
+  });
+});

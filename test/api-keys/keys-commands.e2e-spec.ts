@@ -1,0 +1,207 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { ApiKeysService, type NewApiKey } from '../../src/platform/api-keys/api-keys.service.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+const ROOT = join(import.meta.dirname, '../..');
+const DAY = 86_400_000;
+
+interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+describe('petstore', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+  afterAll(() => app.close());
+
+  /** Runs a command as a process of its own, beside the running service. */
+  function petstore(...args: string[]): Promise<Outcome> {
+    return petstoreWith({}, ...args);
+  }
+
+  function petstoreWith(settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> {
+    const env = { PATH: process.env['PATH'] ?? '', ...app.database.settings, ...settings };
+    const command = ['dist/src/cli.js', ...args];
+    return new Promise((resolve) => {
+      execFile(process.execPath, command, { cwd: ROOT, env }, (error, stdout, stderr) => {
+        resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+      });
+    });
+  }
+
+  async function json<Result>(...args: string[]): Promise<Result> {
+    const { stdout, stderr } = await petstore(...args, '--json');
+    expect(stderr).toBe('');
+    return JSON.parse(stdout) as Result;
+  }
+
+  /** A key made by the service itself, as the command would print it. */
+  async function made(newKey: NewApiKey): Promise<{ id: string; prefix: string; secret: string }> {
+    const { key, secret } = await app.nest.get(ApiKeysService).create(newKey);
+    return { id: String(key.id), prefix: key.prefix, secret };
+  }
+
+  interface KeyJson {
+    id: string;
+    client: string;
+    prefix: string;
+    scopes: string[];
+    state: string;
+    secret: string;
+    expiresAt: string | null;
+    revokedReason: string | null;
+    predecessorId: string | null;
+    successorId: string | null;
+  }
+
+  test('keys list finds those that expire soon and those that nobody uses', async () => {
+    const soon = await made({ client: 'ages', expiresAt: new Date(Date.now() + 13 * DAY) });
+    const late = await made({ client: 'ages', expiresAt: new Date(Date.now() + 15 * DAY) });
+    await app.sql(`UPDATE api_key SET created_at = now() - interval '31 days' WHERE id = $1`, [late.id]);
+    const expiring = await json<KeyJson[]>('keys', 'list', '--client', 'ages', '--expiring', '14d');
+    expect(expiring.map(({ id }) => id)).toEqual([soon.id]);
+    const unused = await json<KeyJson[]>('keys', 'list', '--client', 'ages', '--unused', '30d');
+    expect(unused.map(({ id }) => id)).toEqual([late.id]);
+    await app.nest.get(ApiKeysService).revoke(soon.id);
+    await app.sql('UPDATE api_key SET last_used_at = now() WHERE id = $1', [late.id]);
+    const keys = app.nest.get(ApiKeysService);
+    expect(await keys.list({ client: 'ages', unusedFor: 30 * DAY })).toEqual([]);
+    expect(await keys.list({ client: 'ages', expiringWithin: 14 * DAY })).toEqual([]);
+    expect(await keys.list({ client: 'ages' })).toHaveLength(2);
+  });
+
+  test('keys rotate, show and revoke', async () => {
+    const old = await made({ client: 'rotated' });
+    const { stdout } = await petstore('keys', 'rotate', old.prefix, '--overlap', '24h', '--quiet');
+    const successor = stdout.trimEnd();
+    for (const apiKey of [old.secret, successor]) {
+      expect((await app.client.get('/v1/pets/1', { apiKey })).status).toBe(404);
+    }
+    const shown = await json<KeyJson>('keys', 'show', old.id);
+    expect(Math.abs(Date.parse(shown.expiresAt ?? '') - Date.now() - DAY)).toBeLessThan(60_000);
+    const { stdout: details } = await petstore('keys', 'show', String(shown.successorId));
+    expect(details).toMatch(new RegExp(`replaces +${old.id}\n`));
+
+    const revoked = await json<KeyJson>('keys', 'revoke', successor, '--reason', 'seen in a public log');
+    expect(revoked).toMatchObject({ state: 'revoked', revokedReason: 'seen in a public log', id: shown.successorId });
+    expect((await app.client.get('/v1/pets', { apiKey: successor })).json).toMatchObject({ code: 'revoked_api_key' });
+    // Revoked is revoked: when and why stays.
+    const again = await json<KeyJson>('keys', 'revoke', revoked.id, '--reason', 'another');
+    // The service may have written meanwhile when the key was last used.
+    expect({ ...again, lastUsedAt: undefined }).toEqual({ ...revoked, lastUsedAt: undefined });
+  });
+
+  test('keys limit gives a client a limit, and takes it away', async () => {
+    const { secret } = await made({ client: 'limited' });
+    const limitOf = async (): Promise<unknown> => {
+      await new Promise((next) => setTimeout(next, 300));
+      return (await app.client.get('/v1/pets', { apiKey: secret })).headers['ratelimit-policy'];
+    };
+    expect((await petstore('keys', 'limit', 'limited', '--per-minute', '30')).stdout).toBe(
+      'limited: 30 requests a minute\n',
+    );
+    expect(await limitOf()).toBe('"client";q=30;w=60');
+    expect(await json('keys', 'limit', 'limited', '--default')).toEqual({
+      client: 'limited',
+      rateLimitPerMinute: null,
+    });
+    expect(await limitOf()).toBe('"client";q=6000;w=60');
+  });
+
+  test.each<[string, string[], RegExp]>([
+    ['a list of an unknown client', ['keys', 'list', '--client', 'nobody'], /No client has the name 'nobody'/],
+    ['a limit of an unknown client', ['keys', 'limit', 'nobody', '--default'], /No client has the name 'nobody'/],
+    ['a limit without its value', ['keys', 'limit', 'x'], /needs either --per-minute or --default/],
+    ['a report of no deprecated operation', ['deprecations', 'report', 'listPets'], /; deprecated are: getPet/],
+  ])('%s is refused in one line, with exit code 1', async (_what, args, message) => {
+    const { code, stdout, stderr } = await petstore(...args);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(message);
+    expect(stderr).toMatch(/^petstore: .+\n$/);
+  });
+
+  describe('deprecations report getPet', () => {
+    interface Report {
+      safeToRemove: boolean;
+      daysToSunset: number;
+      clients: { client: string; calls: string; lastCallAt: string; lastUserAgent: string }[];
+    }
+
+    const dayAgo = (days: number): string => new Date(Date.now() - days * DAY).toISOString().slice(0, 10);
+
+    async function report(...args: string[]): Promise<Report & { code: number }> {
+      const { code, stdout } = await petstore('deprecations', 'report', 'getPet', '--json', ...args);
+      return { code, ...(JSON.parse(stdout) as Report) };
+    }
+
+    /** Calls on a day, at noon. */
+    async function called(
+      client: string,
+      operation: string,
+      days: number,
+      calls: number,
+      agent: string,
+    ): Promise<void> {
+      const { id } = await made({ client });
+      await app.sql(`INSERT INTO key_usage SELECT $1, $2, $3::date, $4, $3::date + interval '12 hours', $5`, [
+        id,
+        operation,
+        dayAgo(days),
+        calls,
+        agent,
+      ]);
+    }
+
+    test('a month of traffic: who, how often, when last, with what; and whether it is safe', async () => {
+      await app.sql('DELETE FROM key_usage');
+      // Known only since today: nothing that was called says nothing.
+      expect(await report()).toMatchObject({ code: 2, safeToRemove: false, clients: [] });
+
+      await called('web', 'listPets', 45, 10, 'web/1');
+      await called('gone', 'getPet', 30, 7, 'gone/1');
+      expect(await report()).toMatchObject({ code: 0, safeToRemove: true, clients: [] });
+      expect(await report('--days', '31')).toMatchObject({ code: 2, clients: [{ client: 'gone', calls: '7' }] });
+
+      // Whoever keeps usage for thirty days cannot know more.
+      const short = await petstoreWith(
+        { KEY_USAGE_RETENTION_DAYS: '30' },
+        'deprecations',
+        'report',
+        'getPet',
+        '--days',
+        '31',
+        '--json',
+      );
+      expect(short.code).toBe(2);
+      expect(JSON.parse(short.stdout)).toMatchObject({ countedSince: dayAgo(29), safeToRemove: false });
+
+      await called('acme-mobile', 'getPet', 29, 100, 'acme/1.0');
+      await called('acme-mobile', 'getPet', 3, 23, 'acme/1.1');
+      await called('acme-mobile', 'listPets', 1, 900, 'acme/1.2');
+      await called('evil', 'getPet', 1, 5, '\u001b[2Jevil/1\u009b');
+      const found = await report();
+      expect(found).toMatchObject({ code: 2, safeToRemove: false });
+      expect(found.clients).toHaveLength(1 + 1);
+      expect(found.clients[0]).toMatchObject({
+        client: 'acme-mobile',
+        calls: '123',
+        lastCallAt: expect.stringContaining(dayAgo(3)) as string,
+        lastUserAgent: 'acme/1.1',
+      });
+      expect(found.daysToSunset).toBe(Math.ceil((Date.parse('2030-12-05T00:00:00Z') - Date.now()) / DAY));
+
+      const { code, stdout } = await petstore('deprecations', 'report', 'getPet');
+      expect(code).toBe(2);
+      expect(stdout).toContain(`getPet (GET /pets/{petId}), ${dayAgo(29)} to ${dayAgo(0)}. Sunset: in `);
+      expect(stdout).toMatch(/\nacme-mobile +123 +\d{4}-\d\d-\d\d \d\d:\d\d +acme\/1\.1\n/);
+      expect(stdout).toContain('Verdict: not safe to remove: 2 client(s) still call it.');
+      // What a stranger sends must not steer the terminal.
+      expect(stdout).not.toMatch(/\p{Cc}(?<!\n)/u);
+    });
+  });
+});

@@ -1,0 +1,220 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestDatabase, describeOnPostgresql, engine, type TestDatabase } from '../support/database.js';
+import type { HttpAnswer } from '../support/http-client.js';
+import { hasRedis, RedisServer } from '../support/redis-server.js';
+
+function call(app: TestApp, apiKey: string): Promise<HttpAnswer> {
+  return app.client.get('/v1/pets?limit=1', { apiKey });
+}
+
+/** Calls one after another; how many were let through. */
+async function countAllowed(app: TestApp, apiKey: string, calls: number): Promise<number> {
+  let allowed = 0;
+  for (let count = 0; count < calls; count++) {
+    const { status } = await call(app, apiKey);
+    expect([200, 429]).toContain(status);
+    if (status === 200) allowed++;
+  }
+  return allowed;
+}
+
+describe('in memory', () => {
+  let app: TestApp;
+  let keys: ApiKeysService;
+  beforeAll(async () => {
+    app = await createTestApp({ settings: { RATE_LIMIT_PER_MINUTE: '6' } });
+    keys = app.nest.get(ApiKeysService);
+  });
+  beforeEach(() => app.clock.travelTo(Date.now()));
+  afterEach(() => app.clock.comeBack());
+  afterAll(() => app.close());
+
+  async function newKey(client: string, scopes?: string[]): Promise<string> {
+    return (await keys.create({ client, scopes })).secret;
+  }
+
+  test('a burst passes, then 429 rate_limited with Retry-After until there is a token again', async () => {
+    const key = await newKey('bursting');
+    for (let left = 5; left >= 0; left--) {
+      const { status, headers } = await call(app, key);
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({
+        'ratelimit-policy': '"client";q=6;w=60',
+        ratelimit: `"client";r=${left};t=${(6 - left) * 10}`,
+      });
+    }
+    const refused = await call(app, key);
+    expect(refused.json).toEqual({
+      code: 'rate_limited',
+      message: 'This client may call 6 times a minute. Try again in 10 s.',
+      status: 429,
+    });
+    expect(refused.headers).toMatchObject({
+      'retry-after': '10',
+      'ratelimit-policy': '"client";q=6;w=60',
+      ratelimit: '"client";r=0;t=60',
+      'cache-control': 'no-store',
+    });
+    app.clock.travelTo(app.clock.now() + 9_999);
+    expect((await call(app, key)).headers['retry-after']).toBe('1');
+    app.clock.travelTo(app.clock.now() + 1);
+    expect((await call(app, key)).status).toBe(200);
+    expect((await call(app, key)).status).toBe(429);
+  });
+
+  test('the keys of a client share its limit, so that a rotation resets nothing', async () => {
+    const { key, secret } = await keys.create({ client: 'rotating' });
+    expect(await countAllowed(app, secret, 4)).toBe(4);
+    const { secret: successor } = await keys.rotate(String(key.id));
+    expect(await countAllowed(app, successor, 4)).toBe(2);
+    expect((await call(app, secret)).status).toBe(429);
+    expect((await call(app, await newKey('another'))).status).toBe(200);
+  });
+
+  test('429 comes behind 401 and before 403, and every answer behind it has the fields', async () => {
+    const key = await newKey('reader', ['pets:read']);
+    const forbidden = await app.client.post('/v1/pets', '{', { apiKey: key });
+    expect([forbidden.status, forbidden.headers.ratelimit]).toEqual([403, '"client";r=5;t=10']);
+    const notFound = await app.client.get('/v1/pets/x', { apiKey: key });
+    expect([notFound.status, notFound.headers.ratelimit]).toEqual([404, '"client";r=4;t=20']);
+    await countAllowed(app, key, 4);
+    expect((await app.client.post('/v1/pets', '{', { apiKey: key })).status).toBe(429);
+    const unauthorized = await call(app, 'unknown-key-unknown-key');
+    expect([unauthorized.status, unauthorized.headers.ratelimit]).toEqual([401, undefined]);
+  });
+
+  test('what needs no key has no limit', async () => {
+    for (let count = 0; count < 10; count++) {
+      const { status, headers } = await app.client.get('/health/live', { apiKey: null });
+      expect([status, headers.ratelimit]).toEqual([200, undefined]);
+    }
+  });
+
+  test("a client's own limit holds at once, and can be taken away", async () => {
+    const key = await newKey('limited');
+    await keys.limit('limited', 2);
+    const { headers } = await call(app, key);
+    expect(headers).toMatchObject({ 'ratelimit-policy': '"client";q=2;w=60', ratelimit: '"client";r=1;t=30' });
+    await keys.limit('limited', 0);
+    for (let count = 0; count < 20; count++) {
+      const answer = await call(app, key);
+      expect([answer.status, answer.headers['ratelimit-policy']]).toEqual([200, undefined]);
+    }
+    await keys.limit('limited', null);
+    expect((await call(app, key)).headers['ratelimit-policy']).toBe('"client";q=6;w=60');
+    await expect(keys.limit('nobody', 1)).rejects.toThrow("No client has the name 'nobody'");
+  });
+});
+
+test('RATE_LIMIT_PER_MINUTE is 6000 unless it is set, and 0 turns it off', async () => {
+  const app = await createTestApp();
+  expect((await app.client.get('/v1/pets')).headers).toMatchObject({
+    'ratelimit-policy': '"client";q=6000;w=60',
+    ratelimit: '"client";r=5999;t=1',
+  });
+  await app.close();
+  const off = await createTestApp({ settings: { RATE_LIMIT_PER_MINUTE: '0' } });
+  expect((await off.client.get('/v1/pets')).headers['ratelimit-policy']).toBeUndefined();
+  await off.close();
+});
+
+describeOnPostgresql('two instances', () => {
+  test("a client's own limit reaches the other one by notification", async () => {
+    const database = await createTestDatabase();
+    const one = await createTestApp({ database });
+    const two = await createTestApp({ database });
+    expect((await call(two, one.apiKey)).headers['ratelimit-policy']).toBe('"client";q=6000;w=60');
+    await one.nest.get(ApiKeysService).limit('test-client', 12);
+    await sleep(500);
+    expect((await call(two, one.apiKey)).headers['ratelimit-policy']).toBe('"client";q=12;w=60');
+    await one.close();
+    await two.close();
+    await database.drop();
+  });
+});
+
+if (engine === 'postgresql' && !hasRedis) {
+  process.stderr.write('LEFT OUT: shared rate limits are not tested, for redis-server is not installed.\n');
+}
+
+(hasRedis ? describeOnPostgresql : describe.skip)('shared in Redis', () => {
+  let redis: RedisServer;
+  let database: TestDatabase;
+  let one: TestApp;
+  let two: TestApp;
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+    database = await createTestDatabase();
+    const settings = { REDIS_URL: redis.url, RATE_LIMIT_PER_MINUTE: '6' };
+    one = await createTestApp({ database, settings });
+    two = await createTestApp({ database, settings });
+  });
+  afterAll(async () => {
+    await one.close();
+    await two.close();
+    await database.drop();
+    await redis.stop();
+  });
+
+  async function newKey(client: string): Promise<string> {
+    return (await one.nest.get(ApiKeysService).create({ client })).secret;
+  }
+
+  test('two instances share one limit', async () => {
+    const key = await newKey('sharing');
+    const fields: unknown[] = [];
+    for (const app of [one, two, one, two, one, two]) {
+      const { status, headers } = await call(app, key);
+      fields.push([status, headers.ratelimit]);
+    }
+    expect(fields.map((field) => String(field))).toEqual(
+      [5, 4, 3, 2, 1, 0].map((left) => `200,"client";r=${left};t=${(6 - left) * 10}`),
+    );
+    for (const app of [one, two]) {
+      const { status, headers } = await call(app, key);
+      expect([status, headers['retry-after']]).toEqual([429, '10']);
+    }
+    // Calls of one client at the same moment take one token each.
+    const bursting = await newKey('bursting');
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => call(index % 2 ? one : two, bursting)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(6);
+  });
+
+  test('a Redis that hangs delays requests by 50 ms at the most, and each instance counts by itself', async () => {
+    const key = await newKey('hanging');
+    await call(one, key);
+    await call(two, key);
+    redis.hang();
+    const times: number[] = [];
+    let allowed = 0;
+    for (let count = 0; count < 10; count++) {
+      const startedAt = performance.now();
+      if ((await call(one, key)).status === 200) allowed++;
+      times.push(performance.now() - startedAt);
+    }
+    expect(allowed).toBe(6);
+    // The first one waits, and tells the others.
+    expect(Math.max(...times)).toBeLessThan(250);
+    expect(times.filter((time) => time > 45).length).toBeLessThanOrEqual(2);
+    expect(one.log.text + two.log.text).toContain('Redis is away: each instance limits its clients by itself.');
+    await redis.stop();
+  });
+
+  test('so it is while Redis is gone, and when it is back the limit is shared again', async () => {
+    const key = await newKey('returning');
+    expect(await countAllowed(one, key, 8)).toBe(6);
+    expect(await countAllowed(two, key, 8)).toBe(6);
+    await redis.start();
+    await sleep(3_500);
+    expect((await countAllowed(one, key, 4)) + (await countAllowed(two, key, 4))).toBe(6);
+    expect(one.log.text + two.log.text).toContain('Redis is back: the instances share their rate limits again.');
+  });
+
+  test('a service starts without Redis', async () => {
+    const alone = await createTestApp({ database, settings: { REDIS_URL: 'redis://127.0.0.1:1' } });
+    expect((await call(alone, alone.apiKey)).status).toBe(200);
+    await alone.close();
+  });
+});

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createApiKey, hasWrongChecksum } from '../../src/platform/api-keys/api-key-format.js';
+
+const docs = (name: string): string => readFileSync(join(import.meta.dirname, '../../docs', name), 'utf8');
+
+const PUBLISHED = /```regex\n(.+)\n```/.exec(docs('secret-scanning.md'))?.[1] ?? '';
+const RULE = /^regex = '''(.+)'''$/m.exec(docs('gitleaks.toml'))?.[1] ?? '';
+
+test('the rule for gitleaks has the published pattern, which RE2 can run', () => {
+  expect(RULE).toBe(PUBLISHED);
+  // No look-around and no back-reference.
+  expect(PUBLISHED).not.toMatch(/\(\?|\\\d/);
+  const keyword = /^keywords = \["(.+)"\]$/m.exec(docs('gitleaks.toml'))?.[1] ?? '?';
+  expect(createApiKey()).toContain(keyword);
+});
+
+test('the published pattern finds every key that is made, wherever it stands', () => {
+  for (let count = 0; count < 2_000; count++) {
+    const key = createApiKey();
+    for (const text of [key, `"${key}"`, `API_KEY=${key}\n`, `Bearer ${key},`, `https://x.example/?key=${key}&a=b`]) {
+      expect(new RegExp(PUBLISHED).exec(text)?.[1]).toBe(key);
+    }
+    expect(hasWrongChecksum(key)).toBe(false);
+  }
+});
+
+test('and no key of another form', () => {
+  const key = createApiKey();
+  const others = [
+    key.slice(0, -1),
+    `${key}0`,
+    `${key}_`,
+    `x${key}`,
+    `my_${key}`,
+    key.toUpperCase(),
+    key.replace('pets_', 'pet_'),
+    key.replace('pets_', 'pets-'),
+    `${key.slice(0, 20)}-${key.slice(21)}`,
+    `${key.slice(0, 20)}ä${key.slice(21)}`,
+    `pets_${'0'.repeat(20)}`,
+    'sk_live_0123456789abcdefghijABCDEFGHIJ0123456789abcdefghijABCDE',
+    'ghp_0123456789abcdefghijABCDEFGHIJ012345',
+    '550e8400-e29b-41d4-a716-446655440000',
+  ];
+  for (const other of others) expect([other, new RegExp(PUBLISHED).test(other)]).toEqual([other, false]);
+});

@@ -1,0 +1,175 @@
+import {
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Module,
+  type NestInterceptor,
+  UseInterceptors,
+} from '@nestjs/common';
+import { map, type Observable } from 'rxjs';
+import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.js';
+import { Stability } from '../../src/platform/deprecation/stability.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
+
+@Controller('previews')
+class PreviewsController {
+  @Get()
+  @Stability('beta')
+  listPreviews(): string[] {
+    return [];
+  }
+}
+
+/** An interceptor like any other, which changes what the handler returns. */
+class WrappingInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(map((value: unknown) => ({ wrapped: value })));
+  }
+}
+
+@Controller('wrapped')
+class WrappedController {
+  @Get()
+  @UseInterceptors(WrappingInterceptor)
+  @Deprecated({
+    since: '2026-01-01T00:00:00Z',
+    sunset: '2027-01-01T00:00:00Z',
+    successor: '/new',
+    replacement: 'Use it.',
+  })
+  listWrapped(): string[] {
+    return ['value'];
+  }
+}
+
+@Module({ controllers: [PreviewsController, WrappedController] })
+class PreviewsModule {}
+
+let app: TestApp;
+let serving: TestApp;
+let id: string;
+beforeAll(async () => {
+  app = await createTestApp({ modules: [PreviewsModule] });
+  serving = await createTestApp({
+    settings: { AFTER_SUNSET: 'serve', PUBLIC_BASE_URL: 'https://api.example.com/pets/v1' },
+  });
+  id = String((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).json.id);
+});
+afterAll(async () => {
+  await app.close();
+  await serving.close();
+});
+afterEach(() => {
+  app.clock.comeBack();
+  serving.clock.comeBack();
+});
+
+function expectAnnouncement({ headers }: HttpAnswer): void {
+  expect(headers['deprecation']).toBe('@1795132800');
+  expect(headers['sunset']).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
+  expect(headers.link).toBe(
+    '<http://localhost:3000/v1/pets>; rel="successor-version", ' +
+      '<http://localhost:3000/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',
+  );
+}
+
+describe('getPet is deprecated', () => {
+  test('200, 304 and 404 carry Deprecation, Sunset and Link', async () => {
+    const found = await app.client.get(`/v1/pets/${id}`);
+    const unchanged = await app.client.get(`/v1/pets/${id}`, { headers: { 'if-none-match': found.headers.etag } });
+    const missing = await app.client.get('/v1/pets/999999');
+    expect([found.status, unchanged.status, missing.status]).toEqual([200, 304, 404]);
+    [found, unchanged, missing].forEach(expectAnnouncement);
+  });
+
+  test('200 one second before the sunset', async () => {
+    app.clock.travelTo('2030-12-04T23:59:59Z');
+    expect((await app.client.get(`/v1/pets/${id}`)).status).toBe(200);
+  });
+
+  test('410 operation_removed at the instant of the sunset, with the same headers', async () => {
+    app.clock.travelTo('2030-12-05T00:00:00Z');
+    const answer = await app.client.get(`/v1/pets/${id}`);
+    expect([answer.status, answer.json]).toEqual([
+      410,
+      {
+        code: 'operation_removed',
+        message: 'This operation was removed on 2030-12-05. Use GET /pets with a status filter instead.',
+        status: 410,
+      },
+    ]);
+    expectAnnouncement(answer);
+  });
+
+  test('410 comes behind 401, and before 404', async () => {
+    app.clock.travelTo('2031-01-01T00:00:00Z');
+    expect((await app.client.get(`/v1/pets/${id}`, { apiKey: null })).status).toBe(401);
+    expect((await app.client.get('/v1/pets/no-such')).status).toBe(410);
+  });
+
+  test('the other operations go on after the sunset', async () => {
+    app.clock.travelTo('2031-01-01T00:00:00Z');
+    const list = await app.client.get('/v1/pets');
+    const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    expect([list.status, created.status]).toEqual([200, 201]);
+    for (const { headers } of [list, created]) {
+      expect([headers['deprecation'], headers['sunset']]).toEqual([undefined, undefined]);
+    }
+  });
+
+  test('AFTER_SUNSET=serve keeps it, and links follow PUBLIC_BASE_URL', async () => {
+    const created = await serving.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    serving.clock.travelTo('2035-01-01T00:00:00Z');
+    const answer = await serving.client.get(`/v1/pets/${created.json.id}`);
+    expect(answer.status).toBe(200);
+    expect(answer.headers['sunset']).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
+    expect(answer.headers.link).toContain('<https://api.example.com/pets/v1/pets>; rel="successor-version"');
+    expect(created.headers.location).toBe(`https://api.example.com/pets/v1/pets/${created.json.id}`);
+  });
+});
+
+describe('@Deprecated', () => {
+  const announcement = {
+    since: '2026-01-01T00:00:00Z',
+    sunset: '2027-01-01T00:00:00Z',
+    successor: '/new',
+    replacement: 'Use /new.',
+  };
+
+  test.each([
+    [{ sunset: '2025-12-31T00:00:00Z' }, 'a sunset before the deprecation'],
+    [{ sunset: announcement.since }, 'a sunset at the deprecation'],
+    [{ since: 'soon' }, 'a time that is none'],
+    [{ successor: 'new' }, 'a successor that is no path'],
+  ])('%j fails at start (%s)', (wrong: object, _reason: string) => {
+    expect(() => Deprecated({ ...announcement, ...wrong })).toThrow(/^@Deprecated: /);
+    expect(() => Deprecated(announcement)).not.toThrow();
+  });
+});
+
+test('@Deprecated goes together with any other interceptor', async () => {
+  app.clock.travelTo('2026-12-31T23:59:59Z');
+  const served = await app.client.get('/v1/wrapped');
+  expect([served.status, served.json]).toEqual([200, { wrapped: ['value'] }]);
+  app.clock.travelTo('2027-01-01T00:00:00Z');
+  const removed = await app.client.get('/v1/wrapped');
+  expect([removed.status, removed.json.code]).toEqual([410, 'operation_removed']);
+  for (const { headers } of [served, removed]) expect(headers['sunset']).toBe('Fri, 01 Jan 2027 00:00:00 GMT');
+});
+
+describe('@Stability', () => {
+  test('an operation that is marked says so in Petstore-Stability', async () => {
+    expect((await app.client.get('/v1/previews')).headers['petstore-stability']).toBe('beta');
+  });
+
+  test('the three operations carry no mark', async () => {
+    for (const path of ['/v1/pets', `/v1/pets/${id}`]) {
+      expect((await app.client.get(path)).headers['petstore-stability']).toBeUndefined();
+    }
+    expect(
+      (await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).headers['petstore-stability'],
+    ).toBeUndefined();
+  });
+});

@@ -1,0 +1,1144 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormatsModule from 'ajv-formats';
+import fc from 'fast-check';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
+
+/*
+ * Requests of every kind, valid and not, at all operations. What must come back is foretold from how each request was put
+ * together, and from a model of the catalogue; nothing of the service's own code is asked. Every answer must also be one
+ * that the served document describes.
+ *
+ * FUZZ_SECONDS sets how long it goes on, FUZZ_SEED from where; both are printed with a failure. The same seed makes the
+ * same requests.
+ */
+const SECONDS = Number(process.env.FUZZ_SECONDS ?? 20);
+const SEED = Number(process.env.FUZZ_SEED ?? 20301205);
+const MAX_REQUESTS = SECONDS * 2_000;
+const MAX_BODY_BYTES = 65_536;
+
+// ---- What is foretold ------------------------------------------------------------------------------------------------
+
+/** What an answer must be: its status, the code of its Error if it is one, and what its message must find fault with. */
+interface Verdict {
+  readonly status: number;
+  readonly code?: string;
+  readonly faults?: readonly string[];
+}
+
+const ok = (status: number): Verdict => ({ status });
+const no = (status: number, code: string, faults?: readonly string[]): Verdict => ({
+  status,
+  code,
+  ...(faults && { faults }),
+});
+
+type Status = 'available' | 'pending' | 'sold';
+const STATUSES: readonly Status[] = ['available', 'pending', 'sold'];
+
+/** An animal as it must come back, byte by byte. */
+interface KnownPet {
+  readonly id: string;
+  readonly status: Status;
+  readonly text: string;
+}
+
+/** A cursor that the service has given away, and what it stands for: after `seen` animals of the catalogue. */
+interface KnownCursor {
+  readonly text: string;
+  readonly status: Status | undefined;
+  readonly seen: number;
+}
+
+/** Every animal there is, by ascending id. */
+const pets: KnownPet[] = [];
+const cursors: KnownCursor[] = [];
+
+/** A key that an animal was created with, and the request and answer of then. */
+interface KnownKey {
+  readonly key: string;
+  readonly body: JsonBody;
+  readonly text: string;
+}
+
+const idempotencyKeys = new Map<string, KnownKey>();
+
+/** What has happened as it was foretold. */
+const happened = new Set<string>();
+const note = (outcome: string): void => void happened.add(outcome);
+
+const pick = <T>(items: readonly T[], index: number): T | undefined => items[index % Math.max(items.length, 1)];
+
+// ---- Keys and header fields ------------------------------------------------------------------------------------------
+
+interface Credentials {
+  /** Label in `keys`, or the field's value as it is; undefined sends none. */
+  readonly key?: string;
+  readonly field?: string;
+  readonly refusal?: Verdict;
+}
+
+/** Secrets by label, made by the service before the first request. */
+const keys: Record<string, string> = {};
+
+const unknownToken = fc
+  .string({ unit: fc.constantFrom(...'abcXYZ019-._~+/'), minLength: 1, maxLength: 300 })
+  .map((token) => `${token}==`.slice(0, 8 + token.length));
+
+const credentials: fc.Arbitrary<Credentials> = fc.oneof(
+  { weight: 60, arbitrary: fc.constant({ key: 'good' }) },
+  { weight: 1, arbitrary: fc.constant({ refusal: no(401, 'missing_api_key') }) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom(
+        '',
+        'Bearer',
+        'Bearer a b',
+        'Bearer =a',
+        'Bearer a,b',
+        'Basic cGV0czpwZXRz',
+        'Token abc',
+        'Bearer "abc"',
+      )
+      .map((field) => ({ field, refusal: no(401, 'missing_api_key') })),
+  },
+  {
+    weight: 1,
+    arbitrary: unknownToken.map((token) => ({ field: `Bearer ${token}`, refusal: no(401, 'invalid_api_key') })),
+  },
+  { weight: 1, arbitrary: fc.constant({ key: 'mistyped', refusal: no(401, 'invalid_api_key') }) },
+  { weight: 1, arbitrary: fc.constant({ key: 'revoked', refusal: no(401, 'revoked_api_key') }) },
+  { weight: 1, arbitrary: fc.constant({ key: 'expired', refusal: no(401, 'expired_api_key') }) },
+  { weight: 1, arbitrary: fc.constant({ key: 'metrics', refusal: no(403, 'insufficient_scope') }) },
+);
+
+const scheme = fc.constantFrom('Bearer ', 'bearer ', 'BEARER ', 'bEaReR  ');
+
+const requestId = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(undefined) },
+  fc.string({ unit: fc.constantFrom(...'azAZ09._-'), minLength: 1, maxLength: 128 }),
+  fc.constantFrom('a b', 'a"b', 'a,b', 'x'.repeat(129), '<script>', '%00'),
+);
+
+/** What every request has beside its operation. */
+const envelope = fc.record({ credentials, scheme, requestId });
+type Envelope = typeof envelope extends fc.Arbitrary<infer T> ? T : never;
+
+// ---- JSON texts, and what is wrong with them -------------------------------------------------------------------------
+
+/** The text of a JSON value; `isValid` says whether it is one for the member it was made for. */
+interface Value {
+  readonly text: string;
+  readonly isValid: boolean;
+  /** How it must come back. */
+  readonly canonical?: string;
+}
+
+const valid = (text: string, canonical: string): Value => ({ text, isValid: true, canonical });
+const invalid = (text: string): Value => ({ text, isValid: false });
+
+const SHORT_ESCAPES: Record<string, string> = {
+  '"': '\\"',
+  '\\': '\\\\',
+  '/': '\\/',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+};
+
+/** A string as JSON, each UTF-16 unit written one of the ways that RFC 8259 allows; `ways` chooses. */
+function spellString(value: string, ways: readonly number[]): string {
+  const unit = (index: number): string => {
+    const code = value.charCodeAt(index).toString(16).padStart(4, '0');
+    return `\\u${(ways[index % ways.length] ?? 0) % 2 === 0 ? code : code.toUpperCase()}`;
+  };
+  let text = '';
+  for (let index = 0; index < value.length; index++) {
+    const character = value.charAt(index);
+    const mustEscape = character < ' ' || character === '"' || character === '\\';
+    const way = (ways[index % ways.length] ?? 0) % 8;
+    const isSurrogate = character >= '\ud800' && character <= '\udfff';
+    if (way === 1 && character in SHORT_ESCAPES) text += SHORT_ESCAPES[character];
+    else if (mustEscape || way === 2) text += unit(index);
+    // Half a pair cannot be sent as it is; the whole one can.
+    else if (isSurrogate && /^[\ud800-\udbff][\udc00-\udfff]$/.test(value.slice(index, index + 2)))
+      text += value.slice(index, ++index + 1);
+    else text += isSurrogate ? unit(index) : character;
+  }
+  return `"${text}"`;
+}
+
+const ways = fc.array(fc.nat(7), { minLength: 1, maxLength: 12 });
+const anyText = fc.oneof(
+  fc.string({ maxLength: 30 }),
+  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.string({ unit: 'grapheme', maxLength: 20 }),
+  fc.string({
+    unit: fc.constantFrom('🐕', 'é', 'e\u0301', ' ', '\u00a0', '\ufeff', '\u2028', '"', '\\', '\n', "'"),
+    maxLength: 12,
+  }),
+);
+const longText = fc
+  .tuple(fc.constantFrom('a', 'é', '🐕', ' ', '\u2764\ufe0f', '\ud83d'), fc.integer({ min: 120, max: 270 }))
+  .map(([unit, count]) => unit.repeat(count));
+
+const name: fc.Arbitrary<Value> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.tuple(fc.oneof({ weight: 4, arbitrary: anyText }, longText), ways).map(([value, spelling]) => {
+      const length = Array.from(value).length;
+      const isStorable = !value.includes('\0') && Buffer.from(value).toString() === value;
+      const isName = length >= 1 && length <= 255 && value.trim() !== '' && isStorable;
+      const text = spellString(value, spelling);
+      return isName ? valid(text, JSON.stringify(value)) : invalid(text);
+    }),
+  },
+  fc
+    .constantFrom(
+      '7',
+      'null',
+      'true',
+      '[]',
+      '["Rex"]',
+      '{}',
+      '{"name":"Rex"}',
+      '""',
+      '" \\u2003"',
+      '"\\u0000"',
+      '"\\udc00\\ud800"',
+    )
+    .map(invalid),
+);
+
+const MAX = 2n ** 63n - 1n;
+const MIN = -(2n ** 63n);
+const int64 = fc.oneof(
+  fc.bigInt({ min: MIN, max: MAX }),
+  fc.bigInt({ min: -1000n, max: 1000n }),
+  fc.constantFrom(MIN, MIN + 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n) - 1n, MAX - 1n, MAX, 0n, 10n ** 18n),
+);
+
+/** An integer, written one of the ways that JSON allows. */
+function spellInteger(value: bigint, way: number, amount: number): string {
+  const text = value.toString();
+  const e = amount % 2 === 0 ? 'e' : 'E';
+  const [, digits = '', zeros = ''] = /^(.*?)(0*)$/.exec(text) ?? [];
+  switch (way) {
+    case 1:
+      return `${text}.${'0'.repeat(1 + amount)}`;
+    case 2:
+      return `${text}${e}+0`;
+    case 3:
+      return value === 0n ? `0${e}-${amount}` : `${text}${'0'.repeat(amount)}${e}-${amount}`;
+    case 4:
+      return value === 0n ? '-0' : `${digits}${e}${zeros.length}`;
+    case 5:
+      return value === 0n
+        ? `0${e}999999999999`
+        : text.replace(/^(-?\d)(\d*)$/, (_, first: string, rest: string) => `${first}.${rest}0${e}${rest.length}`);
+    default:
+      return text;
+  }
+}
+
+const categoryId: fc.Arbitrary<Value> = fc.oneof(
+  {
+    weight: 16,
+    arbitrary: fc
+      .tuple(int64, fc.nat(6), fc.nat(25))
+      .map(([value, way, amount]) => valid(spellInteger(value, way, amount), value.toString())),
+  },
+  fc
+    .oneof(fc.bigInt({ min: MAX + 1n, max: MAX * 100n }), fc.bigInt({ min: MIN * 100n, max: MIN - 1n }))
+    .map((value) => invalid(`${value}`)),
+  fc.tuple(int64, fc.integer({ min: 1, max: 999 })).map(([value, fraction]) => invalid(`${value}.${fraction}`)),
+  fc
+    .constantFrom(
+      ...[
+        '1e400',
+        '-1e400',
+        '1e1000000000',
+        '1e-1',
+        '1e-1000000000',
+        '0.1',
+        '9223372036854775807.5',
+        '1e19',
+        '-9.3e18',
+      ],
+      ...['"1"', '""', 'true', 'false', 'null', '[]', '[1]', '{}', '{"$numberLong":"1"}'],
+    )
+    .map(invalid),
+);
+
+const status: fc.Arbitrary<Value | undefined> = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(undefined) },
+  {
+    weight: 8,
+    arbitrary: fc
+      .tuple(fc.constantFrom(...STATUSES), ways)
+      .map(([value, spelling]) => valid(spellString(value, spelling), `"${value}"`)),
+  },
+  fc
+    .constantFrom('null', '""', '"Available"', '"sold "', '"lost"', '0', 'true', '["sold"]', '{}', '"__proto__"')
+    .map(invalid),
+);
+
+const foreignName = fc.oneof(
+  fc.constantFrom(
+    'id',
+    '__proto__',
+    'constructor',
+    'prototype',
+    'toString',
+    'hasOwnProperty',
+    'Name',
+    'categoryid',
+    'STATUS',
+    '',
+    'tag',
+  ),
+  fc.string({ unit: 'binary', maxLength: 8 }).filter((text) => !['name', 'categoryId', 'status'].includes(text)),
+);
+const foreignMembers = fc.uniqueArray(
+  fc.record({
+    name: foreignName,
+    ways,
+    value: fc.oneof(
+      fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value)),
+      fc.constantFrom(
+        '[{"a":[1,2,{"b":null}]}]',
+        '1e99999',
+        '-0.0',
+        '"\\u0000\\ud800"',
+        '['.repeat(31) + ']'.repeat(31),
+      ),
+    ),
+  }),
+  { maxLength: 3, selector: (member) => member.name },
+);
+
+/** Ways to break the JSON text of an object. Each result is malformed, whatever its members are. */
+const BREAKAGES: ((text: string) => string)[] = [
+  (text) => text.slice(0, -1),
+  (text) => text.slice(1),
+  (text) => `${text}x`,
+  (text) => `${text}${text}`,
+  (text) => `${text},`,
+  (text) => `\ufeff${text}`,
+  (text) => text.replace(/}$/, ',}'),
+  (text) => text.replace(/^{/, '{,'),
+  (text) => text.replace(/^{/, '{tag:1,'),
+  (text) => text.replace(/^{/, "{'tag':1,"),
+  (text) => text.replace(/^{/, '{"tag" 1,'),
+  (text) => text.replace(/^{/, '{"tag":,'),
+  (text) => text.replace(/^{/, '{"tag":01,'),
+  (text) => text.replace(/^{/, '{"tag":+1,'),
+  (text) => text.replace(/^{/, '{"tag":.5,'),
+  (text) => text.replace(/^{/, '{"tag":5.,'),
+  (text) => text.replace(/^{/, '{"tag":1e,'),
+  (text) => text.replace(/^{/, '{"tag":0x1,'),
+  (text) => text.replace(/^{/, '{"tag":1n,'),
+  (text) => text.replace(/^{/, '{"tag":--1,'),
+  (text) => text.replace(/^{/, '{"tag":NaN,'),
+  (text) => text.replace(/^{/, '{"tag":Infinity,'),
+  (text) => text.replace(/^{/, '{"tag":undefined,'),
+  (text) => text.replace(/^{/, '{"tag":True,'),
+  (text) => text.replace(/^{/, '{"tag":nul,'),
+  (text) => text.replace(/^{/, '{"tag":[1,],'),
+  (text) => text.replace(/^{/, '{"tag":[1 2],'),
+  (text) => text.replace(/^{/, '{"tag":"a\nb",'),
+  (text) => text.replace(/^{/, '{"tag":"\\x41",'),
+  (text) => text.replace(/^{/, '{"tag":"\\u12g4",'),
+  (text) => text.replace(/^{/, '{"tag":"\\u00",'),
+  (text) => text.replace(/^{/, '{/* tag */'),
+  (text) => text.replace(/^{/, '{\u00a0'),
+  (text) => text.replace(/^{/, `{"tag":${'['.repeat(32)}${']'.repeat(32)},`),
+  (text) => text.replace(/^{/, `{"tag":${'['.repeat(20_000)},`),
+  (text) => text.replace(/^{/, '{"name":"Rex","name":"Rex",'),
+  (text) => text.replace(/^{/, '{"n\\u0061me":1,"name":1,'),
+  (text) => text.replace(/^{/, '{"__proto__":1,"__proto__":2,'),
+  (text) => text.replace(/^{/, '{"tag":{"a":1,"\\u0061":1},'),
+];
+
+/** Bytes that are no UTF-8, put into a string. */
+const NOT_UTF8 = ['ff', 'c3', 'c0af', 'eda080', 'f8888080', 'f4908080', '80'].map((hex) => Buffer.from(hex, 'hex'));
+
+interface JsonBody {
+  readonly bytes: Buffer;
+  readonly verdict: Verdict;
+  /** The members of the animal that must come back, behind its id. */
+  readonly members?: string;
+  readonly status?: Status;
+}
+
+const spaces = fc.array(fc.constantFrom('', '', '', ' ', '\n', '\t', '\r\n', '   '), { minLength: 1, maxLength: 8 });
+
+const objectBody = fc
+  .record({
+    name: fc.option(name, { freq: 12, nil: undefined }),
+    categoryId: fc.option(categoryId, { freq: 12, nil: undefined }),
+    status,
+    foreign: foreignMembers,
+    order: fc.array(fc.nat(99), { minLength: 6, maxLength: 6 }),
+    ways,
+    spaces,
+    breakage: fc.oneof({ weight: 9, arbitrary: fc.constant(undefined) }, fc.nat(BREAKAGES.length - 1)),
+    notUtf8: fc.oneof({ weight: 50, arbitrary: fc.constant(undefined) }, fc.constantFrom(...NOT_UTF8)),
+  })
+  .map((parts): JsonBody => {
+    const own = (['name', 'categoryId', 'status'] as const).flatMap((member) => {
+      const value = parts[member];
+      return value ? [[spellString(member, member === 'name' ? parts.ways : [0]), value.text] as const] : [];
+    });
+    const members = [
+      ...own,
+      ...parts.foreign.map((member) => [spellString(member.name, member.ways), member.value] as const),
+    ]
+      .map((member, index) => ({ member, rank: parts.order[index] ?? 0 }))
+      .sort((a, b) => a.rank - b.rank)
+      .map(({ member }) => member);
+    let at = 0;
+    const space = (): string => parts.spaces[at++ % parts.spaces.length] ?? '';
+    const inner = members.map(([key, value]) => `${space()}${key}${space()}:${space()}${value}${space()}`).join(',');
+    const text = `{${inner}}`;
+    const breakage = parts.breakage === undefined ? undefined : BREAKAGES[parts.breakage];
+    if (parts.notUtf8) {
+      const bytes = Buffer.concat([Buffer.from('{"tag":"'), parts.notUtf8, Buffer.from(`",${text.slice(1)}`)]);
+      return { bytes, verdict: no(400, 'malformed_json') };
+    }
+    // Without members, some breakages only add what an empty object may have, or leave a comma that is wrong anyway.
+    if (breakage) return { bytes: Buffer.from(breakage(text)), verdict: no(400, 'malformed_json') };
+    const faults = [
+      ...(parts.name?.isValid ? [] : ['name']),
+      ...(parts.categoryId?.isValid ? [] : ['categoryId']),
+      ...(parts.status === undefined || parts.status.isValid ? [] : ['status']),
+    ];
+    const bytes = Buffer.from(`${space()}${text}${space()}`);
+    if (faults.length > 0) return { bytes, verdict: no(400, 'validation_failed', faults) };
+    const statusText = parts.status?.canonical ?? '"available"';
+    return {
+      bytes,
+      verdict: ok(201),
+      members: `"name":${parts.name?.canonical},"categoryId":${parts.categoryId?.canonical},"status":${statusText}`,
+      status: JSON.parse(statusText) as Status,
+    };
+  });
+
+const otherBody = fc.oneof(
+  fc
+    .constantFrom(
+      '[]',
+      '[{"name":"Rex","categoryId":7}]',
+      '"Rex"',
+      '7',
+      '-0',
+      '1e999',
+      'null',
+      'true',
+      ' false ',
+      '""',
+      '"\\u0000"',
+    )
+    .map((text): JsonBody => ({ bytes: Buffer.from(text), verdict: no(400, 'validation_failed', ['the']) })),
+  fc
+    .oneof(
+      fc.uint8Array({ minLength: 1, maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+      fc.string({ unit: 'binary', minLength: 1 }).map((text) => Buffer.from(text)),
+    )
+    // What happens to be JSON is not garbage; JSON.parse knows.
+    .filter((bytes) => !isJson(bytes))
+    .map((bytes): JsonBody => ({ bytes, verdict: no(400, 'malformed_json') })),
+);
+
+function isJson(bytes: Buffer): boolean {
+  try {
+    JSON.parse(bytes.toString());
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// ---- The operations --------------------------------------------------------------------------------------------------
+
+/** A request, and what must come back. */
+interface Probe {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Record<string, string | undefined>;
+  readonly body?: Buffer;
+  /** Path and method in the document; undefined when it is no operation. */
+  readonly operation?: readonly [path: string, method: string];
+  /** The scope that a key without may not call it. */
+  readonly writes?: boolean;
+  /** Judged before the key. */
+  readonly early?: Verdict;
+  readonly verdict: Verdict;
+  /** Checks what is particular to an answer as foretold. */
+  readonly verify?: (answer: HttpAnswer) => void | Promise<void>;
+}
+
+/** A request that is put together when it is sent, since it depends on earlier answers. */
+class Plan {
+  constructor(
+    readonly label: string,
+    readonly make: () => Probe,
+  ) {}
+
+  /** For reports of failures. */
+  [fc.toStringMethod](): string {
+    return this.label;
+  }
+}
+
+const LIST = ['/pets', 'get'] as const;
+const CREATE = ['/pets', 'post'] as const;
+const GET = ['/pets/{petId}', 'get'] as const;
+
+const readMethod = fc.oneof({ weight: 6, arbitrary: fc.constant('GET') }, fc.constant('HEAD'));
+
+/** An encoded part of a query: each character as it is, or percent-encoded where `ways` says so. */
+function encode(text: string, spelling: readonly number[]): string {
+  // Not the longest, for which the header section has another limit than the path.
+  if (text.length > 1_000) return text;
+  return Array.from(text, (character, index) => {
+    if ((spelling[index % spelling.length] ?? 0) % 4 !== 3) return encodeURIComponent(character);
+    return Buffer.from(character)
+      .toString('hex')
+      .replace(/../g, (byte) => `%${byte}`);
+  }).join('');
+}
+
+const wrongLimit = fc.oneof(
+  fc.constantFrom(
+    '0',
+    '101',
+    '-1',
+    '',
+    '1.5',
+    '1e1',
+    '05',
+    '0x10',
+    '+5',
+    ' 5',
+    '5 ',
+    '٥',
+    'NaN',
+    '1'.repeat(400),
+    '5,6',
+    '20;',
+  ),
+  fc.integer({ min: 101 }).map(String),
+  fc.string({ maxLength: 6 }).filter((text) => !/^\d+$/.test(text)),
+);
+const wrongStatus = fc.oneof(
+  fc.constantFrom('', 'Available', 'SOLD', 'sold ', ' sold', 'lost', 'available,sold', 'sold\0', 'null', '__proto__'),
+  fc.string({ maxLength: 8 }).filter((text) => !STATUSES.includes(text as Status)),
+);
+const unknownParameter = fc.oneof(
+  fc.constantFrom(
+    'page',
+    'offset',
+    'Limit',
+    'limit[]',
+    'limit ',
+    'stauts',
+    'cursor[0]',
+    '__proto__',
+    'constructor',
+    '',
+  ),
+  fc.string({ unit: 'binary', maxLength: 10 }).filter((text) => !['limit', 'status', 'cursor'].includes(text)),
+);
+
+/** Ways to change a cursor, all of them noticeable. */
+const TAMPERINGS: ((text: string, at: number) => string)[] = [
+  (text, at) => text.slice(0, at) + (text[at] === 'A' ? 'B' : 'A') + text.slice(at + 1),
+  // The neighbour in the alphabet differs in its last bit alone, which the last character of a cursor may not even use.
+  (text) => text.slice(0, -1) + neighbour(text.slice(-1)),
+  (text, at) => text.slice(0, at) + text.slice(at + 1),
+  (text, at) => `${text.slice(0, at)}A${text.slice(at)}`,
+  (text) => `${text}=`,
+  (text) => `${text} `,
+  (text) => `${text}\n`,
+  (text) => text + text,
+  () => '',
+];
+
+function neighbour(character: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return alphabet.charAt(alphabet.indexOf(character) ^ 1);
+}
+
+const cursorUse = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(undefined) },
+  { weight: 4, arbitrary: fc.record({ index: fc.nat(), fits: fc.constantFrom(true, true, true, false) }) },
+  fc.record({ index: fc.nat(), tampering: fc.nat(TAMPERINGS.length - 1), at: fc.nat(30) }),
+  fc.record({ text: fc.oneof(fc.string({ unit: 'binary', maxLength: 30 }), fc.base64String({ maxLength: 40 })) }),
+);
+
+const listPets: fc.Arbitrary<Plan> = fc
+  .record({
+    method: readMethod,
+    limit: fc.option(fc.integer({ min: 1, max: 100 }), { freq: 3, nil: undefined }),
+    status: fc.option(fc.constantFrom(...STATUSES), { freq: 2, nil: undefined }),
+    cursor: cursorUse,
+    wrong: fc.oneof(
+      { weight: 12, arbitrary: fc.constant(undefined) },
+      wrongLimit.map((text) => ({ limit: text })),
+      wrongStatus.map((text) => ({ status: text })),
+      fc.tuple(unknownParameter, fc.string({ maxLength: 4 })).map(([parameter, text]) => ({ [parameter]: text })),
+      fc.constantFrom('limit', 'status', 'cursor').map((twice) => ({ twice })),
+      fc.integer({ min: 8_200, max: 9_000 }).map((length) => ({ x: 'x'.repeat(length) })),
+    ),
+    order: fc.nat(5),
+    ways,
+    ifNoneMatch: fc.constantFrom(undefined, undefined, undefined, 'W/"other"', 'garbage', '', '*', 'same', 'same'),
+  })
+  .map(
+    ({ method, limit, status, cursor, wrong, order, ways: spelling, ifNoneMatch }) =>
+      new Plan('listPets', () => {
+        const query = new Map<string, string>();
+        if (limit !== undefined) query.set('limit', String(limit));
+        if (status !== undefined) query.set('status', status);
+        let seen = 0;
+        let verdict = ok(200);
+        if (cursor && 'text' in cursor) {
+          query.set('cursor', cursor.text);
+          verdict = no(400, 'invalid_cursor', ['cursor']);
+        } else if (cursor) {
+          const ownList = cursors.filter((candidate) => candidate.status === status);
+          const known = pick('fits' in cursor && cursor.fits ? ownList : cursors, cursor.index);
+          if (known && 'tampering' in cursor) {
+            query.set('cursor', TAMPERINGS[cursor.tampering]?.(known.text, cursor.at % known.text.length) ?? '');
+            verdict = no(400, 'invalid_cursor', ['cursor']);
+          } else if (known) {
+            query.set('cursor', known.text);
+            seen = known.seen;
+            if (known.status !== status) verdict = no(400, 'invalid_cursor', ['cursor']);
+          }
+        }
+        const pairs = [...query];
+        for (const [parameter, text] of Object.entries(wrong ?? {})) {
+          if (parameter === 'twice') pairs.push([text, query.get(text) ?? '5'], [text, query.get(text) ?? '5']);
+          else if (query.has(parameter)) pairs.splice([...query.keys()].indexOf(parameter), 1, [parameter, text]);
+          else pairs.push([parameter, text]);
+          verdict = no(400, 'invalid_parameter');
+        }
+        for (let turn = 0; turn < order; turn++) pairs.push(...pairs.splice(0, 1));
+        const text = pairs.map(([key, value]) => `${encode(key, spelling)}=${encode(value, spelling)}`).join('&');
+        const path = `/v1/pets${text === '' ? '' : `?${text}`}`;
+        const matching = pets.slice(seen).filter((pet) => status === undefined || pet.status === status);
+        const page = matching.slice(0, limit ?? 20);
+        const hasNext = matching.length > page.length;
+        const body = `[${page.map((pet) => pet.text).join()}]`;
+        return {
+          method,
+          path,
+          operation: LIST,
+          ...(path.length > 8_192 && { early: no(414, 'uri_too_long') }),
+          verdict: verdict.status === 200 && ifNoneMatch === '*' ? ok(304) : verdict,
+          headers: { 'if-none-match': ifNoneMatch === 'same' ? undefined : ifNoneMatch },
+          verify: async (answer) => {
+            if (verdict.status !== 200) return;
+            if (page.length > 0) note(`listPets ${seen > 0 ? 'next' : 'first'} page of ${status ?? 'all'}`);
+            if (method === 'GET' && answer.status === 200) expect(answer.text).toBe(body);
+            const link = /^<http:\/\/localhost:3000\/v1\/pets\?([^>]+)>; rel="next"$/.exec(
+              String(answer.headers.link),
+            )?.[1];
+            expect(link !== undefined).toBe(hasNext);
+            if (link !== undefined) {
+              const next = new URLSearchParams(link);
+              expect([next.get('limit'), next.get('status')]).toEqual([String(limit ?? 20), status ?? null]);
+              const last = pets.indexOf(page.at(-1) as KnownPet) + 1;
+              if (cursors.length < 500) cursors.push({ text: next.get('cursor') ?? '', status, seen: last });
+            }
+            if (ifNoneMatch === 'same') await expectUnchanged(method, path, answer);
+          },
+        };
+      }),
+  );
+
+/** The same request with the entity tag of its answer: 304, without a body. */
+async function expectUnchanged(method: string, path: string, { headers }: HttpAnswer): Promise<void> {
+  const again = await app.client.send(method, path, { headers: { 'if-none-match': `"x", ${headers.etag}` } });
+  expect([again.status, again.text, again.headers.etag]).toEqual([304, '', headers.etag]);
+}
+
+const getPet: fc.Arbitrary<Plan> = fc
+  .record({
+    method: readMethod,
+    id: fc.oneof(
+      { weight: 4, arbitrary: fc.nat().map((index) => ({ index })) },
+      int64.map((value) => ({ text: value.toString() })),
+      fc
+        .constantFrom(
+          'abc',
+          '1.5',
+          '007',
+          '+1',
+          '-0',
+          '1e2',
+          '0x1',
+          '1.0',
+          ' 1',
+          '1 ',
+          '٥',
+          '1\0',
+          '9223372036854775808',
+          '1'.repeat(4_000),
+        )
+        .map((text) => ({ text })),
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }).map((text) => ({ text })),
+    ),
+    query: fc.constantFrom('', '', '?', '?limit=0', '?status=lost&status=x', '?%ff'),
+    ways,
+    ifNoneMatch: fc.constantFrom(undefined, undefined, 'W/"other"', '*', 'same'),
+  })
+  // A client takes such segments away before it sends the path.
+  .filter(({ id }) => !('text' in id) || !/^\.{1,2}$/.test(id.text))
+  .map(
+    ({ method, id, query, ways: spelling, ifNoneMatch }) =>
+      new Plan('getPet', () => {
+        const pet = 'index' in id ? pick(pets, id.index) : pets.find((candidate) => candidate.id === id.text);
+        const text = 'text' in id ? id.text : (pet?.id ?? '0');
+        const path = `/v1/pets/${encode(text, spelling)}${query}`;
+        return {
+          method,
+          path,
+          operation: GET,
+          ...(path.length > 8_192 && { early: no(414, 'uri_too_long') }),
+          verdict: !pet ? no(404, 'pet_not_found') : ok(ifNoneMatch === '*' ? 304 : 200),
+          headers: { 'if-none-match': ifNoneMatch === 'same' ? undefined : ifNoneMatch },
+          verify: async (answer) => {
+            expect(answer.headers['deprecation']).toBe('@1795132800');
+            if (answer.status === 200 && method === 'GET') expect(answer.text).toBe(pet?.text);
+            if (pet && ifNoneMatch === 'same') await expectUnchanged(method, path, answer);
+          },
+        };
+      }),
+  );
+
+const contentType = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc
+      .constantFrom(
+        'application/json',
+        'Application/JSON',
+        'application/json; charset=utf-8',
+        'application/json;charset="UTF-8"',
+        'application/json ; ',
+      )
+      .map((text) => ({ text, isJson: true })),
+  },
+  fc
+    .constantFrom(
+      undefined,
+      '',
+      'text/plain',
+      'text/json',
+      'application/jsonx',
+      'application/x-www-form-urlencoded',
+      'application/json; charset=latin1',
+      'application/merge-patch+json',
+      'json',
+      '*/*',
+    )
+    .map((text) => ({ text, isJson: false })),
+);
+
+/** A key as the header field has it: bare where that is possible and wanted, else quoted. */
+function spellKey(key: string, isBare: boolean): string {
+  const canBeBare = key.trim() === key && !key.startsWith('"');
+  return isBare && canBeBare ? key : `"${key.replace(/["\\]/g, '\\$&')}"`;
+}
+
+const idempotencyKey = fc.oneof(
+  { weight: 8, arbitrary: fc.constant(undefined) },
+  {
+    weight: 3,
+    arbitrary: fc
+      .oneof(
+        fc.string({ minLength: 1, maxLength: 20 }),
+        fc.string({ minLength: 250, maxLength: 255 }),
+        fc.string({ unit: fc.constantFrom('"', '\\', ' ', ',', ';', 'a'), minLength: 1, maxLength: 6 }),
+      )
+      .map((fresh) => ({ fresh })),
+  },
+  { weight: 2, arbitrary: fc.nat().map((again) => ({ again })) },
+  { weight: 1, arbitrary: fc.nat().map((reused) => ({ reused })) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .oneof(
+        fc.constantFrom(
+          '',
+          '""',
+          '"',
+          '"a',
+          '"a"b',
+          '"a" ;b',
+          '"a", "b"',
+          '"\\a"',
+          '"a\\"',
+          'a\tb',
+          '"\t"',
+          'caf\u00e9',
+          '"\u00ff"',
+        ),
+        fc.integer({ min: 256, max: 600 }).map((length) => 'k'.repeat(length)),
+        fc.integer({ min: 256, max: 600 }).map((length) => `"${'k'.repeat(length)}"`),
+      )
+      .map((wrong) => ({ wrong })),
+  },
+);
+
+const createPet: fc.Arbitrary<Plan> = fc
+  .record({
+    idempotencyKey,
+    isBare: fc.boolean(),
+    body: fc.oneof({ weight: 9, arbitrary: objectBody }, otherBody),
+    contentType,
+    encoding: fc.oneof(
+      { weight: 12, arbitrary: fc.constant(undefined) },
+      fc.constantFrom('identity', 'gzip', 'br', 'gzip, identity'),
+    ),
+    chunked: fc.boolean(),
+    pad: fc.oneof(
+      { weight: 20, arbitrary: fc.constant(0) },
+      fc.integer({ min: MAX_BODY_BYTES - 3, max: MAX_BODY_BYTES }),
+      fc.integer({ min: MAX_BODY_BYTES + 1, max: MAX_BODY_BYTES + 3 }),
+      fc.integer({ min: MAX_BODY_BYTES, max: 4 * MAX_BODY_BYTES }),
+    ),
+    missing: fc.oneof({ weight: 25, arbitrary: fc.constant(false) }, fc.constant(true)),
+    query: fc.constantFrom('', '', '', '', '?', '?name=Max&limit=0'),
+  })
+  .map(
+    ({ body: drawn, contentType: type, encoding, chunked, pad, missing, query, idempotencyKey: use = {}, isBare }) =>
+      new Plan('createPet', () => {
+        const index = 'again' in use ? use.again : 'reused' in use ? use.reused : undefined;
+        const earlier = index === undefined ? undefined : pick([...idempotencyKeys.values()], index);
+        const body = earlier && 'again' in use ? earlier.body : drawn;
+        const key = earlier?.key ?? ('fresh' in use ? use.fresh : undefined);
+        const known = key === undefined ? undefined : idempotencyKeys.get(key);
+        const isReplay = known !== undefined && known.body.members === body.members;
+        const rest = Math.max(0, pad - body.bytes.length);
+        const bytes = missing ? Buffer.alloc(0) : Buffer.concat([body.bytes, Buffer.alloc(rest, ' ')]);
+        const isSupported = type.isJson && (encoding === undefined || encoding === 'identity');
+        let { verdict } = body;
+        if (missing && !chunked) verdict = no(400, 'wrong' in use ? 'invalid_idempotency_key' : 'missing_body');
+        else if (!isSupported) verdict = no(415, 'unsupported_media_type');
+        else if (bytes.length > MAX_BODY_BYTES) verdict = no(413, 'body_too_large');
+        else if (missing) verdict = no(400, 'missing_body');
+        else if (verdict.status === 201 && 'wrong' in use) verdict = no(400, 'invalid_idempotency_key');
+        else if (verdict.status === 201 && known && !isReplay) verdict = no(422, 'idempotency_key_reused');
+        return {
+          method: 'POST',
+          path: `/v1/pets${query}`,
+          operation: CREATE,
+          writes: true,
+          verdict,
+          body: bytes,
+          headers: {
+            'content-type': type.text,
+            'content-encoding': encoding,
+            'idempotency-key': 'wrong' in use ? use.wrong : key === undefined ? undefined : spellKey(key, isBare),
+            ...(chunked && { 'content-length': undefined, 'transfer-encoding': 'chunked' }),
+          },
+          verify: async (answer) => {
+            expect(answer.headers['idempotent-replayed']).toBe(verdict.status === 201 && isReplay ? 'true' : undefined);
+            if (verdict.status !== 201) return;
+            const id = /^\{"id":([1-9]\d*),/.exec(answer.text)?.[1] ?? '';
+            expect(answer.text).toBe(`{"id":${id},${body.members}}`);
+            expect(answer.headers.location).toBe(`http://localhost:3000/v1/pets/${id}`);
+            if (isReplay) {
+              expect(answer.text).toBe(known.text);
+              note('createPet again');
+              return;
+            }
+            expect(BigInt(id)).toBeGreaterThan(BigInt(pets.at(-1)?.id ?? 0));
+            if (key !== undefined) idempotencyKeys.set(key, { key, body, text: answer.text });
+            pets.push({ id, status: body.status as Status, text: answer.text });
+            expect((await app.client.get(`/v1/pets/${id}`)).text).toBe(answer.text);
+          },
+        };
+      }),
+  );
+
+/** Other methods and other paths. */
+const elsewhere: fc.Arbitrary<Plan> = fc
+  .record({
+    method: fc.constantFrom('OPTIONS', 'PUT', 'PATCH', 'DELETE', 'POST', 'TRACE', 'PROPFIND', 'GET'),
+    path: fc.constantFrom(
+      '/v1/pets',
+      '/v1/pets/1',
+      '/v1/pets/abc',
+      '/v1/pets/',
+      '/v1/pets/1/',
+      '/v1/Pets',
+      '/v1',
+      '/pets',
+      '/v1/pets/%ff',
+      '/v1/pets%2f1',
+      '/v1/store',
+    ),
+  })
+  .map(
+    ({ method, path }) =>
+      new Plan('elsewhere', () => {
+        const allow =
+          path === '/v1/pets'
+            ? 'GET, HEAD, OPTIONS, POST'
+            : /^\/v1\/pets\/\w+$/.test(path)
+              ? 'GET, HEAD, OPTIONS'
+              : undefined;
+        if (allow !== undefined && allow.split(', ').includes(method) && method !== 'OPTIONS') {
+          return { method: 'OPTIONS', path, early: ok(204), verdict: ok(204) };
+        }
+        const verdict =
+          allow === undefined
+            ? no(404, 'route_not_found')
+            : method === 'OPTIONS'
+              ? ok(204)
+              : no(405, 'method_not_allowed');
+        return {
+          method,
+          path,
+          early: verdict,
+          verdict,
+          verify: (answer) => expect(answer.headers.allow).toBe(allow),
+        };
+      }),
+  );
+
+const plan = fc.oneof(
+  { weight: 6, arbitrary: createPet },
+  { weight: 5, arbitrary: listPets },
+  { weight: 3, arbitrary: getPet },
+  { weight: 1, arbitrary: elsewhere },
+);
+
+// ---- The document ----------------------------------------------------------------------------------------------------
+
+interface DocumentedHeader {
+  required?: boolean;
+  schema: object;
+}
+interface DocumentedResponse {
+  headers?: Record<string, DocumentedHeader | { $ref: string }>;
+  content?: Record<string, { schema: { $ref: string }; examples?: Record<string, unknown> }>;
+}
+interface Document {
+  paths: Record<string, Record<string, { responses: Record<string, DocumentedResponse | { $ref: string }> }>>;
+  components: object;
+}
+
+/** Header fields that mean something to clients: an answer must not have one that is not documented for it. */
+const MEANINGFUL_HEADERS = [
+  ...[
+    'accept',
+    'allow',
+    'cache-control',
+    'deprecation',
+    'etag',
+    'idempotent-replayed',
+    'link',
+    'location',
+    'petstore-stability',
+    'retry-after',
+  ],
+  ...['sunset', 'vary', 'www-authenticate', 'x-request-id'],
+];
+
+class ServedDocument {
+  private readonly ajv = new Ajv2020({ strict: false, allErrors: true });
+  private readonly validators = new Map<unknown, ValidateFunction>();
+
+  constructor(private readonly document: Document) {
+    addFormatsModule.default(this.ajv);
+    this.ajv.addSchema({ $id: 'document', ...document });
+  }
+
+  /** What an answer of an operation lacks to be as the document says; empty when it is. */
+  faultsOf([path, method]: readonly [string, string], answer: HttpAnswer, hasBody: boolean): string[] {
+    const responses = this.document.paths[path]?.[method]?.responses ?? {};
+    const response = this.resolve(responses[String(answer.status)] ?? responses.default);
+    if (!response) return [`the status ${answer.status} is not documented`];
+    return [...this.headerFaults(response, answer), ...this.bodyFaults(response, answer, hasBody)];
+  }
+
+  private headerFaults(response: DocumentedResponse, { headers }: HttpAnswer): string[] {
+    const documented = Object.entries(response.headers ?? {}).map(
+      ([field, header]) => [field.toLowerCase(), this.resolve(header)] as const,
+    );
+    const names = documented.map(([field]) => field);
+    return [
+      ...MEANINGFUL_HEADERS.filter((field) => headers[field] !== undefined && !names.includes(field)).map(
+        (field) => `${field} is not documented`,
+      ),
+      ...documented.flatMap(([field, header]) => {
+        const text = headers[field];
+        if (text === undefined) return header?.required ? [`${field} is missing`] : [];
+        const isNumber = (header?.schema as { type?: string }).type === 'integer';
+        return this.schemaFaults(field, header?.schema ?? {}, isNumber ? Number(text) : text);
+      }),
+    ];
+  }
+
+  private bodyFaults(response: DocumentedResponse, answer: HttpAnswer, hasBody: boolean): string[] {
+    const content = response.content?.['application/json'];
+    if (!content) return answer.text === '' ? [] : ['it has a body'];
+    if (answer.headers['content-type'] !== 'application/json')
+      return [`the Content-Type is ${answer.headers['content-type']}`];
+    if (!hasBody) return answer.text === '' ? [] : ['it has a body'];
+    const body = JSON.parse(answer.text) as { code?: string };
+    if (answer.status < 400) return this.schemaFaults('the body', content.schema, body);
+    const isKnown = body.code !== undefined && content.examples !== undefined && body.code in content.examples;
+    return [
+      ...this.schemaFaults('the body', content.schema, body),
+      ...(isKnown ? [] : [`the code ${body.code} is not documented`]),
+    ];
+  }
+
+  private schemaFaults(what: string, schema: object, value: unknown): string[] {
+    let validate = this.validators.get(schema);
+    if (!validate) {
+      const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')) as object;
+      this.validators.set(schema, (validate = this.ajv.compile(absolute)));
+    }
+    return validate(value) ? [] : [`${what}: ${this.ajv.errorsText(validate.errors)}`];
+  }
+
+  private resolve<T extends object>(value: T | { $ref: string } | undefined): T | undefined {
+    if (value === undefined || !('$ref' in value)) return value;
+    const parts = value.$ref.slice(2).split('/');
+    return parts.reduce<unknown>((node, part) => (node as Record<string, unknown>)[part], this.document) as T;
+  }
+}
+
+// ---- The run ---------------------------------------------------------------------------------------------------------
+
+let app: TestApp;
+let served: ServedDocument;
+
+beforeAll(async () => {
+  const settings = { LOG_LEVEL: 'warn', MAX_BODY_BYTES: String(MAX_BODY_BYTES), RATE_LIMIT_PER_MINUTE: '0' };
+  app = await createTestApp({ settings });
+  served = new ServedDocument((await app.client.get('/openapi.json')).json as Document);
+  const service = app.nest.get(ApiKeysService);
+  keys.good = app.apiKey;
+  keys.mistyped = app.apiKey.slice(0, -1) + (app.apiKey.endsWith('0') ? '1' : '0');
+  keys.metrics = (await service.create({ client: 'metrics', scopes: ['metrics:read'] })).secret;
+  keys.expired = (await service.create({ client: 'expired', expiresAt: new Date(Date.now() - 1) })).secret;
+  const revoked = await service.create({ client: 'revoked' });
+  keys.revoked = revoked.secret;
+  await service.revoke(String(revoked.key.id));
+});
+afterAll(() => app.close());
+
+async function attempt(
+  { credentials: sent, scheme: schemeText, requestId: ownId }: Envelope,
+  { label, make }: Plan,
+): Promise<void> {
+  const probe = make();
+  const verdict = probe.early ?? sent.refusal ?? probe.verdict;
+  const authorization = sent.key === undefined ? sent.field : `${schemeText}${keys[sent.key]}`;
+  const headers = { authorization, 'x-request-id': ownId, ...probe.headers };
+  const answer = await app.client.send(probe.method, probe.path, { apiKey: null, headers, body: probe.body });
+  try {
+    expectVerdict(answer, verdict, probe.method);
+    const isOwn = ownId !== undefined && /^[A-Za-z0-9._-]{1,128}$/.test(ownId);
+    expect(answer.headers['x-request-id']).toEqual(
+      isOwn ? ownId : (expect.stringMatching(/^[A-Za-z0-9_-]{16}$/) as string),
+    );
+    if (probe.operation) expect(served.faultsOf(probe.operation, answer, probe.method !== 'HEAD')).toEqual([]);
+    if (verdict === probe.verdict) await probe.verify?.(answer);
+  } catch (error) {
+    const request = [
+      probe.method,
+      probe.path,
+      JSON.stringify(headers),
+      JSON.stringify(probe.body?.toString().slice(0, 2_000)),
+    ];
+    const { status: got, headers: fields, text } = answer;
+    throw new Error(
+      `${request.join(' ')}\nforetold ${JSON.stringify(verdict)}\n` +
+        `got ${got} ${JSON.stringify(fields)} ${text.slice(0, 2_000)}\n${(error as Error).message}`,
+      { cause: error },
+    );
+  }
+  note(`${label} ${verdict.status} ${verdict.code ?? ''}`.trim());
+}
+
+function expectVerdict(answer: HttpAnswer, { status: expected, code, faults }: Verdict, method: string): void {
+  expect(answer.status).toBe(expected);
+  expect(answer.headers['x-content-type-options']).toBe('nosniff');
+  if (code === undefined || method === 'HEAD') return;
+  const body = answer.json as { code: string; message: string; status: number };
+  expect(body).toEqual({ code, message: expect.any(String) as string, status: expected });
+  expect(Object.keys(body)).toEqual(['code', 'message', 'status']);
+  if (faults)
+    expect(body.message.split('; ').map((clause) => clause.split(' ')[0])).toEqual(expect.arrayContaining([...faults]));
+  if (code === 'validation_failed')
+    expect(body.message.split('; ').map((clause) => clause.split(' ')[0])).toEqual(faults);
+}
+
+const REFUSED_KEYS = [
+  '401 missing_api_key',
+  '401 invalid_api_key',
+  '401 revoked_api_key',
+  '401 expired_api_key',
+  '403 insufficient_scope',
+];
+
+/** What a run must have met to be worth its time. */
+const OUTCOMES: Record<string, string[]> = {
+  listPets: [
+    ...['first', 'next'].flatMap((page) => ['all', ...STATUSES].map((status) => `${page} page of ${status}`)),
+    ...['200', '304', '400 invalid_parameter', '400 invalid_cursor', '414 uri_too_long', ...REFUSED_KEYS],
+  ],
+  createPet: [
+    ...['201', '400 malformed_json', '400 missing_body', '400 validation_failed', '413 body_too_large'],
+    ...['415 unsupported_media_type', '400 invalid_idempotency_key', '422 idempotency_key_reused', 'again'],
+    ...REFUSED_KEYS,
+  ],
+  getPet: ['200', '304', '404 pet_not_found', ...REFUSED_KEYS],
+  elsewhere: ['204', '404 route_not_found', '405 method_not_allowed'],
+};
+
+test(
+  'every valid request is accepted, every invalid one refused as foretold, and every answer is as the document says',
+  async () => {
+    await fc.assert(fc.asyncProperty(envelope, plan, attempt), {
+      seed: SEED,
+      numRuns: MAX_REQUESTS,
+      interruptAfterTimeLimit: SECONDS * 1_000,
+      markInterruptAsFailure: false,
+    });
+    const expected = Object.entries(OUTCOMES).flatMap(([label, outcomes]) =>
+      outcomes.map((outcome) => `${label} ${outcome}`),
+    );
+    expect([...happened]).toEqual(expect.arrayContaining(expected));
+  },
+  (SECONDS + 60) * 1_000,
+);
+
+test('afterwards the catalogue holds the animals that were created, and nothing else', async () => {
+  const walked: string[] = [];
+  for (let path: string | undefined = '/v1/pets?limit=100'; path !== undefined;) {
+    const page: HttpAnswer = await app.client.get(path);
+    expect(page.status).toBe(200);
+    walked.push(page.text.slice(1, -1));
+    path = /^<http:\/\/localhost:3000([^>]+)>; rel="next"$/.exec(String(page.headers.link))?.[1];
+  }
+  expect(walked.join()).toBe(pets.map(({ text }) => text).join());
+}, 120_000);
+
+test('nothing of it needs a person: the log has no warning and no error', () => {
+  expect(app.log.lines).toEqual([]);
+});

@@ -1,0 +1,659 @@
+import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
+import fc from 'fast-check';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PET_STATEMENTS } from '../../src/pets/pets.repository.js';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Database } from '../../src/platform/database/database.js';
+import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
+import { ExpiredKeys } from '../../src/platform/idempotency/expired-keys.js';
+import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
+import {
+  IDEMPOTENCY_STATEMENTS,
+  IdempotencyKeyRepository,
+} from '../../src/platform/idempotency/idempotency-key.repository.js';
+import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
+import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
+import { type HttpAnswer, HttpClient } from '../support/http-client.js';
+import { rawRequest } from '../support/raw-request.js';
+
+const SETTINGS = { RATE_LIMIT_PER_MINUTE: '0' };
+const REX = { name: 'Rex', categoryId: 9223372036854775807n };
+
+class NewNote {
+  @TextProperty({ description: 'Text.', minLength: 1, maxLength: 40 })
+  text: string;
+
+  @Int64Property({ description: 'Weight.' })
+  weight: bigint;
+}
+
+/** Work of a module: two changes in one transaction, of which the second may fail. */
+@Injectable()
+class NotesService {
+  /** Whom work tells that it has begun, and waits for. */
+  gate: () => Promise<void> = () => Promise.resolve();
+  runs = 0;
+
+  constructor(private readonly idempotency: Idempotency) {}
+
+  write(note: NewNote, key: IdempotencyKey | undefined): Promise<string> {
+    return this.idempotency.once(key, note, async ({ manager }) => {
+      this.runs++;
+      await this.gate();
+      const rows = await manager.query<{ id: string }[]>('INSERT INTO note (text) VALUES ($1) RETURNING id', [
+        note.text,
+      ]);
+      await manager.query('INSERT INTO weight (grams) VALUES ($1)', [note.weight]);
+      return (rows[0] as { id: string }).id;
+    });
+  }
+}
+
+@Controller('notes')
+class NotesController {
+  constructor(private readonly notes: NotesService) {}
+
+  @Post()
+  async writeNote(@Body() note: NewNote, @Idempotent() key: IdempotencyKey | undefined): Promise<object> {
+    return { id: BigInt(await this.notes.write(note, key)), ...note };
+  }
+
+  @Post('drafts')
+  async writeDraft(@Body() note: NewNote, @Idempotent() key: IdempotencyKey | undefined): Promise<object> {
+    return this.writeNote(note, key);
+  }
+}
+
+@Module({ controllers: [NotesController], providers: [NotesService] })
+class NotesModule {}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ settings: SETTINGS, modules: [NotesModule] });
+  await app.sql('CREATE TABLE note (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text)');
+  await app.sql(`CREATE UNIQUE INDEX uq_note ON note (text) WHERE text LIKE 'unique %'`);
+  await app.sql('CREATE TABLE weight (grams bigint CHECK (grams > 0))');
+});
+afterAll(() => app.close());
+
+let count = 0;
+/** A key that no other test uses. */
+const newKey = (): string => `key-${++count}`;
+
+function add(key: string | undefined, body: unknown = REX, client: HttpClient = app.client): Promise<HttpAnswer> {
+  return client.post('/v1/pets', body, { headers: { 'idempotency-key': key } });
+}
+
+async function countPets(name?: string): Promise<number> {
+  const [row] = await app.sql('SELECT count(*)::int FROM pet WHERE $1::text IS NULL OR name = $1', [name]);
+  return row?.[0] as number;
+}
+
+async function countKeys(): Promise<number> {
+  const [row] = await app.sql('SELECT count(*)::int FROM idempotency_key');
+  return row?.[0] as number;
+}
+
+function expectReplay(answer: HttpAnswer, first: HttpAnswer): void {
+  expect(first.status).toBe(201);
+  expect([answer.status, answer.text, answer.headers.location]).toEqual([201, first.text, first.headers.location]);
+  expect(answer.headers['idempotent-replayed']).toBe('true');
+}
+
+function expectRefusal({ status, json, headers }: HttpAnswer, code: string): void {
+  const expected = code === 'idempotency_key_reused' ? 422 : 400;
+  expect([status, json]).toEqual([expected, { code, message: expect.any(String) as string, status: expected }]);
+  expect([headers['idempotent-replayed'], headers.location]).toEqual([undefined, undefined]);
+}
+
+/** The client of another application. */
+async function clientOf(name: string): Promise<HttpClient> {
+  return new HttpClient(app.origin, (await app.nest.get(ApiKeysService).create({ client: name })).secret);
+}
+
+describe('the same request again', () => {
+  test('201: the same body and Location, Idempotent-Replayed, and one animal', async () => {
+    const before = await countPets();
+    const key = newKey();
+    const first = await add(key);
+    expect(first.headers['idempotent-replayed']).toBeUndefined();
+    for (let time = 0; time < 3; time++) expectReplay(await add(key), first);
+    expect(await countPets()).toBe(before + 1);
+    const stored = await app.client.get(`/v1/pets/${first.json.id}`);
+    expect([stored.text, first.headers.location]).toEqual([
+      first.text,
+      `http://localhost:3000/v1/pets/${first.json.id}`,
+    ]);
+  });
+
+  test('201: the first answer, whatever has become of the animal', async () => {
+    const key = newKey();
+    const first = await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 });
+    await app.sql(`UPDATE pet SET name = 'Max', category_id = 2, status = 'sold' WHERE id = $1`, [first.json.id]);
+    expectReplay(await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 }), first);
+    await app.sql('DELETE FROM pet WHERE id = $1', [first.json.id]);
+    expectReplay(await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 }), first);
+  });
+
+  test('201: the same is what means the same: spelling, order, a default and unknown members do not count', async () => {
+    const key = newKey();
+    const first = await add(key, '{"name":"Rex","categoryId":100,"status":"available"}');
+    for (const body of [
+      '{"categoryId":1e2,"name":"\\u0052ex"}',
+      ' { "status" : "available" , "categoryId" : 100.0 , "name" : "Rex", "id": 7 } ',
+    ]) {
+      expectReplay(await add(key, body), first);
+    }
+  });
+
+  test.each([
+    ['name', { ...REX, name: 'rex' }],
+    ['the last digit of categoryId', { ...REX, categoryId: 9223372036854775806n }],
+    ['status', { ...REX, status: 'sold' }],
+  ])('422 idempotency_key_reused: another %s, and nothing is added', async (_, body) => {
+    const key = newKey();
+    const first = await add(key);
+    const before = await countPets();
+    expectRefusal(await add(key, body), 'idempotency_key_reused');
+    expect(await countPets()).toBe(before);
+    // It has not taken the place of the first.
+    expectReplay(await add(key), first);
+  });
+
+  test('201: without a key, and with another one, each request is one of its own', async () => {
+    const answers = [await add(undefined), await add(undefined), await add(newKey()), await add(newKey())];
+    expect(new Set(answers.map(({ json }) => String(json.id))).size).toBe(4);
+    expect(answers.map(({ headers }) => headers['idempotent-replayed'])).toEqual(Array(4).fill(undefined));
+  });
+});
+
+describe('the header field', () => {
+  test.each([
+    ['one character', 'x', '"x"'],
+    ['255 characters', 'x'.repeat(255), `"${'x'.repeat(255)}"`],
+    ['every printable character', printable(), `"${printable().replace(/["\\]/g, '\\$&')}"`],
+  ])('201: %s: quoted and bare name the same key', async (_, bare, quoted) => {
+    const first = await add(quoted);
+    expectReplay(await add(bare), first);
+    expectReplay(await add(quoted), first);
+  });
+
+  test('201: case and inner spaces count', async () => {
+    const answers = [await add('Same key'), await add('same key'), await add('same  key'), await add('" same key"')];
+    expect(new Set(answers.map(({ json }) => String(json.id))).size).toBe(4);
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['an empty string', '""'],
+    ['256 characters', 'x'.repeat(256)],
+    ['256 characters in quotes', `"${'x'.repeat(256)}"`],
+    ['a quote that is not closed', '"abc'],
+    ['a quote inside quotes', '"a"b"'],
+    ['an escape that is none', '"a\\nb"'],
+    ['parameters', '"abc";v=1'],
+    ['two keys in one field', '"abc", "def"'],
+    ['a tab', 'a\tb'],
+    ['a character beyond ASCII', 'caf\u00e9'],
+  ])('400 invalid_idempotency_key: %s', async (_, value) => {
+    const before = [await countPets(), await countKeys()];
+    expectRefusal(await add(value), 'invalid_idempotency_key');
+    expect([await countPets(), await countKeys()]).toEqual(before);
+  });
+
+  test('400 invalid_idempotency_key: sent twice, also with the same value', async () => {
+    for (const second of ['abc', 'def']) {
+      const fields = ['abc', second].map((value) => `Idempotency-Key: ${value}\r\n`).join('');
+      const body = '{"name":"Rex","categoryId":7}';
+      const answer = await rawRequest(
+        app.port,
+        `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\n${fields}` +
+          `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+      );
+      expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_idempotency_key"/);
+    }
+  });
+
+  test('a wrong one comes behind 401, 413 and 415', async () => {
+    const headers = { 'idempotency-key': '' };
+    const codeOf = async (body: unknown, call: object): Promise<unknown> =>
+      (await app.client.post('/v1/pets', body, { headers, ...call })).json.code;
+    expect(await codeOf(REX, { apiKey: null })).toBe('missing_api_key');
+    expect(await codeOf('x'.repeat(100_000), {})).toBe('body_too_large');
+    expect(await codeOf('{}', { headers: { ...headers, 'content-type': 'text/plain' } })).toBe(
+      'unsupported_media_type',
+    );
+    expect(await codeOf('{', {})).toBe('malformed_json');
+    expect(await codeOf(undefined, {})).toBe('invalid_idempotency_key');
+  });
+
+  test('listPets and getPet ignore it', async () => {
+    const headers = { 'idempotency-key': '' };
+    expect((await app.client.get('/v1/pets', { headers })).status).toBe(200);
+    expect((await app.client.get('/v1/pets/0', { headers })).json.code).toBe('pet_not_found');
+  });
+});
+
+/** The printable characters of ASCII, the first three last: no space at an end, and no quote at the beginning. */
+function printable(): string {
+  return `${String.fromCharCode(...Array.from({ length: 92 }, (_, index) => 0x23 + index))} !"`;
+}
+
+describe('whose keys they are', () => {
+  test('each client has its own', async () => {
+    const key = newKey();
+    const [one, other] = [await clientOf('one'), await clientOf('other')];
+    const [first, second] = [await add(key, REX, one), await add(key, { ...REX, name: 'Tom' }, other)];
+    expect([first.status, second.status]).toEqual([201, 201]);
+    expectReplay(await add(key, REX, one), first);
+    expectReplay(await add(key, { ...REX, name: 'Tom' }, other), second);
+  });
+
+  test('a rotation of the API key changes nothing, nor does another key of the client', async () => {
+    const service = app.nest.get(ApiKeysService);
+    const old = await service.create({ client: 'rotating' });
+    const key = newKey();
+    const first = await add(key, REX, new HttpClient(app.origin, old.secret));
+    const rotated = await service.rotate(String(old.key.id), 0);
+    expectReplay(await add(key, REX, new HttpClient(app.origin, rotated.secret)), first);
+    expectReplay(await add(key, REX, await clientOf('rotating')), first);
+  });
+
+  test('they go with their client', async () => {
+    await app.sql(`INSERT INTO client (name) VALUES ('leaving')`);
+    await app.sql(
+      `INSERT INTO idempotency_key (client_id, key, fingerprint, result)
+        SELECT id, 'x', sha256(''), '1' FROM client WHERE name = 'leaving'`,
+    );
+    const before = await countKeys();
+    await app.sql(`DELETE FROM client WHERE name = 'leaving'`);
+    expect(await countKeys()).toBe(before - 1);
+  });
+});
+
+describe('nothing is kept of a request that is refused', () => {
+  test.each<[string, (key: string) => Promise<HttpAnswer>]>([
+    ['400 validation_failed', (key) => add(key, { name: '', categoryId: 7 })],
+    ['400 malformed_json', (key) => add(key, '{')],
+    ['401 missing_api_key', (key) => add(key, REX, new HttpClient(app.origin))],
+    ['413 body_too_large', (key) => add(key, 'x'.repeat(100_000))],
+    [
+      '415 unsupported_media_type',
+      (key) => app.client.post('/v1/pets', '{}', { headers: { 'idempotency-key': key, 'content-type': 'text/plain' } }),
+    ],
+    [
+      '500 internal_error',
+      async (key) => {
+        await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
+        const answer = await add(key, { ...REX, name: 'refused' });
+        await app.sql('ALTER TABLE pet DROP CONSTRAINT ck_test');
+        return answer;
+      },
+    ],
+  ])('201 after %s', async (expected, refuse) => {
+    const before = [await countPets(), await countKeys()];
+    const key = newKey();
+    const refused = await refuse(key);
+    expect(`${refused.status} ${refused.json.code}`).toBe(expected);
+    expect([await countPets(), await countKeys()]).toEqual(before);
+    const created = await add(key);
+    expect([created.status, created.headers['idempotent-replayed']]).toEqual([201, undefined]);
+    expectReplay(await add(key), created);
+  });
+});
+
+describe('24 hours', () => {
+  /** Makes a key older, by the clock of the database. */
+  async function age(key: string, seconds: number): Promise<void> {
+    await app.sql(`UPDATE idempotency_key SET created_at = created_at - interval '1 s' * $2::int WHERE key = $1`, [
+      key,
+      seconds,
+    ]);
+  }
+  const DAY = 86_400;
+
+  test('a minute before, a key is kept', async () => {
+    const key = newKey();
+    const first = await add(key);
+    await age(key, DAY - 60);
+    expectReplay(await add(key), first);
+    expectRefusal(await add(key, { ...REX, name: 'Tom' }), 'idempotency_key_reused');
+  });
+
+  test('from then on it is new, removed or not, with the same body or another one', async () => {
+    for (const body of [REX, { ...REX, name: 'Tom' }]) {
+      const key = newKey();
+      const first = await add(key);
+      await age(key, DAY);
+      const second = await add(key, body);
+      expect([second.status, second.headers['idempotent-replayed']]).toEqual([201, undefined]);
+      expect(second.json.id).not.toBe(first.json.id);
+      // And it is kept again from now on.
+      await age(key, DAY - 60);
+      expectReplay(await add(key, body), second);
+    }
+  });
+
+  test('to the microsecond, by the clock of the database', async () => {
+    const key = new IdempotencyKey(1n, 'createPet', newKey(), () => undefined);
+    const stored = { fingerprint: Buffer.alloc(32), result: '1' };
+    const keys = app.nest.get(IdempotencyKeyRepository);
+    // In one transaction now() stands still.
+    const outcomes = await app.nest.get(Database).transaction(async (transaction) => {
+      const isNew = [await keys.store(transaction, key, stored)];
+      for (const left of ['1 microsecond', '0']) {
+        await transaction.manager.query(
+          `UPDATE idempotency_key SET created_at = now() - interval '24 hours' + $2::interval WHERE key = $1`,
+          [key.value, left],
+        );
+        const found = await transaction.run(IDEMPOTENCY_STATEMENTS.FIND, [[key.clientId], [key.value]]);
+        isNew.push(found.length === 0, await keys.store(transaction, key, stored));
+      }
+      return isNew;
+    });
+    expect(outcomes).toEqual([true, false, false, true, true]);
+  });
+
+  test('the clock of an instance plays no part', async () => {
+    const key = newKey();
+    const first = await add(key);
+    app.clock.travelTo(Date.now() + 48 * 3_600_000);
+    expectReplay(await add(key), first);
+    app.clock.comeBack();
+  });
+
+  test('many at once with a key that has expired are one animal', async () => {
+    const key = newKey();
+    const before = await add(key);
+    await age(key, DAY);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => add(key, { ...REX, name: 'Once more' })));
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+    expect(answers[0]?.json.id).not.toBe(before.json.id);
+    expect(await countPets('Once more')).toBe(1);
+  });
+
+  test('what has expired is removed, in batches, and nothing else', async () => {
+    const ages = `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
+      SELECT 1, $1 || n, sha256(''), '1', now() - interval '24 hours' + interval '1 s' * $2::int
+      FROM generate_series(1, $3::int) n`;
+    await app.sql('DELETE FROM idempotency_key');
+    await app.sql(ages, ['gone ', 0, 2_500]);
+    await app.sql(ages, ['kept ', 60, 30]);
+    expect(await app.nest.get(ExpiredKeys).remove()).toBe(2_500);
+    expect(await app.sql(`SELECT DISTINCT left(key, 4) FROM idempotency_key`)).toEqual([['kept']]);
+    expect(await app.nest.get(ExpiredKeys).remove()).toBe(0);
+    expect(await countKeys()).toBe(30);
+  });
+});
+
+describe('at the same moment', () => {
+  test('fifty requests with one key are one animal, and all answers are the same', async () => {
+    const key = newKey();
+    const body = { ...REX, name: 'Fifty at once' };
+    const answers = await Promise.all(Array.from({ length: 50 }, () => add(key, body)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(201));
+    expect(new Set(answers.map(({ text, headers }) => `${text} ${headers.location}`)).size).toBe(1);
+    expect(answers.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
+    expect(await countPets('Fifty at once')).toBe(1);
+  });
+
+  test('with and without keys, with shared keys and other bodies, each gets its own answer', async () => {
+    const before = await countPets();
+    const shared = newKey();
+    const requests = Array.from({ length: 60 }, (_, index) => ({
+      key: index % 3 === 0 ? undefined : index % 3 === 1 ? newKey() : shared,
+      body: { name: `Mixed ${index % 3 === 2 ? index % 2 : index}`, categoryId: BigInt(index % 3) },
+    }));
+    const answers = await Promise.all(requests.map(({ key, body }) => add(key, body)));
+    const winner = answers.find(({ status }, index) => requests[index]?.key === shared && status === 201);
+    answers.forEach((answer, index) => {
+      const { key, body } = requests[index] as (typeof requests)[number];
+      if (key === shared && winner?.json.name !== body.name) {
+        expectRefusal(answer, 'idempotency_key_reused');
+      } else {
+        expect([answer.status, answer.json.name]).toEqual([201, body.name]);
+        if (key === shared) expect(answer.text).toBe(winner?.text);
+      }
+    });
+    expect(await countPets()).toBe(before + 41);
+  });
+
+  test('one that the database refuses never fails its neighbours, and keeps no key', async () => {
+    await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
+    const requests = Array.from({ length: 30 }, (_, index) => ({
+      key: newKey(),
+      name: index % 10 === 5 ? 'refused' : `Neighbour ${index}`,
+    }));
+    const answers = await Promise.all(requests.map(({ key, name }) => add(key, { name, categoryId: 1 })));
+    await app.sql('ALTER TABLE pet DROP CONSTRAINT ck_test');
+    for (const [index, { key, name }] of requests.entries()) {
+      expect(answers[index]?.status).toBe(name === 'refused' ? 500 : 201);
+      const again = await add(key, { name, categoryId: 1 });
+      expect([again.status, again.headers['idempotent-replayed']]).toEqual([
+        201,
+        name === 'refused' ? undefined : 'true',
+      ]);
+    }
+  });
+});
+
+describe('a module that uses it', () => {
+  const write = (key: string | undefined, body: object): Promise<HttpAnswer> =>
+    app.client.post('/v1/notes', body, { headers: { 'idempotency-key': key } });
+  let notes: NotesService;
+  beforeEach(() => {
+    notes = app.nest.get(NotesService);
+    notes.gate = () => Promise.resolve();
+    notes.runs = 0;
+  });
+
+  test('its work runs once for a key, and always without one', async () => {
+    const key = newKey();
+    const first = await write(key, { text: 'once', weight: 2n ** 62n });
+    expectReplay(await write(key, { text: 'once', weight: 2n ** 62n }), first);
+    expect([first.json, notes.runs]).toEqual([{ id: first.json.id, text: 'once', weight: 2n ** 62n }, 1]);
+    expectRefusal(await write(key, { text: 'once', weight: 2n ** 62n + 1n }), 'idempotency_key_reused');
+    await write(undefined, { text: 'unique without', weight: 1 });
+    expect((await write(undefined, { text: 'unique without', weight: 1 })).status).toBe(500);
+    expect(notes.runs).toBe(3);
+  });
+
+  test('nothing is kept of work that fails: neither its changes nor the key', async () => {
+    const key = newKey();
+    expect((await write(key, { text: 'fails', weight: 0 })).status).toBe(500);
+    expect(await app.sql(`SELECT FROM note WHERE text = 'fails'`)).toEqual([]);
+    expect((await write(key, { text: 'fails', weight: 5 })).status).toBe(201);
+  });
+
+  test('a key belongs to one operation at a time', async () => {
+    const key = newKey();
+    const note = { text: 'elsewhere', weight: 1 };
+    expect((await write(key, note)).status).toBe(201);
+    const headers = { 'idempotency-key': key };
+    expectRefusal(await app.client.post('/v1/notes/drafts', note, { headers }), 'idempotency_key_reused');
+    expectRefusal(await add(key), 'idempotency_key_reused');
+  });
+
+  test.each([
+    ['race', 3],
+    ['unique race', 4],
+  ])('at the same moment one is committed, and the others answer as it did: %s', async (text, weight) => {
+    // Together they reach the work, as far as there are connections; one after the other where there is one.
+    const key = newKey();
+    notes.gate = () => sleep(50);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => write(key, { text, weight })));
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201));
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+    expect(answers.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
+    expect(await app.sql('SELECT count(*)::int FROM weight WHERE grams = $1', [weight])).toEqual([[1]]);
+  });
+
+  test('it is in the document', async () => {
+    const { paths } = (await app.client.get('/openapi.json')).json;
+    const { parameters, responses } = paths['/notes'].post;
+    expect((parameters as { name: string }[]).map(({ name }) => name)).toEqual(['Idempotency-Key']);
+    expect(Object.keys(responses as object)).toContain('422');
+    expect(responses['201'].headers).toHaveProperty('Idempotent-Replayed');
+    expect(Object.keys(responses['400'].content['application/json'].examples as object)).toContain(
+      'invalid_idempotency_key',
+    );
+  });
+});
+
+/** Holds a statement between its key and its commit while someone else has the lock, as a slow disk would. */
+const HOLD = [
+  `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END $$`,
+  'CREATE TRIGGER hold AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION hold()',
+];
+
+describeOnPostgresql('two instances', () => {
+  let database: TestDatabase;
+  let apps: [TestApp, TestApp];
+  let clients: [HttpClient, HttpClient];
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    apps = [
+      await createTestApp({ database, settings: SETTINGS }),
+      await createTestApp({ database, settings: SETTINGS }),
+    ];
+    clients = [new HttpClient(apps[0].origin, apps[0].apiKey), new HttpClient(apps[1].origin, apps[0].apiKey)];
+  });
+  afterAll(async () => {
+    for (const instance of [...apps].reverse()) await instance.close();
+    await database.drop();
+  });
+
+  test('one key, on both at once: one animal, and every answer is the same', async () => {
+    for (let round = 0; round < 20; round++) {
+      const body = { name: `Round ${round}`, categoryId: 1 };
+      const key = newKey();
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, index) => add(key, body, clients[index % 2] as HttpClient)),
+      );
+      expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+      expect(answers.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
+    }
+    expect(await apps[0].sql(`SELECT name FROM pet GROUP BY name HAVING count(*) > 1`)).toEqual([]);
+  });
+
+  test('one that is not committed yet is waited for, and then answered again', async () => {
+    const key = newKey();
+    for (const statement of HOLD) await apps[0].sql(statement);
+    const answers = await apps[1].nest.get(Database).transaction(async ({ manager }) => {
+      await manager.query('SELECT pg_advisory_xact_lock(7)');
+      const sent = [add(key, REX, clients[0])];
+      await untilBlocked(apps[0], 1);
+      sent.push(add(key, REX, clients[1]), add(key, { ...REX, name: 'Tom' }, clients[1]));
+      await untilBlocked(apps[0], 2);
+      return { sent };
+    });
+    const [one, other, third] = (await Promise.all(answers.sent)) as [HttpAnswer, HttpAnswer, HttpAnswer];
+    await apps[0].sql('DROP TRIGGER hold ON pet');
+    expect(one.headers['idempotent-replayed']).toBeUndefined();
+    expectReplay(other, one);
+    expectRefusal(third, 'idempotency_key_reused');
+  });
+
+  test('batches with the same keys in opposite order never wait in a circle', async () => {
+    // Each key takes a moment, so that both are on their way when they meet.
+    await apps[0].sql(
+      `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END $$`,
+    );
+    await apps[0].sql('CREATE TRIGGER linger BEFORE INSERT ON idempotency_key FOR EACH ROW EXECUTE FUNCTION linger()');
+    const [[clientId]] = (await apps[0].sql('SELECT id FROM client')) as [[string]];
+    const insert = (instance: TestApp, keys: string[]): Promise<unknown[][]> =>
+      instance.nest
+        .get(Database)
+        .write(PET_STATEMENTS.INSERT_ONCE, [
+          keys.map(() => clientId),
+          keys,
+          keys.map(() => Buffer.alloc(32)),
+          keys,
+          keys.map(() => 1n),
+          keys.map(() => 'sold'),
+        ]);
+    for (let round = 0; round < 4; round++) {
+      const keys = Array.from({ length: 20 }, () => newKey());
+      // A circle would end in an error of PostgreSQL: deadlock detected.
+      const inserted = await Promise.all([insert(apps[0], keys), insert(apps[1], [...keys].reverse())]);
+      expect(inserted.flat().map(([, key]) => key)).toHaveLength(keys.length);
+    }
+    await apps[0].sql('DROP TRIGGER linger ON idempotency_key');
+  });
+
+  test('they share the removal of what has expired, and wait for nobody', async () => {
+    await apps[0].sql(
+      `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
+        SELECT 1, 'old ' || n, sha256(''), '1', now() - interval '25 hours' FROM generate_series(1, 3000) n`,
+    );
+    const [removed] = await apps[0].nest.get(Database).transaction(async ({ manager }) => {
+      // Someone else has locked a few of them.
+      await manager.query(`SELECT FROM idempotency_key WHERE key IN ('old 1', 'old 2') FOR UPDATE`);
+      return [await Promise.all(apps.map(({ nest }) => nest.get(ExpiredKeys).remove()))];
+    });
+    expect((removed?.[0] ?? 0) + (removed?.[1] ?? 0)).toBe(2_998);
+    expect(await apps[0].nest.get(ExpiredKeys).remove()).toBe(2);
+  });
+
+  test('whatever is sent in whatever order, each client has one animal for each key', async () => {
+    const other = (await apps[0].nest.get(ApiKeysService).create({ client: 'other' })).secret;
+    const secrets = [apps[0].apiKey, other];
+    const all = apps.map(({ origin }) => secrets.map((secret) => new HttpClient(origin, secret)));
+    const request = fc.record({
+      instance: fc.nat({ max: 1 }),
+      client: fc.nat({ max: 1 }),
+      key: fc.option(fc.nat({ max: 3 }), { nil: undefined, freq: 6 }),
+      body: fc.nat({ max: 1 }),
+      delay: fc.constantFrom(0, 0, 1, 3),
+    });
+    let run = 0;
+    const property = fc.asyncProperty(fc.array(request, { minLength: 2, maxLength: 40 }), async (requests) => {
+      run++;
+      await apps[0].sql('TRUNCATE pet');
+      const answers = await Promise.all(
+        requests.map(async ({ instance, client, key, body, delay }) => {
+          if (delay > 0) await sleep(delay);
+          const name = key === undefined ? undefined : `run ${run} key ${key}`;
+          return add(name, { name: `${client} ${key} ${body}`, categoryId: body }, all[instance]?.[client]);
+        }),
+      );
+      const expected = new Map<string, Set<string>>();
+      requests.forEach(({ client, key }, index) => {
+        const { status, text, headers, json } = answers[index] as HttpAnswer;
+        const group = key === undefined ? `alone ${index}` : `${client} ${key}`;
+        const created = expected.get(group) ?? new Set();
+        expected.set(group, created);
+        if (status === 201) {
+          created.add(text);
+          if (key === undefined) expect(headers['idempotent-replayed']).toBeUndefined();
+        } else {
+          expect([status, json.code]).toEqual([422, 'idempotency_key_reused']);
+        }
+      });
+      for (const [group, created] of expected) expect([group, created.size]).toEqual([group, 1]);
+      requests.forEach(({ client, key, body }, index) => {
+        if (key === undefined) return;
+        const [text] = expected.get(`${client} ${key}`) as Set<string>;
+        const isFirst = text?.includes(`"name":"${client} ${key} ${body}"`);
+        expect(answers[index]?.status).toBe(isFirst ? 201 : 422);
+      });
+      expect(await apps[0].sql('SELECT count(*)::int FROM pet')).toEqual([[expected.size]]);
+    });
+    await fc.assert(property, { numRuns: 60 });
+  });
+
+  /** Resolves when so many statements wait for a lock. */
+  async function untilBlocked(instance: TestApp, statements: number): Promise<void> {
+    const query = `SELECT count(*)::int FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    for (let waited = 0; waited < 4_000; waited += 20) {
+      const [row] = await instance.sql(query);
+      if ((row?.[0] as number) >= statements) return;
+      await sleep(20);
+    }
+    throw new Error('Nothing waits.');
+  }
+});

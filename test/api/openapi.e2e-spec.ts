@@ -1,0 +1,569 @@
+import { Body, Controller, Delete, Get, HttpCode, Module, Param, Post, Query, VERSION_NEUTRAL } from '@nestjs/common';
+import { ApiNotFoundResponse, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import { defineError, errorCatalogue } from '../../src/platform/errors/error-catalogue.js';
+import { IntegerParameter, TextProperty } from '../../src/platform/input/property.decorators.js';
+import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.js';
+import { Stability } from '../../src/platform/deprecation/stability.decorator.js';
+import { FailsWith } from '../../src/platform/openapi/fails-with.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
+
+interface Described {
+  $ref?: string;
+  description?: string;
+  examples?: unknown;
+  properties?: Record<string, Described>;
+  [key: string]: unknown;
+}
+
+interface Response extends Described {
+  headers?: Record<string, Described>;
+  content?: Record<string, { schema: Described; examples?: Record<string, Described> }>;
+}
+
+interface Operation extends Described {
+  operationId: string;
+  parameters?: (Described & { name: string })[];
+  responses: Record<string, Response>;
+}
+
+interface OpenApi {
+  openapi: string;
+  info: Described;
+  servers: { url: string; description: string }[];
+  security: unknown;
+  tags: Described[];
+  paths: Record<string, Record<string, Operation>>;
+  components: Record<'schemas' | 'responses' | 'headers' | 'examples' | 'securitySchemes', Record<string, Described>>;
+}
+
+let app: TestApp;
+let document: OpenApi;
+beforeAll(async () => {
+  app = await createTestApp();
+  document = await readDocument(app);
+});
+afterAll(() => app.close());
+
+async function readDocument({ client }: TestApp): Promise<OpenApi> {
+  return JSON.parse((await client.get('/openapi.json', { apiKey: null })).text) as OpenApi;
+}
+
+function operationsOf({ paths }: OpenApi): [name: string, operation: Operation][] {
+  return Object.values(paths).flatMap((item) =>
+    Object.values(item).map((operation): [string, Operation] => [operation.operationId, operation]),
+  );
+}
+
+function operationOf(openApi: OpenApi, name: string): Operation {
+  return operationsOf(openApi).find(([candidate]) => candidate === name)?.[1] as Operation;
+}
+
+/** What a reference stands for; anything else stands for itself. */
+function resolve<T extends Described>(openApi: OpenApi, value: T): T {
+  const steps = value.$ref?.split('/').slice(1) ?? [];
+  return steps.reduce<unknown>((node, step) => (node as Record<string, unknown> | undefined)?.[step], openApi) as T;
+}
+
+function responseOf(openApi: OpenApi, name: string, status: string): Response {
+  const response = operationOf(openApi, name).responses[status] as Response;
+  return response.$ref ? resolve(openApi, response) : response;
+}
+
+function headersOf(openApi: OpenApi, name: string, status: string): string[] {
+  return Object.keys(responseOf(openApi, name, status).headers ?? {});
+}
+
+/** Error codes that a response names, by its examples. */
+function codesOf(openApi: OpenApi, name: string, status: string): string[] {
+  return Object.keys(responseOf(openApi, name, status).content?.['application/json']?.examples ?? {});
+}
+
+describe('the document', () => {
+  test('is the one that is checked in, byte for byte', async () => {
+    const checkedIn = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8');
+    expect((await app.client.get('/openapi.json')).text).toBe(checkedIn);
+  });
+
+  test('is the same as YAML', async () => {
+    const answer = await app.client.get('/openapi.yaml', { apiKey: null });
+    expect(answer.headers['content-type']).toBe('application/yaml');
+    expect(parse(answer.text)).toEqual(document);
+  });
+
+  test('is valid OpenAPI 3.1', async () => {
+    const validator = new Validator();
+    expect(await validator.validate(structuredClone(document) as unknown as Record<string, unknown>)).toEqual({
+      valid: true,
+    });
+    expect(validator.version).toBe('3.1');
+  });
+
+  test('can be fetched by everyone and is revalidated by its entity tag', async () => {
+    const { headers } = await app.client.get('/openapi.json', { apiKey: null });
+    expect(headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-cache' });
+    const again = await app.client.get('/openapi.json', { apiKey: null, headers: { 'if-none-match': headers.etag } });
+    expect([again.status, again.text]).toEqual([304, '']);
+  });
+
+  test('has the title, version, servers and tags of the specification', () => {
+    expect(document.openapi).toMatch(/^3\.1\./);
+    expect(document.info).toMatchObject({ title: 'Pet Store Service', version: '1.0.0', license: { name: 'MIT' } });
+    expect(document.servers.map(({ url }) => url)).toEqual([app.config.publicBaseUrl, app.config.stagingBaseUrl]);
+    expect(document.servers.every(({ url }) => url.endsWith('/v1'))).toBe(true);
+    expect(document.tags.map(({ name }) => name)).toEqual(['Pets', 'Store']);
+  });
+
+  test('has exactly the three operations, with exactly these parameters and responses', () => {
+    const outline = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([method, { operationId, tags, parameters = [], requestBody, responses }]) => ({
+        endpoint: `${method} ${path}`,
+        operationId,
+        tags,
+        parameters: parameters.map(({ name, in: place, required }) => `${String(place)} ${name} ${String(required)}`),
+        body: (requestBody as { required?: boolean } | undefined)?.required,
+        responses: Object.keys(responses).join(' '),
+      })),
+    );
+    expect(outline).toEqual([
+      {
+        endpoint: 'get /pets',
+        operationId: 'listPets',
+        tags: ['Pets'],
+        parameters: ['query limit false', 'query status false', 'query cursor false'],
+        body: undefined,
+        responses: '200 304 400 401 403 429 500 503 default',
+      },
+      {
+        endpoint: 'post /pets',
+        operationId: 'createPet',
+        tags: ['Pets'],
+        parameters: ['header Idempotency-Key false'],
+        body: true,
+        responses: '201 400 401 403 413 415 422 429 500 503 default',
+      },
+      {
+        endpoint: 'get /pets/{petId}',
+        operationId: 'getPet',
+        tags: ['Pets'],
+        parameters: ['path petId true'],
+        body: undefined,
+        responses: '200 304 401 403 404 410 429 500 503 default',
+      },
+    ]);
+  });
+
+  test('has exactly the five schemas of the specification', () => {
+    const { schemas } = document.components;
+    expect(Object.keys(schemas).sort()).toEqual(['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets']);
+    expect(schemas['PetStatus']).toMatchObject({ type: 'string', enum: ['available', 'pending', 'sold'] });
+    expect(schemas['Pets']).toMatchObject({ type: 'array', items: { $ref: '#/components/schemas/Pet' } });
+    expect(schemas['NewPet']).toMatchObject({
+      type: 'object',
+      required: ['name', 'categoryId'],
+      properties: {
+        name: { type: 'string', minLength: 1, maxLength: 255, pattern: '\\S' },
+        categoryId: { type: 'integer', format: 'int64' },
+        status: { $ref: '#/components/schemas/PetStatus', default: 'available' },
+      },
+    });
+    expect(Object.keys(schemas['Pet']?.properties ?? {})).toEqual(['id', 'name', 'categoryId', 'status']);
+    expect(schemas['Pet']).toMatchObject({
+      type: 'object',
+      required: ['id', 'name', 'categoryId', 'status'],
+      properties: {
+        id: { type: 'integer', format: 'int64' },
+        categoryId: { type: 'integer', format: 'int64' },
+        status: { $ref: '#/components/schemas/PetStatus' },
+      },
+    });
+    expect(schemas['Error']).toMatchObject({
+      type: 'object',
+      required: ['code', 'message', 'status'],
+      properties: { code: { type: 'string' }, message: { type: 'string' }, status: { type: 'integer' } },
+    });
+  });
+
+  test('has the parameters as specified', () => {
+    const [limit, status] = operationOf(document, 'listPets').parameters ?? [];
+    expect(limit?.['schema']).toMatchObject({ type: 'integer', minimum: 1, maximum: 100, default: 20 });
+    expect(status?.['schema']).toEqual({ $ref: '#/components/schemas/PetStatus' });
+    const [petId] = operationOf(document, 'getPet').parameters ?? [];
+    expect(petId?.['schema']).toEqual({ type: 'integer', format: 'int64' });
+    const [key] = operationOf(document, 'createPet').parameters ?? [];
+    expect(key?.['schema']).toMatchObject({ type: 'string', pattern: expect.any(String) as string });
+  });
+
+  test('has the bodies as specified', () => {
+    const schemaOf = (name: string, status: string): unknown =>
+      responseOf(document, name, status).content?.['application/json']?.schema;
+    expect(schemaOf('listPets', '200')).toEqual({ $ref: '#/components/schemas/Pets' });
+    expect(schemaOf('createPet', '201')).toEqual({ $ref: '#/components/schemas/Pet' });
+    expect(schemaOf('getPet', '200')).toEqual({ $ref: '#/components/schemas/Pet' });
+    expect(operationOf(document, 'createPet')['requestBody']).toMatchObject({
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/NewPet' } } },
+    });
+    for (const [name, { responses }] of operationsOf(document)) {
+      for (const status of Object.keys(responses).filter((key) => !(Number(key) < 400))) {
+        expect(schemaOf(name, status)).toEqual({ $ref: '#/components/schemas/Error' });
+      }
+    }
+  });
+
+  test('closes everything with a bearer token that is not called a JWT', () => {
+    expect(document.security).toEqual([{ bearerAuth: [] }]);
+    const scheme = { type: 'http', scheme: 'bearer', description: expect.any(String) as string };
+    expect(document.components.securitySchemes).toEqual({ bearerAuth: scheme });
+    expect(operationOf(document, 'createPet')).toMatchObject({ 'x-required-scopes': ['pets:write'] });
+    expect(operationOf(document, 'createPet').description).toContain('`pets:write`');
+  });
+
+  test('tells of the deprecation of getPet, and of no other', () => {
+    const getPet = operationOf(document, 'getPet');
+    expect(getPet).toMatchObject({ deprecated: true, 'x-sunset': '2030-12-05', 'x-deprecated-sunset': '2030-12-05' });
+    expect(getPet.description).toContain('to be removed on 2030-12-05. Use GET /pets with a status filter');
+    const deprecated = operationsOf(document).filter(([, operation]) => operation['deprecated'] === true);
+    expect(deprecated.map(([name]) => name)).toEqual(['getPet']);
+    for (const status of ['200', '304', '404', '410']) {
+      expect(headersOf(document, 'getPet', status)).toEqual(expect.arrayContaining(['Deprecation', 'Sunset', 'Link']));
+    }
+  });
+
+  test('marks no operation of the specification as unstable', () => {
+    expect(JSON.stringify(document)).not.toContain('x-stability');
+  });
+
+  test('describes everything', () => {
+    const gaps: string[] = [];
+    const check = (where: string, described: Described): void => {
+      const { description } =
+        described.$ref === undefined || described.description ? described : resolve(document, described);
+      if (!description?.trim()) gaps.push(where);
+    };
+    check('info', document.info);
+    document.servers.forEach((server) => check(server.url, { ...server }));
+    document.tags.forEach((tag) => check(`tag ${String(tag['name'])}`, tag));
+    for (const [name, operation] of operationsOf(document)) {
+      check(name, operation);
+      expect(operation['summary']).toEqual(expect.any(String));
+      operation.parameters?.forEach((parameter) => check(`${name} ${parameter.name}`, parameter));
+      if (operation['requestBody']) check(`${name} body`, operation['requestBody'] as Described);
+      for (const [status, response] of Object.entries(operation.responses)) {
+        check(`${name} ${status}`, response);
+        Object.entries(response.headers ?? {}).forEach(([header, value]) =>
+          check(`${name} ${status} ${header}`, value),
+        );
+      }
+    }
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
+      check(name, schema);
+      Object.entries(schema.properties ?? {}).forEach(([property, value]) => check(`${name}.${property}`, value));
+    }
+    expect(gaps).toEqual([]);
+  });
+
+  test('has no reference that leads nowhere, and no component that nothing refers to', () => {
+    const references = new Set(JSON.stringify(document).match(/(?<="\$ref":")[^"]+/g));
+    for (const $ref of references) {
+      expect(resolve(document, { $ref })).toBeDefined();
+    }
+    const { securitySchemes: _, ...kinds } = document.components;
+    const components = Object.entries(kinds).flatMap(([kind, named]) =>
+      Object.keys(named).map((name) => `#/components/${kind}/${name}`),
+    );
+    expect([...references].sort()).toEqual(components.sort());
+  });
+
+  test('has nothing of OpenAPI 3.0 in its schemas', () => {
+    expect(JSON.stringify([document.components.schemas, document.paths])).not.toMatch(/"nullable"|"example":|"allOf"/);
+  });
+
+  test('has valid examples only', () => {
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    addFormats.default(ajv);
+    ajv.addSchema({ $id: 'https://petstore.example/', components: { schemas: document.components.schemas } });
+    const refer = ($ref: string): string => `https://petstore.example/${$ref}`;
+    let count = 0;
+    const visit = (schema: Described): void => {
+      const absolute = JSON.parse(
+        JSON.stringify(schema).replaceAll('"#/', '"https://petstore.example/#/'),
+      ) as Described;
+      for (const example of (schema.examples ?? []) as unknown[]) {
+        expect({ example, valid: ajv.validate(absolute, example) }).toEqual({ example, valid: true });
+        count++;
+      }
+      Object.values(schema.properties ?? {}).forEach(visit);
+    };
+    Object.values(document.components.schemas).forEach(visit);
+    operationsOf(document).forEach(([, { parameters }]) =>
+      parameters?.forEach((parameter) => visit(parameter['schema'] as Described)),
+    );
+    for (const header of Object.values(document.components.headers)) {
+      visit({ ...(header['schema'] as Described), examples: [header['example']] });
+    }
+    for (const { value } of Object.values(document.components.examples)) {
+      expect(ajv.validate({ $ref: refer('#/components/schemas/Error') }, value)).toBe(true);
+      count++;
+    }
+    expect(count).toBeGreaterThan(30);
+  });
+
+  test('names every code of the catalogue where it can be met, with the right status', () => {
+    const named = new Set(
+      operationsOf(document).flatMap(([name, { responses }]) =>
+        Object.keys(responses).flatMap((status) => codesOf(document, name, status)),
+      ),
+    );
+    const codes = errorCatalogue().map(({ code }) => code);
+    expect([...named].sort()).toEqual(codes.filter((code) => code !== TOY_BROKEN.code).sort());
+    for (const [name, { responses }] of operationsOf(document)) {
+      for (const status of Object.keys(responses).filter((key) => key !== 'default')) {
+        for (const code of codesOf(document, name, status)) {
+          expect(errorCatalogue()).toContainEqual(expect.objectContaining({ code, status: Number(status) }));
+          expect(responseOf(document, name, status).description).toContain(`\`${code}\``);
+        }
+      }
+    }
+  });
+});
+
+describe('what is sent', () => {
+  /** Header fields that every HTTP answer may have. */
+  const COMMON = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'x-content-type-options'];
+
+  function expectDocumented(name: string, status: string, { headers, json, ...answer }: HttpAnswer): void {
+    expect(String(answer.status)).toBe(status);
+    const response = responseOf(document, name, status);
+    const declared = Object.keys(response.headers ?? {}).map((header) => header.toLowerCase());
+    const sent = Object.keys(headers).filter((header) => !COMMON.includes(header));
+    expect(declared).toEqual(expect.arrayContaining(sent));
+    const required = Object.entries(response.headers ?? {}).filter(
+      ([, header]) => resolve(document, header)['required'],
+    );
+    expect(Object.keys(headers)).toEqual(expect.arrayContaining(required.map(([header]) => header.toLowerCase())));
+    if (answer.status >= 400) {
+      expect(codesOf(document, name, status)).toContain((json as { code: string }).code);
+    }
+  }
+
+  test('are the header fields and codes that the document declares', async () => {
+    const { client } = app;
+    const created = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    await client.post('/v1/pets', { name: 'Tom', categoryId: 7 });
+    const pet = `/v1/pets/${String(created.json.id)}`;
+    const page = await client.get('/v1/pets?limit=1');
+    const found = await client.get(pet);
+    const revalidate = (answer: HttpAnswer): { headers: Record<string, string | undefined> } => ({
+      headers: { 'if-none-match': answer.headers.etag },
+    });
+    expect(page.headers.link).toBeDefined();
+    expectDocumented('createPet', '201', created);
+    expectDocumented('createPet', '400', await client.post('/v1/pets', '{'));
+    expectDocumented('createPet', '401', await client.post('/v1/pets', {}, { apiKey: null }));
+    expectDocumented('createPet', '413', await client.post('/v1/pets', { name: 'x'.repeat(100_000), categoryId: 1 }));
+    expectDocumented(
+      'createPet',
+      '415',
+      await client.post('/v1/pets', '{}', { headers: { 'content-type': 'text/plain' } }),
+    );
+    const headers = { 'idempotency-key': 'documented' };
+    await client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers });
+    const replayed = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers });
+    expect(replayed.headers['idempotent-replayed']).toBe('true');
+    expectDocumented('createPet', '201', replayed);
+    expectDocumented('createPet', '422', await client.post('/v1/pets', { name: 'Tom', categoryId: 7 }, { headers }));
+    const wrong = { headers: { 'idempotency-key': '' } };
+    expectDocumented('createPet', '400', await client.post('/v1/pets', { name: 'Tom', categoryId: 7 }, wrong));
+    expectDocumented('listPets', '200', page);
+    expectDocumented('listPets', '304', await client.get('/v1/pets?limit=1', revalidate(page)));
+    expectDocumented('listPets', '400', await client.get('/v1/pets?limit=0'));
+    expectDocumented('listPets', '400', await client.get('/v1/pets?cursor=x'));
+    expectDocumented('getPet', '200', found);
+    expectDocumented('getPet', '304', await client.get(pet, revalidate(found)));
+    expectDocumented('getPet', '401', await client.get(pet, { apiKey: 'x'.repeat(30) }));
+    expectDocumented('getPet', '404', await client.get('/v1/pets/0'));
+    app.clock.travelTo('2030-12-05T00:00:00Z');
+    expectDocumented('getPet', '410', await client.get(pet));
+    app.clock.comeBack();
+  });
+});
+
+describe('the pages', () => {
+  test('/ leads to /docs', async () => {
+    const answer = await app.client.get('/', { apiKey: null });
+    expect([answer.status, answer.headers.location]).toEqual([302, 'docs']);
+  });
+
+  test.each(['/docs', '/docs/deprecations', '/docs/errors'])(
+    '%s allows nothing that is not from this server',
+    async (path) => {
+      const { status, headers, text } = await app.client.get(path, { apiKey: null });
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({
+        'content-type': 'text/html; charset=utf-8',
+        'referrer-policy': 'no-referrer',
+        'x-content-type-options': 'nosniff',
+      });
+      const policy = headers['content-security-policy'] as string;
+      const servers = [app.config.publicBaseUrl, app.config.stagingBaseUrl].map((url) => new URL(url).origin);
+      expect(policy.split('; ')).toEqual([
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        `connect-src 'self' ${servers.join(' ')}`,
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+      ]);
+      expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=|https?:\/\//);
+      const files = [...text.matchAll(/(?:href|src)="([^"]*assets[^"]*)"/g)].map(
+        ([, file]) => new URL(file as string, app.origin + path),
+      );
+      expect(files.length).toBeGreaterThan(1);
+      for (const { pathname } of files) {
+        const file = await app.client.get(pathname, { apiKey: null });
+        expect(file.status).toBe(200);
+        expect(file.headers['cache-control']).toBe('public, max-age=31536000, immutable');
+      }
+    },
+  );
+
+  test('/docs/deprecations has an anchor for each deprecated operation', async () => {
+    const { text } = await app.client.get('/docs/deprecations', { apiKey: null });
+    expect([...text.matchAll(/<section id="([^"]*)"/g)].map(([, id]) => id)).toEqual(['getPet']);
+    expect(text).toContain('GET /pets/{petId}');
+    expect(text).toContain('<time datetime="2030-12-05T00:00:00.000Z">5 December 2030</time>');
+    expect(text).toContain('Use GET /pets with a status filter');
+  });
+
+  test('/docs/errors has an anchor for each code', async () => {
+    const { text } = await app.client.get('/docs/errors', { apiKey: null });
+    const anchors = [...text.matchAll(/<dt id="([^"]*)"/g)].map(([, id]) => id);
+    expect(anchors).toEqual(errorCatalogue().map(({ code }) => code));
+  });
+
+  test.each(['/docs/assets/0/docs.js', '/docs/assets/0/package.json', '/docs/assets/0/..%2fcomponents.ts'])(
+    '404: %s is no file of the pages',
+    async (path) => {
+      const answer = await app.client.get(path, { apiKey: null });
+      expect([answer.status, answer.json.code]).toEqual([404, 'route_not_found']);
+    },
+  );
+});
+
+const TOY_BROKEN = defineError('toy_broken', 409, 'The toy is broken.');
+
+class NewToy {
+  @TextProperty({ description: 'Name of the toy.', minLength: 1, maxLength: 20, example: 'Ball' })
+  name: string;
+}
+
+class ListToysQuery {
+  @IntegerParameter({ description: 'How many.', minimum: 1, maximum: 5, required: false })
+  limit?: number;
+}
+
+@ApiTags('Toys')
+@Controller('toys')
+class ToysController {
+  @Get()
+  @Public()
+  @Stability('experimental')
+  @ApiOperation({ summary: 'List toys', description: 'All toys.' })
+  @ApiOkResponse({ type: [NewToy], description: 'The toys.' })
+  listToys(@Query() _query: ListToysQuery): NewToy[] {
+    return [];
+  }
+
+  @Post()
+  @RequireScopes('toys:write')
+  @Stability('beta')
+  @FailsWith(TOY_BROKEN)
+  createToy(@Body() toy: NewToy): NewToy {
+    return toy;
+  }
+
+  @Delete(':toyId')
+  @HttpCode(204)
+  @ApiNotFoundResponse({ description: 'There is no such toy.' })
+  @Deprecated({
+    since: '2027-01-01T00:00:00Z',
+    sunset: '2028-01-01T00:00:00Z',
+    successor: '/toys',
+    replacement: 'Keep <it>.',
+  })
+  deleteToy(@Param('toyId') _toyId: string): void {}
+}
+
+@Controller({ path: 'attic', version: VERSION_NEUTRAL })
+class AtticController {
+  @Post()
+  searchAttic(@Body() _thing: NewToy): void {}
+}
+
+@Module({ controllers: [ToysController, AtticController] })
+class ToysModule {}
+
+describe('a module that the platform has never seen', () => {
+  let extended: TestApp;
+  let openApi: OpenApi;
+  beforeAll(async () => {
+    extended = await createTestApp({ modules: [ToysModule] });
+    openApi = await readDocument(extended);
+  });
+  afterAll(() => extended.close());
+
+  test('is in the document with all that the platform does for it', async () => {
+    const responsesOf = (name: string): string => Object.keys(operationOf(openApi, name).responses).join(' ');
+    expect(responsesOf('listToys')).toBe('200 304 400 500 503 default');
+    expect(responsesOf('createToy')).toBe('201 400 401 403 409 413 415 429 500 503 default');
+    expect(responsesOf('deleteToy')).toBe('204 401 404 410 429 500 503 default');
+    expect(codesOf(openApi, 'createToy', '409')).toEqual(['toy_broken']);
+    expect(codesOf(openApi, 'createToy', '401')).toContain('missing_api_key');
+    expect(responseOf(openApi, 'deleteToy', '404').description).toBe('There is no such toy.');
+    expect(await new Validator().validate(structuredClone(openApi) as unknown as Record<string, unknown>)).toEqual({
+      valid: true,
+    });
+  });
+
+  test('is marked as public, scoped, unstable or deprecated by its decorators alone', () => {
+    expect(operationOf(openApi, 'listToys')).toMatchObject({
+      security: [],
+      'x-stability': 'experimental',
+      'x-stability-level': 'alpha',
+    });
+    expect(operationOf(openApi, 'createToy')).toMatchObject({
+      'x-required-scopes': ['toys:write'],
+      'x-stability': 'beta',
+      'x-stability-level': 'beta',
+    });
+    expect(headersOf(openApi, 'createToy', '201')).toContain('Petstore-Stability');
+    expect(operationOf(openApi, 'deleteToy')).toMatchObject({ deprecated: true, 'x-sunset': '2028-01-01' });
+    expect(headersOf(openApi, 'deleteToy', '204')).toContain('Sunset');
+  });
+
+  test('is on the pages, and what it says stays text there', async () => {
+    expect((await extended.client.get('/docs/deprecations')).text).toContain('Keep &#60;it&#62;.');
+    expect((await extended.client.get('/docs/errors')).text).toContain('id="toy_broken"');
+  });
+
+  test('is left out where it is served outside of /v1, schemas and all', () => {
+    expect(Object.keys(openApi.paths)).toEqual(['/pets', '/pets/{petId}', '/toys', '/toys/{toyId}']);
+    expect(Object.keys(openApi.components.schemas).sort()).toEqual([
+      'Error',
+      'NewPet',
+      'NewToy',
+      'Pet',
+      'PetStatus',
+      'Pets',
+    ]);
+  });
+});

@@ -1,0 +1,236 @@
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app.close());
+
+const nextOf = (answer: HttpAnswer): string | undefined =>
+  /^<http:\/\/localhost:3000(\/v1\/pets\?[^>]*)>; rel="next"$/.exec(
+    (answer.headers.link as string | undefined) ?? '',
+  )?.[1];
+
+const idsOf = (answer: HttpAnswer): number[] => (answer.json as { id: number }[]).map(({ id }) => id);
+
+async function fill(count: number): Promise<void> {
+  await app.sql('TRUNCATE pet', []);
+  await app.sql(
+    `INSERT INTO pet (name, category_id, status)
+      SELECT 'Animal ' || n, n, (ARRAY['available','pending','sold'])[1 + n % 3]::pet_status FROM generate_series(1, $1::int) n`,
+    [count],
+  );
+}
+
+describe('GET /v1/pets', () => {
+  test('200: an empty catalogue is an empty array without Link', async () => {
+    await fill(0);
+    const answer = await app.client.get('/v1/pets');
+    expect([answer.status, answer.text, answer.headers.link]).toEqual([200, '[]', undefined]);
+  });
+
+  test('200: a bare array by ascending id, 20 by default', async () => {
+    await fill(50);
+    const answer = await app.client.get('/v1/pets');
+    expect(answer.headers['content-type']).toBe('application/json');
+    expect(idsOf(answer)).toHaveLength(20);
+    expect(idsOf(answer)).toEqual([...idsOf(answer)].sort((a, b) => a - b));
+    expect(Object.keys((answer.json as object[])[0] ?? {})).toEqual(['id', 'name', 'categoryId', 'status']);
+  });
+
+  test.each([1, 7, 20, 25, 49, 50, 100])(
+    'the pages of limit=%i, followed by Link, are the whole list',
+    async (limit) => {
+      await fill(50);
+      const all = idsOf(await app.client.get('/v1/pets?limit=100'));
+      const walked: number[] = [];
+      let pages = 0;
+      for (let path: string | undefined = `/v1/pets?limit=${limit}`; path !== undefined; pages++) {
+        const page = await app.client.get(path);
+        walked.push(...idsOf(page));
+        path = nextOf(page);
+      }
+      expect(walked).toEqual(all);
+      expect(pages).toBe(Math.ceil(50 / limit));
+    },
+  );
+
+  test('Link is absent on the last page, also when it is exactly full', async () => {
+    await fill(20);
+    expect((await app.client.get('/v1/pets')).headers.link).toBeUndefined();
+    expect((await app.client.get('/v1/pets?limit=10')).headers.link).toBeDefined();
+    expect((await app.client.get('/v1/pets?limit=20&status=sold')).headers.link).toBeUndefined();
+  });
+
+  test.each(['available', 'pending', 'sold'])('status=%s: only those, page by page', async (status) => {
+    await fill(50);
+    const all = (await app.client.get('/v1/pets?limit=100')).json as { id: number; status: string }[];
+    const walked: number[] = [];
+    for (let path: string | undefined = `/v1/pets?status=${status}&limit=5`; path !== undefined;) {
+      const page = await app.client.get(path);
+      walked.push(...idsOf(page));
+      path = nextOf(page);
+      expect(path ?? `&status=${status}&`).toContain(`&status=${status}&`);
+    }
+    expect(walked).toEqual(all.filter((pet) => pet.status === status).map(({ id }) => id));
+  });
+
+  test('a page misses and repeats nothing when animals come and go meanwhile', async () => {
+    await fill(10);
+    const first = await app.client.get('/v1/pets?limit=5');
+    await app.sql('DELETE FROM pet WHERE id = $1', [idsOf(first)[4]]);
+    const added = await app.client.post('/v1/pets', { name: 'Late', categoryId: 1 });
+    const second = await app.client.get(nextOf(first) ?? '');
+    const third = await app.client.get(nextOf(second) ?? '');
+    expect([...idsOf(first), ...idsOf(second), ...idsOf(third)]).toHaveLength(11);
+    expect(idsOf(third)).toEqual([added.json.id]);
+  });
+
+  test('the links are built from PUBLIC_BASE_URL, never from Host', async () => {
+    await fill(3);
+    const answer = await app.client.get('/v1/pets?limit=1', {
+      headers: { host: 'evil.example', 'x-forwarded-host': 'evil.example' },
+    });
+    expect(answer.headers.link).toMatch(/^<http:\/\/localhost:3000\/v1\/pets\?limit=1&cursor=[\w-]+>; rel="next"$/);
+  });
+
+  test.each(['1', '100'])('200: limit=%s', async (limit) => {
+    expect((await app.client.get(`/v1/pets?limit=${limit}`)).status).toBe(200);
+  });
+
+  test.each([
+    '0',
+    '101',
+    '-1',
+    'abc',
+    '1.5',
+    '',
+    '+5',
+    '%2B5',
+    '0x10',
+    '1e1',
+    '05',
+    ' 5',
+    '5%20',
+    '1'.repeat(400),
+    '٥',
+  ])('400 invalid_parameter: limit=%s is not clamped', async (limit) => {
+    const answer = await app.client.get(`/v1/pets?limit=${encodeURI(limit).replace(/%25/g, '%')}`);
+    const message = 'limit must be an integer between 1 and 100';
+    expect([answer.status, answer.json]).toEqual([400, { code: 'invalid_parameter', message, status: 400 }]);
+  });
+
+  test.each(['Available', '', 'lost', 'sold%00', ' sold', 'available,sold'])(
+    '400 invalid_parameter: status=%s',
+    async (status) => {
+      const answer = await app.client.get(`/v1/pets?status=${encodeURI(status).replace(/%25/g, '%')}`);
+      const message = 'status must be one of available, pending, sold';
+      expect(answer.json).toEqual({ code: 'invalid_parameter', message, status: 400 });
+    },
+  );
+
+  test.each([
+    ['stauts=sold', "unknown query parameter 'stauts'; did you mean 'status'?"],
+    ['page=2', "unknown query parameter 'page'; known are limit, status, cursor"],
+    ['Limit=5', "unknown query parameter 'Limit'; did you mean 'limit'?"],
+    ['limit[]=5', "unknown query parameter 'limit[]'; did you mean 'limit'?"],
+    ['__proto__=5', "unknown query parameter '__proto__'; known are limit, status, cursor"],
+    ['limit=5&limit=5', "query parameter 'limit' must be given only once"],
+    [
+      'status=sold&x=1&status=sold',
+      "query parameter 'status' must be given only once; unknown query parameter 'x'; known are limit, status, cursor",
+    ],
+  ])('400 invalid_parameter: ?%s', async (query, message) => {
+    expect((await app.client.get(`/v1/pets?${query}`)).json).toEqual({
+      code: 'invalid_parameter',
+      message,
+      status: 400,
+    });
+  });
+
+  test('400 invalid_parameter: an unknown parameter behind a thousand others is seen, and a long list is not repeated', async () => {
+    expect((await app.client.get(`/v1/pets?limit=5${'&'.repeat(1_200)}page=2`)).json).toMatchObject({
+      code: 'invalid_parameter',
+      message: "unknown query parameter 'page'; known are limit, status, cursor",
+    });
+    const names = Array.from({ length: 800 }, (_, index) => `x${index}=1`).join('&');
+    const { message } = (await app.client.get(`/v1/pets?${names}`)).json as { message: string };
+    expect(message.match(/unknown query parameter/g)).toHaveLength(10);
+  });
+
+  describe('cursor', () => {
+    let cursor: string;
+    beforeAll(async () => {
+      await fill(30);
+      cursor = new URLSearchParams(nextOf(await app.client.get('/v1/pets?limit=5'))?.split('?')[1]).get('cursor') ?? '';
+    });
+
+    test('200: with another limit', async () => {
+      expect(idsOf(await app.client.get(`/v1/pets?limit=10&cursor=${cursor}`))).toHaveLength(10);
+    });
+
+    test('400 invalid_cursor: with another status', async () => {
+      const answer = await app.client.get(`/v1/pets?status=sold&cursor=${cursor}`);
+      expect([answer.status, answer.json]).toEqual([
+        400,
+        { code: 'invalid_cursor', status: 400, message: expect.stringContaining('status') as string },
+      ]);
+    });
+
+    test('400 invalid_cursor: every change of a single character', async () => {
+      for (let index = 0; index < cursor.length; index++) {
+        const changed = cursor.slice(0, index) + (cursor[index] === 'A' ? 'B' : 'A') + cursor.slice(index + 1);
+        expect((await app.client.get(`/v1/pets?cursor=${changed}`)).json).toMatchObject({
+          code: 'invalid_cursor',
+          status: 400,
+        });
+      }
+    });
+
+    test.each([
+      ['', () => ''],
+      ['garbage', () => 'garbage'],
+      ['padded', () => `${cursor}=`],
+      ['cut', () => cursor.slice(0, -1)],
+      ['longer', () => `${cursor}A`],
+      ['with white space', () => `${cursor}%20`],
+    ])('400 invalid_cursor: %s', async (_, change) => {
+      expect((await app.client.get(`/v1/pets?cursor=${change()}`)).json).toMatchObject({
+        code: 'invalid_cursor',
+        status: 400,
+      });
+    });
+  });
+});
+
+describe('conditional GET', () => {
+  test('200 with a weak ETag, 304 without body for If-None-Match, 200 again after a change', async () => {
+    await fill(3);
+    const first = await app.client.get('/v1/pets?limit=2');
+    expect(first.headers.etag).toMatch(/^W\/"[\w-]+"$/);
+    expect(first.headers['cache-control']).toBe('private, no-cache');
+    expect(first.headers.vary).toBe('Authorization');
+
+    const etag = first.headers.etag ?? '';
+    for (const ifNoneMatch of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
+      const again = await app.client.get('/v1/pets?limit=2', { headers: { 'if-none-match': ifNoneMatch } });
+      expect([again.status, again.text]).toEqual([304, '']);
+      expect(again.headers).toMatchObject({
+        etag,
+        vary: 'Authorization',
+        'cache-control': 'private, no-cache',
+        link: first.headers.link,
+      });
+      expect(again.headers['content-type']).toBeUndefined();
+    }
+    await app.sql(`UPDATE pet SET name = 'Changed'`, []);
+    const changed = await app.client.get('/v1/pets?limit=2', { headers: { 'if-none-match': etag } });
+    expect(changed.status).toBe(200);
+    expect(changed.headers.etag).not.toBe(etag);
+  });
+
+  test('an ETag of another representation does not match', async () => {
+    expect((await app.client.get('/v1/pets', { headers: { 'if-none-match': 'W/"other", garbage' } })).status).toBe(200);
+  });
+});

@@ -1,0 +1,393 @@
+import { BadGatewayException, Controller, Get, InternalServerErrorException, Module } from '@nestjs/common';
+import { inspect } from 'node:util';
+import { DataSource } from 'typeorm';
+import { ApiKeyVerifier } from '../../src/platform/api-keys/api-key.verifier.js';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { createApiKey } from '../../src/platform/api-keys/api-key-format.js';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { Database } from '../../src/platform/database/database.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { rawRequest } from '../support/raw-request.js';
+
+/*
+ * What holds for every answer, whoever asked for what: its header fields, and that it tells nothing about the inside.
+ */
+
+/** Everything that can go wrong inside, each with words that must not come out. */
+@Public()
+@Controller('inside')
+class InsideController {
+  constructor(
+    private readonly database: Database,
+    private readonly dataSource: DataSource,
+  ) {}
+
+  @Get('unknown-column')
+  async unknownColumn(): Promise<void> {
+    await this.database.write({ name: '', text: 'SELECT hidden_column FROM pet' }, []);
+  }
+
+  @Get('constraint')
+  async violateConstraint(): Promise<void> {
+    await this.database.write(
+      { name: '', text: `INSERT INTO pet (name, category_id) VALUES ('secret_row', NULL)` },
+      [],
+    );
+  }
+
+  @Get('orm')
+  async failInOrm(): Promise<void> {
+    await this.dataSource.query('SELEC $1', ['secret_row']);
+  }
+
+  @Get('cancelled')
+  async runTooLong(): Promise<void> {
+    await this.database.write(
+      { name: '', text: `DO $$ BEGIN RAISE 'hidden_column' USING ERRCODE = '57014'; END $$` },
+      [],
+    );
+  }
+
+  @Get('bug')
+  bug(): void {
+    (undefined as unknown as { hidden_column: () => void }).hidden_column();
+  }
+
+  @Get('file')
+  async readFile(): Promise<void> {
+    const { readFile } = await import('node:fs/promises');
+    await readFile('/hidden_column/file');
+  }
+
+  @Get('connection')
+  async callOut(): Promise<void> {
+    await fetch('http://127.0.0.1:1/hidden_column');
+  }
+
+  @Get('text')
+  throwText(): void {
+    // eslint-disable-next-line @typescript-eslint/only-throw-error
+    throw 'hidden_column';
+  }
+
+  @Get('object')
+  throwObject(): void {
+    // eslint-disable-next-line @typescript-eslint/only-throw-error
+    throw { status: 418, message: 'hidden_column', stack: 'hidden_column', statusCode: 418, expose: true };
+  }
+
+  @Get('nest')
+  throwNest(): void {
+    throw new InternalServerErrorException('hidden_column');
+  }
+
+  @Get('gateway')
+  throwGateway(): void {
+    throw new BadGatewayException({ sql: 'hidden_column' });
+  }
+
+  @Get('circle')
+  answerInCircles(): object {
+    const circle: Record<string, unknown> = {};
+    circle['hidden_column'] = circle;
+    return circle;
+  }
+}
+
+@Module({ controllers: [InsideController] })
+class InsideModule {}
+
+/** One answer, by whichever way it came. */
+interface Seen {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+let app: TestApp;
+const seen = new Map<string, Seen>();
+
+/** Sends bytes as they are, so that no client makes them better. */
+async function raw(bytes: string): Promise<Seen> {
+  const answer = await rawRequest(app.port, Buffer.from(bytes, 'latin1'));
+  const [head = '', ...rest] = answer.split('\r\n\r\n');
+  const [line = '', ...fields] = head.split('\r\n');
+  return {
+    status: Number(line.split(' ')[1]),
+    headers: Object.fromEntries(
+      fields.map((field) => [field.slice(0, field.indexOf(':')).toLowerCase(), field.slice(field.indexOf(':') + 2)]),
+    ),
+    text: rest.join('\r\n\r\n'),
+  };
+}
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+
+beforeAll(async () => {
+  app = await createTestApp({
+    modules: [InsideModule],
+    settings: { HEADERS_TIMEOUT_MS: '500', REQUEST_TIMEOUT_MS: '1000', MAX_BODY_BYTES: '2000' },
+  });
+  const { client } = app;
+  const keys = app.nest.get(ApiKeysService);
+  const animal = { name: 'Rex', categoryId: 7 };
+  const see = async (name: string, answer: Promise<Seen>): Promise<void> => void seen.set(name, await answer);
+
+  await see('201', client.post('/v1/pets', animal));
+  await see('200 of a list', client.get('/v1/pets'));
+  await see('200 of an animal', client.get('/v1/pets/1'));
+  await see('200 of HEAD', client.send('HEAD', '/v1/pets'));
+  const { etag } = (await client.get('/v1/pets')).headers;
+  await see('304', client.get('/v1/pets', { headers: { 'if-none-match': etag } }));
+  await see('204 of OPTIONS', client.send('OPTIONS', '/v1/pets'));
+  await see('302 to the pages', client.get('/', { apiKey: null }));
+  const pages = ['/docs', '/docs/deprecations', '/docs/errors'];
+  for (const path of [...pages, '/openapi.json', '/openapi.yaml', '/health/live', '/health/ready']) {
+    await see(`200 of ${path}`, client.get(path, { apiKey: null }));
+  }
+  const asset = /docs\/assets\/[0-9a-f]+\/docs\.js/.exec(seen.get('200 of /docs')?.text ?? '')?.[0];
+  await see('200 of a file of the pages', client.get(`/${asset}`, { apiKey: null }));
+  const { secret: metricsKey } = await keys.create({ client: 'prometheus', scopes: ['metrics:read'] });
+  await see('200 of /metrics', client.get('/metrics', { apiKey: metricsKey }));
+
+  for (const body of [
+    '{',
+    '[1,',
+    '{"name":"a","name":"b"}',
+    '\ufeff{}',
+    '"text"',
+    '{"name":1}',
+    'null',
+    '{"a":'.repeat(40),
+  ]) {
+    await see(`400 of the body ${body.slice(0, 20)}`, client.post('/v1/pets', body));
+  }
+  await see('400 of bytes that are no UTF-8', client.post('/v1/pets', Buffer.from([0x22, 0xff, 0x22])));
+  await see('400 of no body', client.send('POST', '/v1/pets'));
+  for (const query of [
+    'limit=0',
+    "status='; DROP TABLE pet; --",
+    'cursor=AAAA',
+    '__proto__=1',
+    'limit=1&limit=2',
+    'stauts=sold',
+  ]) {
+    await see(`400 of ?${query}`, client.get(`/v1/pets?${encodeURI(query)}`));
+  }
+  await see('401 without a key', client.get('/v1/pets', { apiKey: null }));
+  await see('401 of an unknown key', client.get('/v1/pets', { apiKey: createApiKey() }));
+  await see('403', client.get('/v1/pets', { apiKey: metricsKey }));
+  for (const path of ['/v1/pets/0', "/v1/pets/1'%20OR%201=1", '/v1/toys', '/v1/pets/%ff', '/package.json', '/.env']) {
+    await see(`404 of ${path}`, client.get(path));
+  }
+  await see('405', client.send('DELETE', '/v1/pets'));
+  await see('413', client.post('/v1/pets', { ...animal, name: 'x'.repeat(3_000) }));
+  await see('414', client.get(`/v1/pets?${'x'.repeat(8_200)}`));
+  await see('415', client.post('/v1/pets', animal, { headers: { 'content-type': 'text/plain' } }));
+  const { secret: limited } = await keys.create({ client: 'limited' });
+  await keys.limit('limited', 1);
+  await client.get('/v1/pets', { apiKey: limited });
+  await see('429', client.get('/v1/pets', { apiKey: limited }));
+  app.clock.travelTo('2031-01-01T00:00:00Z');
+  await see('410', client.get('/v1/pets/1'));
+  app.clock.travelTo(new Date().toISOString());
+
+  await see('400 of no HTTP', raw('SSH-2.0-OpenSSH_9.2\r\n\r\n'));
+  await see(
+    '400 of two lengths',
+    raw('POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}'),
+  );
+  await see('400 of no Host', raw('GET /v1/pets HTTP/1.1\r\nConnection: close\r\n\r\n'));
+  await see('408', raw('GET /v1/pets HTTP/1.1\r\nHost: x\r\n'));
+  await see('417', raw('POST /v1/pets HTTP/1.1\r\nHost: x\r\nExpect: x\r\nConnection: close\r\n\r\n'));
+  await see('431', raw(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`));
+
+  for (const fault of [
+    'unknown-column',
+    'constraint',
+    'orm',
+    'bug',
+    'file',
+    'connection',
+    'text',
+    'object',
+    'nest',
+    'gateway',
+    'circle',
+  ]) {
+    await see(`500 of ${fault}`, client.get(`/v1/inside/${fault}`, { apiKey: null }));
+  }
+  await see('503 of a cancelled statement', client.get('/v1/inside/cancelled', { apiKey: null }));
+}, 60_000);
+afterAll(() => app.close());
+
+/** Every answer that has a body of the shape of an error. */
+const errors = (): [string, Seen][] => [...seen].filter(([, { status }]) => status >= 400);
+
+/** Every header field that any answer may have, in the spelling of Node. */
+const KNOWN_FIELDS = new Set([
+  ...[
+    'accept',
+    'allow',
+    'cache-control',
+    'connection',
+    'content-length',
+    'content-type',
+    'date',
+    'deprecation',
+    'etag',
+  ],
+  ...['keep-alive', 'link', 'location', 'ratelimit', 'ratelimit-policy', 'retry-after', 'sunset', 'vary'],
+  ...['www-authenticate', 'x-content-type-options', 'x-request-id'],
+  ...['content-security-policy', 'cross-origin-opener-policy', 'referrer-policy'],
+]);
+
+describe('header fields', () => {
+  test('each kind of answer was seen with its status', () => {
+    expect(seen.size).toBeGreaterThan(50);
+    for (const [name, { status }] of seen) expect([name, status]).toEqual([name, Number(name.slice(0, 3))]);
+    const statuses = new Set([...seen.values()].map(({ status }) => status));
+    expect([...statuses].sort()).toEqual([
+      ...[200, 201, 204, 302, 304, 400, 401, 403, 404, 405, 408, 410, 413, 414, 415, 417, 429, 431, 500, 503],
+    ]);
+  });
+
+  test('every answer says nosniff and its request id, and has no field but those that are known', () => {
+    for (const [name, { headers }] of seen) {
+      expect([name, headers['x-content-type-options']]).toEqual([name, 'nosniff']);
+      expect([name, headers['x-request-id']]).toEqual([name, expect.stringMatching(/^[A-Za-z0-9._-]{16}$/)]);
+      expect([name, Object.keys(headers).filter((field) => !KNOWN_FIELDS.has(field))]).toEqual([name, []]);
+    }
+  });
+
+  test('no cache keeps an error, and none shared keeps what an API key has opened', () => {
+    for (const [name, { headers }] of errors()) expect([name, headers['cache-control']]).toEqual([name, 'no-store']);
+    expect(seen.get('201')?.headers['cache-control']).toBe('no-store');
+    for (const name of ['200 of a list', '200 of an animal', '304']) {
+      expect(seen.get(name)?.headers).toMatchObject({ 'cache-control': 'private, no-cache', vary: 'Authorization' });
+    }
+    for (const name of ['200 of /health/live', '200 of /health/ready', '200 of /metrics']) {
+      expect([name, seen.get(name)?.headers['cache-control']]).toEqual([name, 'no-store']);
+    }
+    for (const name of ['200 of /docs', '200 of /openapi.json']) {
+      expect([name, seen.get(name)?.headers['cache-control']]).toEqual([name, 'no-cache']);
+    }
+    expect(seen.get('200 of a file of the pages')?.headers['cache-control']).toBe(
+      'public, max-age=31536000, immutable',
+    );
+  });
+
+  test('every page forbids scripts, styles and frames of strangers, and what is no page is no HTML', () => {
+    for (const [name, { headers }] of seen) {
+      const isPage = String(headers['content-type']).startsWith('text/html') && name !== '302 to the pages';
+      const policy = headers['content-security-policy'];
+      expect([name, policy !== undefined]).toEqual([name, isPage]);
+      if (typeof policy !== 'string') continue;
+      expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; /);
+      expect(policy).toContain("base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+      expect(policy).not.toMatch(/unsafe|\*|http:\/\/(?!localhost)/);
+      expect(headers).toMatchObject({ 'referrer-policy': 'no-referrer', 'cross-origin-opener-policy': 'same-origin' });
+    }
+  });
+});
+
+/** Words of what is inside: SQL and its names, libraries, files, addresses, stacks, values that slipped through. */
+const INSIDE = new RegExp(
+  [
+    String.raw`hidden_column|\b(select|insert|relation|column|constraint|syntax|statement|query failed)\b`,
+    String.raw`\b(category_id|schema_migration|key_usage|pgcode|sqlstate)\b`,
+    String.raw`typeorm|nestjs|\bnest\b|express|\bpg\b|pglite|postgres|pino|class-validator|swagger|node_modules|node:|node\.js|llhttp|HPE_`,
+    String.raw`\.[cm]?[jt]s\b|/src/|/dist/|/tmp/|/home/|/etc/|\bat \S+ \(|\bstack\b`,
+    String.raw`\w(error|exception)\b|\b(enoent|econn\w+)\b|127\.0\.0\.1|fetch failed|\bundefined\b|\[object`,
+  ].join('|'),
+  'i',
+);
+
+describe('errors tell nothing about the inside', () => {
+  test('every error is code, message and status, and its message holds no word of the inside', () => {
+    expect(errors().length).toBeGreaterThan(35);
+    for (const [name, { status, text, headers }] of errors()) {
+      expect([name, headers['content-type']]).toEqual([name, 'application/json']);
+      const body = JSON.parse(text) as { message: string };
+      expect([name, Object.keys(body)]).toEqual([name, ['code', 'message', 'status']]);
+      // A path that the client has sent is its own.
+      const message = body.message.replace(/^No resource has the path .*$/, '');
+      expect([name, INSIDE.exec(message)?.[0]]).toEqual([name, undefined]);
+      if (status === 500) {
+        expect(text).toBe(
+          '{"code":"internal_error","message":"The service failed to answer; quote the X-Request-Id when you report it.","status":500}',
+        );
+      }
+    }
+  });
+
+  test('the words are those that the inside uses: the log, for the operator, holds them', () => {
+    expect(app.log.text).toMatch(/hidden_column/);
+    expect(app.log.text).toMatch(/null value in column/);
+    expect(app.log.text.match(new RegExp(INSIDE, 'gi'))?.length).toBeGreaterThan(20);
+  });
+
+  test('the log tells what failed in the database, and no value of the row or the statement', () => {
+    const line = app.log.lines.find(({ msg }) => msg.includes('null value in column'));
+    expect(line?.['err']).toMatchObject({
+      code: '23502',
+      message: expect.stringContaining('relation "pet"'),
+      stack: expect.any(String),
+    });
+    expect(app.log.text).toContain('SELEC');
+    expect(app.log.text).not.toContain('secret_row');
+  });
+});
+
+describe('no file but those of the pages can be read', () => {
+  test.each([
+    ...['', '/', '/docs.ts', '/package.json', '/constructor', '/__proto__', '/docs.js%00.css', '/docs.js/', '/DOCS.JS'],
+    ...['/../docs.js', '/../../openapi.json', '/..%2f..%2f..%2fpackage.json', '/%2e%2e/%2e%2e/.env', '/..%5c..%5c.env'],
+    ...['/....//....//etc/passwd', '/..%252f..%252fetc%252fpasswd', '/%2fetc%2fpasswd', '//etc/passwd', '/.'],
+  ])('404 of /docs/assets/<version>%s', async (path) => {
+    const version = /assets\/([0-9a-f]{16})\//.exec(seen.get('200 of /docs')?.text ?? '')?.[1];
+    expect(version).toBeDefined();
+    expect((await raw(get(`/docs/assets/${version}/docs.js`))).status).toBe(200);
+    const answer = await raw(get(`/docs/assets/${version}${path}`));
+    expect([answer.status, JSON.parse(answer.text)]).toEqual([
+      404,
+      expect.objectContaining({ code: 'route_not_found' }),
+    ]);
+  });
+
+  test.each(['/docs/', '/docs/assets', '/docs/../.env', '/../../etc/passwd', '/.git/config', '/dist/src/main.js'])(
+    '404 of %s',
+    async (path) => {
+      expect((await raw(get(path))).status).toBe(404);
+    },
+  );
+});
+
+describe('keys are found by their SHA-256', () => {
+  test('what is remembered of a token is its SHA-256, so that no time depends on the characters of a key', async () => {
+    const almost = `${app.apiKey.slice(0, 43)}${createApiKey().slice(43)}`;
+    await app.client.get('/v1/pets');
+    for (const apiKey of [almost, createApiKey(), 'an-unknown-key-of-another-form']) {
+      expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(401);
+    }
+    const { knownKeys, unknownTokens } = app.nest.get<unknown>(ApiKeyVerifier) as {
+      knownKeys: Map<string, unknown>;
+      unknownTokens: Map<string, unknown>;
+    };
+    const hashes = [...knownKeys.keys(), ...unknownTokens.keys()];
+    expect(hashes.length).toBeGreaterThanOrEqual(3);
+    for (const hash of hashes) expect(Buffer.from(hash, 'base64')).toHaveLength(32);
+    const remembered = [...knownKeys.values()].map((known) => inspect(known, { depth: null })).join();
+    expect(remembered).toContain('test-client');
+    expect(remembered).not.toContain(app.apiKey.slice(0, 20));
+  });
+});
+
+test('a connection that nobody uses is closed after KEEP_ALIVE_TIMEOUT_MS', async () => {
+  const other = await createTestApp({ settings: { KEEP_ALIVE_TIMEOUT_MS: '300' } });
+  const startedAt = performance.now();
+  const answer = await rawRequest(other.port, 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n', { timeout: 20_000 });
+  expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(250);
+  await other.close();
+});

@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
+import { Database, type Transaction } from '../../src/platform/database/database.js';
+import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestDatabase } from '../support/database.js';
+import { administer } from '../support/postgresql-database.js';
+import { handedOver } from '../support/engines.js';
+
+/* The database goes away and comes back. The embedded engine is part of the process and cannot. */
+
+let app: TestApp;
+let name: string;
+beforeAll(async () => {
+  app = await createTestApp({ settings: { ACQUIRE_TIMEOUT_MS: '1000' } });
+  name = new URL(app.database.settings['DATABASE_URL'] ?? '').pathname.slice(1);
+});
+afterAll(async () => {
+  await allowConnections(true);
+  await app.close();
+});
+
+async function allowConnections(allowed: boolean): Promise<void> {
+  const server = handedOver('serverUrl');
+  await administer(server, `ALTER DATABASE ${name} ALLOW_CONNECTIONS ${allowed}`);
+  if (!allowed) {
+    await administer(server, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
+  }
+}
+
+test('503 unavailable with Retry-After while the database is away; liveness stays; all is well when it is back', async () => {
+  const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+  expect(created.status).toBe(201);
+  const awayFrom = performance.now();
+  await allowConnections(false);
+
+  const calls = [
+    app.client.get('/v1/pets'),
+    app.client.get(`/v1/pets/${created.json.id}`),
+    app.client.post('/v1/pets', { name: 'Max', categoryId: 7 }),
+    ...Array.from({ length: 20 }, () => app.client.get('/v1/pets')),
+  ];
+  for (const answer of await Promise.all(calls)) {
+    expect(answer.json).toEqual({
+      code: 'unavailable',
+      message: 'The database is not available. Try again.',
+      status: 503,
+    });
+    expect(answer.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
+  }
+  expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
+  await sleep(1_100);
+  expect((await app.client.get('/health/ready', { apiKey: null })).json).toMatchObject({
+    code: 'unavailable',
+    message: 'The database does not answer.',
+  });
+  // The operator is told why, at most once a second.
+  const warnings = app.log.lines.filter(({ level, msg }) => level === 40 && msg.startsWith('Answered 503: '));
+  expect(warnings.length).toBeGreaterThanOrEqual(1);
+  expect(warnings.length).toBeLessThanOrEqual((performance.now() - awayFrom) / 1_000 + 1);
+
+  await allowConnections(true);
+  await sleep(1_100);
+  expect((await app.client.get(`/v1/pets/${created.json.id}`)).text).toBe(created.text);
+  expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(200);
+});
+
+test('lists are read from a replica, everything else from the primary, which also steps in', async () => {
+  const primary = await createTestApp();
+  const replica = await createTestDatabase();
+  const replicaUrl = replica.settings['DATABASE_URL'] ?? '';
+  const reading = await createTestApp({
+    database: primary.database,
+    settings: { DATABASE_REPLICA_URLS: replicaUrl },
+  });
+  const created = await reading.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+  expect((await reading.client.get(`/v1/pets/${created.json.id}`)).text).toBe(created.text);
+  // This replica is another database, and so behind for ever.
+  expect((await reading.client.get('/v1/pets')).text).toBe('[]');
+  expect((await primary.client.get('/v1/pets')).text).toBe(`[${created.text}]`);
+
+  await replica.drop();
+  expect((await reading.client.get('/v1/pets')).text).toBe(`[${created.text}]`);
+  await reading.close();
+  await primary.close();
+});
+
+describe('a pool of one connection', () => {
+  const NOT_DONE = 'The database is not available. Try again.';
+  const UNKNOWN = expect.stringMatching(
+    /^The database did not confirm the change in time; it may have been made\./,
+  ) as string;
+  const visit = { name: '', text: `INSERT INTO client (name) VALUES ('Rex')` };
+  let one: TestApp;
+  let database: Database;
+  beforeAll(async () => {
+    one = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1', STATEMENT_TIMEOUT_MS: '200' } });
+    database = one.nest.get(Database);
+  });
+  afterAll(() => one.close());
+
+  /** Ends the connection of a transaction, from outside. */
+  async function breakConnection(transaction: Transaction): Promise<void> {
+    const [[pid] = [0]] = await transaction.run<[number]>({ name: '', text: 'SELECT pg_backend_pid()' }, []);
+    await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${pid}, 5000)`);
+  }
+
+  test('a connection that has not answered in time is not used again', async () => {
+    const late = database.transaction(async (transaction) => {
+      await transaction.run({ name: '', text: 'SET LOCAL statement_timeout = 0' }, []);
+      await transaction.run({ name: '', text: 'SELECT pg_sleep(5)' }, []);
+    });
+    await expect(late).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+    expect(await one.sql('SELECT 1')).toEqual([[1]]);
+  });
+
+  test('nor is one on which a transaction was left open', async () => {
+    const runner = one.nest.get(DataSource).createQueryRunner();
+    await runner.startTransaction();
+    await runner.query(`INSERT INTO client (name) VALUES ('left open')`);
+    await runner.release();
+    expect(await one.sql(`SELECT FROM client WHERE name = 'left open'`)).toEqual([]);
+  });
+
+  test('a transaction that breaks before its COMMIT was not done', async () => {
+    const inIt = database.transaction(async (transaction) => {
+      await transaction.run(visit, []);
+      await breakConnection(transaction);
+      await transaction.run(visit, []);
+    });
+    await expect(inIt).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+    const before = database.transaction(async (transaction) => {
+      await transaction.run(visit, []);
+      await breakConnection(transaction);
+    });
+    await expect(before).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+  });
+
+  test('of one that breaks at its COMMIT the outcome is not known', async () => {
+    await one.sql(`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$`);
+    await one.sql(`CREATE CONSTRAINT TRIGGER break AFTER INSERT ON client DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION break()`);
+    const broken = database.transaction((transaction) => transaction.run(visit, []));
+    await expect(broken).rejects.toMatchObject({ definition: UNAVAILABLE, message: UNKNOWN });
+    await one.sql('DROP FUNCTION break() CASCADE');
+    expect(await one.sql(`SELECT FROM client WHERE name = 'Rex'`)).toEqual([]);
+  });
+
+  test('through TypeORM, too, it is 503, and told whether a change may have been made', async () => {
+    const dataSource = one.nest.get(DataSource);
+    const end = 'pg_terminate_backend(pg_backend_pid())';
+    await expect(dataSource.query(`SELECT ${end}`)).rejects.toMatchObject({
+      definition: UNAVAILABLE,
+      message: NOT_DONE,
+    });
+    const change = dataSource.query(`UPDATE client SET name = 'Max' WHERE ${end}`);
+    await expect(change).rejects.toMatchObject({ definition: UNAVAILABLE, message: UNKNOWN });
+    await expect(dataSource.query('SELECT nonsense')).rejects.toMatchObject({ name: 'QueryFailedError' });
+    expect(await one.sql('SELECT 1')).toEqual([[1]]);
+  });
+});

@@ -1,0 +1,324 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { readConfig } from '../../src/config.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
+import { createTestApp } from '../support/app.js';
+import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+
+/*
+ * The petstore command as a process. A test runs several commands, for each of them is a start.
+ */
+
+const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+
+interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+let database: TestDatabase;
+/** Working directory of the processes, where no `.env` is. */
+let home: string;
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'petstore-cli-'));
+  database = await createTestDatabase();
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(home, { recursive: true, force: true });
+});
+
+function petstoreOn(settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> {
+  const command = [CLI, ...args];
+  const options = { cwd: home, env: { PATH: process.env.PATH, ...settings }, timeout: 60_000 };
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, command, options, (error, stdout, stderr) => {
+      // Whatever happens, people are not shown a stack.
+      if (/^ +at /m.test(stdout + stderr)) reject(new Error(stdout + stderr));
+      else resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+  });
+}
+
+const petstore = (...args: string[]): Promise<Outcome> => petstoreOn(database.settings, ...args);
+
+/** Runs a command that must fail, in one line on standard error, which is returned. */
+async function failure(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await petstore(...args);
+  expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^petstore: [^\n]+\n$/) as string]);
+  return stderr.slice('petstore: '.length).trimEnd();
+}
+
+async function sql(statement: string): Promise<unknown> {
+  const dataSource = await openDatabase(readConfig(database.settings));
+  try {
+    return await dataSource.query(statement);
+  } finally {
+    await dataSource.destroy();
+  }
+}
+
+/** The status of a list with this key, and the code of its error. */
+async function listWith(apiKey: string): Promise<unknown[]> {
+  const app = await createTestApp({ database });
+  const { status, json } = await app.client.get('/v1/pets', { apiKey });
+  await app.close();
+  return [status, (json as { code?: string }).code];
+}
+
+describe('migrate, migrate:status, migrate:revert', () => {
+  test('make the schema, tell its state by the exit code, and undo the last step', async () => {
+    const empty = await createEmptyTestDatabase();
+    const run = (...args: string[]): Promise<Outcome> => petstoreOn(empty.settings, ...args);
+
+    const before = await run('migrate:status', '--json');
+    const names = (JSON.parse(before.stdout) as { name: string }[]).map(({ name }) => name);
+    expect([before.code, before.stderr, names.length > 0]).toEqual([1, '', true]);
+    const refused = await run('seed', '--count', '1');
+    if (engine === 'postgresql') {
+      expect([refused.code, refused.stderr]).toEqual([
+        1,
+        `petstore: The database schema is outdated: ${names.length} migration(s) pending. Run: npm run petstore -- migrate\n`,
+      ]);
+    }
+
+    const migrated = await run('migrate');
+    expect(migrated.code).toBe(0);
+    if (engine === 'postgresql') {
+      expect(migrated.stdout).toBe(`Applied ${names.length} migration(s).\n`);
+      expect(migrated.stderr).toBe(names.map((name, index) => `${index + 1}/${names.length} ${name}\n`).join(''));
+    }
+    expect(await run('migrate')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
+    const after = await run('migrate:status');
+    expect(after.code).toBe(0);
+    for (const name of names) expect(after.stdout).toMatch(new RegExp(`^applied +\\d{4}-\\S+Z +${name}$`, 'm'));
+
+    const reverted = await run('migrate:revert', '--json');
+    expect(JSON.parse(reverted.stdout)).toEqual({ reverted: names.at(-1) });
+    const pending = await run('migrate:status');
+    expect(pending.code).toBe(1);
+    expect(pending.stdout).toMatch(new RegExp(`^pending +- +${names.at(-1)}$`, 'm'));
+    const again = await run('migrate', '--json');
+    expect(JSON.parse(again.stdout)).toEqual({ applied: [names.at(-1)] });
+    expect(again.stderr).toBe('');
+    await empty.drop();
+  }, 90_000);
+});
+
+describe('seed', () => {
+  test('adds as many animals as --count says', async () => {
+    expect(await petstore('seed', '--count', '25000')).toEqual({
+      code: 0,
+      stdout: 'Added 25000 animals.\n',
+      stderr: '',
+    });
+    const { stdout } = await petstore('seed', '--count', '1', '--json');
+    expect(JSON.parse(stdout)).toEqual({ added: 1 });
+    expect(await sql('SELECT count(*)::int FROM pet')).toEqual([{ count: 25_001 }]);
+  });
+});
+
+describe('keys', () => {
+  test('create makes a key that works, list shows it without its secret, and revoke ends it', async () => {
+    const created = await petstore('keys', 'create', '--client', 'shop window', '--quiet');
+    expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^pets_\w{49}\n$/) as string, stderr: '' });
+    const secret = created.stdout.trim();
+    expect(await listWith(secret)).toEqual([200, undefined]);
+
+    const listed = await petstore('keys', 'list');
+    const line = new RegExp(
+      `^\\d+ +${secret.slice(0, 12)}… +shop window +active +pets:read,pets:write .+ - +\\d.+\\d$`,
+      'm',
+    );
+    expect([listed.code, listed.stdout]).toEqual([0, expect.stringMatching(line) as string]);
+    expect(listed.stdout).not.toContain(secret.slice(0, 20));
+
+    const revoked = await petstore('keys', 'revoke', secret.slice(0, 12), '--json');
+    expect(JSON.parse(revoked.stdout)).toMatchObject({ client: 'shop window', state: 'revoked' });
+    expect(revoked.stdout).not.toContain(secret.slice(0, 20));
+    expect(await listWith(secret)).toEqual([401, 'revoked_api_key']);
+  });
+
+  test('create takes scopes and an end, and prints JSON', async () => {
+    const { stdout, stderr } = await petstore(
+      ...[
+        'keys',
+        'create',
+        '--client',
+        'scraper',
+        '--scopes',
+        'metrics:read, visits:write',
+        '--expires',
+        '90d',
+        '--json',
+      ],
+    );
+    const key = JSON.parse(stdout) as { id: string; secret: string; expiresAt: string; createdAt: string };
+    expect(key).toMatchObject({ client: 'scraper', scopes: ['metrics:read', 'visits:write'], state: 'active' });
+    expect(Math.abs(Date.parse(key.expiresAt) - Date.now() - 90 * 86_400_000)).toBeLessThan(60_000);
+    expect(stderr).toBe('');
+    expect(await listWith(key.secret)).toEqual([403, 'insufficient_scope']);
+
+    const list = JSON.parse((await petstore('keys', 'list', '--json')).stdout) as { id: string; secret?: string }[];
+    expect(list.find(({ id }) => id === key.id)).toMatchObject({ client: 'scraper', expiresAt: key.expiresAt });
+    expect(list.filter(({ secret }) => secret !== undefined)).toEqual([]);
+  });
+
+  test('create for people says that the secret is shown once', async () => {
+    const { code, stdout } = await petstore('keys', 'create', '--client', 'me');
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^pets_\w{49}\n\nStore it now: .+never shown again\.\n/) as string,
+    ]);
+  });
+
+  test.each([
+    [['--scopes', 'pets'], /^'pets' is no scope; a scope looks like pets:read$/],
+    [['--client', 'two\nlines'], /^A client's name has 1 to 255 printable characters/],
+  ])('create %j is refused', async (options, expected) => {
+    expect(await failure('keys', 'create', '--client', 'wrong', ...options)).toMatch(expected);
+  });
+
+  test('revoke of an unknown, a too short or an ambiguous reference is refused', async () => {
+    await sql(`WITH twin AS (INSERT INTO client (name) VALUES ('twin') RETURNING id)
+      INSERT INTO api_key (client_id, prefix, hash, scopes)
+      SELECT id, 'pets_Twins00', sha256(n::text::bytea), '{pets:read}' FROM twin, generate_series(1, 2) n`);
+    expect(await failure('keys', 'revoke', '999999')).toMatch(
+      /^No API key has the id '999999' or starts with it; 'keys list'/,
+    );
+    expect(await failure('keys', 'revoke', 'pets_')).toMatch(/a prefix needs 6 characters$/);
+    expect(await failure('keys', 'revoke', 'pets_Twins00')).toBe("'pets_Twins00' means 2 API keys; name one by its id");
+    expect(await sql(`SELECT count(revoked_at)::int FROM api_key WHERE prefix = 'pets_Twins00'`)).toEqual([
+      { count: 0 },
+    ]);
+  });
+
+  if (engine === 'postgresql') {
+    test('a key that is made or revoked while the service runs is known at once', async () => {
+      const app = await createTestApp({ database });
+      const secret = (await petstore('keys', 'create', '--client', 'now', '--quiet')).stdout.trim();
+      expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(200);
+      await petstore('keys', 'revoke', secret.slice(0, 12));
+      expect((await app.client.get('/v1/pets', { apiKey: secret })).json).toMatchObject({ code: 'revoked_api_key' });
+      await app.close();
+    });
+  }
+});
+
+describe('openapi', () => {
+  test('prints the document that is checked in, without a database', async () => {
+    const settings = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none' };
+    const { code, stdout, stderr } = await petstoreOn(settings, 'openapi');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toBe(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
+    const yaml = await petstoreOn(settings, 'openapi', '--yaml');
+    expect([yaml.code, parse(yaml.stdout)]).toEqual([0, JSON.parse(stdout)]);
+  });
+});
+
+const DURATION = '--expires must be a duration such as 30m, 24h or 90d, at most 36500d';
+
+// What follows asks no database.
+if (engine === 'postgresql') {
+  test('a database that cannot be used, or a wrong setting, is one line without a secret', async () => {
+    const url = 'postgresql://nobody:secret-word@127.0.0.1:1/none';
+    for (const args of [['migrate:status'], ['seed', '--count', '1'], ['keys', 'list']]) {
+      const { code, stdout, stderr } = await petstoreOn({ DATABASE_URL: url }, ...args);
+      expect([code, stdout, stderr]).toEqual([
+        1,
+        '',
+        'petstore: DATABASE_URL: nothing answers at 127.0.0.1:1. Start PostgreSQL there, or correct host and port.\n',
+      ]);
+    }
+    const { code, stderr } = await petstoreOn({ DATABASE_URL: 'secret word' }, 'migrate');
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^petstore: Wrong settings: DATABASE_URL [^\n]+\n$/) as string,
+    ]);
+    expect(stderr).not.toContain('secret');
+  });
+
+  test.each([
+    [[], ['migrate', 'migrate:status', 'migrate:revert', 'seed', 'keys', 'deprecations', 'openapi']],
+    [['migrate'], ['--json']],
+    [['migrate:status'], ['--json', 'exit code']],
+    [['migrate:revert'], ['--json']],
+    [['seed'], ['--count', '--json']],
+    [['keys'], ['create', 'list', 'show', 'rotate', 'revoke', 'limit']],
+    [
+      ['keys', 'create'],
+      ['--client', '--scopes', '--expires', '--quiet', '--json'],
+    ],
+    [
+      ['keys', 'list'],
+      ['--client', '--expiring', '--unused', '--json'],
+    ],
+    [
+      ['keys', 'revoke'],
+      ['<key>', '--reason', '--json'],
+    ],
+    [
+      ['keys', 'rotate'],
+      ['<key>', '--overlap', '--quiet', '--json'],
+    ],
+    [
+      ['keys', 'show'],
+      ['<key>', '--json'],
+    ],
+    [
+      ['keys', 'limit'],
+      ['<client>', '--per-minute', '--default', '--json'],
+    ],
+    [
+      ['deprecations', 'report'],
+      ['<operation>', '--days', '--json', 'exit code'],
+    ],
+    [['openapi'], ['--yaml', '--json']],
+  ])('%j --help tells what there is', async (command, words) => {
+    const { code, stdout, stderr } = await petstore(...command, '--help');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(new RegExp(`^Usage: ${['petstore', ...command].join(' ')} `));
+    for (const word of words) expect(stdout).toContain(word);
+  });
+
+  test('--help waits for nothing that only a command needs: neither Nest nor TypeORM is loaded', async () => {
+    // Both load reflect-metadata, which leaves this function behind.
+    const probe = "process.on('exit',()=>process.stderr.write(typeof(Reflect.getMetadata)))";
+    const settings = { ...database.settings, NODE_OPTIONS: `--import=data:text/javascript,${probe}` };
+    for (const command of [['--help'], ['keys', 'create', '--help'], ['seed', '--count', '0']]) {
+      expect([command, (await petstoreOn(settings, ...command)).stderr]).toEqual([
+        command,
+        expect.stringMatching(/undefined$/),
+      ]);
+    }
+    expect((await petstoreOn(settings, 'openapi')).stderr).toBe('function');
+  });
+
+  test.each([
+    [['seed', '--count', '0'], '--count must be an integer between 1 and 1000000000'],
+    [['seed', '--count', '1e3'], '--count must be an integer between 1 and 1000000000'],
+    [['keys', 'create', '--client', 'x', '--expires', 'tomorrow'], DURATION],
+    [['keys', 'create', '--client', 'x', '--expires', '36501d'], DURATION],
+  ])('%j is refused', async (args, expected) => {
+    expect(await failure(...args)).toBe(expected);
+  });
+
+  test.each([
+    [['migrat'], /^error: unknown command 'migrat'\n\(Did you mean migrate\?\)/],
+    [['openapi', '--yml'], /^error: unknown option '--yml'\n\(Did you mean --yaml\?\)/],
+    [['seed'], /^error: required option '--count <n>' not specified/],
+    [['keys', 'revoke'], /^error: missing required argument 'key'/],
+    [['migrate', 'now'], /^error: too many arguments/],
+    [[], /^Usage: petstore /],
+  ])('%j fails and tells what would be right', async (args, expected) => {
+    const { code, stdout, stderr } = await petstore(...args);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(expected);
+  });
+}

@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClientBase, Pool } from 'pg';
+import { DataSource } from 'typeorm';
+import { Database } from '../../src/platform/database/database.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { engine } from '../support/database.js';
+import { handedOver } from '../support/engines.js';
+import { administer } from '../support/postgresql-database.js';
+
+/* How statements use the connections of the pool, on the same application that main.ts starts. */
+
+let app: TestApp;
+let database: Database;
+let pool: Pool;
+beforeAll(async () => {
+  app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '3', STATEMENT_TIMEOUT_MS: '1000' } });
+  database = app.nest.get(Database);
+  pool = (app.nest.get(DataSource).driver as unknown as { master: Pool }).master;
+});
+afterAll(() => app.close());
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let waited = 0; !condition(); waited += 20) {
+    if (waited > 10_000) throw new Error('The condition is not met within 10 s.');
+    await sleep(20);
+  }
+}
+
+const backend = async (): Promise<unknown> => (await app.sql('SELECT pg_backend_pid()'))[0]?.[0];
+
+test('values of every kind are sent and read exactly', async () => {
+  const instant = new Date('2026-11-21T12:34:56.789Z');
+  const statement = {
+    name: 'kinds',
+    text: `SELECT $1::bigint, $2::text, $3::boolean, $4::timestamptz, $5::bytea, $6::text[], $7::int, $8::text,
+      'sold'::pet_status`,
+  };
+  const values = [-(2n ** 63n), 'naïve "quoted" \\', true, instant, Buffer.from([0, 255]), ['a', 'b,"c'], 7, null];
+  const expected = [['-9223372036854775808', ...values.slice(1), 'sold']];
+  // The first describes the columns, the second knows them, the third is on a connection of its own.
+  expect(await database.write(statement, values)).toEqual(expected);
+  expect(await database.write(statement, values)).toEqual(expected);
+  await database.transaction(async (transaction) => {
+    expect(await transaction.run(statement, values)).toEqual(expected);
+  });
+});
+
+test('a statement is known by its name, whichever object says it', async () => {
+  const run = (): Promise<unknown[][]> => database.write({ name: 'seven', text: `SELECT 7::int, 'null'::json` }, []);
+  for (let count = 0; count < 3; count++) expect(await run()).toEqual([[7, null]]);
+});
+
+test('a statement that PostgreSQL refuses costs no connection, and the next one of that name works', async () => {
+  const before = await backend();
+  const statement = { name: 'division', text: 'SELECT 1 / $1::int' };
+  await expect(database.write(statement, [0])).rejects.toThrow('division by zero');
+  expect(await database.write(statement, [1])).toEqual([[1]]);
+  await expect(database.write({ name: 'broken', text: 'SELEC' }, [])).rejects.toThrow('syntax error');
+  await expect(database.write({ name: 'broken', text: 'SELEC' }, [])).rejects.toThrow('syntax error');
+  expect(await backend()).toBe(before);
+});
+
+test('TypeORM and transactions find connections while statements run', async () => {
+  const dataSource = app.nest.get(DataSource);
+  const work = Array.from({ length: 30 }, (_, index) => [
+    app.sql('SELECT $1::int', [index]),
+    dataSource.query<unknown[]>('SELECT 1'),
+    database.transaction((transaction) => transaction.run({ name: 'one', text: 'SELECT 1' }, [])),
+  ]).flat();
+  expect(await Promise.all(work)).toHaveLength(90);
+});
+
+if (engine === 'postgresql') {
+  test('a connection is kept for the next statement, and given back when none comes', async () => {
+    await Promise.all(Array.from({ length: 3 }, () => app.sql('SELECT pg_sleep(0.05)')));
+    await until(() => pool.idleCount === pool.totalCount);
+    const pids = new Set<unknown>();
+    for (let count = 0; count < 20; count++) pids.add(await backend());
+    expect(pids.size).toBe(1);
+    expect(pool.idleCount).toBe(pool.totalCount - 1);
+    await until(() => pool.idleCount === pool.totalCount);
+  });
+
+  test('whoever takes connections from the pool gets all of them at once, kept ones too', async () => {
+    await Promise.all(Array.from({ length: 3 }, () => app.sql('SELECT pg_sleep(0.05)')));
+    const startedAt = performance.now();
+    const taken = [await pool.connect(), await pool.connect(), await pool.connect()];
+    // Kept ones come back by themselves after a second and more.
+    expect(performance.now() - startedAt).toBeLessThan(700);
+    taken.forEach((client) => client.release());
+  });
+
+  test('a kept connection that breaks is felt by nobody', async () => {
+    await until(() => pool.idleCount === pool.totalCount);
+    const acquired = new Promise<ClientBase>((resolve) => pool.once('acquire', resolve));
+    const kept = await backend();
+    const client = await acquired;
+    const heard = new Promise((resolve) => client.once('end', () => resolve(undefined)));
+    // From outside, so that the connection is not used for it.
+    await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${String(kept)})`);
+    await heard;
+    expect(await backend()).not.toBe(kept);
+  });
+
+  test('a statement that the connection breaks under fails, and the next one works', async () => {
+    const kept = await backend();
+    const failure = app.sql('SELECT pg_sleep(5)').catch((error: unknown) => error);
+    await sleep(100);
+    await app.nest.get(DataSource).query('SELECT pg_terminate_backend($1)', [kept]);
+    expect(await failure).toMatchObject({ definition: { code: 'unavailable' } });
+    expect(await backend()).not.toBe(kept);
+  });
+
+  test('an answer that does not come in time is not waited for, and its connection is closed', async () => {
+    await app.sql('SET statement_timeout = 0');
+    const kept = await backend();
+    const startedAt = performance.now();
+    await expect(app.sql('SELECT pg_sleep(30)')).rejects.toMatchObject({ definition: { code: 'unavailable' } });
+    // STATEMENT_TIMEOUT_MS and one second more, looked at a few times a second.
+    expect(performance.now() - startedAt).toBeGreaterThan(1_900);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(await backend()).not.toBe(kept);
+  });
+}

@@ -1,0 +1,123 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { DataSource } from 'typeorm';
+import { readConfig } from '../../src/config.js';
+import { dataSourceOptions, openCurrentDatabase } from '../../src/platform/database/data-source.js';
+import { StartupError } from '../../src/platform/errors/startup-error.js';
+import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
+
+let database: TestDatabase;
+let dataDir: string;
+const children: ChildProcess[] = [];
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  dataDir = database.settings.DATA_DIR ?? '';
+});
+
+afterEach(async () => {
+  for (const child of children.splice(0)) await kill(child);
+  await database.drop();
+});
+
+async function open(directory = dataDir): Promise<DataSource> {
+  return openCurrentDatabase(await dataSourceOptions(readConfig({ DATA_DIR: directory })));
+}
+
+function startProcess(): ChildProcess {
+  const support = new URL('../support/', import.meta.url);
+  const args = [
+    '--import',
+    new URL('register-typescript.js', support).href,
+    new URL('embedded-process.ts', support).pathname,
+  ];
+  const child = spawn(process.execPath, args, { env: { DATA_DIR: dataDir }, stdio: ['ignore', 'pipe', 'inherit'] });
+  children.push(child);
+  return child;
+}
+
+/** Collects what a process prints until there are so many lines. */
+async function linesOf(child: ChildProcess, count: number): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: child.stdout! })) {
+    lines.push(line);
+    if (lines.length >= count) break;
+  }
+  return lines;
+}
+
+/** SIGKILL: nothing in the process learns of it. */
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((done) => child.once('exit', done));
+  child.kill('SIGKILL');
+  await ended;
+}
+
+const startupError = (message: string): object => ({ name: StartupError.name, message });
+
+test('DATA_DIR that another process uses is refused, and says which', async () => {
+  const child = startProcess();
+  await linesOf(child, 1);
+  await expect(open()).rejects.toMatchObject(
+    startupError(`DATA_DIR '${dataDir}' is in use by process ${child.pid}. Stop it, or set another DATA_DIR.`),
+  );
+});
+
+test('DATA_DIR of a process that died of SIGKILL is taken over at once, and every acknowledged animal is there', async () => {
+  const child = startProcess();
+  const [, ...ids] = await linesOf(child, 200);
+  await kill(child);
+
+  const dataSource = await open();
+  const rows: { id: string }[] = await dataSource.query('SELECT id FROM pet ORDER BY id');
+  await dataSource.destroy();
+  expect(rows.map(({ id }) => id)).toEqual(expect.arrayContaining(ids));
+  expect((await readdir(dataDir)).filter((name) => name !== 'postgres')).toEqual([]);
+});
+
+test('what is stored is there after a restart', async () => {
+  const first = await open();
+  await first.query(`INSERT INTO pet (name, category_id) VALUES ('Rex', 7)`);
+  await first.destroy();
+
+  const second = await open();
+  expect(await second.query('SELECT name FROM pet')).toEqual([{ name: 'Rex' }]);
+  await second.destroy();
+});
+
+test('DATA_DIR that does not exist is made, with what a killed first start left in it', async () => {
+  const empty = await createEmptyTestDatabase();
+  const nested = join(empty.settings.DATA_DIR ?? '', 'a', 'b');
+  await mkdir(join(nested, 'initdb-killed', 'base'), { recursive: true });
+  const dataSource = await open(nested);
+  expect(await dataSource.query('SELECT count(*) FROM pet')).toEqual([{ count: '0' }]);
+  await dataSource.destroy();
+  expect(await readdir(nested)).toEqual(['postgres']);
+  await empty.drop();
+});
+
+test('DATA_DIR that is a file, or below one, is refused', async () => {
+  const file = join(dataDir, 'file');
+  await writeFile(file, '');
+  const advice = 'Set DATA_DIR to a directory that can be written, or DATABASE_URL.';
+  await expect(open(file)).rejects.toMatchObject(startupError(`DATA_DIR '${file}' is a file. ${advice}`));
+  const below = join(file, 'below');
+  await expect(open(below)).rejects.toMatchObject(startupError(`DATA_DIR '${below}' is below a file. ${advice}`));
+});
+
+test('DATA_DIR that cannot be written is refused', async () => {
+  // Root, too, can make no directory there.
+  const message = expect.stringMatching(
+    /^DATA_DIR '\/sys\/petstore' .+ Set DATA_DIR to a directory that can be written/,
+  ) as string;
+  await expect(open('/sys/petstore')).rejects.toMatchObject({ name: StartupError.name, message });
+});
+
+test('a broken database is refused', async () => {
+  await writeFile(join(dataDir, 'postgres', 'global', 'pg_control'), 'not a control file');
+  const message = expect.stringMatching(/^The embedded database in DATA_DIR '.+' does not open: /) as string;
+  await expect(open()).rejects.toMatchObject({ name: StartupError.name, message });
+});

@@ -1,0 +1,264 @@
+import { Body, ConflictException, Controller, Get, HttpCode, Module, Param, Post, Query } from '@nestjs/common';
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsEmail,
+  IsIn,
+  IsInt,
+  IsOptional,
+  IsString,
+  Length,
+  Max,
+  Min,
+  ValidateNested,
+} from 'class-validator';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import { Int64Property } from '../../src/platform/input/property.decorators.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/*
+ * A module of strangers, written as in any Nest application, that knows nothing of the platform but the decorators it
+ * imports. What it gets without a word is what is tested.
+ */
+
+class Address {
+  @IsString()
+  @Length(2, 2)
+  @ApiProperty({ description: 'Country.', example: 'DE' })
+  country: string;
+}
+
+class NewOwner {
+  @IsString()
+  @Length(1, 40)
+  @ApiProperty({ description: 'Name.', example: 'Ann' })
+  name: string;
+
+  @IsEmail()
+  @ApiProperty({ description: 'Address for mail.', example: 'ann@example.com' })
+  email: string;
+
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(2)
+  @IsString({ each: true })
+  @ApiPropertyOptional({ description: 'Words.', type: [String] })
+  tags?: string[];
+
+  @IsOptional()
+  @ValidateNested()
+  @Type(() => Address)
+  @ApiPropertyOptional({ description: 'Home.' })
+  address?: Address;
+
+  @Int64Property({ description: 'Number of the customer.', example: 7 })
+  customer: bigint;
+}
+
+class Owner extends NewOwner {
+  @Int64Property({ description: 'Identifier.', example: 1 })
+  id: bigint;
+}
+
+class ListOwnersQuery {
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  @Min(1)
+  @Max(50)
+  @ApiPropertyOptional({ description: 'How many.', type: 'integer' })
+  first?: number;
+
+  @IsOptional()
+  @IsIn(['name', 'id'])
+  @ApiPropertyOptional({ description: 'Order.' })
+  sort?: string;
+}
+
+const LARGEST = 9223372036854775807n;
+
+@Controller('owners')
+class OwnersController {
+  @Get()
+  listOwners(@Query() query: ListOwnersQuery): unknown {
+    return { first: query.first ?? null, sort: query.sort ?? null };
+  }
+
+  @Post()
+  createOwner(@Body() owner: NewOwner): Owner {
+    return { ...owner, id: LARGEST };
+  }
+
+  @Get('open')
+  @Public()
+  readOpenly(): string[] {
+    return ['open'];
+  }
+
+  @Post('audits')
+  @RequireScopes('owners:audit')
+  @HttpCode(200)
+  auditOwners(): string[] {
+    return ['audited'];
+  }
+
+  @Get(':name')
+  getOwner(@Param('name') name: string): unknown {
+    if (name === 'twice') throw new ConflictException('There are two of them.');
+    throw new TypeError(`secret of ${name}`);
+  }
+}
+
+@Module({ controllers: [OwnersController] })
+class OwnersModule {}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ modules: [OwnersModule] });
+});
+afterAll(() => app.close());
+
+const VALID = { name: 'Ann', email: 'ann@example.com', customer: LARGEST };
+const errorOf = (code: string, status: number, message?: string): object => ({
+  code,
+  message: message ?? (expect.any(String) as string),
+  status,
+});
+
+describe('authentication', () => {
+  test.each([
+    ['GET', '/v1/owners'],
+    ['POST', '/v1/owners'],
+    ['GET', '/v1/owners/ann'],
+    ['POST', '/v1/owners/audits'],
+  ])('401: %s %s is closed without a word', async (method, path) => {
+    const body = method === 'POST' ? '{"not even JSON' : undefined;
+    const answer = await app.client.send(method, path, { apiKey: null, body });
+    expect(answer.json).toEqual(errorOf('missing_api_key', 401));
+    expect(answer.headers['www-authenticate']).toBe('Bearer realm="petstore"');
+  });
+
+  test('200: @Public opens one handler, and no other', async () => {
+    expect((await app.client.get('/v1/owners/open', { apiKey: null })).json).toEqual(['open']);
+  });
+
+  test('403: @RequireScopes with a scope of its own; 200 with a key that has it', async () => {
+    const refused = await app.client.post('/v1/owners/audits', undefined);
+    expect(refused.json).toEqual(errorOf('insufficient_scope', 403));
+    expect(refused.headers['www-authenticate']).toContain('error="insufficient_scope", scope="owners:audit"');
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'auditor', scopes: ['owners:audit'] });
+    expect((await app.client.post('/v1/owners/audits', undefined, { apiKey: secret })).json).toEqual(['audited']);
+  });
+});
+
+describe('validation', () => {
+  test('201: a valid body arrives as its class, int64 exact, without what the class does not know', async () => {
+    const answer = await app.client.post('/v1/owners', {
+      ...VALID,
+      address: { country: 'DE', planet: 3 },
+      role: 'admin',
+    });
+    expect([answer.status, answer.json]).toEqual([201, { ...VALID, address: { country: 'DE' }, id: LARGEST }]);
+    expect(answer.text).toContain('"customer":9223372036854775807');
+  });
+
+  test.each([
+    [{ ...VALID, name: '' }, ['name']],
+    [{ ...VALID, email: 'ann' }, ['email']],
+    [{ ...VALID, tags: ['a', 'b', 'c'] }, ['tags']],
+    [{ ...VALID, tags: [1] }, ['each']],
+    [{ ...VALID, address: { country: 'Germany' } }, ['address.country']],
+    [{ ...VALID, customer: 2n ** 63n }, ['customer']],
+    [{}, ['name', 'email', 'customer']],
+  ])('400 validation_failed: %j names every fault', async (body, words) => {
+    const answer = await app.client.post('/v1/owners', body);
+    expect(answer.json).toEqual(errorOf('validation_failed', 400));
+    const clauses = (answer.json as { message: string }).message.split('; ');
+    expect(clauses.map((clause) => clause.split(' ')[0])).toEqual(words);
+  });
+
+  test('400: what the platform reads for itself is judged as for its own operations', async () => {
+    expect((await app.client.post('/v1/owners', '{"name":1,"name":2}')).json).toEqual(errorOf('malformed_json', 400));
+    expect((await app.client.post('/v1/owners', '[]')).json).toEqual(errorOf('validation_failed', 400));
+    expect((await app.client.send('POST', '/v1/owners')).json).toEqual(errorOf('missing_body', 400));
+    const headers = { 'content-type': 'text/plain' };
+    expect((await app.client.post('/v1/owners', '{}', { headers })).json).toEqual(
+      errorOf('unsupported_media_type', 415),
+    );
+    expect((await app.client.post('/v1/owners', ' '.repeat(70_000))).json).toEqual(errorOf('body_too_large', 413));
+  });
+
+  test('200: a valid query is converted; 400 invalid_parameter otherwise', async () => {
+    expect((await app.client.get('/v1/owners?first=50&sort=id')).json).toEqual({ first: 50, sort: 'id' });
+    expect((await app.client.get('/v1/owners')).json).toEqual({ first: null, sort: null });
+    for (const query of ['first=0', 'first=51', 'first=1.5', 'first=x', 'sort=age', 'sort=id&sort=id', 'page=2']) {
+      expect((await app.client.get(`/v1/owners?${query}`)).json).toEqual(errorOf('invalid_parameter', 400));
+    }
+    const { json } = await app.client.get('/v1/owners?frist=1');
+    expect(json).toEqual(errorOf('invalid_parameter', 400, "unknown query parameter 'frist'; did you mean 'first'?"));
+  });
+});
+
+describe('errors', () => {
+  test("Nest's exceptions and bugs have the Error body, and a bug tells nothing", async () => {
+    const conflict = await app.client.get('/v1/owners/twice');
+    expect([conflict.status, conflict.json]).toEqual([409, errorOf('conflict', 409, 'There are two of them.')]);
+    const bug = await app.client.get('/v1/owners/ann');
+    expect([bug.status, bug.json]).toEqual([500, errorOf('internal_error', 500)]);
+    expect(bug.text).not.toContain('secret');
+    for (const { headers } of [conflict, bug]) {
+      expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    }
+  });
+
+  test('405 with Allow, 204 for OPTIONS, HEAD, ETag and 304', async () => {
+    const refused = await app.client.send('DELETE', '/v1/owners');
+    expect([refused.status, refused.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS, POST']);
+    expect((await app.client.send('OPTIONS', '/v1/owners')).status).toBe(204);
+    const { headers } = await app.client.send('HEAD', '/v1/owners');
+    expect((await app.client.get('/v1/owners', { headers: { 'if-none-match': headers.etag } })).status).toBe(304);
+  });
+});
+
+describe('around it', () => {
+  test('its operations are in the document, with what the platform answers', async () => {
+    const { paths, components } = (await app.client.get('/openapi.json')).json as {
+      paths: Record<string, Record<string, { operationId: string; responses: object; security?: object[] }>>;
+      components: { schemas: Record<string, { properties: Record<string, object>; required: string[] }> };
+    };
+    const operations = ['/owners', '/owners/open', '/owners/audits', '/owners/{name}'].flatMap((path) =>
+      Object.values(paths[path] ?? {}).map(({ operationId }) => operationId),
+    );
+    expect(operations.sort()).toEqual(['auditOwners', 'createOwner', 'getOwner', 'listOwners', 'readOpenly']);
+    const responses = (path: string, method: string): string[] => Object.keys(paths[path]?.[method]?.responses ?? {});
+    expect(responses('/owners', 'post')).toEqual(
+      expect.arrayContaining(['201', '400', '401', '413', '415', '500', '503', 'default']),
+    );
+    expect(responses('/owners/audits', 'post')).toContain('403');
+    expect(responses('/owners/open', 'get')).not.toContain('401');
+    expect(paths['/owners/open']?.get?.security).toEqual([]);
+    expect(components.schemas['NewOwner']?.properties['customer']).toMatchObject({ type: 'integer', format: 'int64' });
+    expect(components.schemas['NewOwner']?.required).toEqual(['name', 'email', 'customer']);
+  });
+
+  test('it is measured and logged under the names of its handlers', async () => {
+    await app.client.get('/v1/owners?first=0', { headers: { 'x-request-id': 'owners-1' } });
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
+    const { text } = await app.client.get('/metrics', { apiKey: secret });
+    expect(text).toMatch(/_count\{operation="listOwners",method="GET",status="400"\} [1-9]/);
+    expect(text).toMatch(/_count\{operation="createOwner",method="POST",status="201"\} [1-9]/);
+    const line = app.log.requests.find(({ requestId }) => requestId === 'owners-1');
+    const expected = { operation: 'listOwners', client: 'test-client', status: 400, code: 'invalid_parameter' };
+    expect(line).toMatchObject(expected);
+  });
+
+  test('the three operations are as they were', async () => {
+    const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    expect(created.status).toBe(201);
+    expect((await app.client.get('/v1/pets')).text).toBe(`[${created.text}]`);
+  });
+});

@@ -1,0 +1,982 @@
+import {
+  type ArgumentMetadata,
+  BadRequestException,
+  Body,
+  type CallHandler,
+  type CanActivate,
+  Catch,
+  type ArgumentsHost,
+  Controller,
+  createParamDecorator,
+  type ExceptionFilter,
+  type ExecutionContext,
+  Get,
+  Header,
+  Headers,
+  HostParam,
+  HttpCode,
+  HttpException,
+  type INestApplication,
+  Injectable,
+  Ip,
+  Module,
+  type NestInterceptor,
+  Next,
+  Param,
+  ParseIntPipe,
+  type PipeTransform,
+  Post,
+  type Provider,
+  Query,
+  Redirect,
+  Render,
+  Req,
+  Res,
+  Scope,
+  Session,
+  Sse,
+  SseSignal,
+  StreamableFile,
+  type Type,
+  UseFilters,
+  UseGuards,
+  UseInterceptors,
+  UsePipes,
+} from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, NestFactory } from '@nestjs/core';
+import { jest } from '@jest/globals';
+import type { Express, NextFunction, Request, Response } from 'express';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { catchError, EMPTY, map, type Observable, of, throwError } from 'rxjs';
+import { APPLICATION_OPTIONS } from '../../src/app.setup.js';
+import { readConfig } from '../../src/config.js';
+import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
+import { callHandlersDirectly, PrecedingInterceptor } from '../../src/platform/fast-paths/handler-calls.js';
+import { JsonBody } from '../../src/platform/json/json-body.js';
+import { type HttpCall, HttpClient } from '../support/http-client.js';
+
+/** What has been called for the request under way, in order. */
+let calls: string[] = [];
+
+function note(call: string): void {
+  calls.push(call);
+}
+
+// Those that are bound have their label from their construction, so that one that was never constructed has none.
+
+// Guards
+
+function guard(name: string, verdict: () => unknown, scope = Scope.DEFAULT): Type<CanActivate> {
+  @Injectable({ scope })
+  class NotingGuard implements CanActivate {
+    private readonly label = name;
+    constructor() {
+      note(`new guard ${name}`);
+    }
+    canActivate(): boolean {
+      note(`guard ${this.label}`);
+      return verdict() as boolean;
+    }
+  }
+  return NotingGuard;
+}
+
+class ReadingGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const http = context.switchToHttp();
+    const isWhole = http.getResponse<Response>().req === http.getRequest() && typeof http.getNext() === 'function';
+    note(
+      `${context.getClass().name}.${context.getHandler().name} ${context.getType()} ${http.getRequest<Request>().method}`,
+    );
+    return context.getArgs().length === 3 && context.getArgByIndex(0) === http.getRequest() && isWhole;
+  }
+}
+
+/** Its traces must not be found by interceptors, whose context is another. */
+class LitteringGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    context.getArgs().push('litter');
+    Object.assign(context, { litter: true });
+    return true;
+  }
+}
+
+// Interceptors
+
+function preceding(name: string, act: () => void = () => undefined, scope = Scope.DEFAULT): Type<NestInterceptor> {
+  @Injectable({ scope })
+  class NotingInterceptor extends PrecedingInterceptor {
+    private readonly label = name;
+    override precede(context: ExecutionContext): void {
+      const extras = 'litter' in context ? ' litter' : '';
+      note(`precede ${this.label} ${context.getHandler().name} ${context.getArgs().length}${extras}`);
+      act();
+    }
+  }
+  return NotingInterceptor;
+}
+
+function ordinary(
+  name: string,
+  change: (next: Observable<unknown>) => Observable<unknown>,
+  scope = Scope.DEFAULT,
+): Type<NestInterceptor> {
+  @Injectable({ scope })
+  class NotingInterceptor implements NestInterceptor {
+    /** A member that has the name by chance. */
+    precede(): void {
+      note('never');
+    }
+    intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+      note(`intercept ${name}`);
+      return change(next.handle());
+    }
+  }
+  return NotingInterceptor;
+}
+
+class OverridingInterceptor extends PrecedingInterceptor {
+  override precede(): void {
+    note('precede overriding');
+  }
+  override intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return super.intercept(context, next).pipe(map((value: unknown) => ({ overridden: value })));
+  }
+}
+
+class LitteringInterceptor extends PrecedingInterceptor {
+  override precede(context: ExecutionContext): void {
+    context.getArgs().push('litter');
+    Object.assign(context, { litter: true });
+  }
+}
+
+const wrapping = ordinary('wrapping', (next) => next.pipe(map((value) => ({ wrapped: value }))));
+const catching = ordinary('catching', (next) => next.pipe(catchError((error: Error) => of(error.message))));
+const ending = ordinary('ending', () => of('early'));
+
+const store = new AsyncLocalStorage<string>();
+
+// Pipes
+
+function pipe(name: string, transform: (value: unknown) => unknown = (value) => value, scope = Scope.DEFAULT) {
+  @Injectable({ scope })
+  class NotingPipe implements PipeTransform {
+    private readonly label = name;
+    transform(value: unknown, metadata: ArgumentMetadata): unknown {
+      note(`pipe ${this.label}: ${JSON.stringify(value)}`);
+      if (name === 'metadata') note(`${JSON.stringify(metadata)} ${metadata.metatype?.name}`);
+      // Each pipe has metadata of its own.
+      Object.assign(metadata, { data: 'changed' });
+      return transform(value);
+    }
+  }
+  return NotingPipe as Type<PipeTransform>;
+}
+
+const fails = (message: string) => (): never => {
+  throw new BadRequestException(message);
+};
+const failsLater = (message: string) => async (): Promise<never> => {
+  await turn();
+  throw new BadRequestException(message);
+};
+const rejects = (message: string) => (): Promise<never> => Promise.reject(new BadRequestException(message));
+const later = async (value: unknown): Promise<unknown> => {
+  await turn();
+  return `${String(value)} later`;
+};
+const atOnce = (value: unknown): Promise<unknown> => Promise.resolve(`${String(value)} at once`);
+/** Like a query of a query builder: what it stands for is asked for by `then`. */
+const thenable = (value: unknown) => ({
+  then(resolve: (value: unknown) => void): void {
+    note('then');
+    resolve(value);
+  },
+});
+
+/** A parameter whose value is that of a function. */
+const From = createParamDecorator((make: () => unknown, context: ExecutionContext) => {
+  note(`extract ${context.getClass().name}.${context.getHandler().name} ${context.getType()}`);
+  return make();
+});
+
+// Filters
+
+@Catch()
+class NotingFilter implements ExceptionFilter {
+  constructor(private readonly name: string = 'global') {}
+
+  catch(error: Error, host: ArgumentsHost): void {
+    const [request, response] = host.getArgs<[Request & Record<symbol, unknown>, Response]>();
+    note(`filter ${this.name}: ${error.message}`);
+    if (request[Symbol.for('nestjs:rejected-by-pipes')]) note('rejected by pipes');
+    const status = error instanceof HttpException ? error.getStatus() : 500;
+    response.status(status).json({ filter: this.name, error: error.message });
+  }
+}
+
+const filter = (name: string): NotingFilter => new NotingFilter(name);
+
+// Handlers
+
+/** A handler, the request it gets, and what must come of it where nothing is bound globally. */
+interface Case {
+  /** On its controller. */
+  readonly onController?: ClassDecorator[];
+  readonly scope?: Scope;
+  readonly host?: string;
+  /** On the handler. */
+  readonly on?: MethodDecorator[];
+  /** By default `@Get(':id')`. */
+  readonly route?: MethodDecorator;
+  readonly parameters?: ParameterDecorator[];
+  readonly types?: Type[];
+  /** By default answers with its parameters. */
+  readonly handle?: (...parameters: any[]) => unknown;
+  readonly send?: HttpCall & { method?: string };
+  readonly status?: number;
+  readonly text?: string;
+  readonly headers?: Record<string, string>;
+  readonly calls?: string[];
+}
+
+class Animal {}
+class Unwritable extends JsonBody {
+  override get entityTag(): string {
+    throw new Error('unwritable');
+  }
+}
+
+const chunks = (...values: string[]) =>
+  async function* () {
+    for (const value of values) {
+      await turn();
+      yield value;
+    }
+  };
+const refusal = (message: string) => `{"message":"${message}","error":"Bad Request","statusCode":400}`;
+
+const GUARDS: Record<string, Case> = {
+  'a guard that reads its context': {
+    on: [UseGuards(ReadingGuard)],
+    calls: ['CaseController.handle http GET', 'handler'],
+  },
+  'guards that say yes: at once, later, as an observable': {
+    onController: [UseGuards(guard('controller', () => true))],
+    on: [
+      UseGuards(
+        guard('promise', () => Promise.resolve(true)),
+        guard('observable', () => of(false, true)),
+        guard('promise of an observable', () => Promise.resolve(of(true))),
+        guard('truthy', () => 'yes'),
+      ),
+    ],
+    calls: [
+      'guard controller',
+      'guard promise',
+      'guard observable',
+      'guard promise of an observable',
+      'guard truthy',
+      'handler',
+    ],
+  },
+  ...Object.fromEntries(
+    Object.entries<() => unknown>({
+      false: () => false,
+      'a promise of false': () => Promise.resolve(false),
+      'an observable of false': () => of(true, false),
+      nothing: () => undefined,
+      zero: () => 0,
+    }).map(([name, verdict]): [string, Case] => [
+      `a guard that says ${name}, between others`,
+      {
+        onController: [UseGuards(guard('controller', () => true))],
+        on: [
+          UseGuards(
+            guard('refusing', verdict),
+            guard('never asked', () => true),
+          ),
+          UseInterceptors(preceding('never')),
+          HttpCode(202),
+          Header('X-Handler', 'never'),
+        ],
+        status: 403,
+        calls: ['guard controller', 'guard refusing'],
+      },
+    ]),
+  ),
+  'a guard that throws': {
+    on: [UseGuards(guard('throwing', fails('at once')))],
+    status: 400,
+    calls: ['guard throwing'],
+  },
+  'a guard that throws later': { on: [UseGuards(guard('throwing', failsLater('later')))], status: 400 },
+  'a guard whose observable fails': {
+    on: [UseGuards(guard('throwing', () => throwError(() => new BadRequestException('observed'))))],
+    status: 400,
+    text: refusal('observed'),
+  },
+  'a guard whose observable is empty': { on: [UseGuards(guard('empty', () => EMPTY))], status: 500 },
+  'guards of their own for each request, and for each place': {
+    on: [
+      UseGuards(
+        guard('request', () => true, Scope.REQUEST),
+        guard('transient', () => true, Scope.TRANSIENT),
+      ),
+    ],
+    calls: [
+      'new controller',
+      'new guard request',
+      'new guard transient',
+      'guard request',
+      'guard transient',
+      'handler',
+    ],
+  },
+};
+
+const INTERCEPTORS: Record<string, Case> = {
+  'preceding ones, behind the guards and before the pipes': {
+    onController: [UseInterceptors(preceding('controller'))],
+    on: [
+      UseGuards(guard('first', () => Promise.resolve(true))),
+      UseInterceptors(preceding('handler'), preceding('last')),
+      UsePipes(pipe('piped')),
+    ],
+    parameters: [Param('id')],
+    calls: [
+      'guard first',
+      'precede controller handle 3',
+      'precede handler handle 3',
+      'precede last handle 3',
+      'pipe piped: "7"',
+      'handler',
+    ],
+  },
+  'a preceding one that throws': {
+    on: [UseInterceptors(preceding('throwing', fails('preceded')), preceding('never')), UseFilters(filter('method'))],
+    status: 400,
+    calls: ['precede throwing handle 3', 'filter method: preceded'],
+  },
+  'a preceding one behind a guard that leaves traces in its context': {
+    on: [UseGuards(LitteringGuard), UseInterceptors(preceding('clean'))],
+    calls: ['precede clean handle 3', 'handler'],
+  },
+  'preceding ones that share their context': {
+    on: [UseInterceptors(LitteringInterceptor, preceding('behind'))],
+    calls: ['precede behind handle 4 litter', 'handler'],
+  },
+  'a preceding one that opens an asynchronous context': {
+    on: [UseInterceptors(preceding('entering', () => store.enterWith('entered')))],
+    parameters: [From(() => store.getStore())],
+    handle: async (before: string) => {
+      await turn();
+      return [before, store.getStore()];
+    },
+    text: '["entered","entered"]',
+  },
+  'preceding ones before an observable': {
+    on: [UseInterceptors(preceding('first'), preceding('second'))],
+    handle: () => of('one', 'two'),
+    text: 'two',
+  },
+  'preceding ones of their own for each request, and for each place': {
+    on: [
+      UseInterceptors(
+        preceding('request', undefined, Scope.REQUEST),
+        preceding('transient', undefined, Scope.TRANSIENT),
+      ),
+    ],
+    calls: ['new controller', 'precede request handle 3', 'precede transient handle 3', 'handler'],
+  },
+  'one that changes the answer, and has a member that is called precede': {
+    on: [UseInterceptors(wrapping)],
+    handle: () => 'value',
+    text: '{"wrapped":"value"}',
+    calls: ['intercept wrapping', 'handler'],
+  },
+  'a preceding one whose intercept is overridden': {
+    on: [UseInterceptors(OverridingInterceptor)],
+    handle: () => 'value',
+    text: '{"overridden":"value"}',
+    calls: ['precede overriding', 'handler'],
+  },
+  'one that catches what pipes throw': {
+    on: [UseInterceptors(catching)],
+    parameters: [Query('limit', ParseIntPipe)],
+    text: 'Validation failed (numeric string is expected)',
+    calls: ['intercept catching'],
+  },
+  'one that ends early': { on: [UseInterceptors(ending)], text: 'early', calls: ['intercept ending'] },
+  'a mix of both': {
+    onController: [UseInterceptors(preceding('outer'), wrapping)],
+    on: [UseInterceptors(preceding('inner'), catching)],
+    handle: fails('caught'),
+    text: '{"wrapped":"caught"}',
+    calls: ['precede outer handle 3', 'intercept wrapping', 'precede inner handle 3', 'intercept catching', 'handler'],
+  },
+  'a mix of both in which the inner one throws': {
+    on: [UseInterceptors(catching, preceding('throwing', fails('preceded')))],
+    text: 'preceded',
+    calls: ['intercept catching', 'precede throwing handle 3'],
+  },
+};
+
+const PARAMETERS: Record<string, Case> = {
+  'all that a handler may ask for': {
+    route: Post(':id'),
+    parameters: [Body(), Query(), Query('q'), Param(), Param('id'), Headers('x-sent'), Ip(), Headers(), Req()],
+    handle: (...parameters: unknown[]) => {
+      const { headers } = parameters.pop() as Request;
+      return [parameters.pop() === headers, ...parameters];
+    },
+    send: { method: 'POST', body: { name: 'Rex' }, headers: { 'x-sent': 'sent' } },
+    status: 201,
+    text: '[true,{"name":"Rex"},{"q":"1"},"1",{"id":"7"},"7","sent","127.0.0.1"]',
+  },
+  'one that goes through pipes among others': {
+    parameters: [Ip(), Headers('x-sent'), Body(), Res({ passthrough: true }), Req()],
+    route: Post(':id'),
+    handle: (ip: string, sent: string, body: unknown, response: Response, request: Request) =>
+      JsonBody.of([ip, sent, body, response.req === request]),
+    send: { method: 'POST', body: [1], headers: { 'x-sent': 'sent' } },
+    status: 201,
+    text: '["127.0.0.1","sent",[1],true]',
+  },
+  'a gap before one': {
+    parameters: [() => undefined, Query('q')],
+    handle: (...parameters) => [parameters.length, ...parameters.map(String)],
+    text: '[2,"undefined","1"]',
+  },
+  'a gap between two of them': {
+    parameters: [Param('id'), () => undefined, Query('q')],
+    handle: (...parameters) => [parameters.length, ...parameters.map(String)],
+    text: '[3,"7","undefined","1"]',
+  },
+  'a part of the host': {
+    host: ':tenant.example.com',
+    parameters: [HostParam('tenant')],
+    send: { headers: { host: 'vet.example.com' } },
+    text: '["vet"]',
+  },
+  'the next handler': {
+    parameters: [Next()],
+    handle: (next: NextFunction) => next(new BadRequestException('passed on')),
+    status: 400,
+  },
+  'the response': {
+    on: [HttpCode(202), Header('X-Handler', 'set')],
+    parameters: [Res()],
+    handle: (response: Response) => {
+      response.end('by hand');
+      return 'ignored';
+    },
+    status: 202,
+    text: 'by hand',
+    headers: { 'x-handler': 'set' },
+  },
+  'the response, and a JsonBody that must not be sent': {
+    parameters: [Res()],
+    handle: (response: Response) => {
+      setImmediate(() => response.end('by hand'));
+      return JsonBody.of('ignored');
+    },
+    text: 'by hand',
+  },
+  'the response to pass through': {
+    parameters: [Res({ passthrough: true })],
+    handle: (response: Response) => {
+      response.status(203).setHeader('X-Handler', 'set');
+      return JsonBody.of({ sent: true });
+    },
+    status: 203,
+    text: '{"sent":true}',
+    headers: { 'x-handler': 'set' },
+  },
+  'the session, as it is and through no pipe, though it is a promise': {
+    parameters: [Session()],
+    on: [UsePipes(pipe('never'))],
+    handle: async (session: unknown) => [session instanceof Promise, await session],
+    text: '[true,{"user":"known"}]',
+    calls: ['handler'],
+  },
+};
+
+const EXTRACT = 'extract CaseController.handle http';
+
+const PIPES: Record<string, Case> = {
+  'pipes of controller, handler and parameter': {
+    onController: [UsePipes(pipe('controller'))],
+    on: [UsePipes(pipe('handler', later))],
+    parameters: [Param('id', pipe('parameter', atOnce), pipe('last'))],
+    text: '["7 later at once"]',
+    calls: [
+      'pipe controller: "7"',
+      'pipe handler: "7"',
+      'pipe parameter: "7 later"',
+      'pipe last: "7 later at once"',
+      'handler',
+    ],
+  },
+  'metadata of each kind': {
+    on: [UsePipes(pipe('metadata'), pipe('metadata'))],
+    route: Post(':id'),
+    parameters: [Body()],
+    types: [Animal],
+    send: { method: 'POST', body: { name: 'Rex' } },
+    status: 201,
+    calls: [
+      'pipe metadata: {"name":"Rex"}',
+      '{"type":"body"} Animal',
+      'pipe metadata: {"name":"Rex"}',
+      '{"type":"body"} Animal',
+      'handler',
+    ],
+  },
+  'metadata of a member': {
+    parameters: [Query('q', pipe('metadata'), pipe('metadata'))],
+    types: [String],
+    calls: [
+      'pipe metadata: "1"',
+      '{"type":"query","data":"q"} String',
+      'pipe metadata: "1"',
+      '{"type":"query","data":"q"} String',
+      'handler',
+    ],
+  },
+  'metadata of a decorator of its own': {
+    parameters: [From(() => 'made', pipe('metadata'))],
+    types: [Number],
+    calls: [EXTRACT, 'pipe metadata: "made"', '{"type":"custom"} Number', 'handler'],
+  },
+  'pipes that make thenables': {
+    parameters: [Param('id', pipe('thenable', thenable), pipe('last', thenable))],
+    text: '["7"]',
+    calls: ['pipe thenable: "7"', 'then', 'pipe last: "7"', 'then', 'handler'],
+  },
+  'pipes of a parameter of their own for each request, and for each place': {
+    parameters: [Param('id', pipe('request', undefined, Scope.REQUEST), pipe('transient', undefined, Scope.TRANSIENT))],
+    calls: ['new controller', 'pipe request: "7"', 'pipe transient: "7"', 'handler'],
+  },
+  'pipes of their own for each request, and for each place': {
+    on: [UsePipes(pipe('request', undefined, Scope.REQUEST), pipe('transient', undefined, Scope.TRANSIENT))],
+    parameters: [Param('id')],
+    calls: ['new controller', 'pipe request: "7"', 'pipe transient: "7"', 'handler'],
+  },
+  'a pipe that throws': {
+    on: [UsePipes(pipe('first'), pipe('throwing', fails('at once')), pipe('never')), UseFilters(filter('method'))],
+    parameters: [Param('id')],
+    status: 400,
+    calls: ['pipe first: "7"', 'pipe throwing: "7"', 'filter method: at once', 'rejected by pipes'],
+  },
+  'a pipe that throws later': {
+    on: [UseFilters(filter('method'))],
+    parameters: [Req(), Param('id', pipe('throwing', failsLater('later')), pipe('never'))],
+    status: 400,
+    calls: ['pipe throwing: "7"', 'filter method: later', 'rejected by pipes'],
+  },
+  'a decorator that throws': {
+    on: [UseFilters(filter('method'))],
+    parameters: [From(fails('extracted'))],
+    status: 400,
+    calls: [EXTRACT, 'filter method: extracted', 'rejected by pipes'],
+  },
+  'a decorator that makes a promise, without and with a pipe': {
+    parameters: [
+      From(() => later('without')),
+      From(() => later('with'), pipe('piped')),
+      From(() => thenable('thenable')),
+    ],
+    text: '["without later","with later","thenable"]',
+  },
+  'a decorator that makes a thenable, alone': {
+    parameters: [From(() => thenable('made'), pipe('piped'))],
+    text: '["made"]',
+    calls: [EXTRACT, 'then', 'pipe piped: "made"', 'handler'],
+  },
+  'a decorator whose promise fails': {
+    on: [UsePipes(pipe('never'))],
+    parameters: [From(rejects('rejected')), Req()],
+    status: 400,
+    text: refusal('rejected'),
+    calls: [EXTRACT],
+  },
+  'several parameters, each pipe for all of them in turn': {
+    on: [UsePipes(pipe('first'), pipe('second', later))],
+    parameters: [Param('id'), Query('q', pipe('third'))],
+    text: '["7 later","1 later"]',
+    calls: [
+      'pipe first: "7"',
+      'pipe first: "1"',
+      'pipe second: "7"',
+      'pipe second: "1"',
+      'pipe third: "1 later"',
+      'handler',
+    ],
+  },
+  'two that fail, the first parameter at its second pipe': {
+    parameters: [
+      Param('id', pipe('fine'), pipe('second', fails('first'))),
+      Query('q', pipe('failing', fails('second'))),
+    ],
+    status: 400,
+    text: refusal('first'),
+    calls: ['pipe fine: "7"', 'pipe failing: "1"', 'pipe second: "7"'],
+  },
+  'two that fail at once': {
+    parameters: [Param('id', pipe('one', fails('first'))), Query('q', pipe('other', fails('second')))],
+    status: 400,
+    text: refusal('first'),
+    calls: ['pipe one: "7"', 'pipe other: "1"'],
+  },
+  'two that fail, the first one later': {
+    parameters: [Param('id', pipe('one', failsLater('first'))), Query('q', pipe('other', rejects('second')))],
+    status: 400,
+    text: refusal('second'),
+  },
+  'a pipe that fails before a decorator that does': {
+    parameters: [Param('id', pipe('failing', fails('first'))), From(fails('second'))],
+    status: 400,
+    text: refusal('second'),
+    calls: ['pipe failing: "7"', EXTRACT],
+  },
+  'a decorator whose promise fails before a pipe that does': {
+    parameters: [From(rejects('first')), Query('q', pipe('failing', fails('second')))],
+    status: 400,
+  },
+};
+
+const ANSWERS: Record<string, Case> = {
+  'a value': { handle: () => ({ a: [1, 2n] }), text: '{"a":[1,2]}' },
+  'a promise': { handle: () => later('value'), text: 'value later' },
+  'a thenable, asked once': { handle: () => thenable('value'), text: 'value', calls: ['handler', 'then'] },
+  'an observable of several': { handle: () => of(1, 2, 3), text: '3' },
+  'an observable of a promise': { handle: () => of(later('value')), text: 'value later' },
+  'a promise of an observable': { handle: () => Promise.resolve(of(1, 2)), text: '2' },
+  'an empty observable': { handle: () => EMPTY, status: 500 },
+  'an observable that fails': { handle: () => throwError(() => new BadRequestException('observed')), status: 400 },
+  undefined: { handle: () => undefined, text: '' },
+  null: { handle: () => null, text: 'null' },
+  'a string': { handle: () => 'text', text: 'text', headers: { 'content-type': 'text/plain; charset=utf-8' } },
+  'a number': { handle: () => 12, text: '12' },
+  'a boolean': { handle: () => false, text: 'false' },
+  'a buffer': { handle: () => Buffer.from('bytes'), text: 'bytes' },
+  'a file': {
+    on: [Header('Content-Type', 'text/csv')],
+    handle: () => new StreamableFile(Buffer.from('a,b')),
+    text: 'a,b',
+    headers: { 'content-type': 'text/csv' },
+  },
+  'a readable stream': { handle: () => Readable.from(['a', 'b']), text: 'ab' },
+  'an asynchronous generator': { handle: chunks('a', 'b'), text: 'ab' },
+  'a generator that fails before it begins': {
+    handle: () => Readable.from(throwing('generated')),
+    status: 400,
+    text: refusal('generated'),
+  },
+  'a web response': { handle: () => new globalThis.Response('body', { status: 203 }), status: 203, text: 'body' },
+  'a JsonBody': {
+    handle: () => JsonBody.of({ a: 1 }),
+    text: '{"a":1}',
+    headers: { 'content-type': 'application/json', vary: 'Authorization' },
+  },
+  'a promise of a JsonBody': { handle: () => Promise.resolve(JsonBody.of({ a: 1 })), text: '{"a":1}' },
+  'an observable of a JsonBody': { handle: () => of(JsonBody.of({ a: 1 })), text: '{"a":1}' },
+  'a JsonBody that the client has': {
+    handle: () => JsonBody.of({ a: 1 }),
+    send: { headers: { 'if-none-match': JsonBody.of({ a: 1 }).entityTag } },
+    status: 304,
+    text: '',
+  },
+  'a JsonBody with a status and header fields': {
+    on: [HttpCode(202), Header('X-Handler', 'set'), Header('X-Made', () => 'made')],
+    handle: () => JsonBody.of({ a: 1 }),
+    status: 202,
+    text: '{"a":1}',
+    headers: { 'x-handler': 'set', 'x-made': 'made', 'cache-control': 'no-store' },
+  },
+  'a JsonBody of a POST': {
+    route: Post(':id'),
+    handle: () => JsonBody.of({ a: 1 }),
+    send: { method: 'POST' },
+    status: 201,
+  },
+  'a JsonBody behind a preceding interceptor': {
+    on: [UseInterceptors(preceding('one'))],
+    handle: () => JsonBody.of({ a: 1 }),
+    text: '{"a":1}',
+  },
+  'a JsonBody that redirects': {
+    on: [Redirect('/elsewhere', 301)],
+    handle: () => JsonBody.of({ a: 1 }),
+    status: 301,
+    headers: { location: '/elsewhere' },
+  },
+  'a redirection that the handler chooses': {
+    on: [Redirect('/elsewhere', 301)],
+    handle: () => ({ url: '/chosen', statusCode: 307 }),
+    status: 307,
+    headers: { location: '/chosen' },
+  },
+  'a JsonBody for a view': {
+    on: [Render('view')],
+    handle: () => JsonBody.of({ a: 1 }),
+    text: 'view of {"a":1}',
+    headers: { 'content-type': 'text/html; charset=utf-8' },
+  },
+  'a JsonBody that cannot be sent': {
+    on: [UseFilters(filter('method'))],
+    handle: () => new Unwritable('{}'),
+    status: 500,
+    text: '{"filter":"method","error":"unwritable"}',
+    calls: ['handler', 'filter method: unwritable'],
+  },
+  'events, behind guard, preceding interceptor and pipe': {
+    route: Sse(':id'),
+    on: [UseGuards(guard('one', () => true)), UseInterceptors(preceding('one'))],
+    parameters: [Param('id', pipe('one'))],
+    handle: (id: string) => of({ data: id }, { data: 'last' }),
+    headers: { 'content-type': 'text/event-stream' },
+    calls: ['guard one', 'precede one handle 3', 'pipe one: "7"', 'handler'],
+  },
+  'events of a handler that is told when the client goes': {
+    route: Sse(':id'),
+    on: [UseInterceptors(preceding('one'))],
+    parameters: [SseSignal()],
+    handle: (signal?: AbortSignal) => of({ data: String(signal?.aborted) }),
+    headers: { 'content-type': 'text/event-stream' },
+    text: '\nid: 1\ndata: false\n\n',
+  },
+  'events that fail': { route: Sse(':id'), handle: fails('no events'), status: 400 },
+  HEAD: { handle: () => JsonBody.of({ a: 1 }), send: { method: 'HEAD' }, text: '', headers: { 'content-length': '7' } },
+  'HEAD of a generator': { handle: chunks('a', 'b'), send: { method: 'HEAD' }, text: '' },
+  OPTIONS: { send: { method: 'OPTIONS' }, status: 204, text: '', headers: { allow: 'GET, HEAD, OPTIONS' }, calls: [] },
+};
+
+function throwing(message: string): AsyncIterable<unknown> {
+  return { [Symbol.asyncIterator]: () => ({ next: rejects(message) }) };
+}
+
+const ERRORS: Record<string, Case> = {
+  'an exception': { handle: fails('thrown'), status: 400, text: refusal('thrown') },
+  'an exception later': { handle: failsLater('later'), status: 400, text: refusal('later') },
+  'an error that is none of HTTP': {
+    handle: () => {
+      throw new Error('secret');
+    },
+    status: 500,
+    text: '{"statusCode":500,"message":"Internal server error"}',
+  },
+  'a filter of the handler, before that of the controller': {
+    onController: [UseFilters(filter('controller'))],
+    on: [UseFilters(filter('method'))],
+    handle: failsLater('thrown'),
+    status: 400,
+    calls: ['handler', 'filter method: thrown'],
+  },
+  'a filter of the controller': {
+    onController: [UseFilters(filter('controller'))],
+    handle: fails('thrown'),
+    status: 400,
+    calls: ['handler', 'filter controller: thrown'],
+  },
+  'a filter, and a guard that says no': {
+    on: [UseGuards(guard('no', () => false)), UseFilters(filter('method'))],
+    status: 403,
+    calls: ['guard no', 'filter method: Forbidden resource'],
+  },
+};
+
+const SCOPES: Record<string, Case> = {
+  'one controller, and all that is bound to it made for it': {
+    on: [
+      UseGuards(guard('transient', () => true, Scope.TRANSIENT)),
+      UseInterceptors(preceding('transient', undefined, Scope.TRANSIENT)),
+      UsePipes(pipe('transient', undefined, Scope.TRANSIENT)),
+    ],
+    parameters: [Param('id', pipe('parameter', undefined, Scope.TRANSIENT))],
+    calls: ['guard transient', 'precede transient handle 3', 'pipe transient: "7"', 'pipe parameter: "7"', 'handler'],
+  },
+  'a controller for each request': {
+    scope: Scope.REQUEST,
+    on: [UseGuards(guard('one', () => true)), UseInterceptors(preceding('one'))],
+    parameters: [Param('id', pipe('one'))],
+    handle: (id: string) => JsonBody.of({ id }),
+    text: '{"id":"7"}',
+    calls: ['new controller', 'guard one', 'precede one handle 3', 'pipe one: "7"', 'handler'],
+  },
+  'a controller for each request, and an ordinary interceptor': {
+    scope: Scope.REQUEST,
+    on: [UseInterceptors(wrapping)],
+    handle: () => 'value',
+    text: '{"wrapped":"value"}',
+    calls: ['new controller', 'intercept wrapping', 'handler'],
+  },
+  'a controller for each request whose handler fails': {
+    scope: Scope.REQUEST,
+    on: [UseFilters(filter('method'))],
+    handle: fails('thrown'),
+    status: 400,
+    calls: ['new controller', 'handler', 'filter method: thrown'],
+  },
+};
+
+const CASES: [name: string, tested: Case][] = Object.entries({
+  guards: GUARDS,
+  interceptors: INTERCEPTORS,
+  parameters: PARAMETERS,
+  pipes: PIPES,
+  answers: ANSWERS,
+  errors: ERRORS,
+  scopes: SCOPES,
+}).flatMap(([group, cases]) =>
+  Object.entries(cases).map(([name, tested]): [string, Case] => [`${group}: ${name}`, tested]),
+);
+
+function controllerOf({ scope, host, types, ...tested }: Case, index: number): Type {
+  class CaseController {
+    constructor() {
+      note('new controller');
+    }
+    handle(...parameters: never[]): unknown {
+      note(this instanceof CaseController ? 'handler' : 'handler of nobody');
+      return tested.handle ? tested.handle(...parameters) : parameters;
+    }
+  }
+  const prototype = CaseController.prototype;
+  const descriptor = Object.getOwnPropertyDescriptor(prototype, 'handle') as PropertyDescriptor;
+  Controller({ path: String(index), scope, host })(CaseController);
+  tested.onController?.forEach((decorate) => decorate(CaseController));
+  for (const decorate of [tested.route ?? Get(':id'), ...(tested.on ?? [])]) decorate(prototype, 'handle', descriptor);
+  tested.parameters?.forEach((decorate, position) => decorate(prototype, 'handle', position));
+  Reflect.defineMetadata('design:paramtypes', types ?? [], prototype, 'handle');
+  return CaseController;
+}
+
+// Applications
+
+const CONTROLLERS = CASES.map(([, tested], index) => controllerOf(tested, index));
+
+/** What is bound globally, to be sure that it is called where it belongs; it must change no answer. */
+const GLOBALS: Record<string, Provider[]> = {
+  'nothing bound globally': [],
+  'guard, preceding interceptor, pipe and filter bound globally': [
+    { provide: APP_GUARD, useClass: guard('global', () => true) },
+    { provide: APP_INTERCEPTOR, useClass: preceding('global') },
+    { provide: APP_PIPE, useClass: pipe('global') },
+    { provide: APP_FILTER, useValue: filter('global') },
+  ],
+  'an ordinary interceptor bound globally': [
+    { provide: APP_INTERCEPTOR, useClass: ordinary('global', (next) => next) },
+    { provide: APP_INTERCEPTOR, useClass: preceding('global') },
+  ],
+  'guard, preceding interceptor and pipe bound globally, for each request': [
+    { provide: APP_GUARD, scope: Scope.REQUEST, useClass: guard('global', () => Promise.resolve(true)) },
+    { provide: APP_INTERCEPTOR, scope: Scope.REQUEST, useClass: preceding('global') },
+    { provide: APP_PIPE, scope: Scope.REQUEST, useClass: pipe('global', (value) => Promise.resolve(value)) },
+  ],
+};
+
+interface Application {
+  readonly client: HttpClient;
+  close(): Promise<void>;
+}
+
+async function start(providers: Provider[], setUp?: (app: INestApplication) => void): Promise<Application> {
+  @Module({ controllers: CONTROLLERS, providers })
+  class CasesModule {}
+  const adapter = new PlatformExpressAdapter(readConfig({ SHUTDOWN_LINGER_MS: '0' }));
+  const app = await NestFactory.create(CasesModule, adapter, { ...APPLICATION_OPTIONS, logger: false });
+  adapter.getInstance<Express>().set('view', View).set('view engine', 'test');
+  app.use((request: object, _response: Response, next: NextFunction) => {
+    Object.assign(request, { session: Promise.resolve({ user: 'known' }) });
+    next();
+  });
+  setUp?.(app);
+  await app.listen(0, '127.0.0.1');
+  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+  return { client: new HttpClient(`http://127.0.0.1:${port}`), close: () => app.close() };
+}
+
+/** A view that needs no file. */
+class View {
+  readonly path = 'view';
+  constructor(private readonly name: string) {}
+  render(options: { text?: string }, done: (error: null, text: string) => void): void {
+    done(null, `${this.name} of ${options.text}`);
+  }
+}
+
+async function ask({ client }: Application, path: string, { method = 'GET', ...call }: Case['send'] = {}) {
+  calls = [];
+  const { status, headers, text } = await client.send(method, path, call);
+  await turn();
+  const { date: _date, 'x-request-id': _id, ...compared } = headers;
+  return { status, headers: compared, text, calls };
+}
+
+describe.each(Object.entries(GLOBALS))('%s', (_name, providers) => {
+  let byNest: Application;
+  let directly: Application;
+  const unhandled: unknown[] = [];
+  const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
+  beforeAll(async () => {
+    byNest = await start(providers);
+    directly = await start(providers, callHandlersDirectly);
+    process.on('unhandledRejection', onUnhandled);
+  });
+  afterAll(async () => {
+    process.off('unhandledRejection', onUnhandled);
+    await byNest.close();
+    await directly.close();
+  });
+
+  test.each(CASES.map(([name, tested], index) => [name, tested, index] as const))('%s', async (_, tested, index) => {
+    const path = `/${index}/7?q=1`;
+    const expected = await ask(byNest, path, tested.send);
+    // Twice, for nothing may stay of the first request.
+    expect(await ask(directly, path, tested.send)).toEqual(expected);
+    expect(await ask(directly, path, tested.send)).toEqual(expected);
+    expect(unhandled).toEqual([]);
+    expect(expected).toMatchObject({ status: tested.status ?? 200, headers: tested.headers ?? {} });
+    if (providers.length === 0) {
+      if (tested.text !== undefined) expect(expected.text).toBe(tested.text);
+      if (tested.calls) expect(expected.calls).toEqual(tested.calls);
+    }
+  });
+});
+
+test('preceding interceptors are called without their intercept, unless another one stands beside them', async () => {
+  const intercept = jest.spyOn(PrecedingInterceptor.prototype, 'intercept');
+  const app = await start([{ provide: APP_INTERCEPTOR, useClass: preceding('global') }], callHandlersDirectly);
+  const timesOf = async (name: string): Promise<number> => {
+    intercept.mockClear();
+    const index = CASES.findIndex(([other]) => other === name);
+    await ask(app, `/${index}/7`);
+    expect(calls).toContain('precede global handle 3');
+    return intercept.mock.calls.length;
+  };
+  try {
+    expect(await timesOf('answers: a value')).toBe(0);
+    expect(await timesOf('interceptors: a mix of both')).toBe(3);
+  } finally {
+    intercept.mockRestore();
+    await app.close();
+  }
+});
+
+test.each([
+  {},
+  { routesResolver: {} },
+  { routesResolver: { routerExplorer: {} } },
+  { routesResolver: { routerExplorer: { executionContextCreator: { create: () => undefined } } } },
+])('an application with other internals is refused: %j', (app: object) => {
+  expect(() => callHandlersDirectly(app as INestApplication)).toThrow(
+    new TypeError('This version of Nest calls handlers from elsewhere.'),
+  );
+});

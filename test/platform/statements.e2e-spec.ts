@@ -1,0 +1,213 @@
+import { DataSource, type QueryRunner } from 'typeorm';
+import { PET_STATUSES } from '../../src/pets/pet.entity.js';
+import { PET_STATEMENTS } from '../../src/pets/pets.repository.js';
+import { seedPets } from '../../src/pets/pets.seed.js';
+import { IDEMPOTENCY_STATEMENTS } from '../../src/platform/idempotency/idempotency-key.repository.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/** Animals: a few pending ones at the very end, where a list that reads through the others would have to go. */
+const COUNT = 200_000;
+const PENDING = 150;
+const API_KEYS = 20_000;
+const IDEMPOTENCY_KEYS = 100_000;
+
+interface PlanNode {
+  'Node Type': string;
+  'Index Name'?: string;
+  Filter?: string;
+  Plans?: PlanNode[];
+}
+
+let app: TestApp;
+let session: QueryRunner;
+
+beforeAll(async () => {
+  // One connection, whose prepared statements can be looked at.
+  app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1', STATEMENT_TIMEOUT_MS: '60000' } });
+  await app.sql(
+    `INSERT INTO pet (name, category_id, status)
+      SELECT 'Animal ' || n, n % 40,
+        (CASE WHEN n > $1::int - $2::int THEN 'pending' WHEN n % 10 = 0 THEN 'available' ELSE 'sold' END)::pet_status
+      FROM generate_series(1, $1::int) n`,
+    [COUNT, PENDING],
+  );
+  await app.sql(`INSERT INTO client (name) SELECT 'client ' || n FROM generate_series(1, $1::int) n`, [API_KEYS]);
+  await app.sql(
+    `INSERT INTO api_key (client_id, prefix, hash, scopes)
+      SELECT id, 'pets_', sha256(name::bytea), '{pets:read}' FROM client WHERE name LIKE 'client %'`,
+  );
+  await app.sql(
+    `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
+      SELECT 1, 'key ' || n, sha256(n::text::bytea), n, now() - interval '1 day' * 1.1 * n / $1::int
+      FROM generate_series(1, $1::int) n`,
+    [IDEMPOTENCY_KEYS],
+  );
+  await app.sql('ANALYZE idempotency_key');
+  await app.sql('ANALYZE client');
+  await app.sql('ANALYZE pet');
+  await app.sql('ANALYZE api_key');
+  // Each statement has now been run by the service, the lookup of the key too.
+  await app.client.get('/v1/pets');
+  session = app.nest.get(DataSource).createQueryRunner();
+}, 120_000);
+afterAll(async () => {
+  await session.release();
+  await app.close();
+});
+
+const literal = (value: string | number): string => (typeof value === 'number' ? String(value) : `'${value}'`);
+
+/** The nodes of the plan of a statement, whose values PostgreSQL does (`custom`) or does not (`generic`) look at. */
+async function planOf(mode: 'custom' | 'generic', text: string, values: (string | number)[]): Promise<PlanNode[]> {
+  await session.query(`SET plan_cache_mode = force_${mode}_plan`);
+  await session.query(`PREPARE explained AS ${text}`);
+  try {
+    const list = values.length === 0 ? '' : `(${values.map(literal).join()})`;
+    const query = `EXPLAIN (FORMAT JSON) EXECUTE explained${list}`;
+    const [row] = (await session.query(query)) as [{ 'QUERY PLAN': [{ Plan: PlanNode }] }];
+    const nodes: PlanNode[] = [];
+    for (const waiting = [row['QUERY PLAN'][0].Plan]; waiting.length > 0;) {
+      const node = waiting.shift() as PlanNode;
+      nodes.push(node);
+      waiting.push(...(node.Plans ?? []));
+    }
+    return nodes;
+  } finally {
+    await session.query('DEALLOCATE explained');
+    await session.query('RESET plan_cache_mode');
+  }
+}
+
+/** Reads what it returns and nothing else: no sequential scan, no sort, no row that a filter throws away. */
+function expectDirect(nodes: PlanNode[], index: string | undefined): void {
+  const types = nodes.map((node) => node['Node Type']);
+  expect(types).not.toContain('Seq Scan');
+  expect(types.filter((type) => /Sort|Bitmap|Gather|Hash|Materialize/.test(type))).toEqual([]);
+  expect(nodes.flatMap((node) => node.Filter ?? [])).toEqual([]);
+  expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(index === undefined ? [] : [index]);
+}
+
+const DIGESTS = `{"\\\\x${'00'.repeat(32)}","\\\\x${'11'.repeat(32)}"}`;
+const STATUSES = PET_STATUSES;
+const FIRST_IDS = ['-9223372036854775808', 0, COUNT / 2, COUNT - PENDING, COUNT];
+
+/** Index and values of each statement. */
+const CASES: Record<keyof typeof PET_STATEMENTS, { index?: string; values: (string | number)[][] }> = {
+  PAGE: { index: 'pk_pet', values: FIRST_IDS.map((id) => [id]) },
+  PAGE_WITH_STATUS: {
+    index: 'ix_pet_status_id',
+    values: STATUSES.flatMap((status) => FIRST_IDS.map((id) => [id, status])),
+  },
+  PAGES: { index: 'pk_pet', values: FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}']) },
+  PAGES_WITH_STATUS: {
+    index: 'ix_pet_status_id',
+    values: STATUSES.flatMap((status) =>
+      FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}', `{pending,${status},sold}`]),
+    ),
+  },
+  FIND: { index: 'pk_pet', values: [[1], [COUNT + 1]] },
+  FIND_MANY: { index: 'pk_pet', values: [['{1,2,3,200000,77777}']] },
+  INSERT: { values: [['Rex', 7, 'sold']] },
+  INSERT_MANY: { values: [['{Rex,Max}', '{7,8}', '{sold,pending}']] },
+  INSERT_ONCE: {
+    values: [['{1,1}', '{new,"key 5"}', DIGESTS, '{Rex,Max}', '{7,8}', '{sold,pending}']],
+  },
+};
+
+describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) => {
+  test.each(Object.entries(CASES))(
+    '%s shows no sequential scan, no sort and no filter',
+    async (name, { index, values }) => {
+      const { text } = PET_STATEMENTS[name as keyof typeof PET_STATEMENTS];
+      for (const row of values) {
+        const nodes = await planOf(mode, text, row);
+        // What is sorted, and joined, are the animals to insert, not the table.
+        const isOfInputs = ({ 'Node Type': type }: PlanNode): boolean =>
+          name.startsWith('INSERT_') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
+        expectDirect(
+          nodes.filter((node) => !isOfInputs(node)),
+          index,
+        );
+      }
+    },
+  );
+
+  test.each([
+    ['FIND', [['{1,1,1}', '{"key 5",none,"key 6"}']], 'pk_idempotency_key'],
+    ['STORE', [[1, 'none', `\\x${'00'.repeat(32)}`, '1']], undefined],
+  ] as const)('idempotency keys: %s reads no more than it needs', async (name, values, index) => {
+    const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS[name].text, [...(values[0] as readonly string[])]);
+    const types = nodes.map((node) => node['Node Type']);
+    expect(types).not.toContain('Seq Scan');
+    expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(index === undefined ? [] : [index]);
+  });
+
+  test('idempotency keys: what has expired is found by its age, and nothing else is read', async () => {
+    const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED.text, []);
+    const types = nodes.map((node) => node['Node Type']);
+    expect(types.filter((type) => type.endsWith(' Scan')).sort()).toEqual(['CTE Scan', 'Index Scan', 'Tid Scan']);
+    expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(['ix_idempotency_key_created_at']);
+  });
+
+  test('API keys are found by the index of their hash, and their clients by theirs', async () => {
+    const query = `SELECT statement FROM pg_prepared_statements WHERE name = 'api_key_find_by_hashes'`;
+    const [prepared] = (await session.query(query)) as { statement: string }[];
+    const nodes = await planOf(mode, prepared?.statement ?? '', [`{"\\\\x${'00'.repeat(32)}"}`]);
+    const types = nodes.map((node) => node['Node Type']);
+    expect(types).not.toContain('Seq Scan');
+    expect(nodes.flatMap((node) => node['Index Name'] ?? []).sort()).toEqual([
+      'pk_client',
+      'uq_api_key_hash',
+      'uq_api_key_predecessor',
+    ]);
+  });
+});
+
+test('without its index, a list by status is caught', async () => {
+  await session.query('BEGIN');
+  await session.query('DROP INDEX ix_pet_status_id');
+  const { text } = PET_STATEMENTS.PAGE_WITH_STATUS;
+  const nodes = await planOf('custom', text, [0, 'pending']);
+  await session.query('ROLLBACK');
+  expect(() => expectDirect(nodes, 'ix_pet_status_id')).toThrow();
+});
+
+describe('seedPets', () => {
+  const added = 25_000;
+  let names: string[];
+  beforeAll(async () => {
+    await session.query('TRUNCATE pet');
+    const progress: number[] = [];
+    await session.release();
+    await seedPets(app.nest.get(DataSource), added, (done) => progress.push(done));
+    session = app.nest.get(DataSource).createQueryRunner();
+    expect(progress).toEqual([...progress].sort((a, b) => a - b));
+    expect([progress.length > 1, progress.at(-1)]).toEqual([true, added]);
+    names = (await app.sql('SELECT DISTINCT name FROM pet ORDER BY name')).map(([name]) => String(name));
+  }, 60_000);
+
+  test('adds as many animals as it was told, and tells how far it is', async () => {
+    expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added]]);
+    await seedPets(app.nest.get(DataSource), 1);
+    expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added + 1]]);
+  });
+
+  test('they have many names and categories, and every status has its share', async () => {
+    expect(names.length).toBeGreaterThan(500);
+    const [row] = await app.sql(
+      'SELECT count(DISTINCT category_id)::int, min(category_id)::int, max(category_id)::int FROM pet',
+    );
+    expect(row).toEqual([40, 1, 40]);
+    const shares = await app.sql('SELECT status, count(*)::int FROM pet GROUP BY status ORDER BY status');
+    expect(shares.map(([status]) => status)).toEqual(['available', 'pending', 'sold']);
+    for (const [, count] of shares) expect(count).toBeGreaterThan(added / 20);
+  });
+
+  test('201: the API takes every hundredth of their names, and returns it', async () => {
+    for (const name of names.filter((_, index) => index % 100 === 0)) {
+      const answer = await app.client.post('/v1/pets', { name, categoryId: 1 });
+      expect([answer.status, answer.json.name]).toEqual([201, name]);
+    }
+    expect(names.filter((name) => !/^\S(.{0,253}\S)?$/u.test(name))).toEqual([]);
+  });
+});
