@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Config, LOG_LEVELS, readConfig } from './config.js';
+import { Config, FAST_PATHS, LOG_LEVELS, readConfig } from './config.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
 const DATABASE_URL = 'postgresql://user:password@db.example:5432/petstore';
@@ -44,6 +44,7 @@ const DEFAULTS: Config = {
   shutdownTimeoutMs: 15_000,
   corsOrigins: [],
   afterSunset: 'remove',
+  fastPaths: FAST_PATHS,
 };
 
 describe('readConfig', () => {
@@ -256,6 +257,19 @@ describe('readConfig', () => {
   test('HOST and DATA_DIR are taken as they are', () => {
     const { host, dataDir } = readConfig({ HOST: '::1', DATA_DIR: '/var/lib/pet store' });
     expect([host, dataDir]).toEqual(['::1', '/var/lib/pet store']);
+  });
+
+  test.each([
+    ['on', [...FAST_PATHS]],
+    ['off', []],
+    ['handler-calls', ['handler-calls']],
+    ['shared-statements, handler-calls', ['handler-calls', 'shared-statements']],
+  ])('FAST_PATHS=%s', (value, expected) => {
+    expect(readConfig({ FAST_PATHS: value }).fastPaths).toEqual(expected);
+  });
+
+  test.each(['yes', 'on,off', 'handler-calls,no-such-path'])('FAST_PATHS=%s is refused', (value) => {
+    expect(faultOf({ FAST_PATHS: value })).toMatch(/FAST_PATHS must be on, off, or some of express-prototypes/);
   });
 
   test('all faults are named at once, in one line, each setting once', () => {

@@ -4,6 +4,11 @@ import { StartupError } from './platform/errors/startup-error.js';
 /** Levels of the log, from most to least. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
+/** Replacements of framework work for speed alone; src/platform/fast-paths/README.md describes each. */
+export const FAST_PATHS = ['express-prototypes', 'handler-calls', 'shared-statements'] as const;
+
+export type FastPath = (typeof FAST_PATHS)[number];
+
 /** Largest rate limit, in requests a minute: more than one process can serve. */
 export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 
@@ -73,6 +78,8 @@ export class Config {
   corsOrigins: string[];
   /** What becomes of a deprecated operation after its sunset: 410, or served on. */
   afterSunset: 'remove' | 'serve';
+  /** The fast paths in use. Without them the service is slower and otherwise the same. */
+  fastPaths: readonly FastPath[];
 }
 
 /** Adds the settings of a `.env` file in the working directory, if there is one, to those of the environment, which win. */
@@ -149,6 +156,17 @@ export function readConfig(environment: Environment = process.env): Config {
       : reject('CORS_ORIGINS', 'origins such as https://app.example.com, separated by commas', origin);
   }
 
+  function fastPaths(): readonly FastPath[] {
+    const value = text('FAST_PATHS') ?? 'on';
+    if (value === 'on') return FAST_PATHS;
+    if (value === 'off') return [];
+    const names = list('FAST_PATHS');
+    const chosen = FAST_PATHS.filter((name) => names.includes(name));
+    return chosen.length === new Set(names).size
+      ? chosen
+      : reject('FAST_PATHS', `on, off, or some of ${FAST_PATHS.join(', ')}, separated by commas`, FAST_PATHS);
+  }
+
   function bootstrapApiKey(): string | undefined {
     const value = text('BOOTSTRAP_API_KEY');
     // RFC 6750 section 2.1: b64token
@@ -196,6 +214,7 @@ export function readConfig(environment: Environment = process.env): Config {
     shutdownTimeoutMs: integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),
     corsOrigins: list('CORS_ORIGINS').map(corsOrigin),
     afterSunset: choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),
+    fastPaths: fastPaths(),
   };
   if (config.databaseReplicaUrls.length > 0 && config.databaseUrl === undefined) {
     faults.push('DATABASE_REPLICA_URLS needs DATABASE_URL');
