@@ -2,13 +2,25 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const DOCUMENTS = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)];
+/** Every page that people read, those of other folders where they exist. */
+const DOCUMENTS = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...(readdirSync(join(ROOT, 'docs'), { recursive: true }) as string[])
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+  ...['bench', 'test', 'test/soak', 'src/platform/fast-paths']
+    .map((directory) => `${directory}/README.md`)
+    .filter((path) => existsSync(join(ROOT, path))),
+];
 
 /** The titles of the tests and of their groups in a file. */
 function titlesOf(source: string): string[] {
@@ -16,67 +28,77 @@ function titlesOf(source: string): string[] {
   return [...titles].map((match) => (match[2] ?? '').replaceAll("\\'", "'"));
 }
 
-/** The file that a reference such as `pets`, `faults/security` or `src/platform/json/json-reader` means. */
+/** The file that a reference such as `api/pets`, `faults/security` or `src/platform/json/json-reader` means. */
 function specOf(name: string): string {
   if (name.startsWith('src/')) return `${name}.spec.ts`;
   return name.startsWith('faults/') ? `test/${name}.fault-spec.ts` : `test/${name}.e2e-spec.ts`;
 }
 
-/** Fails unless each of the tests that a cell names exists. */
-function expectTestsExist(cell: string): void {
-  for (const reference of cell.split('; ')) {
-    const [, file = '', words = ''] = /^([\w/.-]+): (.+)$/.exec(reference) ?? [];
-    const path = specOf(file);
-    expect([reference, existsSync(join(ROOT, path))]).toEqual([reference, true]);
-    const isTitle = titlesOf(read(path)).some((title) => title.includes(words));
-    expect([reference, isTitle]).toEqual([reference, true]);
-  }
+/** Fails unless the test of a reference exists. */
+function expectTestExists(reference: string): void {
+  const [, file = '', words = ''] = /^([\w/.-]+): (.+)$/.exec(reference) ?? [];
+  const path = specOf(file);
+  expect([reference, existsSync(join(ROOT, path))]).toEqual([reference, true]);
+  const isTitle = titlesOf(read(path)).some((title) => title.includes(words));
+  expect([reference, isTitle]).toEqual([reference, true]);
 }
 
-/** The rows of all tables of a document whose last column is headed `test`, as cells. */
-function testedRows(document: string): string[][] {
-  const rows: string[][] = [];
-  let isTested = false;
-  let isHeading = true;
-  for (const line of read(document).split('\n')) {
-    const cells = line.startsWith('|') ? line.split(/(?<!\\)\|/).map((cell) => cell.trim()) : undefined;
-    if (cells === undefined) {
-      isHeading = true;
-    } else if (isHeading) {
-      isTested = cells.at(-2) === 'test';
-      isHeading = false;
-    } else if (isTested && !/^-+$/.test(cells[1] ?? '')) {
-      rows.push(cells.slice(1, -1));
-    }
-  }
-  return rows;
+interface Register {
+  /** Ids of the entries with their titles: list items that begin with `**D1 Title.**`, and rows whose first cell is an id. */
+  readonly entries: readonly (readonly [id: string, title: string])[];
+  /** The lines of the section `## Tests`. */
+  readonly tests: readonly string[];
+}
+
+/** The entries of a page whose last section names the tests of each. */
+function registerOf(document: string): Register {
+  const [page = '', tests = ''] = read(document).split('\n## Tests\n');
+  const entries = page.matchAll(/^(?:- \*\*|\| )([A-Z]\d+)(?: +\|)? +([^|]+?)(?:\.\*\*| +\|)/gm);
+  return {
+    entries: [...entries].map(([, id = '', title = '']) => [id, title] as const),
+    tests: tests.split('\n').filter((line) => line.startsWith('- ')),
+  };
+}
+
+/** Tests that every entry of a page names a test that exists. */
+function testRegister(document: string): void {
+  const { entries, tests } = registerOf(document);
+  const held = tests.map((line) => /^- ([A-Z]\d+) `(.+)`$/.exec(line)?.slice(1) ?? [line, line]) as [string, string][];
+
+  test('no list item or row of it lacks an id, and no id is used twice', () => {
+    expect(entries.length).toBeGreaterThan(40);
+    const [page = ''] = read(document).split('\n## Tests\n');
+    const marked = page.split('\n').filter((line) => /^- \*\*|^\| [A-Z]\d/.test(line));
+    expect(marked).toHaveLength(entries.length);
+    const ids = entries.map(([id]) => id);
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+  });
+
+  test('its tests belong to its entries', () => {
+    const ids = entries.map(([id]) => id);
+    expect(held.filter(([id]) => !ids.includes(id))).toEqual([]);
+  });
+
+  test.each(entries)('%s %s: has tests, and all of them exist', (id) => {
+    const references = held.filter(([heldId]) => heldId === id).map(([, reference]) => reference);
+    expect(references).not.toEqual([]);
+    references.forEach(expectTestExists);
+  });
 }
 
 describe('docs/decisions.md', () => {
-  const rows = testedRows('docs/decisions.md');
-
-  test('every row has five columns and names a test', () => {
-    expect(rows.length).toBeGreaterThan(40);
-    for (const row of rows) expect([row[0], row.length, row[4]]).toEqual([row[0], 5, expect.stringMatching(/./)]);
-  });
-
-  test.each(rows.map((row) => [row[0], row[4]] as [string, string]))('the tests of %s exist', (_, tests) =>
-    expectTestsExist(tests),
-  );
+  testRegister('docs/decisions.md');
 });
 
 describe('docs/security.md', () => {
-  const rows = testedRows('docs/security.md');
+  testRegister('docs/security.md');
 
   test('goes through the ten risks of OWASP, in their order', () => {
-    const risks = rows.map(([risk]) => /^API\d+ /.exec(risk ?? '')?.[0]).filter((risk) => risk !== undefined);
-    expect(risks).toEqual(Array.from({ length: 10 }, (_, index) => `API${index + 1} `));
-    expect(rows.length).toBeGreaterThan(40);
+    const risks = registerOf('docs/security.md').entries.map(([, title]) => /^API\d+ /.exec(title)?.[0]);
+    expect(risks.filter((risk) => risk !== undefined)).toEqual(
+      Array.from({ length: 10 }, (_, index) => `API${index + 1} `),
+    );
   });
-
-  test.each(rows.map((row) => [row[0], row.at(-1)] as [string, string]))('the tests of %s exist', (_, tests) =>
-    expectTestsExist(tests),
-  );
 
   test('the settings it names exist, and the constants are where it says', () => {
     const text = read('docs/security.md');
@@ -113,8 +135,7 @@ describe.each(DOCUMENTS)('%s', (document) => {
 
   test('links only to files that exist', () => {
     const links = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map((match) => match[1] ?? '');
-    const directory = document.startsWith('docs/') ? 'docs' : '.';
-    expect(links.filter((link) => !existsSync(join(ROOT, directory, link)))).toEqual([]);
+    expect(links.filter((link) => !existsSync(join(ROOT, dirname(document), link)))).toEqual([]);
   });
 });
 
