@@ -8,18 +8,16 @@ import { createTestApp, type TestApp } from '../support/app.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-/** Every page that people read, those of other folders where they exist. */
+/** The files below a folder with this ending, as paths from the root. */
+function filesBelow(directory: string, ending: string): string[] {
+  const names = readdirSync(join(ROOT, directory), { recursive: true }) as string[];
+  return names.filter((name) => name.endsWith(ending)).map((name) => join(directory, name));
+}
+
+/** Every page that people read. */
 const DOCUMENTS = [
-  'README.md',
-  'CHANGELOG.md',
-  'CONTRIBUTING.md',
-  'SECURITY.md',
-  ...(readdirSync(join(ROOT, 'docs'), { recursive: true }) as string[])
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
-  ...['bench', 'test', 'test/soak', 'src/platform/fast-paths']
-    .map((directory) => `${directory}/README.md`)
-    .filter((path) => existsSync(join(ROOT, path))),
+  ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
+  ...['docs', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
 ];
 
 /** The titles of the tests and of their groups in a file. */
@@ -111,7 +109,10 @@ describe('docs/security.md', () => {
 
   test('lists every package that production installs by name, and no other', () => {
     const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
-    const table = read('docs/security.md').split('| package |')[1]?.split('\n\n')[0] ?? '';
+    const table =
+      read('docs/security.md')
+        .split(/\| package +\|/)[1]
+        ?.split('\n\n')[0] ?? '';
     const listed = table.split('\n').flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)]);
     expect(listed.map((match) => match[1]).sort()).toEqual(Object.keys(dependencies).sort());
   });
@@ -126,16 +127,87 @@ describe('docs/security.md', () => {
   });
 });
 
+describe('docs/architecture.md', () => {
+  const text = read('docs/architecture.md');
+  const sources = filesBelow('src', '.ts').filter((file) => !file.endsWith('.spec.ts'));
+
+  test('has a paragraph for each folder with code, and for no other', () => {
+    const described = [...text.matchAll(/^### `(.+)`$/gm)].map((match) => match[1]);
+    expect([...described].sort()).toEqual([...new Set(sources.map((file) => dirname(file)))].sort());
+  });
+
+  test('its picture of the platform has the imports of the code, those of errors left out', () => {
+    const picture = text.split('```mermaid')[1]?.split('```')[0]?.split('subgraph platform')[1] ?? '';
+    const drawn = [...picture.matchAll(/^ *([\w-]+) --> (.+)$/gm)].flatMap(([, from = '', to = '']) =>
+      to.split(' & ').map((room) => `${from} --> ${room}`),
+    );
+    const roomOf = (file: string): string | undefined => /^src\/platform\/([\w-]+)\//.exec(file)?.[1];
+    const imports = sources.flatMap((file) =>
+      [...read(file).matchAll(/ from '(\.[^']+)'/g)].map(([, path = '']) => [
+        roomOf(file),
+        roomOf(join(dirname(file), path)),
+      ]),
+    );
+    const arrows = imports
+      .filter(([from, to]) => from !== undefined && to !== undefined && from !== to && to !== 'errors')
+      .map(([from, to]) => `${from} --> ${to}`);
+    expect([...drawn].sort()).toEqual([...new Set(arrows)].sort());
+  });
+
+  test('the paths it names exist', () => {
+    const paths = [...text.matchAll(/`((?:src|test|docs|migrations|platform|pets)\/[\w./-]+)`/g)].map(
+      ([, path = '']) => (/^(platform|pets)/.test(path) ? `src/${path}` : path),
+    );
+    expect(paths.length).toBeGreaterThan(20);
+    expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
+
+describe('docs/adr', () => {
+  const records = readdirSync(join(ROOT, 'docs/adr')).filter((name) => name !== 'README.md');
+
+  test('its index has every record, in order, under its title', () => {
+    const titles = records.map((name) => [name, /^# (.+)\n/.exec(read(`docs/adr/${name}`))?.[1]]);
+    const listed = [...read('docs/adr/README.md').matchAll(/^- \[(.+)\]\((.+)\)/gm)].map(([, title, name]) => [
+      name,
+      title,
+    ]);
+    expect(listed).toEqual(titles);
+  });
+
+  test.each(records)('%s has background, decision and consequences', (name) => {
+    const headings = [...read(`docs/adr/${name}`).matchAll(/^## (.+)$/gm)].map((match) => match[1]);
+    expect(headings).toEqual(['Background', 'Decision', 'Consequences']);
+  });
+});
+
+/** The anchors of a page's headings, as repository hosts make them. */
+function anchorsOf(document: string): string[] {
+  return [...read(document).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
 describe.each(DOCUMENTS)('%s', (document) => {
+  const text = read(document);
+
   test('names only npm scripts that exist', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    const named = [...read(document).matchAll(/npm (?:--silent )?run ([\w:.-]+)/g)].map((match) => match[1] ?? '');
+    const commands = text.matchAll(/npm (?:--silent )?(?:run (?:--silent )?([\w:.-]+)|(test|start)\b)/g);
+    const named = [...commands].map(([, script, lifeCycle]) => script ?? lifeCycle ?? '');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 
-  test('links only to files that exist', () => {
-    const links = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map((match) => match[1] ?? '');
-    expect(links.filter((link) => !existsSync(join(ROOT, dirname(document), link)))).toEqual([]);
+  test('links only to files and headings that exist', () => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)];
+    const broken = links.filter(([, path = '', anchor]) => {
+      const target = path === '' ? document : join(dirname(document), path);
+      return !existsSync(join(ROOT, target)) || (anchor !== undefined && !anchorsOf(target).includes(anchor));
+    });
+    expect(broken.map(([link]) => link)).toEqual([]);
   });
 });
 
