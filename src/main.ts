@@ -56,8 +56,9 @@ async function serve(config: Config): Promise<void> {
 }
 
 /**
- * Drains the server and closes the application on SIGTERM or SIGINT (see `platform/server/drain.ts`), and in a worker of
- * a process group also when the primary process is gone. The exit code is 0, or 1 when closing fails or takes too long.
+ * Drains the server and closes the application on SIGTERM or SIGINT (see `platform/server/drain.ts`), and in a worker
+ * of a process group also when the primary process is gone. The exit code is 0, or 1 when closing fails or takes too
+ * long.
  */
 function stopOnSignal(app: INestApplication, config: Config): void {
   let stopping = false;
@@ -72,8 +73,8 @@ function stopOnSignal(app: INestApplication, config: Config): void {
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      // A second signal ends the process at once. Not in a worker: it may get each signal twice, from the primary process
-      // and from whoever signals the whole group.
+      // A second signal ends the process at once. Not in a worker: it may get each signal twice, from the primary
+      // process and from whoever signals the whole group.
       if (stopping && cluster.isPrimary) process.exit(1);
       if (!stopping) stop();
     });

@@ -36,8 +36,8 @@ type ConnectionSocket = Socket & { [CONNECTION]?: Connection };
  * - Requests of one connection are served one after the other. A client that sends many requests ahead (pipelining) and
  *   does not read holds one answer in memory instead of many. More than MAX_PIPELINED_REQUESTS end the connection.
  * - A connection on which a request was refused is not read for REFUSAL_PAUSE_MS.
- * - Up to SPARE_CONNECTIONS connections beyond MAX_CONNECTIONS get one answer each, then they are closed: 503, except for
- *   health checks and metrics. Connections beyond these are dropped.
+ * - Up to SPARE_CONNECTIONS connections beyond MAX_CONNECTIONS get one answer each, then they are closed. The answer is
+ *   503, except to health checks and metrics. Connections beyond these are dropped.
  * - A connection whose client takes nothing of its answer for WRITE_TIMEOUT_MS is cut.
  */
 export class Connections {
@@ -54,8 +54,8 @@ export class Connections {
   ) {
     server.timeout = writeTimeoutMs;
     server.on('connection', (socket: ConnectionSocket) => {
-      // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group, which
-      // would offer it again without end.
+      // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
+      // which would offer it again without end.
       if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
         socket.destroy();
         this.warnOfDropped();
@@ -114,7 +114,9 @@ export class Connections {
     return this.inFlight.admit(request);
   }
 
-  /** Must be called when the response of a request that has begun is over. Starts the next request of the connection. */
+  /**
+   * Must be called when the response of a request that has begun is over. Starts the next request of the connection.
+   */
   leave({ socket, context }: Request, response: Response): void {
     context.isOver = true;
     this.inFlight.release(context);
@@ -172,8 +174,8 @@ export class Connections {
 
 /**
  * Listener of the server's `timeout` event: nothing was sent or received for WRITE_TIMEOUT_MS, or for
- * KEEP_ALIVE_TIMEOUT_MS on an idle connection. Closes the connection if its client does not take its answer, or if it is
- * idle. Keeps it while a request arrives, which has time-outs of its own, and while a handler works.
+ * KEEP_ALIVE_TIMEOUT_MS on an idle connection. Closes the connection if its client does not take its answer, or if it
+ * is idle. Keeps it while a request arrives, which has time-outs of its own, and while a handler works.
  */
 function closeUnlessServed(socket: ConnectionSocket): void {
   const { answering, hasAnswered } = socket[CONNECTION] as Connection;

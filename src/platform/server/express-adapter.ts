@@ -42,7 +42,8 @@ export interface RequestObserver {
  * `request.body` is a promise, because the body must stay unread until the guards have passed: the first access starts
  * reading it (`request-body.ts`). `@Body()` awaits the promise, behind guards and interceptors.
  *
- * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets WRITE_TIMEOUT_MS.
+ * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets
+ * WRITE_TIMEOUT_MS.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly inFlight: RequestsInFlight;
@@ -105,7 +106,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.callHooks();
   }
 
-  /** Restores the layer that calls Nest's hooks. The constructor removes it, because without hooks it only costs time. */
+  /**
+   * Restores the layer that calls Nest's hooks. The constructor removes it, because without hooks it only costs time.
+   */
   private callHooks(): void {
     const { stack } = this.getInstance<Express>().router;
     if (this.hooksLayer && !stack.includes(this.hooksLayer)) stack.unshift(this.hooksLayer);

@@ -13,8 +13,8 @@ import { MAX_HEADER_BYTES } from './server-limits.js';
 
 /**
  * Answers the errors that Node's HTTP parser finds before there is a request for Express: 400, 408 (a request that does
- * not arrive in time), 413 and 431, and 400 for CONNECT. The answer is an Error body, sent behind the answers to earlier
- * requests of the connection. Then the connection is closed.
+ * not arrive in time), 413 and 431, and 400 for CONNECT. The answer is an Error body, sent behind the answers to
+ * earlier requests of the connection. Then the connection is closed.
  *
  * @param onAnswered called after each answer with its error and its `X-Request-Id`
  */

@@ -17,8 +17,8 @@ export class Replies {
   ) {}
 
   /**
-   * Sends a body with the status that the response has. Text and bytes are sent as they are, undefined as an empty body,
-   * and everything else as JSON.
+   * Sends a body with the status that the response has. Text and bytes are sent as they are, undefined as an empty
+   * body, and everything else as JSON.
    *
    * JSON with status 200 to GET or HEAD gets a weak `ETag`, `Vary: Authorization` and, unless the handler set another,
    * `Cache-Control: private, no-cache`; a matching `If-None-Match` turns it into 304. All other JSON is `no-store`.
@@ -82,8 +82,8 @@ export class Replies {
   }
 
   /**
-   * Ends the response. While the server drains, the connection is closed behind it. When the rest of the request is still
-   * arriving, the connection is closed too, but only after a lingering read (see LINGER_BYTES).
+   * Ends the response. While the server drains, the connection is closed behind it. When the rest of the request is
+   * still arriving, the connection is closed too, but only after a lingering read (see LINGER_BYTES).
    */
   private end(response: Response, body: string | Buffer | undefined): void {
     const { req: request } = response;
@@ -94,8 +94,8 @@ export class Replies {
       response.shouldKeepAlive = false;
     }
     const isWhole = request.complete || !announcesBody(request);
-    // Node adds Content-Length itself to a body that is passed to `end` whole, except to HEAD and for clients that do not
-    // know chunked coding. It keeps a Content-Length that is set, which may be that of a failed earlier answer.
+    // Node adds Content-Length itself to a body that is passed to `end` whole, except to HEAD and for clients that do
+    // not know chunked coding. It keeps a Content-Length that is set, which may be that of a failed earlier answer.
     const nodeAddsLength =
       isWhole &&
       request.method !== 'HEAD' &&

@@ -30,8 +30,8 @@ export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 export const MAX_PIPELINED_REQUESTS = 100;
 
 /**
- * How long, in ms, a connection is not read after a request on it was refused for overload. Short, because the connection
- * may be a proxy's, and its next request another client's.
+ * How long, in ms, a connection is not read after a request on it was refused for overload. Short, because the
+ * connection may be a proxy's, and its next request another client's.
  */
 export const REFUSAL_PAUSE_MS = 250;
 
