@@ -213,7 +213,10 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 }
 
-/** Creates the HTTP server: message classes, limits and time-outs. Requests that exceed a time-out are answered 408. */
+/**
+ * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
+ * over.
+ */
 function createHttpServer(app: Express, config: Config): Server {
   const server = createServer({
     IncomingMessage: createRequestClass(app),
