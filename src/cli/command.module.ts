@@ -8,7 +8,7 @@ import { Clock } from '../platform/clock.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
 import { CommandError } from './terminal.js';
 
-/** What a command needs of the platform: the database and the keys, no server. */
+/** The part of the platform that commands need: database and API keys, without the HTTP server. */
 @Global()
 @Module({})
 export class CommandModule {
@@ -24,10 +24,10 @@ export class CommandModule {
 }
 
 /**
- * Lets a command work on the keys and their usage; opens the database for it, and closes it.
+ * Opens the database, runs `work` on the API keys and their usage, and closes the database.
  *
- * @throws StartupError when the database cannot be opened or the settings are wrong; CommandError for what the operator
- * asked for and cannot be done
+ * @throws StartupError when the settings are wrong or the database cannot be opened
+ * @throws CommandError when the keys cannot do what the operator asked for
  */
 export async function withKeys<Result>(
   work: (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>,

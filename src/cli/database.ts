@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import { readConfig } from '../config.js';
 import { integerArgument, printResult, progressBar, table } from './terminal.js';
 
-/** Most animals that one `seed` adds. */
+/** Largest number of animals that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;
 
 /** Adds `migrate`, `migrate:status`, `migrate:revert` and `seed`. */
@@ -25,7 +25,7 @@ export function addDatabaseCommands(program: Command): void {
 
   program
     .command('migrate:status')
-    .description('show which migrations are applied; exit code 1 unless the schema is the one of this version')
+    .description('show which migrations are applied; exit code 1 unless the schema matches this version')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { migrationStatus } = await import('../platform/database/schema.js');
@@ -41,7 +41,7 @@ export function addDatabaseCommands(program: Command): void {
 
   program
     .command('migrate:revert')
-    .description('revert the migration that was applied last; this may delete data')
+    .description('revert the last applied migration; this may delete data')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { revertLastMigration } = await import('../platform/database/schema.js');
@@ -52,8 +52,8 @@ export function addDatabaseCommands(program: Command): void {
 
   program
     .command('seed')
-    .description('add plausible animals to the catalogue')
-    .requiredOption('--count <n>', 'how many', integerArgument('--count', 1, MAX_SEED_COUNT))
+    .description('add made-up animals to the catalogue')
+    .requiredOption('--count <n>', 'number of animals', integerArgument('--count', 1, MAX_SEED_COUNT))
     .option('--json', 'print JSON')
     .action(async ({ count, json }: { count: number; json?: boolean }) => {
       const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
