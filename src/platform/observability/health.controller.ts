@@ -38,7 +38,7 @@ export class HealthController {
     const readiness = await this.database.readiness();
     if (readiness !== 'ready') {
       throw notReady(
-        readiness === 'away' ? 'The database does not answer.' : 'The database schema is not the one of this version.',
+        readiness === 'unreachable' ? 'The database does not answer.' : 'The database schema is not the one of this version.',
       );
     }
     return { status: 'ok' };
