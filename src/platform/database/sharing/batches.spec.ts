@@ -135,7 +135,7 @@ test('a refused input gets its own error, and the inputs beside it succeed', asy
 test.each([
   ['the database is unreachable', new ApiError(UNAVAILABLE, 'unreachable')],
   ['a statement fails without an answer from PostgreSQL', new Error('unknown outcome')],
-])('when %s, every input is rejected and nothing is run again', async (_, failure) => {
+])('when %s, all hear it, and nothing is asked again', async (_, failure) => {
   let calls = 0;
   const queue = new Batches(() => {
     calls++;
@@ -146,7 +146,7 @@ test.each([
   expect(calls).toBe(1);
 });
 
-test('503 at once when the queue is full', async () => {
+test('503 at once when too many wait', async () => {
   const { execute, release } = controlled();
   const queue = new Batches(execute, { ...LIMITS, size: 1, waiting: 2 });
   const answers = [queue.run(1)];

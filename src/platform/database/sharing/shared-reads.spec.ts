@@ -16,7 +16,7 @@ function controlled() {
   return { load, begun: () => begun, release: (error?: Error) => releases.shift()?.(error) };
 }
 
-test('a caller that arrives while a read runs joins the next one, never the running one', async () => {
+test('who asks while a reading runs joins the next one, never the one that runs', async () => {
   const { load, begun, release } = controlled();
   const reads = new SharedReads<number>(10, 10_000);
   const first = reads.read('page', load);
@@ -67,7 +67,7 @@ test('no answer is cached', async () => {
   }
 });
 
-test('503 at once when there are too many keys', async () => {
+test('503 at once when too many different things are read', async () => {
   const { load, release } = controlled();
   const reads = new SharedReads<number>(1, 10_000);
   const one = reads.read('one', load);
