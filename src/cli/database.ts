@@ -13,7 +13,7 @@ export function addDatabaseCommands(program: Command): void {
     .description('apply the pending migrations')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { migrate } = await import('../platform/database/schema.js');
+      const { migrate } = await import('../platform/database/schema/migrate.js');
       const applied = await withDatabase((dataSource) =>
         migrate(dataSource, (name, done, total) => {
           if (!json) process.stderr.write(`${done}/${total} ${name}\n`);
@@ -28,7 +28,7 @@ export function addDatabaseCommands(program: Command): void {
     .description('show which migrations are applied; exit code 1 unless the schema matches this version')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { migrationStatus } = await import('../platform/database/schema.js');
+      const { migrationStatus } = await import('../platform/database/schema/migration-history.js');
       const status = await withDatabase(migrationStatus);
       const rows = status.map(({ name, appliedAt, isKnown }) => [
         isKnown ? (appliedAt ? 'applied' : 'pending') : 'unknown to this version',
@@ -44,7 +44,7 @@ export function addDatabaseCommands(program: Command): void {
     .description('revert the last applied migration; this may delete data')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { revertLastMigration } = await import('../platform/database/schema.js');
+      const { revertLastMigration } = await import('../platform/database/schema/migrate.js');
       const reverted = await withDatabase(revertLastMigration);
       const text = reverted === undefined ? 'No migration is applied.' : `Reverted ${reverted}.`;
       printResult(json, { reverted: reverted ?? null }, text);
@@ -56,7 +56,8 @@ export function addDatabaseCommands(program: Command): void {
     .requiredOption('--count <n>', 'number of animals', integerArgument('--count', 1, MAX_SEED_COUNT))
     .option('--json', 'print JSON')
     .action(async ({ count, json }: { count: number; json?: boolean }) => {
-      const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
+      const { openCurrentDatabase } = await import('../platform/database/data-source.js');
+      const { dataSourceOptions } = await import('../platform/database/data-source-options.js');
       const { seedPets } = await import('../pets/pets.seed.js');
       const dataSource = await openCurrentDatabase(await dataSourceOptions(readConfig()));
       const bar = progressBar(count, 'animals');

@@ -9,7 +9,7 @@ import { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
 import { JsonBody } from '../platform/json/json-body.js';
 import { parseInt64 } from '../platform/json/int64.js';
 import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
-import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/components.js';
+import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/response-headers.js';
 import { FailsWith } from '../platform/openapi/fails-with.decorator.js';
 import { ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';

@@ -1,5 +1,6 @@
 import { readConfig } from '../../src/config.js';
-import { dataSourceOptions, openCurrentDatabase } from '../../src/platform/database/data-source.js';
+import { openCurrentDatabase } from '../../src/platform/database/data-source.js';
+import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 
 /*
  * A process of its own that opens DATA_DIR and adds animals until it is killed. It prints `open`, and then the id of

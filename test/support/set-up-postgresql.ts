@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate } from '../../src/platform/database/schema.js';
+import { migrate } from '../../src/platform/database/schema/migrate.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
 import { administer, databaseUrl } from './postgresql-database.js';
 import { startPostgresqlServer } from './postgresql-server.js';

@@ -8,12 +8,12 @@ import { ApiError } from '../errors/api-error.js';
 import { errorCatalogue, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import { entityTag, matchesEntityTag } from '../json/entity-tag.js';
 import { docsAssets } from './docs-assets.js';
-import { deprecationsPage, errorsPage, swaggerUiPage } from './docs-pages.js';
+import { deprecationsPage, errorsPage, swaggerUiPage } from './page-templates.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
 
 const HTML = 'text/html; charset=utf-8';
 
-/** The document and the pages for people, open to everyone. Every file the pages need comes from here. */
+/** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
 @ApiExcludeController()
 @Controller({ version: VERSION_NEUTRAL })
@@ -31,9 +31,9 @@ export class DocsPagesController {
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        // The icons in Swagger UI's style sheet are data URLs.
+        // Swagger UI's style sheet has icons as data URLs.
         "img-src 'self' data:",
-        // Requests can be tried out against each server of the document.
+        // Swagger UI's "Try it out" sends requests to the servers of the document.
         `connect-src ${[...new Set(["'self'", ...servers])].join(' ')}`,
         "base-uri 'none'",
         "form-action 'none'",
@@ -55,7 +55,7 @@ export class DocsPagesController {
 
   @Get('openapi.yaml')
   readOpenApiYaml(@Req() request: Request, @Res() response: Response): void {
-    // RFC 9512
+    // Media type: RFC 9512.
     this.send(request, response, 'application/yaml', this.document.yaml);
   }
 
@@ -74,7 +74,7 @@ export class DocsPagesController {
     this.send(request, response, HTML, errorsPage(docsAssets().version, errorCatalogue()));
   }
 
-  /** A file of the pages. Its address changes with its content, so it may be kept for ever. */
+  /** A file that the pages load. Browsers may cache it for a year, because its address changes with its content. */
   @Get('docs/assets/:version/:file')
   readAsset(
     @Param('version') version: string,

@@ -2,7 +2,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
 import { RequestDurations } from './request-durations.js';
 
-/** The metrics of one process, in the text format of Prometheus. */
+/** The metrics of one process. */
 @Injectable()
 export class Metrics implements OnApplicationShutdown {
   /** Modules register their own metrics here. */

@@ -16,7 +16,7 @@ import { toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './operation-traits.js';
 import { describeOperation } from './operation.js';
 
-/** Both addresses of the service end in it, and the paths of the document begin behind it. */
+/** The base URLs of the service end in it. The paths of the document do not contain it. */
 const VERSION_PREFIX = '/v1';
 
 const DESCRIPTION = `\
@@ -50,7 +50,7 @@ const TAGS = [
   { name: 'Store', description: 'Store orders. There are no operations yet.' },
 ];
 
-/** An operation whose end is announced. */
+/** An operation with `@Deprecated`. */
 export interface DeprecatedOperation extends Deprecation {
   readonly operationId: string;
   /** Such as `GET /pets/{petId}`. */
@@ -61,8 +61,8 @@ export interface DeprecatedOperation extends Deprecation {
 type Operations = Record<string, OperationObject>;
 
 /**
- * The OpenAPI 3.1 document of the service: of every handler of every module that is served below /v1. What @nestjs/swagger
- * finds is completed by what the platform does with every operation: authentication, errors, header fields, life cycle.
+ * The OpenAPI 3.1 document of the service. It has every handler below /v1. @nestjs/swagger finds the operations; the
+ * document adds what the platform does for each of them: authentication, errors, header fields, deprecation.
  */
 @Injectable()
 export class OpenApiDocument {
@@ -77,10 +77,10 @@ export class OpenApiDocument {
   ) {}
 
   /**
-   * Makes the document of an application, whose controllers must exist. It takes some hundredths of a second, and is done
-   * at every start so that its faults show there.
+   * Makes the document of an application, whose controllers must exist. Every start does so, in some tens of ms, so that an
+   * error of a decorator stops the start.
    *
-   * @throws Error when two handlers have one name, or a handler cannot be told from its operation
+   * @throws Error when two handlers have the same name, or the handler of an operation is ambiguous
    */
   describe(app: INestApplication): void {
     this.deprecated = [];
@@ -88,7 +88,7 @@ export class OpenApiDocument {
     this.text = `${JSON.stringify(this.createDocument(app), null, 2)}\n`;
   }
 
-  /** The document as JSON, indented, with a line feed at its end. */
+  /** The document as indented JSON that ends with a line feed. */
   get json(): string {
     if (this.text === undefined) {
       throw new Error('The document is not there before describe().');
@@ -98,7 +98,7 @@ export class OpenApiDocument {
 
   /** The same document as YAML. */
   get yaml(): string {
-    // By way of the JSON text, in which nothing is undefined and no object is shared.
+    // Parsed from the JSON, so that YAML gets no anchors for shared objects and no undefined members.
     return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
   }
 
@@ -127,7 +127,7 @@ export class OpenApiDocument {
     };
   }
 
-  /** The paths below the version prefix; what lies outside is no part of the API. */
+  /** The paths below the version prefix, without it. Paths outside are not part of the API. */
   private describePaths(found: PathsObject): PathsObject {
     const handlers = this.traitsByHandler();
     const names = new Map<string, string>();

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { readConfig } from '../../../src/config.js';
 import { openDatabase } from '../../../src/platform/database/data-source.js';
-import { migrate } from '../../../src/platform/database/schema.js';
+import { migrate } from '../../../src/platform/database/schema/migrate.js';
 import { administer } from '../../support/postgresql-database.js';
 import type { PostgresqlServer } from '../../support/postgresql-server.js';
 import type { PetRow } from './witness.js';

@@ -3,10 +3,10 @@ import type { MigrationInterface } from 'typeorm';
 
 type MigrationClass = new () => MigrationInterface;
 
-/** The same from src/ and from dist/src/. */
-const DIRECTORY = new URL('../../../migrations/', import.meta.url);
+/** `migrations/` beside `src/`. The relative address is the same in `dist/`, where both are compiled to. */
+const DIRECTORY = new URL('../../../../migrations/', import.meta.url);
 
-/** The migrations of this code: the classes that the files in `migrations/` export, oldest first. */
+/** The migrations of this version: the classes that the files in `migrations/` export, oldest first. */
 export async function loadMigrations(): Promise<MigrationClass[]> {
   const files = (await readdir(DIRECTORY)).filter((file) => /^\d{13}-[a-z0-9-]+\.(js|ts)$/.test(file)).sort();
   const modules = await Promise.all(

@@ -3,12 +3,9 @@ import type { ErrorDefinition } from '../errors/error-catalogue.js';
 import { html, type Html } from './html.js';
 import type { DeprecatedOperation } from '../openapi/openapi-document.js';
 
-/*
- * The pages refer to each other and to their files by relative addresses, so that they also work behind a proxy that serves
- * them below a path of its own.
- */
+// All addresses in the pages are relative, so that the pages also work behind a proxy that adds a path prefix.
 
-/** Swagger UI, at /docs. */
+/** The page with Swagger UI, at /docs. */
 export function swaggerUiPage(assetsVersion: string): string {
   const assets = `docs/assets/${assetsVersion}`;
   return page(
@@ -26,7 +23,7 @@ export function swaggerUiPage(assetsVersion: string): string {
   );
 }
 
-/** The deprecated operations, at /docs/deprecations; each has its operationId as anchor. */
+/** The page of deprecated operations, at /docs/deprecations. The anchor of an operation is its operationId. */
 export function deprecationsPage(assetsVersion: string, deprecations: readonly DeprecatedOperation[]): string {
   const sections = deprecations.map(
     ({ operationId, endpoint, summary, since, sunset, replacement }) =>
@@ -56,7 +53,7 @@ export function deprecationsPage(assetsVersion: string, deprecations: readonly D
   return page('Deprecations', `assets/${assetsVersion}`, 'deprecations', main);
 }
 
-/** The codes of errors, at /docs/errors; each is an anchor. */
+/** The page of error codes, at /docs/errors. Each code is an anchor. */
 export function errorsPage(assetsVersion: string, errors: readonly ErrorDefinition[]): string {
   const statuses = [...new Set(errors.map(({ status }) => status))];
   const sections = statuses.map((status) => {
@@ -88,7 +85,7 @@ export function errorsPage(assetsVersion: string, errors: readonly ErrorDefiniti
 }
 
 function page(title: string, assets: string, current: string, main: Html, head: Html = html``): string {
-  // The pages but the first lie one level deeper.
+  // The other pages lie one level below /docs.
   const root = current === 'docs' ? '' : '../';
   const entries = [
     ['docs', `${root}docs`, 'API'],
