@@ -133,7 +133,7 @@ describe('the length of an answer', () => {
   });
   afterAll(() => app.close());
 
-  it.each(['/json', '/text', '/bytes', '/empty-text', '/nothing', '/nowhere'])(
+  test.each(['/json', '/text', '/bytes', '/empty-text', '/nothing', '/nowhere'])(
     'is told once, in bytes, to GET and HEAD of HTTP/1.1 and HTTP/1.0: %s',
     async (path) => {
       const get = await ask(app, 'GET', path);
@@ -157,12 +157,12 @@ describe('the length of an answer', () => {
     },
   );
 
-  it('is its own, whatever length was set before it failed', async () => {
+  test('is its own, whatever length was set before it failed', async () => {
     const { status, headers, body } = await ask(app, 'GET', '/length-of-another');
     expect([status, headers['content-length']]).toEqual([500, String(body.length)]);
   });
 
-  it.each(['1.1', '1.0'])('is not told where there is no body: 204 and 304, HTTP/%s', async (version) => {
+  test.each(['1.1', '1.0'])('is not told where there is no body: 204 and 304, HTTP/%s', async (version) => {
     const { etag = '' } = (await ask(app, 'GET', '/json')).headers;
     expect(etag).toMatch(/^W\/"/);
     const answers = [
@@ -177,7 +177,7 @@ describe('the length of an answer', () => {
     }
   });
 
-  it.each(['/json', '/nothing'])('lets HTTP/1.0 keep its connection: %s', async (path) => {
+  test.each(['/json', '/nothing'])('lets HTTP/1.0 keep its connection: %s', async (path) => {
     const request = `GET ${path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n`;
     const last = `GET ${path} HTTP/1.0\r\n\r\n`;
     const received = await exchange(app, request + request + last);
@@ -190,7 +190,7 @@ describe('the length of an answer', () => {
     for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
   });
 
-  it.each([
+  test.each([
     ['/unread', 201],
     ['/unread-nothing', 201],
     ['/nowhere', 404],
@@ -206,14 +206,14 @@ describe('the length of an answer', () => {
     }
   });
 
-  it('is told when the client waits for a word before it sends its body', async () => {
+  test('is told when the client waits for a word before it sends its body', async () => {
     const answer = parse(
       await exchange(app, 'POST /unread HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n'),
     );
     expect([answer.status, answer.headers['content-length']]).toEqual([201, String(answer.body.length)]);
   });
 
-  it('does not cost the connection when the whole request has arrived by then', async () => {
+  test('does not cost the connection when the whole request has arrived by then', async () => {
     const request = 'POST /unread-for-a-while HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody';
     const last = 'GET /json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
     const answers = (await exchange(app, request + last)).split(/(?=HTTP\/1\.1 )/).map(parse);
@@ -224,7 +224,7 @@ describe('the length of an answer', () => {
     for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
   });
 
-  it('is told when the body was read, and when it is refused before all of it has come', async () => {
+  test('is told when the body was read, and when it is refused before all of it has come', async () => {
     const read = await ask(app, 'POST', '/read', ['Content-Type: application/json', 'Content-Length: 2', '', '{}']);
     expect([read.status, read.body]).toEqual([201, '{}']);
     const fields = 'Content-Type: application/json\r\nTransfer-Encoding: chunked';
@@ -235,7 +235,7 @@ describe('the length of an answer', () => {
   });
 });
 
-it.each(['GET /json', 'HEAD /json', 'GET /text', 'GET /nothing', 'GET /no-content', 'GET /nowhere'])(
+test.each(['GET /json', 'HEAD /json', 'GET /text', 'GET /nothing', 'GET /no-content', 'GET /nowhere'])(
   'an answer is one write: %s',
   async (target) => {
     const app = await startApp();
@@ -290,13 +290,13 @@ describe("Nest's hooks", () => {
     }
   }
 
-  it('are called for every request, when they are set before the application starts', async () => {
+  test('are called for every request, when they are set before the application starts', async () => {
     const seen: string[] = [];
     app = await startApp(hooks(seen));
     await expectHooks(seen);
   });
 
-  it('are called for every request, before all else, when they are set later, and once when they are set again', async () => {
+  test('are called for every request, before all else, when they are set later, and once when they are set again', async () => {
     const seen: string[] = [];
     app = await startApp();
     expect((await ask(app, 'GET', '/json')).headers['x-hook']).toBeUndefined();
@@ -305,7 +305,7 @@ describe("Nest's hooks", () => {
     await expectHooks(seen);
   });
 
-  it('come before what modules use', async () => {
+  test('come before what modules use', async () => {
     const order: string[] = [];
     app = await startApp((adapter) => {
       adapter.use((_request: Request, _response: Response, next: () => void) => {
@@ -324,7 +324,7 @@ describe("Nest's hooks", () => {
     expect(order).toEqual(['hook', 'module']);
   });
 
-  it.each<[string, (adapter: PlatformExpressAdapter, seen: string[]) => void, string]>([
+  test.each<[string, (adapter: PlatformExpressAdapter, seen: string[]) => void, string]>([
     [
       'request',
       (adapter, seen) =>
@@ -342,7 +342,7 @@ describe("Nest's hooks", () => {
     expect(seen).toEqual([expected]);
   });
 
-  it('refuse a request by what they throw', async () => {
+  test('refuse a request by what they throw', async () => {
     app = await startApp((adapter) =>
       adapter.setOnRequestHook(() => {
         throw new Error('secret');
@@ -357,7 +357,7 @@ describe("Nest's hooks", () => {
 });
 
 describe('a request without hooks', () => {
-  it('passes no layer of them', async () => {
+  test('passes no layer of them', async () => {
     const adapters: PlatformExpressAdapter[] = [];
     const app = await startApp((adapter) => adapters.push(adapter));
     const [adapter] = adapters as [PlatformExpressAdapter];

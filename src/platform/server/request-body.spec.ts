@@ -91,7 +91,7 @@ describe('readJsonBody', () => {
     return { client, request, outcomes, read, chunk };
   }
 
-  it('puts together what arrives in pieces, and makes no error for it, also when the connection closes then', async () => {
+  test('puts together what arrives in pieces, and makes no error for it, also when the connection closes then', async () => {
     const made = await countErrors(RequestAbortedError, async () => {
       const { client, request, outcomes, read, chunk } = await begin();
       const arrived = new Promise((resolve) => request.once('data', resolve));
@@ -111,7 +111,7 @@ describe('readJsonBody', () => {
     expect(made).toBe(0);
   });
 
-  it('refuses a body when it gets too large, once, and lets go of what comes then', async () => {
+  test('refuses a body when it gets too large, once, and lets go of what comes then', async () => {
     const made = await countErrors(ApiError, async () => {
       const { client, request, outcomes, read, chunk } = await begin();
       read();
@@ -140,7 +140,7 @@ describe('readJsonBody', () => {
     expect(made).toBe(1);
   });
 
-  it('reads a body of just the largest size', async () => {
+  test('reads a body of just the largest size', async () => {
     const { client, outcomes, read, chunk } = await begin();
     read();
     for (const text of ['"', 'x'.repeat(MAX_BYTES - 2), '"']) chunk(text);
@@ -150,7 +150,7 @@ describe('readJsonBody', () => {
     client.destroy();
   });
 
-  it.each<[string, (client: Socket, request: Request) => void]>([
+  test.each<[string, (client: Socket, request: Request) => void]>([
     ['ends', (client) => client.end()],
     ['is reset', (client) => client.resetAndDestroy()],
     ['is given up by the server', (_, request) => request.destroy()],
@@ -170,7 +170,7 @@ describe('readJsonBody', () => {
     expect(made).toBe(1);
   });
 
-  it('tells when the connection had gone before the body was asked for', async () => {
+  test('tells when the connection had gone before the body was asked for', async () => {
     const { client, request, outcomes, read, chunk } = await begin();
     chunk('{"name":');
     client.resetAndDestroy();
@@ -180,7 +180,7 @@ describe('readJsonBody', () => {
     expect(outcomes).toEqual([expect.any(RequestAbortedError)]);
   });
 
-  it('tells when somebody else has read the body before', async () => {
+  test('tells when somebody else has read the body before', async () => {
     const { client, request, outcomes, read, chunk } = await begin();
     request.resume();
     chunk('{}');
