@@ -10,9 +10,12 @@ import { rawRequest } from '../support/raw-request.js';
 @Public()
 @Controller('slow')
 class SlowController {
+  /** One function for each request in flight, which lets it be answered. */
+  readonly waiting: (() => void)[] = [];
+
   @Get()
   async answerSlowly(): Promise<string[]> {
-    await sleep(1_000);
+    await new Promise<void>((resolve) => this.waiting.push(resolve));
     return ['done'];
   }
 }
@@ -40,11 +43,26 @@ class PartsController {
 @Module({ controllers: [SlowController, PartsController] })
 class SlowModule {}
 
+type Falsy = false | undefined;
+
+/** Asks again and again, for 10 s at most, until the answer is truthy; returns it. */
+async function until<T>(ask: () => T | Falsy | Promise<T | Falsy>): Promise<T> {
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    if (Date.now() > deadline) throw new Error(`Not within 10 s: ${ask.toString()}`);
+    await sleep(20);
+  }
+}
+
 test('readiness turns 503 while SHUTDOWN_DELAY_MS lets a load balancer see it, and requests are served on', async () => {
   const app = await createTestApp({ settings: { SHUTDOWN_DELAY_MS: '1500' } });
   const closed = app.close();
-  await sleep(100);
-  const ready = await app.client.get('/health/ready', { apiKey: null });
+  const ready = await until(async () => {
+    const answer = await app.client.get('/health/ready', { apiKey: null });
+    return answer.status === 503 && answer;
+  });
   expect(ready.json).toEqual({ code: 'unavailable', message: 'The server is shutting down.', status: 503 });
   expect(ready.headers).toMatchObject({ connection: 'close', 'retry-after': '1' });
   expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
@@ -60,10 +78,12 @@ test('requests in flight finish on connections that close, and new ones are refu
     app.port,
     'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\nGET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n',
   );
-  await sleep(200);
+  const { waiting } = app.nest.get(SlowController);
+  await until(() => waiting.length === 2);
   const closed = app.close();
-  await sleep(100);
-  await expect(app.client.get('/health/live')).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/);
+  const refusal = await until(() => app.client.get('/health/live').then(() => false as const, String));
+  expect(refusal).toMatch(/ECONNREFUSED|ECONNRESET|socket hang up/);
+  waiting.forEach((answer) => answer());
   const answer = await slow;
   expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   expect(answer).toMatch(/\r\nConnection: close\r\n/);
@@ -94,7 +114,8 @@ test('after SHUTDOWN_TIMEOUT_MS what is left is cut, and the log says so', async
   const app = await createTestApp({ modules: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const slow = app.client.get('/v1/slow', { apiKey: null });
   const failed = expect(slow).rejects.toThrow();
-  await sleep(100);
+  const { waiting } = app.nest.get(SlowController);
+  await until(() => waiting.length === 1);
   await app.close();
   await failed;
   expect(app.log.text).toContain('Cutting 1 requests that did not finish within 200 ms: answerSlowly (1).');
