@@ -173,6 +173,7 @@ export default tseslint.config(
       'import-x/no-cycle': ['error', { ignoreExternal: true }],
       'import-x/no-default-export': 'error',
       'import-x/no-restricted-paths': ['error', { basePath: import.meta.dirname, zones }],
+      'no-restricted-globals': ['error', { name: 'it', message: 'Write test.' }],
       'no-restricted-syntax': ['error', NO_BARRELS],
       'no-restricted-imports': ['error', { paths: NO_ENVIRONMENT, patterns: [AT_MOST_TWO_LEVELS_UP] }],
     },

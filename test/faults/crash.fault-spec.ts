@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { depth, report } from './support/depth.js';
+import { report } from './support/figures.js';
 import { Load, type Outcome, percentile, tally } from './support/load.js';
 import { createOwnDatabase, petsOf } from './support/own-database.js';
 import { balance, creation, NOTHING_WRONG, type PetRow } from './support/witness.js';
@@ -17,7 +17,7 @@ import { balance, creation, NOTHING_WRONG, type PetRow } from './support/witness
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
-const ROUNDS = depth(2, 20);
+const ROUNDS = 20;
 const CLIENTS = 10;
 
 /** What a server that must not lose anything has set. */

@@ -4,9 +4,9 @@ import pg from 'pg';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { depth, isWholeRun, report } from './support/depth.js';
+import { report } from './support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
-import { CHECK_INTERVAL_MS, freePort, HAPROXY, isInstalled, type Proxy, startProxy } from './support/proxies.js';
+import { CHECK_INTERVAL_MS, freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
 
 /*
  * A new version is deployed while clients call: nobody notices. What cannot finish is cut, and named.
@@ -61,7 +61,7 @@ function created(outcomes: readonly Outcome[]): number {
 }
 
 test('SIGTERM under load: every request that was accepted is answered, idle connections or not', async () => {
-  const rounds = depth(1, 8);
+  const rounds = 8;
   const figures = { requests: 0, refused: 0, reset: 0 };
   for (let round = 0; round < rounds; round++) {
     const service = start();
@@ -128,61 +128,54 @@ test('a connection on which nothing was ever sent delays no shutdown', async () 
   socket.destroy();
 });
 
-const PROCESSES = isWholeRun ? ['1', '2'] : ['1'];
-
-if (!isInstalled(HAPROXY)) {
-  process.stderr.write('LEFT OUT: a rolling restart behind haproxy, which is not installed.\n');
-  test.skip('LEFT OUT, because haproxy is not installed: a rolling restart of two instances', () => undefined);
-} else {
-  test.each(PROCESSES)(
-    'a rolling restart of two instances behind haproxy fails no request, WEB_CONCURRENCY=%s',
-    async (webConcurrency) => {
-      const ports = [await freePort(), await freePort()];
-      const startInstance = async (port: number): Promise<ServiceProcess> => {
-        const service = start({
-          PORT: String(port),
-          WEB_CONCURRENCY: webConcurrency,
-          SHUTDOWN_DELAY_MS: String(4 * CHECK_INTERVAL_MS),
-        });
-        await service.origin();
-        return service;
-      };
-      const instances = await Promise.all(ports.map(startInstance));
-      const proxy = await startProxy(HAPROXY, ports);
-      try {
-        await untilItServes(proxy);
-        const before = await countPets();
-        const loads = [0, 20, 150].map(
-          (pauseMs) => new Load({ origin: proxy.origin, apiKey: API_KEY, clients: 8, next, pauseMs }),
-        );
-        const restarts = depth(1, 2 * ports.length);
-        for (let restart = 0; restart < restarts; restart++) {
-          const index = restart % ports.length;
-          await sleep(300);
-          expect(await instances[index]?.stop('SIGTERM')).toBe(0);
-          const replaced = await startInstance(ports[index] as number);
-          instances[index] = replaced;
-          // The next one is taken out when the proxy sends to this one again.
-          await until(() => /"operation":"listPets"/.test(replaced.stdout));
-        }
-        const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
-        const failed = outcomes.filter(({ status }) => status !== 200 && status !== 201);
-        report('a rolling restart behind haproxy', {
-          'processes of each': webConcurrency,
-          restarts,
-          requests: outcomes.length,
-          failed: failed.length,
-          'slowest ms': Math.ceil(percentile(outcomes, 1)),
-        });
-        expect(tally(failed)).toEqual({});
-        expect((await countPets()) - before).toBe(created(outcomes));
-      } finally {
-        await proxy.stop();
+test.each(['1', '2'])(
+  'a rolling restart of two instances behind haproxy fails no request, WEB_CONCURRENCY=%s',
+  async (webConcurrency) => {
+    const ports = [await freePort(), await freePort()];
+    const startInstance = async (port: number): Promise<ServiceProcess> => {
+      const service = start({
+        PORT: String(port),
+        WEB_CONCURRENCY: webConcurrency,
+        SHUTDOWN_DELAY_MS: String(4 * CHECK_INTERVAL_MS),
+      });
+      await service.origin();
+      return service;
+    };
+    const instances = await Promise.all(ports.map(startInstance));
+    const proxy = await startProxy(HAPROXY, ports);
+    try {
+      await untilItServes(proxy);
+      const before = await countPets();
+      const loads = [0, 20, 150].map(
+        (pauseMs) => new Load({ origin: proxy.origin, apiKey: API_KEY, clients: 8, next, pauseMs }),
+      );
+      const restarts = 2 * ports.length;
+      for (let restart = 0; restart < restarts; restart++) {
+        const index = restart % ports.length;
+        await sleep(300);
+        expect(await instances[index]?.stop('SIGTERM')).toBe(0);
+        const replaced = await startInstance(ports[index] as number);
+        instances[index] = replaced;
+        // The next one is taken out when the proxy sends to this one again.
+        await until(() => /"operation":"listPets"/.test(replaced.stdout));
       }
-    },
-    180_000,
-  );
-}
+      const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
+      const failed = outcomes.filter(({ status }) => status !== 200 && status !== 201);
+      report('a rolling restart behind haproxy', {
+        'processes of each': webConcurrency,
+        restarts,
+        requests: outcomes.length,
+        failed: failed.length,
+        'slowest ms': Math.ceil(percentile(outcomes, 1)),
+      });
+      expect(tally(failed)).toEqual({});
+      expect((await countPets()) - before).toBe(created(outcomes));
+    } finally {
+      await proxy.stop();
+    }
+  },
+  180_000,
+);
 
 async function untilItServes({ origin }: Proxy): Promise<void> {
   const isServed = async (): Promise<boolean> =>

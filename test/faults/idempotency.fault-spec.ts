@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { depth, report } from './support/depth.js';
+import { report } from './support/figures.js';
 import { type Outcome, send } from './support/load.js';
 
 /*
@@ -18,7 +18,7 @@ import { type Outcome, send } from './support/load.js';
 const API_KEY = 'idempotency-faults-key';
 const CLIENTS = 16;
 /** How often an instance is killed, and connections are ended. */
-const FAULTS = depth(4, 40);
+const FAULTS = 40;
 /** Keys that must be answered between two faults, so that each of them meets a load. */
 const KEYS_BETWEEN_FAULTS = 40;
 /** Attempts after which a client complains: far more than any fault lasts. */
@@ -157,60 +157,56 @@ async function untilAnswered(count: number, clients: Promise<unknown>): Promise<
   }
 }
 
-test(
-  'whatever dies meanwhile, each key has exactly one animal, and every one that was acknowledged is there',
-  async () => {
-    const clients = Promise.all(Array.from({ length: CLIENTS }, order));
-    let ended = 0;
-    for (let fault = 0; fault < FAULTS; fault++) {
-      await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);
-      if (fault % 2 === 0) {
-        const index = (fault / 2) % 2;
-        await instances[index]?.kill();
-        origins[index] = undefined;
-        await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);
-        await start(index);
-      } else {
-        const { rows } = await database.query<{ ended: number }>(
-          `SELECT count(pg_terminate_backend(pid))::int AS ended FROM pg_stat_activity WHERE application_name = 'petstore'`,
-        );
-        ended += rows[0]?.ended ?? 0;
-      }
-    }
+test('whatever dies meanwhile, each key has exactly one animal, and every one that was acknowledged is there', async () => {
+  const clients = Promise.all(Array.from({ length: CLIENTS }, order));
+  let ended = 0;
+  for (let fault = 0; fault < FAULTS; fault++) {
     await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);
-    stopped = true;
-    await clients;
-
-    const { rows } = await database.query<{ name: string; count: number; ids: string[] }>(
-      'SELECT name, count(*)::int, array_agg(id::text) AS ids FROM pet GROUP BY name',
-    );
-    const stored = new Map(rows.map(({ name, count, ids }) => [name, { count, id: ids[0] as string }]));
-    const doubled = rows.filter(({ count }) => count > 1).length;
-    const missing = orders.filter(({ key }) => !stored.has(key)).length;
-    const sum = (value: (order: Order) => number): number => orders.reduce((total, one) => total + value(one), 0);
-    report('idempotency', {
-      keys: orders.length,
-      attempts: sum(({ attempts }) => attempts),
-      'without an answer': sum(({ lost }) => lost),
-      '503': sum(({ unavailable }) => unavailable),
-      'settled by a retry': orders.filter(({ wasSettledByRetry }) => wasSettledByRetry).length,
-      'connections ended': ended,
-      doubled,
-      missing,
-      'slowest key in ms': Math.round(slowest),
-    });
-    expect([doubled, missing, rows.length]).toEqual([0, 0, orders.length]);
-    for (const { key, answers } of orders) {
-      const id = stored.get(key)?.id;
-      expect([...answers]).toEqual([
-        `{"id":${id},"name":"${key}","categoryId":9223372036854775807,"status":"available"} ` +
-          `http://localhost:3000/v1/pets/${id}`,
-      ]);
+    if (fault % 2 === 0) {
+      const index = (fault / 2) % 2;
+      await instances[index]?.kill();
+      origins[index] = undefined;
+      await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);
+      await start(index);
+    } else {
+      const { rows } = await database.query<{ ended: number }>(
+        `SELECT count(pg_terminate_backend(pid))::int AS ended FROM pg_stat_activity WHERE application_name = 'petstore'`,
+      );
+      ended += rows[0]?.ended ?? 0;
     }
-    // Otherwise nothing was put to the test: an animal that was added, and whose client did not hear of it.
-    expect(orders.some(({ wasSettledByRetry }) => wasSettledByRetry)).toBe(true);
-    const keys = await database.query<{ count: number }>('SELECT count(*)::int FROM idempotency_key');
-    expect(keys.rows[0]?.count).toBe(orders.length);
-  },
-  depth(120_000, 600_000),
-);
+  }
+  await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);
+  stopped = true;
+  await clients;
+
+  const { rows } = await database.query<{ name: string; count: number; ids: string[] }>(
+    'SELECT name, count(*)::int, array_agg(id::text) AS ids FROM pet GROUP BY name',
+  );
+  const stored = new Map(rows.map(({ name, count, ids }) => [name, { count, id: ids[0] as string }]));
+  const doubled = rows.filter(({ count }) => count > 1).length;
+  const missing = orders.filter(({ key }) => !stored.has(key)).length;
+  const sum = (value: (order: Order) => number): number => orders.reduce((total, one) => total + value(one), 0);
+  report('idempotency', {
+    keys: orders.length,
+    attempts: sum(({ attempts }) => attempts),
+    'without an answer': sum(({ lost }) => lost),
+    '503': sum(({ unavailable }) => unavailable),
+    'settled by a retry': orders.filter(({ wasSettledByRetry }) => wasSettledByRetry).length,
+    'connections ended': ended,
+    doubled,
+    missing,
+    'slowest key in ms': Math.round(slowest),
+  });
+  expect([doubled, missing, rows.length]).toEqual([0, 0, orders.length]);
+  for (const { key, answers } of orders) {
+    const id = stored.get(key)?.id;
+    expect([...answers]).toEqual([
+      `{"id":${id},"name":"${key}","categoryId":9223372036854775807,"status":"available"} ` +
+        `http://localhost:3000/v1/pets/${id}`,
+    ]);
+  }
+  // Otherwise nothing was put to the test: an animal that was added, and whose client did not hear of it.
+  expect(orders.some(({ wasSettledByRetry }) => wasSettledByRetry)).toBe(true);
+  const keys = await database.query<{ count: number }>('SELECT count(*)::int FROM idempotency_key');
+  expect(keys.rows[0]?.count).toBe(orders.length);
+}, 600_000);

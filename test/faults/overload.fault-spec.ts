@@ -9,7 +9,7 @@ import { SPARE_CONNECTION_MS, SPARE_CONNECTIONS } from '../../src/platform/serve
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { depth, isWholeRun, report } from './support/depth.js';
+import { report } from './support/figures.js';
 import { send } from './support/load.js';
 
 /*
@@ -104,16 +104,16 @@ function observe(): () => Promise<{ looks: number; slowest: number; failed: unkn
   };
 }
 
-/** The part of the peak that is served at least; in the quick pass, which other tests disturb, less is asked for. */
-const SHARE = isWholeRun ? 0.8 : 0.2;
+/** At least this share of the peak is served. */
+const SHARE = 0.8;
 
 test('at four times the load that saturates it, it serves as much as before; the rest is refused at once', async () => {
-  const seconds = depth(1, 5);
+  const seconds = 5;
   await load(REQUESTS_IN_FLIGHT, 1);
   let peak = 0;
   let best = 0;
   // The best of several rounds on both sides, because what else the machine does at the moment is noise.
-  for (let round = 0; round < depth(1, 6) && (round === 0 || best <= SHARE * peak); round++) {
+  for (let round = 0; round < 6 && (round === 0 || best <= SHARE * peak); round++) {
     const saturated = await load(REQUESTS_IN_FLIGHT, seconds);
     expect(Object.keys(saturated.counts)).toEqual(['200']);
     peak = Math.max(peak, saturated.served.length / seconds);

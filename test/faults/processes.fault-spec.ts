@@ -5,20 +5,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { depth, isWholeRun, report } from './support/depth.js';
+import { report } from './support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
 
 /*
  * WEB_CONCURRENCY: several processes on one port. They die, one by one and all at once, and are told to stop.
  */
 
-const PROCESSES = depth(2, 3);
+const PROCESSES = 3;
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };
 
 /** A test that is no part of the quick pass. */
-const wholeTest = isWholeRun ? test : test.skip;
-
 let server: PostgresqlServer;
 let settings: Record<string, string>;
 const running: ServiceProcess[] = [];
@@ -130,7 +128,7 @@ test('the processes answer on one port, and a scrape of any of them tells of all
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-wholeTest('a process that hangs does not keep a scrape from its answer', async () => {
+test('a process that hangs does not keep a scrape from its answer', async () => {
   const { group, origin, pids } = await startedGroup();
   process.kill(pids[0] as number, 'SIGSTOP');
   try {
@@ -145,56 +143,48 @@ wholeTest('a process that hangs does not keep a scrape from its answer', async (
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-wholeTest(
-  'a process that dies is replaced, and the service stays up',
-  async () => {
-    const { group, origin } = await startedGroup();
-    const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
-    const kills = depth(2, 10);
-    for (let kill = 0; kill < kills; kill++) {
-      const victim = [...servingPids(group)].filter(runs).at(-1) as number;
-      process.kill(victim, 'SIGKILL');
-      const known = servingPids(group);
-      await until(origin, () => [...servingPids(group)].some((pid) => !known.has(pid)));
-    }
-    const outcomes = await load.stop();
-    const lost = outcomes.filter(({ status }) => status !== 200);
-    // A connection dies with its process, each client has one; nobody waits for ever, and somebody listens all the while.
-    expect(Object.keys(tally(lost)).filter((failure) => failure !== 'ECONNRESET')).toEqual([]);
-    expect(lost.length).toBeLessThanOrEqual(8 * kills);
-    expect(statuses(outcomes, 200)).toBeGreaterThan(lost.length);
-    expect(servingPids(group).size).toBeGreaterThanOrEqual(PROCESSES + kills);
-    report('a process is killed', { kills, requests: outcomes.length, lost: lost.length, ...tally(lost) });
-    expect(await group.stop('SIGTERM')).toBe(0);
-  },
-  120_000,
-);
+test('a process that dies is replaced, and the service stays up', async () => {
+  const { group, origin } = await startedGroup();
+  const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
+  const kills = 10;
+  for (let kill = 0; kill < kills; kill++) {
+    const victim = [...servingPids(group)].filter(runs).at(-1) as number;
+    process.kill(victim, 'SIGKILL');
+    const known = servingPids(group);
+    await until(origin, () => [...servingPids(group)].some((pid) => !known.has(pid)));
+  }
+  const outcomes = await load.stop();
+  const lost = outcomes.filter(({ status }) => status !== 200);
+  // A connection dies with its process, each client has one; nobody waits for ever, and somebody listens all the while.
+  expect(Object.keys(tally(lost)).filter((failure) => failure !== 'ECONNRESET')).toEqual([]);
+  expect(lost.length).toBeLessThanOrEqual(8 * kills);
+  expect(statuses(outcomes, 200)).toBeGreaterThan(lost.length);
+  expect(servingPids(group).size).toBeGreaterThanOrEqual(PROCESSES + kills);
+  report('a process is killed', { kills, requests: outcomes.length, lost: lost.length, ...tally(lost) });
+  expect(await group.stop('SIGTERM')).toBe(0);
+}, 120_000);
 
-wholeTest(
-  'processes that die again and again are replaced ever later, and all at once are all replaced',
-  async () => {
-    const { group, origin, pids } = await startedGroup();
-    const died = (): LogLine[] => logOf(group).filter(({ ended }) => ended !== undefined);
-    for (const pid of pids) process.kill(pid, 'SIGKILL');
-    await until(origin, () => died().length >= PROCESSES);
-    const rounds = depth(2, 4);
-    for (let round = 0; round < rounds; round++) {
-      const dead = new Set(died().map(({ ended }) => ended));
-      const alive = (): number[] => [...servingPids(group)].filter((pid) => !dead.has(pid));
-      await until(origin, () => alive().length === PROCESSES);
-      const victims = alive();
-      for (const pid of victims) process.kill(pid, 'SIGKILL');
-      await until(origin, () => died().length >= PROCESSES * (round + 2));
-    }
-    const delays = died().map(({ delayMs }) => delayMs);
-    const expected = Array.from({ length: rounds + 1 }, (_, round) => Array<number>(PROCESSES).fill(100 * 2 ** round));
-    expect(delays).toEqual(expected.flat());
-    expect(await group.stop('SIGTERM')).toBe(0);
-  },
-  120_000,
-);
+test('processes that die again and again are replaced ever later, and all at once are all replaced', async () => {
+  const { group, origin, pids } = await startedGroup();
+  const died = (): LogLine[] => logOf(group).filter(({ ended }) => ended !== undefined);
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  await until(origin, () => died().length >= PROCESSES);
+  const rounds = 4;
+  for (let round = 0; round < rounds; round++) {
+    const dead = new Set(died().map(({ ended }) => ended));
+    const alive = (): number[] => [...servingPids(group)].filter((pid) => !dead.has(pid));
+    await until(origin, () => alive().length === PROCESSES);
+    const victims = alive();
+    for (const pid of victims) process.kill(pid, 'SIGKILL');
+    await until(origin, () => died().length >= PROCESSES * (round + 2));
+  }
+  const delays = died().map(({ delayMs }) => delayMs);
+  const expected = Array.from({ length: rounds + 1 }, (_, round) => Array<number>(PROCESSES).fill(100 * 2 ** round));
+  expect(delays).toEqual(expected.flat());
+  expect(await group.stop('SIGTERM')).toBe(0);
+}, 120_000);
 
-test.each(isWholeRun ? (['SIGTERM', 'SIGINT'] as const) : (['SIGTERM'] as const))(
+test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s drains all of them: no request that was accepted fails',
   async (signal) => {
     const { group, origin, pids } = await startedGroup();
@@ -225,7 +215,7 @@ test.each(isWholeRun ? (['SIGTERM', 'SIGINT'] as const) : (['SIGTERM'] as const)
   },
 );
 
-wholeTest('one process that is told to stop drains and is replaced', async () => {
+test('one process that is told to stop drains and is replaced', async () => {
   const { group, origin, pids } = await startedGroup();
   process.kill(pids[0] as number, 'SIGTERM');
   await until(origin, () => servingPids(group).size === PROCESSES + 1);
@@ -233,7 +223,7 @@ wholeTest('one process that is told to stop drains and is replaced', async () =>
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-wholeTest('a second signal ends all of them at once', async () => {
+test('a second signal ends all of them at once', async () => {
   const { group, pids } = await startedGroup({ SHUTDOWN_DELAY_MS: '600000' });
   process.kill(group.pid, 'SIGTERM');
   await sleep(200);
@@ -242,7 +232,7 @@ wholeTest('a second signal ends all of them at once', async () => {
   expect(pids.filter(runs)).toEqual([]);
 });
 
-wholeTest('no process outlives the first one, however that ends', async () => {
+test('no process outlives the first one, however that ends', async () => {
   const { group, origin, pids } = await startedGroup();
   const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
   await sleep(300);

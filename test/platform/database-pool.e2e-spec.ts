@@ -122,3 +122,21 @@ if (engine === 'postgresql') {
     expect(await backend()).not.toBe(kept);
   });
 }
+
+test('503 unavailable: no more than a thousand statements wait for a connection', async () => {
+  const app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
+  const database = app.nest.get(Database);
+  const outcomes = await database.transaction(async () => {
+    // The one connection is taken, so that all of these wait for it.
+    const waiting = Array.from({ length: 1_005 }, () => database.write({ name: 'one', text: 'SELECT 1' }, []));
+    const refused = await Promise.all(
+      waiting.slice(1_000).map((statement) => statement.catch((error: unknown) => error)),
+    );
+    return { refused, waiting: waiting.slice(0, 1_000) };
+  });
+  for (const error of outcomes.refused) {
+    expect(error).toMatchObject({ definition: { code: 'unavailable', status: 503 }, headers: { 'Retry-After': '1' } });
+  }
+  expect(await Promise.all(outcomes.waiting)).toHaveLength(1_000);
+  await app.close();
+});

@@ -88,6 +88,7 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
 
 /** A file, code that it must not contain, and what the linter must say. */
 const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
+  ['src/pets/pet.dto.spec.ts', `it('works', () => undefined);`, 'Write test'],
   ['src/pets/pets.controller.ts', `export * from './pets.service.js';`, 'No barrels'],
   ['src/platform/auth/auth.module.ts', `export * from './public.decorator.js';`, 'No barrels'],
   ['src/cli/terminal.ts', `export default 1;`, DEFAULT_EXPORT],

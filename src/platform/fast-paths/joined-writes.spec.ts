@@ -107,7 +107,7 @@ const oneEncoding = encoding.chain((same) =>
 const groups = fc.array(fc.oneof(fc.array(piece, { maxLength: 6 }), oneEncoding), { maxLength: 4 });
 
 describe('a connection that joins its writes', () => {
-  it('sends what another one sends, and calls back in order', async () => {
+  test('sends what another one sends, and calls back in order', async () => {
     await fc.assert(
       fc.asyncProperty(groups, async (list) => {
         expect(await transfer(list, joinWrites)).toEqual(await transfer(list, () => undefined));
@@ -116,7 +116,7 @@ describe('a connection that joins its writes', () => {
     );
   });
 
-  it.each<[string, Piece[]]>([
+  test.each<[string, Piece[]]>([
     [
       'characters that are cut in two',
       [
@@ -157,7 +157,7 @@ describe('a connection that joins its writes', () => {
     expect(await transfer([pieces], joinWrites)).toEqual(await transfer([pieces], () => undefined));
   });
 
-  it('hands texts of one encoding over as one, up to a length', async () => {
+  test('hands texts of one encoding over as one, up to a length', async () => {
     const count = async (pieces: Piece[]): Promise<Writes> => {
       const [near, far] = await openPair();
       joinWrites(near);
@@ -206,7 +206,7 @@ describe('a connection that joins its writes', () => {
     ).toEqual({ single: 0, gathered: 1 });
   });
 
-  it('tells the callback of each piece that it failed', async () => {
+  test('tells the callback of each piece that it failed', async () => {
     const fail = async (prepare: (socket: Socket) => void): Promise<unknown[]> => {
       const [near, far] = await openPair();
       prepare(near);
@@ -231,7 +231,7 @@ describe('a connection that joins its writes', () => {
     expect(errors).toEqual(await fail(() => undefined));
   });
 
-  it('waits for a client that does not read, and goes on when it does', async () => {
+  test('waits for a client that does not read, and goes on when it does', async () => {
     const [near, far] = await openPair();
     joinWrites(near);
     far.pause();
@@ -254,7 +254,7 @@ describe('a connection that joins its writes', () => {
 });
 
 describe('an answer', () => {
-  it.each([
+  test.each([
     ['a text', 'a body with é', { single: 1, gathered: 0 }],
     ['no body', undefined, { single: 1, gathered: 0 }],
   ])('is one write: %s', async (_, body, expected) => {

@@ -192,7 +192,7 @@ describe('header fields of responses', () => {
       ...after,
     ]);
 
-  it("are, return, throw and are sent as Node's, whatever is done to them", async () => {
+  test("are, return, throw and are sent as Node's, whatever is done to them", async () => {
     await fc.assert(fc.asyncProperty(fc.constantFrom(...REQUESTS), program, compare), { numRuns: 1_000 });
   });
 
@@ -311,14 +311,14 @@ describe('header fields of responses', () => {
       ['setHeader', 'appendHeader', 'getHeader', 'hasHeader', 'removeHeader'].map((method) => [method, 7, 'a']),
     ],
   ];
-  it.each(instances)("are Node's: %s", async (_, steps) => {
+  test.each(instances)("are Node's: %s", async (_, steps) => {
     for (const request of REQUESTS) {
       await compare(request, steps);
       await compare(request, [['setHeader', 'First', '0'], ...steps]);
     }
   });
 
-  it('may be given as Headers', async () => {
+  test('may be given as Headers', async () => {
     const given = new Headers([
       ['B', '2'],
       ['Set-Cookie', 'a=1'],
@@ -334,7 +334,7 @@ describe('header fields of responses', () => {
     expect(bytes[1]).toBe(bytes[0]);
   });
 
-  it('of setValidHeader are like others, whoever keeps them', async () => {
+  test('of setValidHeader are like others, whoever keeps them', async () => {
     const bytes = await own.ask(GET, (response) => {
       setValidHeader(response, 'A', '1');
       setValidHeader(response, 'a', '2');
@@ -348,7 +348,7 @@ describe('header fields of responses', () => {
     expect(bytes).toMatch(/^HTTP\/1\.1 200 OK\r\na: 2\r\nb: 3\r\nc: 4\r\nDate: now\r\n/);
   });
 
-  it('of setValidHeader that are not valid are never sent', async () => {
+  test('of setValidHeader that are not valid are never sent', async () => {
     for (const [field, content] of [
       ['a', 'x\r\nInjected: 1'],
       ['a\r\nInjected', '1'],
@@ -478,13 +478,13 @@ describe('requests and responses of an Express application', () => {
     }
   }
 
-  it.each(handlers)("do as Express's: %s", async (_, handler) => {
+  test.each(handlers)("do as Express's: %s", async (_, handler) => {
     const expected = await answers(createServer(createApp(handler)));
     expect(expected.every((answer) => /^HTTP\/1\.1 \d{3} /.test(answer))).toBe(true);
     expect(await answers(createOwnServer(createApp(handler)))).toEqual(expected);
   });
 
-  it('have the prototypes of Express before Express sees them, and Express changes nothing', async () => {
+  test('have the prototypes of Express before Express sees them, and Express changes nothing', async () => {
     const app = createApp((request, response) => {
       prototypes.push(Object.getPrototypeOf(request), Object.getPrototypeOf(response));
       response.end();
@@ -505,7 +505,7 @@ describe('requests and responses of an Express application', () => {
     }
   });
 
-  it('have what is defined for all of them', async () => {
+  test('have what is defined for all of them', async () => {
     const app = createApp((request, response) =>
       response.json([(request as { a?: string }).a, (response as { b?: string }).b]),
     );
@@ -515,7 +515,7 @@ describe('requests and responses of an Express application', () => {
     expect((await answers(server))[0]).toContain('["of requests","of responses"]');
   });
 
-  it('let a middleware put itself before writeHead, as those do that compress or measure', async () => {
+  test('let a middleware put itself before writeHead, as those do that compress or measure', async () => {
     const middleware = (_: Request, response: Response, next: () => void): void => {
       const writeHead = response.writeHead.bind(response) as (...parameters: unknown[]) => Response;
       response.writeHead = function (this: Response, ...parameters: unknown[]) {

@@ -42,12 +42,10 @@ ${instances.map((instance, index) => `  server petstore${index + 1} 127.0.0.1:${
   parameters: (file) => ['-db', '-f', file],
 };
 
-export function isInstalled({ command }: Program): boolean {
-  return spawnSync(command, ['-v']).status === 0;
-}
-
-/** Starts a proxy on a free port. */
+/** Starts a proxy on a free port. Throws when its program is not installed. */
 export async function startProxy(program: Program, instances: readonly number[]): Promise<Proxy> {
+  if (spawnSync(program.command, ['-v']).status !== 0)
+    throw new Error(`This test needs ${program.command}, which is not installed.`);
   const directory = mkdtempSync(join(tmpdir(), `petstore-${program.command}-`));
   const file = join(directory, 'configuration');
   const port = await freePort();

@@ -1,6 +1,4 @@
-import { Controller, Get, HttpCode, Module, NotFoundException, Post } from '@nestjs/common';
-import type { Express, Request, Response } from 'express';
-import type { Server } from 'node:http';
+import { Controller, Get, Module, NotFoundException } from '@nestjs/common';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -17,15 +15,6 @@ class FaultsController {
   nest(): void {
     throw new NotFoundException('No such fault.');
   }
-
-  @Get('plain')
-  plain(): string {
-    return 'plain text';
-  }
-
-  @Post('nothing')
-  @HttpCode(204)
-  nothing(): void {}
 }
 
 @Module({ controllers: [FaultsController] })
@@ -55,81 +44,6 @@ function expectRawError(answer: string, status: number, code: string): void {
   expect(JSON.parse(body)).toEqual({ code, status, message: expect.any(String) as string });
   expect(Object.keys(JSON.parse(body) as object)).toEqual(['code', 'message', 'status']);
 }
-
-describe('routes', () => {
-  test.each([
-    '/v1',
-    '/v1/',
-    '/v1/cats',
-    '/v1/pets/',
-    '/v1/pets/1/',
-    '/v1/pets/1/toys',
-    '/v1/Pets',
-    '/V1/pets',
-    '/pets',
-    '/v2/pets',
-    '//v1/pets',
-    '/v1//pets',
-    '/v1/pets%2F1',
-    '/favicon.ico',
-    '/v1/pets/%ff',
-    '/v1/pets/%zz',
-  ])('404 route_not_found, without a key: %s', async (path) => {
-    const answer = await app.client.get(path, { apiKey: null });
-    expect(answer.json).toEqual({ code: 'route_not_found', status: 404, message: expect.any(String) as string });
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
-    expect(answer.headers.etag).toBeUndefined();
-  });
-
-  test.each([
-    ['/v1/pets', 'GET, HEAD, OPTIONS, POST', ['PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND']],
-    ['/v1/pets/1', 'GET, HEAD, OPTIONS', ['POST', 'PUT', 'PATCH', 'DELETE']],
-    ['/v1/faults/nothing', 'OPTIONS, POST', ['GET', 'HEAD']],
-  ])('405 method_not_allowed with Allow, without a key: %s', async (path, allow, methods) => {
-    for (const method of methods) {
-      const answer = await app.client.send(method, path, { apiKey: null });
-      expect([method, answer.status, answer.headers.allow]).toEqual([method, 405, allow]);
-      if (method !== 'HEAD') {
-        expect(answer.json).toMatchObject({ code: 'method_not_allowed', status: 405 });
-      }
-    }
-  });
-
-  test.each([
-    ['/v1/pets', 'GET, HEAD, OPTIONS, POST'],
-    ['/v1/pets/1', 'GET, HEAD, OPTIONS'],
-  ])('OPTIONS %s: 204 with Allow, without a key', async (path, allow) => {
-    const answer = await app.client.send('OPTIONS', path, { apiKey: null });
-    expect([answer.status, answer.headers.allow, answer.text]).toEqual([204, allow, '']);
-  });
-
-  test('HEAD is GET without its body', async () => {
-    await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
-    const get = await app.client.get('/v1/pets?limit=1');
-    const head = await app.client.send('HEAD', '/v1/pets?limit=1');
-    expect([head.status, head.text]).toEqual([200, '']);
-    for (const name of ['content-type', 'content-length', 'etag', 'cache-control', 'vary', 'link']) {
-      expect([name, head.headers[name]]).toEqual([name, get.headers[name]]);
-    }
-    expect((await app.client.send('HEAD', '/v1/pets', { apiKey: null })).status).toBe(401);
-  });
-
-  test('Accept is not negotiated', async () => {
-    expect((await app.client.get('/v1/pets', { headers: { accept: 'text/html' } })).status).toBe(200);
-  });
-
-  test('a request target in absolute form is served (RFC 9112, section 3.2.2)', async () => {
-    const answer = await raw(
-      `GET http://pets.example/v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\nConnection: close\r\n\r\n`,
-    );
-    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
-  });
-
-  test('an asterisk or a CONNECT gets an Error too', async () => {
-    expectRawError(await raw('OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'), 404, 'route_not_found');
-    expectRawError(await raw('CONNECT pets.example:443 HTTP/1.1\r\nHost: pets.example\r\n\r\n'), 400, 'bad_request');
-  });
-});
 
 describe('errors', () => {
   test('500 internal_error says nothing of its cause, and the log has it with the request id', async () => {
@@ -164,36 +78,12 @@ describe('errors', () => {
     expect((await app.client.get(`/v1/pets?${'x'.repeat(8000)}`)).json).toMatchObject({ code: 'invalid_parameter' });
   });
 });
-
-describe('X-Request-Id', () => {
-  test.each(['a', 'A-z_0.9', 'x'.repeat(128)])("the client's own: %s", async (id) => {
-    expect((await app.client.get('/v1/pets', { headers: { 'x-request-id': id } })).headers['x-request-id']).toBe(id);
-  });
-
-  test.each(['x'.repeat(129), 'a b', 'a"b', 'ä', '', undefined])('a new one instead of %j', async (id) => {
-    const sent = id === undefined ? undefined : Buffer.from(id).toString('latin1');
-    const answer = await app.client.get('/v1/nowhere', { headers: { 'x-request-id': sent } });
-    expect(answer.headers['x-request-id']).toMatch(/^[A-Za-z0-9_-]{16}$/);
-  });
-
-  test('new ones differ', async () => {
-    const answers = await Promise.all(
-      Array.from({ length: 300 }, () => app.client.get('/health/live', { apiKey: null })),
-    );
-    expect(new Set(answers.map(({ headers }) => headers['x-request-id'])).size).toBe(300);
-  });
-});
-
-test('no answer names the software that made it', async () => {
-  for (const path of ['/v1/pets', '/v1/nowhere', '/health/live', '/openapi.json']) {
-    const { headers } = await app.client.get(path);
-    expect(headers['x-powered-by']).toBeUndefined();
-    expect(headers.server).toBeUndefined();
-    expect(headers['x-content-type-options']).toBe('nosniff');
-  }
-});
-
 describe('what no HTTP client sends', () => {
+  test('an asterisk or a CONNECT gets an Error too', async () => {
+    expectRawError(await raw('OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'), 404, 'route_not_found');
+    expectRawError(await raw('CONNECT pets.example:443 HTTP/1.1\r\nHost: pets.example\r\n\r\n'), 400, 'bad_request');
+  });
+
   test.each([
     ['garbage', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
     ['a broken request line', 'GET /v1/pets\r\n\r\n'],
@@ -275,35 +165,5 @@ describe('what no HTTP client sends', () => {
       { until: '"ok"' },
     );
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
-  });
-});
-
-describe('Express', () => {
-  test('requests and responses have the prototypes of Express from the start, and keep all that it promises', async () => {
-    const seen: Record<string, unknown> = {};
-    const express = app.nest.getHttpAdapter().getInstance() as Express;
-    const server = app.nest.getHttpServer() as Server;
-    server.prependOnceListener('request', (request: Request, response: Response) => {
-      seen['request'] = Object.getPrototypeOf(request) === express.request;
-      seen['response'] = Object.getPrototypeOf(response) === express.response;
-    });
-    server.once('request', (request: Request, response: Response) => {
-      seen['promises'] = [
-        request.get('host') !== undefined,
-        request.path,
-        request.query['limit'],
-        request.ip,
-        request.protocol,
-      ];
-      seen['app'] = request.app === express && response.app === express;
-      response.locals['is'] = 'there';
-    });
-    await app.client.get('/v1/pets?limit=3');
-    expect(seen).toEqual({
-      request: true,
-      response: true,
-      promises: [true, '/v1/pets', '3', '127.0.0.1', 'http'],
-      app: true,
-    });
   });
 });

@@ -2,16 +2,17 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, connect } from 'node:net';
 
-/** Whether `redis-server` is installed. */
-export const hasRedis = spawnSync('redis-server', ['--version']).status === 0;
-
 /** A Redis of one test's own, on a port of its own, that keeps nothing. */
 export class RedisServer {
   private process: ChildProcess | undefined;
 
   private constructor(private readonly port: number) {}
 
+  /** Throws when `redis-server` is not installed. */
   static async start(): Promise<RedisServer> {
+    if (spawnSync('redis-server', ['--version']).status !== 0) {
+      throw new Error('This test needs redis-server, which is not installed.');
+    }
     const server = new RedisServer(await freePort());
     await server.start();
     return server;
