@@ -1,6 +1,6 @@
 import { DataSource, type QueryRunner } from 'typeorm';
 import { PET_STATUSES } from '../../src/pets/pet.entity.js';
-import { PET_STATEMENTS } from '../../src/pets/pets.repository.js';
+import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { IDEMPOTENCY_STATEMENTS } from '../../src/platform/idempotency/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -110,6 +110,22 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
     return this.readPrimary<Row>(statement, values);
   }
 
+  /** Lets TypeORM read; from a replica if there are any, which may be behind. The primary answers for one that fails. */
+  async readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
+    const answers = this.replicas.every(({ heartbeat }) => heartbeat?.silence === undefined);
+    if (this.replicas.length > 0 && answers) {
+      const queryRunner = this.dataSource.createQueryRunner('slave');
+      try {
+        return await work(queryRunner.manager);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+      } finally {
+        await queryRunner.release();
+      }
+    }
+    return work(this.dataSource.manager);
+  }
+
   /** Runs a statement that changes nothing, on the primary: it sees everything that is committed. */
   async readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     try {
