@@ -24,7 +24,7 @@ const FEATURES = './src/!(platform|cli)';
 const zones = [
   {
     target: ['./src/config.ts', './src/platform/**/*', `${FEATURES}/**/*`],
-    from: ['./src/{app.module,app.setup,main,cli}.ts', './src/cli/**/*'],
+    from: ['./src/{app.description,app.module,app.setup,main,cli}.ts', './src/cli/**/*'],
     message: 'No module imports the application or the command line.',
   },
   {

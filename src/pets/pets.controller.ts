@@ -1,5 +1,5 @@
 import { Body, Controller, Get, Param, Post, Query, Res } from '@nestjs/common';
-import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiParam } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { Config } from '../config.js';
 import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
@@ -12,10 +12,11 @@ import { parseInt64 } from '../platform/json/int64.js';
 import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
 import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/components.js';
 import { FailsWith } from '../platform/openapi/fails-with.decorator.js';
+import { Tag } from '../platform/openapi/tag.decorator.js';
 import { ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 
-@ApiTags('Pets')
+@Tag('Pets', 'The catalogue of animals.')
 @Controller('pets')
 export class PetsController {
   private readonly address: string;

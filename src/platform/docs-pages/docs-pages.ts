@@ -8,11 +8,15 @@ import type { DeprecatedOperation } from '../openapi/openapi-document.js';
  * them below a path of its own.
  */
 
-/** Swagger UI, at /docs. */
-export function swaggerUiPage(assetsVersion: string): string {
+/**
+ * Swagger UI, at /docs.
+ *
+ * @param service its name, for the title of the page
+ */
+export function swaggerUiPage(service: string, assetsVersion: string): string {
   const assets = `docs/assets/${assetsVersion}`;
   return page(
-    'API',
+    `API – ${service}`,
     assets,
     'docs',
     html`<main id="swagger-ui">
@@ -27,7 +31,11 @@ export function swaggerUiPage(assetsVersion: string): string {
 }
 
 /** The deprecated operations, at /docs/deprecations; each has its operationId as anchor. */
-export function deprecationsPage(assetsVersion: string, deprecations: readonly DeprecatedOperation[]): string {
+export function deprecationsPage(
+  service: string,
+  assetsVersion: string,
+  deprecations: readonly DeprecatedOperation[],
+): string {
   const sections = deprecations.map(
     ({ operationId, endpoint, summary, since, sunset, replacement }) =>
       html`<section id="${operationId}">
@@ -53,11 +61,11 @@ export function deprecationsPage(assetsVersion: string, deprecations: readonly D
     <h1>Deprecations</h1>
     ${content}
   </main>`;
-  return page('Deprecations', `assets/${assetsVersion}`, 'deprecations', main);
+  return page(`Deprecations – ${service}`, `assets/${assetsVersion}`, 'deprecations', main);
 }
 
 /** The codes of errors, at /docs/errors; each is an anchor. */
-export function errorsPage(assetsVersion: string, errors: readonly ErrorDefinition[]): string {
+export function errorsPage(service: string, assetsVersion: string, errors: readonly ErrorDefinition[]): string {
   const statuses = [...new Set(errors.map(({ status }) => status))];
   const sections = statuses.map((status) => {
     const codes = errors
@@ -73,7 +81,7 @@ export function errorsPage(assetsVersion: string, errors: readonly ErrorDefiniti
     </section>`;
   });
   return page(
-    'Errors',
+    `Errors – ${service}`,
     `assets/${assetsVersion}`,
     'errors',
     html`<main class="page">
@@ -106,7 +114,7 @@ function page(title: string, assets: string, current: string, main: Html, head: 
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <title>${title} – Pet Store Service</title>
+        <title>${title}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <link rel="icon" href="${assets}/icon.svg" />

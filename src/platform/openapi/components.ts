@@ -7,6 +7,7 @@ import type {
   PathsObject,
   SchemaObject,
 } from '@nestjs/swagger';
+import type { Application } from '../application.js';
 import { errorCatalogue } from '../errors/error-catalogue.js';
 import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN } from '../idempotency/idempotency-key.js';
 import { describeSharedResponses } from './responses.js';
@@ -58,7 +59,7 @@ export const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
   schema: { type: 'string', pattern: KEY_PATTERN, example: '"8e03978e-40d5-43dd-bc93-6894a57f9324"' },
 };
 
-/** Header fields of responses, by name. */
+/** Header fields of responses, by name. The application has examples of those that name its resources. */
 const HEADERS: Record<string, HeaderObject> = {
   'X-Request-Id': {
     description:
@@ -134,15 +135,11 @@ const HEADERS: Record<string, HeaderObject> = {
     description:
       'The operation to use instead (`successor-version`) and the page about the deprecation (RFC 8288, RFC 9745).',
     schema: { type: 'string' },
-    example:
-      '<https://petstore.example/v1/pets>; rel="successor-version", ' +
-      '<https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',
   },
   Location: {
     description: 'The address of what was created (RFC 9110).',
     required: true,
     schema: { type: 'string', format: 'uri' },
-    example: 'https://petstore.example/v1/pets/1042',
   },
   'Idempotent-Replayed': {
     description:
@@ -153,7 +150,6 @@ const HEADERS: Record<string, HeaderObject> = {
   NextPage: {
     description: 'The next page, as `rel="next"` (RFC 8288). Absent on the last page.',
     schema: { type: 'string' },
-    example: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
   },
   'Petstore-Stability': {
     description: 'How settled the operation is. Operations without it are stable.',
@@ -168,13 +164,18 @@ const HEADERS: Record<string, HeaderObject> = {
  *
  * @param schemas those of the features
  */
-export function describeComponents(paths: PathsObject, schemas: Record<string, SchemaObject>): ComponentsObject {
+export function describeComponents(
+  paths: PathsObject,
+  schemas: Record<string, SchemaObject>,
+  { headerExamples, defaultScopes }: Application,
+): ComponentsObject {
   const responses = describeSharedResponses();
   const text = JSON.stringify([paths, schemas, responses]);
+  const scopes = defaultScopes.map((scope) => `\`${scope}\``).join(' and ');
   return {
     schemas: referredTo('schemas', { ...schemas, Error: ERROR }, text),
     responses: referredTo('responses', responses, text),
-    headers: referredTo('headers', HEADERS, text),
+    headers: referredTo('headers', describeHeaders(headerExamples), text),
     examples: referredTo('examples', errorExamples(), text),
     securitySchemes: {
       bearerAuth: {
@@ -182,10 +183,18 @@ export function describeComponents(paths: PathsObject, schemas: Record<string, S
         scheme: 'bearer',
         description:
           'An API key, sent as `Authorization: Bearer <API_KEY>` with every request (RFC 6750). A key carries scopes, such ' +
-          'as `pets:read` and `pets:write`; each operation names those it needs. Operators of the service issue keys.',
+          `as ${scopes}; each operation names those it needs. Operators of the service issue keys.`,
       },
     },
   };
+}
+
+function describeHeaders(examples: Application['headerExamples']): Record<string, HeaderObject> {
+  const described = Object.entries(HEADERS).map(([name, header]): [string, HeaderObject] => {
+    const example = examples[name];
+    return [name, example === undefined ? header : { ...header, example }];
+  });
+  return Object.fromEntries(described);
 }
 
 function errorExamples(): Record<string, ExampleObject> {
