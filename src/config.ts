@@ -9,6 +9,9 @@ export const FAST_PATHS = ['express-prototypes', 'handler-calls', 'shared-statem
 
 export type FastPath = (typeof FAST_PATHS)[number];
 
+/** The start of every API key that the service makes. Secret scanners search for it, so it never changes. */
+export const API_KEY_PREFIX = 'pets_';
+
 /** Largest rate limit, in requests a minute. One process serves fewer than that. */
 export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 

@@ -1,6 +1,8 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { APPLICATION } from '../app.description.js';
 import { Config, readConfig } from '../config.js';
+import { Application } from '../platform/application.js';
 import { ApiKeyRequestError, ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
 import { ApiKeysModule } from '../platform/api-keys/api-keys.module.js';
@@ -17,8 +19,13 @@ export class CommandModule {
     return {
       module: CommandModule,
       imports: [DatabaseModule, ApiKeysModule],
-      providers: [Clock, KeyUsageRepository, { provide: Config, useValue: readConfig() }],
-      exports: [Config, Clock, KeyUsageRepository],
+      providers: [
+        Clock,
+        KeyUsageRepository,
+        { provide: Config, useValue: readConfig() },
+        { provide: Application, useValue: APPLICATION },
+      ],
+      exports: [Config, Application, Clock, KeyUsageRepository],
     };
   }
 }

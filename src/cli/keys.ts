@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import { APPLICATION } from '../app.description.js';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '../config.js';
-import { DEFAULT_OVERLAP_MS, DEFAULT_SCOPES } from '../platform/api-keys/api-key-defaults.js';
+import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/api-key-defaults.js';
 import type { StoredApiKey } from '../platform/api-keys/api-key.repository.js';
 import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import type { KeyUsageRepository, UsageSummary } from '../platform/key-usage/key-usage.repository.js';
@@ -32,7 +33,10 @@ export function addKeyCommands(program: Command): void {
     .command('create')
     .description('create an API key for a client; its secret is printed only once')
     .requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client')
-    .option('--scopes <list>', `scopes of the key, separated by commas (default: ${DEFAULT_SCOPES.join(',')})`)
+    .option(
+      '--scopes <list>',
+      `scopes of the key, separated by commas (default: ${APPLICATION.defaultScopes.join(',')})`,
+    )
     .option(
       '--expires <duration>',
       'lifetime, such as 30m, 24h or 90d (default: no end)',

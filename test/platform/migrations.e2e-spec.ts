@@ -63,7 +63,7 @@ test('entities and migrations describe the same schema', async () => {
 
 test('int64 is exact in entities, at its ends', async () => {
   const pets = dataSource.getRepository(PetEntity);
-  for (const categoryId of [-(2n ** 63n), 2n ** 63n - 1n, 9007199254740993n]) {
+  for (const categoryId of ['-9223372036854775808', '9223372036854775807', '9007199254740993']) {
     const { id } = await pets.save({ name: 'Rex', categoryId });
     expect(await pets.findOneBy({ id })).toEqual({ id, name: 'Rex', categoryId, status: 'available' });
     expect(await pets.countBy({ categoryId })).toBe(1);

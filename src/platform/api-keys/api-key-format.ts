@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { API_KEY_PREFIX } from '../../config.js';
 
 /*
- * A key is `pets_`, 43 base62 characters that carry 256 random bits, and 6 base62 characters of the CRC-32 of all before.
- * The prefix lets secret scanners find a leaked key, the checksum lets them and us tell a key from a typing error.
+ * A key is the prefix, 43 base62 characters that carry 256 random bits, and 6 base62 characters of the CRC-32 of all before.
+ * The prefix lets secret scanners find a leaked key. The checksum lets scanners and the service tell a key from a typing
+ * error.
  */
-const PREFIX = 'pets_';
 const SECRET_BYTES = 32;
 const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
@@ -15,12 +16,12 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const DISPLAYED_LENGTH = 12;
 
 /** The form of every key that this service makes, checksum not considered. */
-export const API_KEY_PATTERN = /^pets_[0-9A-Za-z]{49}$/;
+export const API_KEY_PATTERN = new RegExp(`^${API_KEY_PREFIX}[0-9A-Za-z]{49}$`);
 
 /** Makes a new key from 256 random bits. It is a secret: show it once, store only its hash. */
 export function createApiKey(): string {
   const random = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);
-  const unsigned = PREFIX + base62(random, SECRET_LENGTH);
+  const unsigned = API_KEY_PREFIX + base62(random, SECRET_LENGTH);
   return unsigned + checksum(unsigned);
 }
 

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
+import { Application } from '../application.js';
 import { Clock } from '../clock.js';
 import { StartupError } from '../errors/startup-error.js';
-import { DEFAULT_OVERLAP_MS, DEFAULT_SCOPES } from './api-key-defaults.js';
+import { DEFAULT_OVERLAP_MS } from './api-key-defaults.js';
 import { API_KEY_PATTERN, createApiKey, displayedPrefix, hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyRepository, type Client, type StoredApiKey } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
@@ -15,7 +16,7 @@ const MAX_REASON_LENGTH = 500;
 export interface NewApiKey {
   /** The application that uses it, 1 to 255 printable characters; made known when it is new. */
   client: string;
-  /** What it may do; DEFAULT_SCOPES when not given. */
+  /** What it may do; the application's default scopes when not given. */
   scopes?: readonly string[] | undefined;
   /** From when on it is refused; never when not given. */
   expiresAt?: Date | undefined;
@@ -54,6 +55,7 @@ export class ApiKeysService {
     private readonly repository: ApiKeyRepository,
     private readonly verifier: ApiKeyVerifier,
     private readonly clock: Clock,
+    private readonly application: Application,
   ) {}
 
   /**
@@ -61,7 +63,7 @@ export class ApiKeysService {
    *
    * @throws ApiKeyRequestError when the client's name or a scope cannot be one
    */
-  async create({ client, scopes = DEFAULT_SCOPES, expiresAt }: NewApiKey): Promise<IssuedApiKey> {
+  async create({ client, scopes = this.application.defaultScopes, expiresAt }: NewApiKey): Promise<IssuedApiKey> {
     // \p{C}: what cannot be printed; \p{Z}: white space, which nobody sees at an end.
     if (!/^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(client) || client.length > MAX_CLIENT_NAME_LENGTH) {
       throw new ApiKeyRequestError(
@@ -70,7 +72,9 @@ export class ApiKeysService {
     }
     const wrongScope = scopes.find((scope) => !isScope(scope));
     if (wrongScope !== undefined) {
-      throw new ApiKeyRequestError(`'${wrongScope}' is no scope; a scope looks like pets:read`);
+      throw new ApiKeyRequestError(
+        `'${wrongScope}' is no scope; a scope looks like ${this.application.defaultScopes[0]}`,
+      );
     }
     const secret = createApiKey();
     const key = await this.repository.insert(secret, { client, scopes, expiresAt: expiresAt ?? null });
@@ -185,7 +189,8 @@ export class ApiKeysService {
         'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
       );
     }
-    await this.repository.insert(secret, { client: 'bootstrap', scopes: DEFAULT_SCOPES, expiresAt: null });
+    const { defaultScopes } = this.application;
+    await this.repository.insert(secret, { client: 'bootstrap', scopes: defaultScopes, expiresAt: null });
   }
 
   /** Makes the very first key of a database that has none; undefined when it has one. */

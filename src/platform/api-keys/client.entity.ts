@@ -1,12 +1,11 @@
 import { Check, Column, Entity, Unique } from 'typeorm';
 
-/** PostgreSQL's bigint as text on the wire, exact in both directions. */
-export const int64 = {
-  to: (value?: bigint | null): string | null | undefined => value?.toString() ?? (value as null | undefined),
-  from: (value: string | null): bigint | null => (value === null ? null : BigInt(value)),
-};
-
-/** An application that calls the service. Its keys come and go; limits and usage are the client's. */
+/**
+ * An application that calls the service. Its keys come and go; limits and usage belong to the client.
+ *
+ * The statements of the platform are SQL. Its entities declare the tables, so that a test compares them with the migrations
+ * and a module can relate its own entities to them.
+ */
 @Entity({ name: 'client' })
 @Unique('uq_client_name', ['name'])
 @Check('ck_client_rate_limit_per_minute', 'rate_limit_per_minute >= 0')
@@ -17,9 +16,8 @@ export class ClientEntity {
     generated: 'identity',
     generatedIdentity: 'ALWAYS',
     primaryKeyConstraintName: 'pk_client',
-    transformer: int64,
   })
-  id: bigint;
+  id: string;
 
   @Column({ type: 'text' })
   name: string;

@@ -26,6 +26,8 @@ export async function dataSourceOptions(config: Config): Promise<DatabaseOptions
     return { ...common, extra, url: config.databaseUrl };
   }
   const replication = {
+    // TypeORM reads the primary, so that a client finds what it just created; `Database` reads replicas.
+    defaultMode: 'master' as const,
     master: { url: config.databaseUrl },
     slaves: config.databaseReplicaUrls.map((url) => ({ url })),
   };

@@ -99,6 +99,22 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
     return this.readPrimary<Row>(statement, values);
   }
 
+  /** Lets TypeORM read from a replica, which may be behind. The primary is read if there is none, or if it fails. */
+  async readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
+    const answers = this.replicas.every(({ heartbeat }) => heartbeat?.silence === undefined);
+    if (this.replicas.length > 0 && answers) {
+      const queryRunner = this.dataSource.createQueryRunner('slave');
+      try {
+        return await work(queryRunner.manager);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+      } finally {
+        await queryRunner.release();
+      }
+    }
+    return work(this.dataSource.manager);
+  }
+
   /** Runs a statement that changes nothing, on the primary, where it sees every committed change. */
   async readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     try {

@@ -3,6 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Config } from '../../config.js';
+import { Application } from '../application.js';
 import { Public } from '../auth/public.decorator.js';
 import { ApiError } from '../errors/api-error.js';
 import { errorCatalogue, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
@@ -23,6 +24,7 @@ export class DocsPagesController {
   constructor(
     private readonly document: OpenApiDocument,
     private readonly adapterHost: HttpAdapterHost,
+    private readonly application: Application,
     config: Config,
   ) {
     const servers = [config.publicBaseUrl, config.stagingBaseUrl].map((url) => new URL(url).origin);
@@ -61,17 +63,18 @@ export class DocsPagesController {
 
   @Get('docs')
   showSwaggerUi(@Req() request: Request, @Res() response: Response): void {
-    this.send(request, response, HTML, swaggerUiPage(docsAssets().version));
+    this.send(request, response, HTML, swaggerUiPage(this.application.info.title, docsAssets().version));
   }
 
   @Get('docs/deprecations')
   showDeprecations(@Req() request: Request, @Res() response: Response): void {
-    this.send(request, response, HTML, deprecationsPage(docsAssets().version, this.document.deprecations));
+    const { title } = this.application.info;
+    this.send(request, response, HTML, deprecationsPage(title, docsAssets().version, this.document.deprecations));
   }
 
   @Get('docs/errors')
   showErrors(@Req() request: Request, @Res() response: Response): void {
-    this.send(request, response, HTML, errorsPage(docsAssets().version, errorCatalogue()));
+    this.send(request, response, HTML, errorsPage(this.application.info.title, docsAssets().version, errorCatalogue()));
   }
 
   /** A file that the pages load. Browsers may cache it for a year, because its address changes with its content. */

@@ -5,11 +5,15 @@ import type { DeprecatedOperation } from '../openapi/openapi-document.js';
 
 // All addresses in the pages are relative, so that the pages also work behind a proxy that adds a path prefix.
 
-/** The page with Swagger UI, at /docs. */
-export function swaggerUiPage(assetsVersion: string): string {
+/**
+ * The page with Swagger UI, at /docs.
+ *
+ * @param service the name of the service, for the title of the page
+ */
+export function swaggerUiPage(service: string, assetsVersion: string): string {
   const assets = `docs/assets/${assetsVersion}`;
   return page(
-    'API',
+    `API – ${service}`,
     assets,
     'docs',
     html`<main id="swagger-ui">
@@ -24,7 +28,11 @@ export function swaggerUiPage(assetsVersion: string): string {
 }
 
 /** The page of deprecated operations, at /docs/deprecations. The anchor of an operation is its operationId. */
-export function deprecationsPage(assetsVersion: string, deprecations: readonly DeprecatedOperation[]): string {
+export function deprecationsPage(
+  service: string,
+  assetsVersion: string,
+  deprecations: readonly DeprecatedOperation[],
+): string {
   const sections = deprecations.map(
     ({ operationId, endpoint, summary, since, sunset, replacement }) =>
       html`<section id="${operationId}">
@@ -50,11 +58,11 @@ export function deprecationsPage(assetsVersion: string, deprecations: readonly D
     <h1>Deprecations</h1>
     ${content}
   </main>`;
-  return page('Deprecations', `assets/${assetsVersion}`, 'deprecations', main);
+  return page(`Deprecations – ${service}`, `assets/${assetsVersion}`, 'deprecations', main);
 }
 
 /** The page of error codes, at /docs/errors. Each code is an anchor. */
-export function errorsPage(assetsVersion: string, errors: readonly ErrorDefinition[]): string {
+export function errorsPage(service: string, assetsVersion: string, errors: readonly ErrorDefinition[]): string {
   const statuses = [...new Set(errors.map(({ status }) => status))];
   const sections = statuses.map((status) => {
     const codes = errors
@@ -70,7 +78,7 @@ export function errorsPage(assetsVersion: string, errors: readonly ErrorDefiniti
     </section>`;
   });
   return page(
-    'Errors',
+    `Errors – ${service}`,
     `assets/${assetsVersion}`,
     'errors',
     html`<main class="page">
@@ -103,7 +111,7 @@ function page(title: string, assets: string, current: string, main: Html, head: 
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <title>${title} – Pet Store Service</title>
+        <title>${title}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <link rel="icon" href="${assets}/icon.svg" />

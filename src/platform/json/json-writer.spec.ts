@@ -10,20 +10,20 @@ const int64 = fc.oneof(
 );
 
 describe('writeJson', () => {
-  test('writes a pet as the specification shows it', () => {
-    const pets = [{ id: INT64_MAX, name: 'Rex "the" dög 🐕', categoryId: -5n, status: 'available' }];
-    expect(writeJson(pets)).toBe(
+  test('writes an array as the specification shows it', () => {
+    const things = [{ id: INT64_MAX, name: 'Rex "the" dög 🐕', categoryId: -5n, status: 'available' }];
+    expect(writeJson(things)).toBe(
       '[{"id":9223372036854775807,"name":"Rex \\"the\\" dög 🐕","categoryId":-5,"status":"available"}]',
     );
   });
 
   test('writes what readJson reads back, over the whole range of int64', () => {
     fc.assert(fc.property(int64, (value) => toInt64(readJson(Buffer.from(writeJson(value)))) === value));
-    const pets = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
+    const things = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
     fc.assert(
-      fc.property(pets, (list) => {
+      fc.property(things, (list) => {
         const read = readJson(Buffer.from(writeJson(list))) as { id: number | bigint }[];
-        expect(read.map((pet) => ({ ...pet, id: toInt64(pet.id) }))).toEqual(list);
+        expect(read.map((thing) => ({ ...thing, id: toInt64(thing.id) }))).toEqual(list);
       }),
     );
   });
@@ -88,8 +88,8 @@ describe('writeJson', () => {
   });
 
   test('writes the same object twice when it is there twice', () => {
-    const pet = { id: 1n };
-    expect(writeJson([pet, pet])).toBe('[{"id":1},{"id":1}]');
+    const thing = { id: 1n };
+    expect(writeJson([thing, thing])).toBe('[{"id":1},{"id":1}]');
   });
 
   test('refuses a cycle and too deep a value', () => {

@@ -20,10 +20,10 @@ const wellFormed = fc.oneof(
 
 const answers = (text: fc.Arbitrary<string>) =>
   fc.record({
-    operation: fc.option(fc.constantFrom('listPets', 'createPet'), { nil: undefined }),
+    operation: fc.option(fc.constantFrom('listOrders', 'createOrder'), { nil: undefined }),
     client: fc.option(text, { nil: undefined }),
     requestId: fc.oneof(fc.uuid(), text),
-    errorCode: fc.option(fc.constantFrom('pet_not_found', 'rate_limited'), { nil: undefined }),
+    errorCode: fc.option(fc.constantFrom('order_not_found', 'rate_limited'), { nil: undefined }),
     isCut: fc.boolean(),
     isDeprecated: fc.boolean(),
     startedAt: fc.double({ min: 0, max: 1e9, noNaN: true }),

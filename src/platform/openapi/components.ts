@@ -1,4 +1,5 @@
-import type { ComponentsObject, ExampleObject, PathsObject, SchemaObject } from '@nestjs/swagger';
+import type { ComponentsObject, ExampleObject, HeaderObject, PathsObject, SchemaObject } from '@nestjs/swagger';
+import type { Application } from '../application.js';
 import { errorCatalogue } from '../errors/error-catalogue.js';
 import { describeSharedResponses } from './error-responses.js';
 import { RESPONSE_HEADERS } from './response-headers.js';
@@ -37,13 +38,18 @@ const ERROR: SchemaObject = {
  *
  * @param schemas the schemas of the features
  */
-export function describeComponents(paths: PathsObject, schemas: Record<string, SchemaObject>): ComponentsObject {
+export function describeComponents(
+  paths: PathsObject,
+  schemas: Record<string, SchemaObject>,
+  { headerExamples, defaultScopes }: Application,
+): ComponentsObject {
   const responses = describeSharedResponses();
   const text = JSON.stringify([paths, schemas, responses]);
+  const scopes = defaultScopes.map((scope) => `\`${scope}\``).join(' and ');
   return {
     schemas: referredTo('schemas', { ...schemas, Error: ERROR }, text),
     responses: referredTo('responses', responses, text),
-    headers: referredTo('headers', RESPONSE_HEADERS, text),
+    headers: referredTo('headers', describeHeaders(headerExamples), text),
     examples: referredTo('examples', errorExamples(), text),
     securitySchemes: {
       bearerAuth: {
@@ -51,10 +57,18 @@ export function describeComponents(paths: PathsObject, schemas: Record<string, S
         scheme: 'bearer',
         description:
           'An API key, sent as `Authorization: Bearer <API_KEY>` with every request (RFC 6750). A key carries scopes, such ' +
-          'as `pets:read` and `pets:write`; each operation names those it needs. Operators of the service issue keys.',
+          `as ${scopes}; each operation names those it needs. Operators of the service issue keys.`,
       },
     },
   };
+}
+
+function describeHeaders(examples: Application['headerExamples']): Record<string, HeaderObject> {
+  const described = Object.entries<HeaderObject>(RESPONSE_HEADERS).map(([name, header]): [string, HeaderObject] => {
+    const example = examples[name];
+    return [name, example === undefined ? header : { ...header, example }];
+  });
+  return Object.fromEntries(described);
 }
 
 function errorExamples(): Record<string, ExampleObject> {

@@ -1,59 +1,32 @@
 import { type INestApplication, Injectable, type Type } from '@nestjs/common';
 import { DiscoveryService, Reflector } from '@nestjs/core';
 import {
-  type LicenseObject,
   type OpenAPIObject,
   type OperationObject,
   type PathsObject,
   type SchemaObject,
   SwaggerModule,
+  type TagObject,
 } from '@nestjs/swagger';
 import { stringify } from 'yaml';
 import { Config } from '../../config.js';
+import { Application } from '../application.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './operation-traits.js';
 import { describeOperation } from './operation.js';
+import { TAG_METADATA } from './tag.decorator.js';
 
 /** The base URLs of the service end in it. The paths of the document do not contain it. */
 const VERSION_PREFIX = '/v1';
 
-const DESCRIPTION = `\
-A catalogue of animals offered in a store: list them, add one, fetch one.
-
-- **Authentication**: every request carries an API key, \`Authorization: Bearer <API_KEY>\`.
-- **Errors**: every error has an Error body; \`code\` is for programs, \`message\` for people.
-- **Identifiers** are signed 64-bit integers, sent as JSON numbers with all their digits. A client whose numbers are
-  doubles, such as JavaScript's, needs a JSON parser that keeps them exact.
-- **Pages**: a list answers with one page; the \`Link\` header field with \`rel="next"\` is the address of the next one.
-- **Caching**: what GET returns has an \`ETag\`; with \`If-None-Match\` the answer is 304 while nothing has changed.
-- **Safe retries**: createPet takes an \`Idempotency-Key\`; a request that is repeated with the same key is carried out once.
-- **Limits**: each client may call so often a minute; \`RateLimit\` says what is left, and 429 with \`Retry-After\` when to
-  try again.
-- **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.
-`;
-
-const HEAD: Omit<OpenAPIObject, 'paths'> = {
-  openapi: '3.1.1',
-  info: {
-    title: 'Pet Store Service',
-    version: '1.0.0',
-    description: DESCRIPTION,
-    // `identifier` is new in 3.1.
-    license: { name: 'MIT', identifier: 'MIT' } as LicenseObject,
-  },
-};
-
-const TAGS = [
-  { name: 'Pets', description: 'The catalogue of animals.' },
-  { name: 'Store', description: 'Store orders. There are no operations yet.' },
-];
+const OPENAPI_VERSION = '3.1.1';
 
 /** An operation with `@Deprecated`. */
 export interface DeprecatedOperation extends Deprecation {
   readonly operationId: string;
-  /** Such as `GET /pets/{petId}`. */
+  /** Such as `GET /orders/{orderId}`. */
   readonly endpoint: string;
   readonly summary: string;
 }
@@ -72,6 +45,7 @@ export class OpenApiDocument {
 
   constructor(
     private readonly config: Config,
+    private readonly application: Application,
     private readonly discovery: DiscoveryService,
     private readonly reflector: Reflector,
   ) {}
@@ -108,23 +82,32 @@ export class OpenApiDocument {
   }
 
   private createDocument(app: INestApplication): OpenAPIObject {
-    const found = SwaggerModule.createDocument(app, HEAD, { operationIdFactory: handlerKey });
+    const head = { openapi: OPENAPI_VERSION, info: this.application.info };
+    const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
     const paths = this.describePaths(found.paths);
     const schemas = Object.entries(found.components?.schemas ?? {}).map(([name, schema]): [string, SchemaObject] => [
       name,
       toJsonSchema({ ...schema }),
     ]);
     return {
-      ...HEAD,
+      ...head,
       servers: [
         { url: this.config.publicBaseUrl, description: 'Production' },
         { url: this.config.stagingBaseUrl, description: 'Staging' },
       ],
       security: [{ bearerAuth: [] }],
-      tags: TAGS,
+      tags: this.describeTags(),
       paths,
-      components: describeComponents(paths, Object.fromEntries(schemas)),
+      components: describeComponents(paths, Object.fromEntries(schemas), this.application),
     };
+  }
+
+  /** The tags that controllers describe, then those of the application. */
+  private describeTags(): TagObject[] {
+    const ofControllers = this.discovery
+      .getControllers()
+      .map(({ metatype }) => this.reflector.get<TagObject | undefined>(TAG_METADATA, metatype as Type));
+    return [...ofControllers.filter((tag) => tag !== undefined), ...this.application.tags];
   }
 
   /** The paths below the version prefix, without it. Paths outside are not part of the API. */

@@ -1,7 +1,10 @@
 import type { HeaderObject, HeadersObject, ReferenceObject } from '@nestjs/swagger';
 import type { OperationTraits } from './operation-traits.js';
 
-/** Header fields of responses, by their names among the components of the document. */
+/**
+ * Header fields of responses, by their names among the components of the document. The application provides the examples of
+ * those that name its resources.
+ */
 export const RESPONSE_HEADERS = {
   'X-Request-Id': {
     description:
@@ -77,15 +80,11 @@ export const RESPONSE_HEADERS = {
     description:
       'The operation to use instead (`successor-version`) and the page about the deprecation (RFC 8288, RFC 9745).',
     schema: { type: 'string' },
-    example:
-      '<https://petstore.example/v1/pets>; rel="successor-version", ' +
-      '<https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',
   },
   Location: {
     description: 'The address of what was created (RFC 9110).',
     required: true,
     schema: { type: 'string', format: 'uri' },
-    example: 'https://petstore.example/v1/pets/1042',
   },
   'Idempotent-Replayed': {
     description:
@@ -96,7 +95,6 @@ export const RESPONSE_HEADERS = {
   NextPage: {
     description: 'The next page, as `rel="next"` (RFC 8288). Absent on the last page.',
     schema: { type: 'string' },
-    example: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
   },
   'Petstore-Stability': {
     description: 'How settled the operation is. Operations without it are stable.',
