@@ -8,7 +8,7 @@ function call(app: TestApp, apiKey: string): Promise<HttpAnswer> {
   return app.client.get('/v1/pets?limit=1', { apiKey });
 }
 
-/** Calls one after another; how many were let through. */
+/** Calls one after another; returns how many were answered 200. */
 async function countAllowed(app: TestApp, apiKey: string, calls: number): Promise<number> {
   let allowed = 0;
   for (let count = 0; count < calls; count++) {

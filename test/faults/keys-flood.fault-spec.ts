@@ -25,7 +25,7 @@ test('a thousand different invalid keys a second leave the p99 of valid requests
       const { text } = await client.get('/metrics', { apiKey: secret });
       return Number(/^process_resident_memory_bytes (.+)$/m.exec(text)?.[1]) / 2 ** 20;
     };
-    // What the first thousands of requests cost once is no matter here: both kinds warm up.
+    // Warm up: the first thousands of requests cost more.
     await Promise.all([flood(origin, 2), measure(client, 2)]);
 
     const before = { p99: percentile(await measure(client, SECONDS), 0.99), memory: await memory() };
@@ -39,7 +39,7 @@ test('a thousand different invalid keys a second leave the p99 of valid requests
     );
 
     expect(refused).toBeGreaterThan(0.5 * INVALID_PER_SECOND * SECONDS);
-    // 100 queries a second for keys, one for each valid request, and little beside.
+    // At most 100 key queries a second, one query for each valid request, and 200 for everything else.
     expect(transactions).toBeLessThan((100 + VALID_PER_SECOND) * SECONDS + 200);
     expect(during.p99).toBeLessThan(before.p99 + P99_ALLOWANCE_MS);
     expect(during.memory).toBeLessThan(before.memory + 64);
@@ -52,7 +52,7 @@ test('a thousand different invalid keys a second leave the p99 of valid requests
   }
 }, 60_000);
 
-/** The service as a process of its own, on the same database. */
+/** Starts the built service on the same database. */
 async function startServer(app: TestApp): Promise<[ChildProcess, string]> {
   const env = { PATH: process.env['PATH'] ?? '', PORT: '0', ...app.database.settings };
   const server = spawn(process.execPath, ['dist/src/main.js'], {
@@ -67,7 +67,7 @@ async function startServer(app: TestApp): Promise<[ChildProcess, string]> {
   throw new Error('The service does not start.');
 }
 
-/** Sends keys that were never made, evenly, each with a right checksum; how many were refused. */
+/** Sends unknown keys with valid checksums at an even rate; returns how many were refused. */
 async function flood(origin: string, seconds: number): Promise<number> {
   const client = new HttpClient(origin);
   let refused = 0;
@@ -78,7 +78,7 @@ async function flood(origin: string, seconds: number): Promise<number> {
   return refused;
 }
 
-/** Sends valid requests, evenly; how long each took in ms. */
+/** Sends valid requests at an even rate; returns the duration of each in ms. */
 async function measure(client: HttpClient, seconds: number): Promise<number[]> {
   const times: number[] = [];
   await evenly(VALID_PER_SECOND, seconds, async () => {
@@ -100,7 +100,7 @@ async function evenly(perSecond: number, seconds: number, send: () => Promise<vo
   await Promise.all(sent);
 }
 
-/** Transactions of the database so far, those of valid requests too. */
+/** Number of transactions that the database has committed. Its statistics are one second late. */
 async function countTransactions(app: TestApp): Promise<number> {
   await sleep(1_100);
   const [row] = await app.sql('SELECT xact_commit::int FROM pg_stat_database WHERE datname = current_database()');

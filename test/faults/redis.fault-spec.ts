@@ -13,7 +13,7 @@ function call(app: TestApp, apiKey: string): Promise<HttpAnswer> {
   return app.client.get('/v1/pets?limit=1', { apiKey });
 }
 
-/** Calls one after another; how many were let through. */
+/** Calls one after another; returns how many were answered 200. */
 async function countAllowed(app: TestApp, apiKey: string, calls: number): Promise<number> {
   let allowed = 0;
   for (let count = 0; count < calls; count++) {
@@ -79,7 +79,7 @@ test('a Redis that hangs delays requests by 50 ms at the most, and each instance
     times.push(performance.now() - startedAt);
   }
   expect(allowed).toBe(6);
-  // The first one waits, and tells the others.
+  // Only the first request waits for the time limit.
   expect(Math.max(...times)).toBeLessThan(250);
   expect(times.filter((time) => time > 45).length).toBeLessThanOrEqual(2);
   expect(one.log.text + two.log.text).toContain('Redis is away: each instance limits its clients by itself.');

@@ -10,7 +10,7 @@ import { rawRequest } from '../support/raw-request.js';
 @Public()
 @Controller('slow')
 class SlowController {
-  /** One function for each request in flight, which lets it be answered. */
+  /** A function for each request in flight; calling it sends the answer. */
   readonly waiting: (() => void)[] = [];
 
   @Get()
@@ -20,7 +20,7 @@ class SlowController {
   }
 }
 
-/** More than the buffers of a connection hold. */
+/** Larger than the buffers of a connection. */
 const LARGE = 'x'.repeat(32 * 1024 * 1024);
 
 @Public()

@@ -15,7 +15,7 @@ import { HttpClient } from './http-client.js';
 import { MemoryLog } from './memory-log.js';
 import { TestClock } from './test-clock.js';
 
-/** The service as main.ts starts it, on a database of its own, listening on a port of its own. */
+/** The service as main.ts starts it, with its own database and a free port. */
 export interface TestApp {
   readonly nest: INestApplication;
   readonly config: Config;
@@ -27,22 +27,22 @@ export interface TestApp {
   readonly apiKey: string;
   /** Calls the service with that key. */
   readonly client: HttpClient;
-  /** The time that the service believes it is. */
+  /** The clock of the service. */
   readonly clock: TestClock;
   /** Everything the service has logged. */
   readonly log: MemoryLog;
-  /** Runs SQL on its database; rows are arrays. */
+  /** Runs SQL on the primary database; rows are arrays. */
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
-  /** Stops it, and fails when anything it has logged holds a secret. */
+  /** Stops the service; throws when its log holds a secret. */
   close(): Promise<void>;
 }
 
 export interface TestAppOptions {
   /** Settings beside those of the database, as in the environment. */
   settings?: Record<string, string>;
-  /** Modules beside those of the service, such as one that is being tested as an extension. */
+  /** Modules to add to those of the service. */
   modules?: (Type | DynamicModule)[];
-  /** A database to share with another application; it is not dropped at the end. */
+  /** A database to share with another application; `close` does not drop it. */
   database?: TestDatabase;
 }
 
@@ -57,7 +57,7 @@ export async function createTestApp({
     PORT: '0',
     HOST: '127.0.0.1',
     LOG_LEVEL: 'debug',
-    // The connections of the tests' clients are idle when it stops.
+    // The test clients' connections are idle at the end, so nothing needs the time.
     SHUTDOWN_LINGER_MS: '0',
     ...database.settings,
     ...settings,
@@ -87,7 +87,7 @@ export async function createTestApp({
     client: new HttpClient(origin, secret),
     clock,
     log,
-    // Without a name it is not prepared, so that any text will do.
+    // Statements without a name are not prepared.
     sql: (text, values = []) => nest.get(Database).write({ name: '', text }, values),
     close: async () => {
       await nest.close();

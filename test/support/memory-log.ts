@@ -2,7 +2,7 @@ import { type Level, type Logger, pino } from 'pino';
 
 export type LogLine = Record<string, unknown> & { msg: string; level: number };
 
-/** The log of a tested application, kept for the test to look at. */
+/** Keeps the log of a tested application in memory. */
 export class MemoryLog {
   readonly lines: LogLine[] = [];
   readonly logger: Logger;

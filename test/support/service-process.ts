@@ -41,9 +41,9 @@ export class ServiceProcess {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** `http://localhost:<port>`, when it listens; 25 s at the most. */
+  /** `http://localhost:<port>`, when it listens; 60 s at the most. */
   async origin(): Promise<string> {
-    for (let waited = 0; waited < 25_000; waited += 20) {
+    for (let waited = 0; waited < 60_000; waited += 20) {
       const address = /listens on (http:\/\/localhost:\d+)\/v1 /.exec(this.stderr)?.[1];
       if (address !== undefined) return address;
       if (!this.isRunning) break;

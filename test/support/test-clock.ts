@@ -1,6 +1,6 @@
 import { Clock } from '../../src/platform/clock.js';
 
-/** A clock that goes like the real one until a test travels. */
+/** The real clock until a test sets the time. */
 export class TestClock extends Clock {
   private fixed: number | undefined;
 
@@ -13,7 +13,7 @@ export class TestClock extends Clock {
     this.fixed = new Date(instant).getTime();
   }
 
-  /** Lets the clock go on as the real one. */
+  /** Returns to the real clock. */
   comeBack(): void {
     this.fixed = undefined;
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, connect } from 'node:net';
 
-/** A Redis of one test's own, on a port of its own, that keeps nothing. */
+/** A Redis server of one test, on a free port, without persistence. */
 export class RedisServer {
   private process: ChildProcess | undefined;
 
@@ -32,7 +32,7 @@ export class RedisServer {
     }
   }
 
-  /** Lets it hang: connections stay open, and nothing is answered any more. */
+  /** Suspends the process: connections stay open, requests get no answer. */
   hang(): void {
     this.process?.kill('SIGSTOP');
   }
