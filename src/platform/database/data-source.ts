@@ -12,7 +12,7 @@ import { StartupError } from '../errors/startup-error.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { loadMigrations } from './migrations.js';
-import { breakConnection } from './connections/pool-connections.js';
+import { destroySocket } from './connections/pg-internals.js';
 import { assertSchemaIsCurrent, migrate, TAKES_ANY_TIME } from './schema.js';
 
 /** The options of the one data source; `config` travels along for `openDataSource`. */
@@ -80,7 +80,7 @@ class OwningDataSource extends DataSource {
         const client = (await queryRunner.connect()) as PoolClient;
         // The embedded engine cannot go without this process.
         if (this.engine === undefined && queryRunner.data[TAKES_ANY_TIME] !== true) {
-          timer = setTimeout(() => breakConnection(client), this.answerTimeoutMs);
+          timer = setTimeout(() => destroySocket(client), this.answerTimeoutMs);
         }
         isSent = true;
         return await query(text, ...others);

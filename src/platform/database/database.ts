@@ -1,4 +1,4 @@
-import { Injectable, type OnApplicationShutdown, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { ClientBase, Pool } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,10 +9,11 @@ import { asUnavailable, isConnectionFailure } from './connections/connection-err
 import { StatementRunner } from './connections/statement-runner.js';
 import { ANSWER_GRACE_MS } from './data-source.js';
 import { Heartbeat } from './connections/heartbeat.js';
-import { PreparedQuery, type Statement } from './connections/prepared-query.js';
+import { chooseExecute } from './connections/execute.js';
+import type { Execute, Statement } from './connections/statement.js';
 import { isSchemaOfThisCode } from './schema.js';
 
-export type { Statement } from './connections/prepared-query.js';
+export type { Statement } from './connections/statement.js';
 
 /** Work on one connection, in one transaction. */
 export interface Transaction {
@@ -49,7 +50,7 @@ interface Source {
  * been made. Other errors of PostgreSQL pass as they are.
  */
 @Injectable()
-export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShutdown {
+export class Database implements OnModuleInit, OnApplicationShutdown {
   private readonly primary: Source;
   private readonly replicas: readonly Source[];
   private nextReplica = 0;
@@ -67,18 +68,15 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
     const { master, slaves } = dataSource.driver as unknown as { master: Pool; slaves: Pool[] };
     const timeoutMs = config.statementTimeoutMs + ANSWER_GRACE_MS;
     const askAgain = (): void => void (this.nextProbeAt = -Infinity);
-    this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, askAgain);
+    const execute = chooseExecute(config.fastPaths);
+    this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, execute, askAgain);
     this.replicas = slaves.map((pool, index) =>
-      toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs),
+      toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs, execute),
     );
   }
 
   onModuleInit(): void {
     for (const { heartbeat } of [this.primary, ...this.replicas]) heartbeat?.start();
-  }
-
-  onModuleDestroy(): void {
-    for (const { statements } of [this.primary, ...this.replicas]) statements.close();
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -141,7 +139,7 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
       const client = (await queryRunner.connect()) as ClientBase;
       await queryRunner.startTransaction();
       const result = await work({
-        run: (statement, values) => statements.execute(client, new PreparedQuery<never>(statement, values)),
+        run: (statement, values) => statements.execute(client, statement, values),
         manager: queryRunner.manager,
       });
       await queryRunner.commitTransaction();
@@ -190,9 +188,10 @@ function toSource(
   url: string | undefined,
   pool: Pool,
   timeoutMs: number,
+  execute: Execute,
   onReturn: () => void = () => undefined,
 ): Source {
-  const statements = new StatementRunner(pool, timeoutMs, () => heartbeat?.silence);
+  const statements = new StatementRunner(pool, timeoutMs, execute, () => heartbeat?.silence);
   const heartbeat =
     url === undefined
       ? undefined

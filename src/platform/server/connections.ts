@@ -12,7 +12,6 @@ import {
   SPARE_CONNECTIONS,
   WARNING_INTERVAL_MS,
 } from './server-limits.js';
-import { joinWrites } from '../fast-paths/joined-writes.js';
 import type { RequestContext } from './request-context.js';
 
 /** What is said to a request for which there is no room. */
@@ -81,7 +80,6 @@ export class Connections {
         isEnding: false,
       };
       socket[CONNECTION] = connection;
-      joinWrites(socket);
       this.open.add(socket);
       socket.once('close', () => {
         this.open.delete(socket);

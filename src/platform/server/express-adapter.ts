@@ -27,7 +27,7 @@ import {
   TIMEOUT_CHECK_INTERVAL_MS,
 } from './server-limits.js';
 import { JsonBody } from '../json/json-body.js';
-import { createRequestClass, createResponseClass, setValidHeader } from '../fast-paths/messages.js';
+import { createMessageClasses } from '../fast-paths/express-prototypes.js';
 import { answerParserErrors } from './parser-errors.js';
 import { announcesBody, readJsonBody } from './request-body.js';
 import { REQUEST_ID_HEADER, RequestContext, requestIdFrom } from './request-context.js';
@@ -149,8 +149,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     const server = createServer({
-      IncomingMessage: createRequestClass(app),
-      ServerResponse: createResponseClass(app),
+      ...(this.config.fastPaths.includes('express-prototypes') && createMessageClasses(app)),
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: this.config.headersTimeoutMs,
       requestTimeout: this.config.requestTimeoutMs,
@@ -206,8 +205,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
     // Express sets it too, but an answer can be needed before Express is reached.
     request.res = response;
-    setValidHeader(response, REQUEST_ID_HEADER, request.context.requestId);
-    setValidHeader(response, 'X-Content-Type-Options', 'nosniff');
+    response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
+    response.setHeader('X-Content-Type-Options', 'nosniff');
     response.on('close', this.onClose);
   }
 
@@ -265,26 +264,26 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       }
       return this.send(response, body);
     }
-    setValidHeader(response, 'Content-Type', 'application/json');
+    response.setHeader('Content-Type', 'application/json');
     const { req: request } = response;
     if (body instanceof ErrorBody) {
       request.context.errorCode = body.code;
     }
     const json = body instanceof JsonBody ? body : JsonBody.of(body);
     if (response.statusCode !== 200 || (request.method !== 'GET' && request.method !== 'HEAD')) {
-      setValidHeader(response, 'Cache-Control', 'no-store');
+      response.setHeader('Cache-Control', 'no-store');
       return this.send(response, json.text);
     }
     if (response.hasHeader('Vary')) {
       response.vary('Authorization');
     } else {
-      setValidHeader(response, 'Vary', 'Authorization');
+      response.setHeader('Vary', 'Authorization');
     }
     if (!response.hasHeader('Cache-Control')) {
-      setValidHeader(response, 'Cache-Control', 'private, no-cache');
+      response.setHeader('Cache-Control', 'private, no-cache');
     }
     const tag = json.entityTag;
-    setValidHeader(response, 'ETag', tag);
+    response.setHeader('ETag', tag);
     const ifNoneMatch = request.headers['if-none-match'];
     if (ifNoneMatch !== undefined && matchesEntityTag(ifNoneMatch, tag)) {
       response.statusCode = 304;
