@@ -5,7 +5,13 @@ import { StartupError } from './platform/errors/startup-error.js';
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 /** The fast paths: code that replaces work of a framework for speed alone. src/platform/fast-paths/README.md describes each. */
-export const FAST_PATHS = ['express-prototypes', 'handler-calls', 'prepared-queries', 'shared-statements'] as const;
+export const FAST_PATHS = [
+  'express-prototypes',
+  'handler-calls',
+  'joined-writes',
+  'prepared-queries',
+  'shared-statements',
+] as const;
 
 export type FastPath = (typeof FAST_PATHS)[number];
 

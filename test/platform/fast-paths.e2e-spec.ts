@@ -2,6 +2,8 @@ import type { Express, Request, Response } from 'express';
 import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { FAST_PATHS, type FastPath } from '../../src/config.js';
+import { Database } from '../../src/platform/database/database.js';
+import { executePreparedQuery } from '../../src/platform/database/connections/prepared-query.js';
 import { createTestApp } from '../support/app.js';
 
 /* Which fast paths a service uses. That answers are the same either way, the whole suite shows: it is run with FAST_PATHS=off too. */
@@ -22,18 +24,21 @@ async function observe(setting: string): Promise<Observed> {
       const prototypes = [request, response].map((message) => Object.getPrototypeOf(message) as unknown);
       if (prototypes[0] === express.request && prototypes[1] === express.response) used.push('express-prototypes');
       else expect(prototypes).toEqual([IncomingMessage.prototype, ServerResponse.prototype]);
+      if (Object.hasOwn(request.socket, '_writev')) used.push('joined-writes');
     });
     const { status } = await app.client.get('/v1/pets');
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
-    return { used, warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
+    if (app.nest.get<any>(Database).primary.statements.executeOn === executePreparedQuery)
+      used.push('prepared-queries');
+    return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
   } finally {
     await app.close();
   }
 }
 
-const OBSERVED: readonly FastPath[] = ['express-prototypes', 'handler-calls'];
+const OBSERVED = FAST_PATHS.filter((name) => name !== 'shared-statements');
 
 test.each<[setting: string, used: readonly FastPath[]]>([
   ['', OBSERVED],

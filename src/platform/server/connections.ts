@@ -12,6 +12,7 @@ import {
   SPARE_CONNECTIONS,
   WARNING_INTERVAL_MS,
 } from './server-limits.js';
+import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
 import type { RequestContext } from './request-context.js';
 
 /** What is said to a request for which there is no room. */
@@ -62,7 +63,8 @@ export class Connections {
   private closesIdle = false;
   private dropped = 0;
 
-  constructor(server: Server, { maxConnections, maxRequestsInFlight, writeTimeoutMs }: Config) {
+  constructor(server: Server, { maxConnections, maxRequestsInFlight, writeTimeoutMs, fastPaths }: Config) {
+    const joinsWrites = fastPaths.includes('joined-writes') && canJoinWrites();
     this.maxInFlight = maxRequestsInFlight;
     server.timeout = writeTimeoutMs;
     server.on('connection', (socket: ConnectionSocket) => {
@@ -80,6 +82,7 @@ export class Connections {
         isEnding: false,
       };
       socket[CONNECTION] = connection;
+      if (joinsWrites) joinWrites(socket);
       this.open.add(socket);
       socket.once('close', () => {
         this.open.delete(socket);
