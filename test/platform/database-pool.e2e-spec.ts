@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { Database } from '../../src/platform/database/database.js';
+import { executePreparedQuery } from '../../src/platform/database/connections/prepared-query.js';
+import { type Execute, executeQuery } from '../../src/platform/database/connections/statement.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 import { handedOver } from '../support/engines.js';
@@ -58,6 +60,50 @@ test('a statement that PostgreSQL refuses costs no connection, and the next one 
   await expect(database.write({ name: 'broken', text: 'SELEC' }, [])).rejects.toThrow('syntax error');
   await expect(database.write({ name: 'broken', text: 'SELEC' }, [])).rejects.toThrow('syntax error');
   expect(await backend()).toBe(before);
+});
+
+test('our own query class and the one of pg return the same rows and errors', async () => {
+  const cases: [name: string, text: string, values: unknown[]][] = [
+    ['', 'SELECT 1', []],
+    ['equal_none', 'SELECT 1 WHERE false', []],
+    ['equal_columns', 'SELECT', []],
+    ['equal_empty', '', []],
+    [
+      'equal_kinds',
+      `SELECT $1::bigint, 2::int, 2.50::numeric, 0.1::float8, true, NULL::int, 'x'::varchar, 'sold'::pet_status,
+        '{"a":1}'::jsonb, '{1,2}'::bigint[], '{a}'::text[], $2::bytea, $3::timestamptz, now()::date - now()::date`,
+      [2n ** 63n - 1n, Buffer.from([0, 255]), new Date(0)],
+    ],
+    ['equal_rows', 'SELECT n, n::bigint FROM generate_series(1, 1000) n', []],
+    ['equal_changes', `UPDATE pet SET name = name WHERE id = $1 RETURNING id`, [0]],
+    ['equal_error', 'SELECT 1 / $1::int', [0]],
+    ['equal_late_error', 'SELECT 1 / (3 - n) FROM generate_series(1, 5) n', []],
+    ['equal_syntax', 'SELEC', []],
+    ['equal_input', 'SELECT $1::int', ['no number']],
+    ['equal_missing', 'SELECT $1::int', []],
+    ['equal_unwritable', 'SELECT $1::jsonb', [{ toJSON: () => BigInt(1) }]],
+  ];
+  const outcomes = async (execute: Execute): Promise<unknown[]> => {
+    const client = await pool.connect();
+    const outcomes: unknown[] = [];
+    try {
+      // Twice: the second execution finds the statement prepared.
+      for (const [name, text, values] of [...cases, ...cases]) {
+        outcomes.push(
+          await execute(client, { name, text }, values).catch(({ code, message }: Error & { code?: string }) => [
+            code,
+            message,
+          ]),
+        );
+      }
+      return outcomes;
+    } finally {
+      client.release(true);
+    }
+  };
+  const expected = await outcomes(executeQuery);
+  expect(await outcomes(executePreparedQuery)).toEqual(expected);
+  expect((expected[4] as unknown[][])[0]?.slice(0, 3)).toEqual(['9223372036854775807', 2, '2.50']);
 });
 
 test('TypeORM and transactions find connections while statements run', async () => {

@@ -68,7 +68,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     const { master, slaves } = dataSource.driver as unknown as { master: Pool; slaves: Pool[] };
     const timeoutMs = config.statementTimeoutMs + ANSWER_GRACE_MS;
     const askAgain = (): void => void (this.nextProbeAt = -Infinity);
-    const execute = chooseExecute(config.fastPaths);
+    const execute = chooseExecute(config.fastPaths.includes('prepared-queries'));
     this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, execute, askAgain);
     this.replicas = slaves.map((pool, index) =>
       toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs, execute),

@@ -1,7 +1,6 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import pg from 'pg';
-import { FAST_PATHS } from '../../../config.js';
 import { chooseExecute } from './execute.js';
 import { differenceOfPg } from './pg-internals.js';
 import { executePreparedQuery } from './prepared-query.js';
@@ -14,9 +13,8 @@ beforeEach(() => {
 afterEach(() => warn.mockRestore());
 
 test('prepared-queries chooses our own query class, and without it pg executes statements', () => {
-  expect(chooseExecute(FAST_PATHS)).toBe(executePreparedQuery);
-  expect(chooseExecute(['prepared-queries'])).toBe(executePreparedQuery);
-  expect(chooseExecute(FAST_PATHS.filter((name) => name !== 'prepared-queries'))).toBe(executeQuery);
+  expect(chooseExecute(true)).toBe(executePreparedQuery);
+  expect(chooseExecute(false)).toBe(executeQuery);
   expect(warn).not.toHaveBeenCalled();
 });
 
@@ -46,7 +44,7 @@ test.each<[difference: string, createClient: () => object]>([
     },
   ],
 ])('with another pg, pg executes statements, with one line in the log: %s', (difference, createClient) => {
-  expect(chooseExecute(FAST_PATHS, () => differenceOfPg(createClient))).toBe(executeQuery);
+  expect(chooseExecute(true, () => differenceOfPg(createClient))).toBe(executeQuery);
   expect(warn.mock.calls).toEqual([[expect.stringContaining(`prepared-queries stays off: ${difference}.`)]]);
 });
 
