@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { destroySocket } from './pg-internals.js';
 
-/** Ends a client without waiting for PostgreSQL: says goodbye, then closes the socket. */
+/** Ends a client without waiting for PostgreSQL: sends Terminate, then closes the socket. */
 export function hangUp(client: Client | undefined): void {
   if (client === undefined) return;
   client.end().catch(() => undefined);
