@@ -15,7 +15,7 @@ export const PLATFORM_ROOMS = {
   input: ['errors', 'json'],
   'fast-paths': ['json'],
   server: ['errors', 'fast-paths', 'json'],
-  'database/connections': ['errors'],
+  'database/connections': ['errors', 'fast-paths'],
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
   'database/sharing': ['database/connections', 'errors'],
@@ -28,7 +28,7 @@ export const PLATFORM_ROOMS = {
   idempotency: ['api-keys', 'database', 'database/sharing', 'errors', 'json', 'server'],
   openapi: ['auth', 'deprecation', 'errors', 'idempotency'],
   'docs-pages': ['auth', 'errors', 'json', 'openapi'],
-  observability: ['auth', 'database', 'errors', 'json', 'server'],
+  observability: ['auth', 'database', 'errors', 'server'],
   'process-group': ['errors', 'observability'],
 };
 

@@ -23,6 +23,7 @@ interface Options {
   connections: string;
   workloads: string;
   servers: string;
+  fastPaths?: string[];
   json?: boolean;
 }
 
@@ -50,6 +51,10 @@ const options = new Command('bench')
   .option('--connections <list>', 'connections', '32,1')
   .option('--workloads <list>', 'workloads', 'list,status,walk,get,create')
   .option('--servers <list>', 'servers', [OURS, ...PEERS].join(','))
+  .option(
+    '--fast-paths <values...>',
+    `runs ${OURS} once for each of these values of FAST_PATHS, such as: on off handler-calls,joined-writes`,
+  )
   .option('--json', 'print JSON')
   .parse()
   .opts<Options>();
@@ -88,7 +93,9 @@ async function run(): Promise<void> {
   try {
     const databaseUrl = await fill(size);
     for (const name of options.servers.split(',')) {
-      contestants.push({ rows: size, ...(await start(name, databaseUrl)) });
+      for (const fastPaths of (name === OURS && options.fastPaths) || ['']) {
+        contestants.push({ rows: size, ...(await start(name, databaseUrl, fastPaths)) });
+      }
     }
     for (const rows of otherSizes) {
       contestants.push({ rows, ...(await start(OURS, await fill(rows))) });
@@ -118,7 +125,7 @@ async function measureWorkload(
   const measured = new Map<Contestant, Measurement[]>(contestants.map((contestant) => [contestant, []]));
   const files = new Map<Contestant, string>();
   for (const contestant of contestants) {
-    const file = join(directory, `${contestant.name}-${contestant.rows}-${workload.name}.txt`);
+    const file = join(directory, `${contestants.indexOf(contestant)}-${workload.name}.txt`);
     writeFileSync(file, (await workload.lines(contestant.rows, walker(contestant))).join('\n'));
     files.set(contestant, file);
     // The compiler's time is not the server's.
@@ -206,7 +213,8 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
   };
 }
 
-function start(name: string, databaseUrl: string): Promise<RunningServer> {
+/** @param fastPaths the setting FAST_PATHS, which then is part of the server's name; empty for the default */
+function start(name: string, databaseUrl: string, fastPaths = ''): Promise<RunningServer> {
   const environment = {
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_SIZE: '10',
@@ -214,12 +222,14 @@ function start(name: string, databaseUrl: string): Promise<RunningServer> {
     PUBLIC_BASE_URL: 'http://localhost:3000/v1',
     RATE_LIMIT_PER_MINUTE: '0',
     NODE_ENV: 'production',
+    FAST_PATHS: fastPaths,
   };
   const args =
     name === OURS
       ? [join(ROOT, 'dist/src/main.js')]
       : ['--import', join(ROOT, 'test/support/register-typescript.js'), join(ROOT, 'bench/peers', `${name}.ts`)];
-  return startServer(name, args, environment, '/v1/pets?limit=1', API_KEY);
+  const label = fastPaths === '' ? name : `${name} ${fastPaths}`;
+  return startServer(label, args, environment, '/v1/pets?limit=1', API_KEY);
 }
 
 /** A database with so many animals, made by the service's own commands. */

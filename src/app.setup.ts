@@ -42,10 +42,10 @@ const CORS_MAX_AGE = 3600;
 
 /** Configures the Nest application before it listens, in main.ts and in every test. */
 export function setUpApplication(app: INestApplication): void {
-  const { corsOrigins } = app.get(Config);
+  const { corsOrigins, fastPaths } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   app.enableVersioning(VERSIONING);
-  callHandlersDirectly(app);
+  if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,

@@ -4,8 +4,14 @@ import { StartupError } from './platform/errors/startup-error.js';
 /** Log levels, from the most lines to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-/** Replacements of framework work for speed alone; src/platform/fast-paths/README.md describes each. */
-export const FAST_PATHS = ['express-prototypes', 'handler-calls', 'shared-statements'] as const;
+/** The fast paths: code that replaces work of a framework for speed alone. src/platform/fast-paths/README.md describes each. */
+export const FAST_PATHS = [
+  'express-prototypes',
+  'handler-calls',
+  'joined-writes',
+  'prepared-queries',
+  'shared-statements',
+] as const;
 
 export type FastPath = (typeof FAST_PATHS)[number];
 

@@ -11,6 +11,7 @@ import { Database } from '../../src/platform/database/database.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
 import { LOGGER } from '../../src/platform/observability/logger.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
+import { FAST_PATHS_SETTING } from './fast-paths.js';
 import { HttpClient } from './http-client.js';
 import { MemoryLog } from './memory-log.js';
 import { TestClock } from './test-clock.js';
@@ -38,7 +39,7 @@ export interface TestApp {
 }
 
 export interface TestAppOptions {
-  /** Settings beside those of the database, as in the environment. */
+  /** Settings beside those of the database, as in the environment. FAST_PATHS is the one of the test run by default. */
   settings?: Record<string, string>;
   /** Modules to add to those of the service. */
   modules?: (Type | DynamicModule)[];
@@ -59,6 +60,7 @@ export async function createTestApp({
     LOG_LEVEL: 'debug',
     // The test clients' connections are idle at the end, so nothing needs the time.
     SHUTDOWN_LINGER_MS: '0',
+    ...FAST_PATHS_SETTING,
     ...database.settings,
     ...settings,
   });

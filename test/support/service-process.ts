@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FAST_PATHS_SETTING } from './fast-paths.js';
 
 /** Node's arguments that start the built service. */
 const BUILD = [new URL('../../dist/src/main.js', import.meta.url).pathname];
@@ -25,7 +26,7 @@ export class ServiceProcess {
     this.child = spawn(process.execPath, program, {
       ...user,
       cwd,
-      env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...settings },
+      env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...FAST_PATHS_SETTING, ...settings },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));

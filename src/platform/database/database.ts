@@ -1,4 +1,4 @@
-import { Injectable, type OnApplicationShutdown, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { ClientBase, Pool } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
@@ -6,12 +6,13 @@ import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import { answerTimeoutMs } from './connection-settings.js';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
+import { chooseExecute } from './connections/execute.js';
 import { Heartbeat } from './connections/heartbeat.js';
-import { PreparedQuery, type Statement } from './connections/prepared-query.js';
+import type { Execute, Statement } from './connections/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import { type Readiness, ReadinessProbe } from './readiness-probe.js';
 
-export type { Statement } from './connections/prepared-query.js';
+export type { Statement } from './connections/statement.js';
 
 /** An open transaction on one connection. */
 export interface Transaction {
@@ -36,7 +37,7 @@ interface Source {
  * says whether a change may have been made. Other errors of PostgreSQL are thrown unchanged.
  */
 @Injectable()
-export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShutdown {
+export class Database implements OnModuleInit, OnApplicationShutdown {
   private readonly primary: Source;
   private readonly replicas: readonly Source[];
   private nextReplica = 0;
@@ -53,19 +54,16 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
     const { master, slaves } = dataSource.driver as unknown as { master: Pool; slaves: Pool[] };
     const timeoutMs = answerTimeoutMs(config);
     const onReturn = (): void => this.readinessProbe.expire();
-    this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, onReturn);
+    const execute = chooseExecute(config.fastPaths.includes('prepared-queries'));
+    this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, execute, onReturn);
     this.readinessProbe = new ReadinessProbe(this.primary.statements, dataSource);
     this.replicas = slaves.map((pool, index) =>
-      toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs),
+      toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs, execute),
     );
   }
 
   onModuleInit(): void {
     for (const { heartbeat } of [this.primary, ...this.replicas]) heartbeat?.start();
-  }
-
-  onModuleDestroy(): void {
-    for (const { statements } of [this.primary, ...this.replicas]) statements.close();
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -147,7 +145,7 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
       const client = (await queryRunner.connect()) as ClientBase;
       await queryRunner.startTransaction();
       const result = await work({
-        run: (statement, values) => statements.execute(client, new PreparedQuery<never>(statement, values)),
+        run: (statement, values) => statements.execute(client, statement, values),
         manager: queryRunner.manager,
       });
       await queryRunner.commitTransaction();
@@ -176,9 +174,10 @@ function toSource(
   url: string | undefined,
   pool: Pool,
   timeoutMs: number,
+  execute: Execute,
   onReturn: () => void = () => undefined,
 ): Source {
-  const statements = new StatementRunner(pool, timeoutMs, () => heartbeat?.silence);
+  const statements = new StatementRunner(pool, timeoutMs, execute, () => heartbeat?.silence);
   const heartbeat =
     url === undefined
       ? undefined

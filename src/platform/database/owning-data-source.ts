@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
 import { asUnavailable } from './connections/connection-errors.js';
-import { breakConnection } from './connections/pool-connections.js';
+import { destroySocket } from './connections/pg-internals.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { TAKES_ANY_TIME } from './schema/schema-lock.js';
 
@@ -44,7 +44,7 @@ export class OwningDataSource extends DataSource {
         const client = (await queryRunner.connect()) as PoolClient;
         // The embedded engine runs in this process, so it is never unreachable.
         if (this.engine === undefined && queryRunner.data[TAKES_ANY_TIME] !== true) {
-          timer = setTimeout(() => breakConnection(client), this.answerTimeoutMs);
+          timer = setTimeout(() => destroySocket(client), this.answerTimeoutMs);
         }
         isSent = true;
         return await query(text, ...others);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
-import type { Statement } from './connections/prepared-query.js';
+import type { Statement } from './connections/statement.js';
 import type { StatementRunner } from './connections/statement-runner.js';
 import { isSchemaCurrent } from './schema/schema-check.js';
 

@@ -1,8 +1,10 @@
+import { jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import fc from 'fast-check';
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { joinWrites } from './joined-writes.js';
+import { type AddressInfo, connect, createServer, type Server, Socket } from 'node:net';
+import { canJoinWrites, joinWrites } from './joined-writes.js';
 
 /** Counts what a connection hands to the system: writes of one piece, and gathered ones. */
 interface Writes {
@@ -271,5 +273,40 @@ describe('an answer', () => {
     expect(writes).toEqual(expected);
     http.closeAllConnections();
     await new Promise((resolve) => http.close(resolve));
+  });
+});
+
+describe('the check of Node', () => {
+  let warn: jest.SpiedFunction<Logger['warn']>;
+  beforeEach(() => {
+    warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+  });
+  afterEach(() => warn.mockRestore());
+
+  test('accepts this version', () => {
+    expect(canJoinWrites()).toBe(true);
+    expect(warn).not.toHaveBeenCalled();
+  });
+
+  class WithoutGathering extends Socket {
+    override cork(): void {}
+  }
+  class WithBuffers extends Socket {
+    override write(text: unknown): boolean {
+      return super.write(Buffer.from(String(text)));
+    }
+  }
+  class Failing extends Socket {
+    override write(): never {
+      throw new Error('no trial');
+    }
+  }
+  test.each<[difference: string, probe: new () => Socket]>([
+    ["Node's sockets pass on waiting writes in another way", WithoutGathering],
+    ["Node's sockets pass on waiting writes in another way", WithBuffers],
+    ["Node's sockets fail on a trial write (Error: no trial)", Failing],
+  ])('refuses another one with one line in the log: %s', (difference, Probe) => {
+    expect(canJoinWrites(() => new Probe())).toBe(false);
+    expect(warn.mock.calls).toEqual([[expect.stringContaining(`joined-writes stays off: ${difference}.`)]]);
   });
 });

@@ -7,8 +7,8 @@ import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
-import { joinWrites } from '../fast-paths/joined-writes.js';
-import { createRequestClass, createResponseClass, setValidHeader } from '../fast-paths/messages.js';
+import { createMessageClasses } from '../fast-paths/express-prototypes.js';
+import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
 import { Connections } from './connections.js';
 import { Drain } from './drain.js';
 import { answerParserErrors } from './parser-errors.js';
@@ -144,8 +144,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
     // Express sets it too, but some answers are sent before Express is reached.
     request.res = response;
-    setValidHeader(response, REQUEST_ID_HEADER, request.context.requestId);
-    setValidHeader(response, 'X-Content-Type-Options', 'nosniff');
+    response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
+    response.setHeader('X-Content-Type-Options', 'nosniff');
     response.on('close', this.onClose);
   }
 
@@ -218,9 +218,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
  * over.
  */
 function createHttpServer(app: Express, config: Config): Server {
+  const { fastPaths } = config;
   const server = createServer({
-    IncomingMessage: createRequestClass(app),
-    ServerResponse: createResponseClass(app),
+    ...(fastPaths.includes('express-prototypes') && createMessageClasses(app)),
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: config.headersTimeoutMs,
     requestTimeout: config.requestTimeoutMs,
@@ -231,6 +231,6 @@ function createHttpServer(app: Express, config: Config): Server {
     noDelay: true,
   });
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
-  server.on('connection', joinWrites);
+  if (fastPaths.includes('joined-writes') && canJoinWrites()) server.on('connection', joinWrites);
   return server;
 }

@@ -1,7 +1,6 @@
 import type { Request, Response } from 'express';
 import type { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../errors/error-body.js';
-import { setValidHeader } from '../fast-paths/messages.js';
 import { matchesEntityTag } from '../json/entity-tag.js';
 import { JsonBody } from '../json/json-body.js';
 import type { Drain } from './drain.js';
@@ -51,26 +50,26 @@ export class Replies {
 
   private sendJson(response: Response, body: unknown): void {
     const { req: request } = response;
-    setValidHeader(response, 'Content-Type', 'application/json');
+    response.setHeader('Content-Type', 'application/json');
     if (body instanceof ErrorBody) {
       request.context.errorCode = body.code;
     }
     const json = body instanceof JsonBody ? body : JsonBody.of(body);
     if (response.statusCode !== 200 || (request.method !== 'GET' && request.method !== 'HEAD')) {
-      setValidHeader(response, 'Cache-Control', 'no-store');
+      response.setHeader('Cache-Control', 'no-store');
       this.end(response, json.text);
       return;
     }
     if (response.hasHeader('Vary')) {
       response.vary('Authorization');
     } else {
-      setValidHeader(response, 'Vary', 'Authorization');
+      response.setHeader('Vary', 'Authorization');
     }
     if (!response.hasHeader('Cache-Control')) {
-      setValidHeader(response, 'Cache-Control', 'private, no-cache');
+      response.setHeader('Cache-Control', 'private, no-cache');
     }
     const tag = json.entityTag;
-    setValidHeader(response, 'ETag', tag);
+    response.setHeader('ETag', tag);
     const ifNoneMatch = request.headers['if-none-match'];
     if (ifNoneMatch !== undefined && matchesEntityTag(ifNoneMatch, tag)) {
       response.statusCode = 304;
