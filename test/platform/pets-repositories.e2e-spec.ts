@@ -141,7 +141,7 @@ test.each([
   ['shared-statements', true],
   ['express-prototypes', false],
 ])('FAST_PATHS=%s: the fast path is used: %s', async (FAST_PATHS, isShared) => {
-  const other = await createTestApp({ database: app.database, settings: { FAST_PATHS } });
+  const other = await createTestApp({ settings: { FAST_PATHS } });
   try {
     expect(other.nest.get(PetsRepository) instanceof SharedStatementsPetsRepository).toBe(isShared);
   } finally {
