@@ -135,7 +135,7 @@ describe('requests and responses of an Express application', () => {
     ],
   ];
   const requests = [
-    '/?b=1&b=2 HTTP/1.1\r\nHost: pets.example:80\r\nAccept: text/plain',
+    '/?b=1&b=2 HTTP/1.1\r\nHost: orders.example:80\r\nAccept: text/plain',
     '/ HTTP/1.1\r\nHost: x\r\nIf-None-Match: "a"\r\nReferrer: y\r\nX-Requested-With: XMLHttpRequest\r\nRange: bytes=0-5',
     '/ HTTP/1.0',
   ].flatMap((request) => ['GET', 'HEAD'].map((method) => `${method} ${request}\r\nConnection: close\r\n\r\n`));

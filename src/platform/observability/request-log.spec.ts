@@ -26,9 +26,9 @@ test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
   ['an answer without a route', {}, { statusCode: 404 }, '"method":"GET","status":404,"durationMs":12.346'],
   [
     'an answer of an operation to a client, in this order of members',
-    { operation: 'findPetById', client: 'naïve "name"\n', errorCode: 'pet_not_found' },
+    { operation: 'findOrder', client: 'naïve "name"\n', errorCode: 'order_not_found' },
     { statusCode: 404 },
-    '"operation":"findPetById","client":"naïve \\"name\\"\\n","method":"GET","status":404,"code":"pet_not_found","durationMs":12.346',
+    '"operation":"findOrder","client":"naïve \\"name\\"\\n","method":"GET","status":404,"code":"order_not_found","durationMs":12.346',
   ],
   [
     'an answer whose client went away',
