@@ -3,7 +3,7 @@ import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform } from 'class-transformer';
 import { ValidateBy, type ValidatorConstraintInterface } from 'class-validator';
 import { INT64_MAX, INT64_MIN, isInt64, toInt64 } from '../json/int64.js';
-import { isStorableText } from '../json/json-reader.js';
+import { countCharacters, isStorableText } from '../json/text.js';
 
 /*
  * Properties of what clients send: each decorator is the runtime rule, its error clause and its schema in the document
@@ -157,16 +157,4 @@ export function OpaqueParameter(described: Described): PropertyDecorator {
     { expected: 'a string', isValid: (value) => typeof value === 'string' },
     { type: 'string', ...described },
   );
-}
-
-function countCharacters(text: string): number {
-  let count = 0;
-  for (let index = 0; index < text.length; index++) {
-    // The second half of a surrogate pair belongs to the character before it.
-    const unit = text.charCodeAt(index);
-    const isSecondHalf =
-      unit >= 0xdc00 && unit <= 0xdfff && index > 0 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800;
-    if (!isSecondHalf) count++;
-  }
-  return count;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { ApiError } from '../errors/api-error.js';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { isStorableText, type JsonValue, MAX_JSON_DEPTH, readJson } from './json-reader.js';
+import { type JsonValue, MAX_JSON_DEPTH, readJson } from './json-reader.js';
 
 describe('readJson', () => {
   test('reads every kind of value', () => {
@@ -283,26 +283,6 @@ describe('readJson', () => {
     for (const text of ['{"secret":1,"secret":2}', '[secret]', '"secret', '"secret\\q"', '1secret', '{"a":"secret"']) {
       expect(refusal(Buffer.from(text))).not.toMatch(/secret|\\q/);
     }
-  });
-});
-
-describe('isStorableText', () => {
-  test.each(['', 'Rex', '🐕', 'ü\n\u0001\ufffd\uffff'])('takes %j', (text) => {
-    expect(isStorableText(text)).toBe(true);
-  });
-
-  test.each(['\0', 'a\0b', '\ud83d', 'a\udc15', '\udc15\ud83d', '🐕\ud83d', '\ud83d🐕'])('refuses %j', (text) => {
-    expect(isStorableText(text)).toBe(false);
-  });
-
-  test('takes what UTF-8 carries there and back', () => {
-    const unit = fc.nat(0xffff).map((code) => String.fromCharCode(code));
-    const text = fc.string({ unit: fc.oneof(unit, fc.constantFrom('\ud83d', '\udc15', '\0')) });
-    fc.assert(
-      fc.property(text, (value) => {
-        expect(isStorableText(value)).toBe(Buffer.from(value).toString() === value && !value.includes('\0'));
-      }),
-    );
   });
 });
 
