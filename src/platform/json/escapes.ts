@@ -1,23 +1,13 @@
-const BACKSLASH = 0x5c;
 const SMALL_U = 0x75;
 
-/** UTF-16 units that follow a backslash, and what they stand for (RFC 8259, section 7). */
-const SHORT_ESCAPES: Readonly<Record<number, number>> = {
-  0x22: 0x22,
-  [BACKSLASH]: BACKSLASH,
-  0x2f: 0x2f,
-  0x62: 0x08,
-  0x66: 0x0c,
-  0x6e: 0x0a,
-  0x72: 0x0d,
-  0x74: 0x09,
-};
+/** The unit that a character behind a backslash stands for, by its code; 0 for a character that may not stand there. */
+const SHORT_ESCAPES = shortEscapes({ '"': '"', '\\': '\\', '/': '/', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' });
 
 /** The UTF-16 unit that the escape sequence at an index stands for; -1 when the sequence is invalid. */
 export function unescapedUnit(text: string, backslash: number): number {
   const code = text.charCodeAt(backslash + 1);
   if (code !== SMALL_U) {
-    return SHORT_ESCAPES[code] ?? -1;
+    return SHORT_ESCAPES[code] || -1;
   }
   let unit = 0;
   for (let at = backslash + 2; at < backslash + 6; at++) {
@@ -37,4 +27,12 @@ function hexadecimalDigit(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const small = code | 0x20;
   return small >= 0x61 && small <= 0x66 ? small - 0x61 + 10 : -1;
+}
+
+function shortEscapes(escapes: Readonly<Record<string, string>>): Uint8Array {
+  const units = new Uint8Array(0x80);
+  for (const [character, escaped] of Object.entries(escapes)) {
+    units[character.charCodeAt(0)] = escaped.charCodeAt(0);
+  }
+  return units;
 }

@@ -13,6 +13,11 @@ const ZERO = 0x30;
  * @param token a number of RFC 8259, section 6. The time is linear in its length, whatever the exponent.
  */
 export function readNumeral(token: string): number | bigint {
+  const value = Number(token);
+  // The double nearest to an integer is an integer, so this token is none.
+  if (Number.isFinite(value) && !Number.isInteger(value)) {
+    return value;
+  }
   const negative = token.startsWith('-');
   const mark = token.search(/[eE]/);
   const mantissa = token.slice(negative ? 1 : 0, mark < 0 ? token.length : mark);
@@ -20,7 +25,7 @@ export function readNumeral(token: string): number | bigint {
   const point = mantissa.indexOf('.');
   const integer = point < 0 ? mantissa : mantissa.slice(0, point);
   const fraction = point < 0 ? '' : mantissa.slice(point + 1);
-  return exactInteger(negative, integer, fraction, exponent) ?? nearestDouble(token);
+  return exactInteger(negative, integer, fraction, exponent) ?? NaN;
 }
 
 /**
@@ -56,10 +61,4 @@ function exactInteger(
   // Rounding never carries an unsafe integer into the safe range, so this test is exact.
   const value = Number(digits);
   return Number.isSafeInteger(value) ? value : BigInt(digits);
-}
-
-/** The double nearest to a number that is not an integer. */
-function nearestDouble(token: string): number {
-  const value = Number(token);
-  return Number.isInteger(value) ? NaN : value;
 }

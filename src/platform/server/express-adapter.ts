@@ -13,7 +13,7 @@ import { Connections } from './connections.js';
 import { Drain } from './drain.js';
 import { answerParserErrors } from './parser-errors.js';
 import { Replies } from './replies.js';
-import { readJsonBody } from './request-body.js';
+import { readJsonBody, withMembers } from './request-body.js';
 import { checkRequest } from './request-checks.js';
 import { RequestContext } from './request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
@@ -40,7 +40,8 @@ export interface RequestObserver {
  * 5. `replies.ts` writes the answer, and the observer is called when the response is over.
  *
  * `request.body` is a promise, because the body must stay unread until the guards have passed: the first access starts
- * reading it (`request-body.ts`). `@Body()` awaits the promise, behind guards and interceptors.
+ * reading it (`request-body.ts`). `@Body()` awaits the promise, behind guards and interceptors. Where the handler declares
+ * a class of scalars, it holds the members of this class alone.
  *
  * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets
  * WRITE_TIMEOUT_MS.
@@ -181,7 +182,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private lazyBody(): (this: Request) => Promise<unknown> {
     const read = (request: Request): Promise<unknown> => {
       const readBody = (): Promise<unknown> => readJsonBody(request, request.res as Response, this.config.maxBodyBytes);
-      return request.complete ? readBody() : this.inFlight.readMeanwhile(request, readBody);
+      const body = request.complete ? readBody() : this.inFlight.readMeanwhile(request, readBody);
+      const { pickedMembers } = request.context;
+      return pickedMembers ? withMembers(body, pickedMembers) : body;
     };
     return function (this: Request): Promise<unknown> {
       return this.context.readBodyOnce(() => read(this));
