@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { isStorableText } from './text.js';
+import { countCharacters, isStorableText } from './text.js';
 
 describe('isStorableText', () => {
   test.each(['', 'Rex', '🐕', 'ü\n\u0001\ufffd\uffff'])('takes %j', (text) => {
@@ -18,5 +18,13 @@ describe('isStorableText', () => {
         expect(isStorableText(value)).toBe(Buffer.from(value).toString() === value && !value.includes('\0'));
       }),
     );
+  });
+});
+
+describe('countCharacters', () => {
+  test('counts code points before an index', () => {
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => countCharacters(text) === [...text].length));
+    expect(countCharacters('a🐕b\ud83d', 3)).toBe(2);
+    expect(countCharacters('\udc15\ud83d\ud83d')).toBe(3);
   });
 });

@@ -43,8 +43,8 @@ export function withMembers<Body>(body: Promise<Body>, names: readonly string[])
   for (const name of names) {
     const member = body.then((read) => memberOf(read, name));
     // Nest awaits the member unless another parameter fails first; then nobody else would handle the error.
-    void member.catch(() => undefined);
-    Object.defineProperty(body, name, { value: member });
+    member.catch(() => undefined);
+    Reflect.defineProperty(body, name, { value: member });
   }
   return body;
 }
