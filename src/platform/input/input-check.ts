@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleInit, type Type } from '@nestjs/common
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { type HandlerParameter, parametersOf } from './handler-parameters.js';
-import { inputClassOf, isInputClass, scalarType } from './input-class.js';
+import { inputClassOf, isInputClass } from './input-class.js';
 
 const { BODY, COOKIES, HEADERS, HOST, PARAM, QUERY, SIGNED_COOKIES } = RouteParamtypes;
 
@@ -70,9 +70,7 @@ function problemOf(parameter: HandlerParameter): string | undefined {
       : `is declared as ${nameOf(parameter)}, which nothing would check. Take each value by its name, or use a pipe.`;
   }
   if (source === BODY) {
-    return !isWhole && scalarType(metatype) !== undefined
-      ? undefined
-      : `is declared as ${nameOf(parameter)}, which nothing would check. Declare a class, or use a pipe.`;
+    return `is declared as ${nameOf(parameter)}, which nothing would check. Declare a class or unknown, or use a pipe.`;
   }
   return isWhole || metatype === String
     ? undefined

@@ -15,24 +15,12 @@ export interface InputClass {
   readonly properties: readonly CheckedProperty[] | undefined;
 }
 
-/** JavaScript's name for the type of a value, by the class that TypeScript emits for the type. */
-const SCALARS = new Map<unknown, string>([
-  [String, 'string'],
-  [Number, 'number'],
-  [Boolean, 'boolean'],
-]);
-
 /** What Nest's ValidationPipe takes for no class of an application: values of these are not validated. */
 const BUILT_IN: readonly unknown[] = [String, Boolean, Number, BigInt, Symbol, Array, Object, Buffer, Date];
 
 /** Whether the declared type of a parameter is a class of the application, of which instances are made. */
 export function isInputClass(metatype: unknown): metatype is Type {
   return typeof metatype === 'function' && !BUILT_IN.includes(metatype);
-}
-
-/** `string`, `number` or `boolean`, if a parameter is declared as that. */
-export function scalarType(metatype: unknown): string | undefined {
-  return SCALARS.get(metatype);
 }
 
 /** Reflection is slow and its result fixed, so each class is looked at once. */

@@ -3,7 +3,7 @@ import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
 import { type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
-import { type InputClass, inputClassOf, isInputClass, scalarType } from './input-class.js';
+import { type InputClass, inputClassOf, isInputClass } from './input-class.js';
 import { nearestName } from './nearest-name.js';
 import { type CheckedProperty, INVALID } from './property.decorators.js';
 
@@ -21,8 +21,8 @@ const MAX_FAULTS = 100;
  * not declare are dropped; query parameters that it does not declare, or that are given twice, are refused.
  *
  * A class without any rule is filled by class-transformer with all that was sent, and checked for nothing but being an
- * object, as by Nest's ValidationPipe. `@Body('member')` of type string, number or boolean is undefined or of this type;
- * `@Query('name')` of type string is sent once at most.
+ * object, as by Nest's ValidationPipe. `@Query('name')` of type string is sent once at most. Values of other types pass as
+ * they are: `InputCheck` lets a handler declare them only where a pipe checks them.
  *
  * @throws ApiError VALIDATION_FAILED or INVALID_PARAMETER
  */
@@ -30,7 +30,7 @@ const MAX_FAULTS = 100;
 export class InputPipe implements PipeTransform {
   transform(value: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
     if (type === 'body') {
-      return isInputClass(metatype) ? readBody(metatype, value, data) : readMember(metatype, value, data);
+      return isInputClass(metatype) ? readBody(metatype, value, data) : value;
     }
     if (type === 'query') {
       return isInputClass(metatype) ? readQuery(metatype, value as Fields) : readParameter(metatype, value, data);
@@ -50,14 +50,6 @@ function readBody(metatype: Type, value: unknown, member: string | undefined): u
   }
   const prefix = member === undefined ? '' : `${member}.`;
   return makeInstance(metatype, inputClassOf(metatype), value as Fields, VALIDATION_FAILED, prefix);
-}
-
-function readMember(metatype: unknown, value: unknown, member: string | undefined): unknown {
-  const scalar = scalarType(metatype);
-  if (member !== undefined && scalar !== undefined && value !== undefined && typeof value !== scalar) {
-    throw new ApiError(VALIDATION_FAILED, `${member} must be a ${scalar}`);
-  }
-  return value;
 }
 
 function readQuery(metatype: Type, query: Fields): unknown {
