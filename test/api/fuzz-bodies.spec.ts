@@ -14,22 +14,23 @@ import { readJson, readMembers } from '../../src/platform/json/json-reader.js';
  * The environment variable FUZZ_SEED sets the seed; a failure prints it.
  */
 const SEED = Number(process.env.FUZZ_SEED ?? 20301205);
-const RUNS = 150;
+const RUNS = 100;
 const MAX_BODY_BYTES = 65_536;
 /** Times the cost of the dearest ordinary body. */
 const MAX_RATIO = 3;
 
 /** Repeats pieces between a beginning and an end, as often as a body of the largest size has room for. */
 function body(begin: string, piece: (index: number) => string, separator: string, end: string): Buffer {
-  const pieces: string[] = [];
-  let room = MAX_BODY_BYTES - Buffer.byteLength(begin) - Buffer.byteLength(end);
+  const room = MAX_BODY_BYTES - Buffer.byteLength(begin) - Buffer.byteLength(end);
+  const pieces: Buffer[] = [];
+  let length = 0;
   for (let index = 0; ; index++) {
-    const text = (index === 0 ? '' : separator) + piece(index);
-    room -= Buffer.byteLength(text);
-    if (room < 0) break;
-    pieces.push(text);
+    const bytes = Buffer.from((index === 0 ? '' : separator) + piece(index));
+    length += bytes.length;
+    if (length > room) break;
+    pieces.push(bytes);
   }
-  return Buffer.from(begin + pieces.join('') + end);
+  return Buffer.concat([Buffer.from(begin), ...pieces, Buffer.from(end)]);
 }
 
 const PET = '{"name":"Rex","categoryId":7,"status":"sold"';
@@ -135,9 +136,8 @@ const faulty = ({ name, bytes }: Attack): Attack[] => [
   { name: `${name}, and no UTF-8 at the end`, bytes: Buffer.concat([bytes.subarray(0, -1), Buffer.of(0xff)]) },
 ];
 
-const ATTACKS = (Object.keys(PLACES) as (keyof typeof PLACES)[])
-  .flatMap(attacks)
-  .flatMap((attack) => [attack, ...faulty(attack)]);
+const ATTACKS = (Object.keys(PLACES) as (keyof typeof PLACES)[]).flatMap(attacks);
+ATTACKS.push(...ATTACKS.filter(({ name }) => name.endsWith('in an unknown member')).flatMap(faulty));
 
 /** Bodies that nobody has thought of: pieces of all kinds mixed, in a random order, within each other. */
 const mixture: fc.Arbitrary<Attack> = fc
@@ -167,7 +167,7 @@ interface Cost {
 }
 
 setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
+const collectGarbage = runInNewContext('gc') as (options: { type: 'minor' }) => void;
 
 /** The least of several measurements: what else the machine does only adds to it. */
 function costOf(read: (bytes: Buffer) => unknown, bytes: Buffer, rounds: number): Cost {
@@ -186,7 +186,7 @@ function costOf(read: (bytes: Buffer) => unknown, bytes: Buffer, rounds: number)
     time = Math.min(time, 1000 * (performance.now() - began));
   }
   for (let round = 0; round < 2; round++) {
-    collectGarbage();
+    collectGarbage({ type: 'minor' });
     const { heapUsed } = process.memoryUsage();
     attempt();
     memory = Math.min(memory, process.memoryUsage().heapUsed - heapUsed);
@@ -208,7 +208,8 @@ describe.each([
   let dearest: Cost;
   beforeAll(() => {
     // Lets V8 compile what is measured.
-    for (const bytes of [...Object.values(ORDINARY), ...ATTACKS.map((attack) => attack.bytes)]) costOf(read, bytes, 3);
+    for (const { bytes } of ATTACKS) costOf(read, bytes, 1);
+    for (const bytes of Object.values(ORDINARY)) costOf(read, bytes, 30);
     const costs = Object.values(ORDINARY).map((bytes) => costOf(read, bytes, 30));
     dearest = {
       time: Math.max(...costs.map(({ time }) => time)),
