@@ -220,7 +220,7 @@ describe.each([
   /** Times the cost of the dearest ordinary body. */
   const ratios = ({ bytes }: Attack): Cost => {
     let cost = costOf(read, bytes, 3);
-    for (let round = 0; round < 10 && cost.time > MAX_RATIO * dearest.time; round++) {
+    for (let round = 0; round < 30 && cost.time > MAX_RATIO * dearest.time; round++) {
       const again = costOf(read, bytes, 10);
       cost = { time: Math.min(cost.time, again.time), memory: Math.min(cost.memory, again.memory) };
     }

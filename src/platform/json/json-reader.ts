@@ -18,7 +18,7 @@ export interface JsonObject {
 export const MAX_JSON_DEPTH = 32;
 
 /** How many values a text may hold of which each becomes a value in memory; one more is malformed. */
-export const MAX_JSON_VALUES = 10_000;
+export const MAX_JSON_VALUES = 8_000;
 
 /**
  * Reads a JSON text strictly by RFC 8259 and without changing a number on the way, in time linear in its length.

@@ -1,6 +1,9 @@
 /** Integers with more decimal digits are read as Infinity: no integer type the service stores comes near. */
 const MAX_INTEGER_DIGITS = 40;
 
+/** Decimal digits that a double holds exactly. */
+const EXACT_DIGITS = 15;
+
 const ZERO = 0x30;
 
 /**
@@ -16,6 +19,10 @@ export function readNumeral(token: string): number | bigint {
   const value = Number(token);
   // The double nearest to an integer is an integer, so this token is none.
   if (Number.isFinite(value) && !Number.isInteger(value)) {
+    return value;
+  }
+  // A double is exact for 15 digits, so a short token of a safe integer is that integer. A tiny one may have become 0.
+  if (token.length <= EXACT_DIGITS && Number.isSafeInteger(value) && value !== 0) {
     return value;
   }
   const negative = token.startsWith('-');
