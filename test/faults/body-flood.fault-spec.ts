@@ -1,9 +1,9 @@
+import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from './support/figures.js';
-import { Load, type Outcome, send } from './support/load.js';
+import { Load } from './support/load.js';
 
 /*
  * Bodies of the largest size, hundreds at a time, that hold thousands of values nobody asked for. A process with little
@@ -12,7 +12,7 @@ import { Load, type Outcome, send } from './support/load.js';
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const HEAP_MB = 256;
-const CLIENTS = 400;
+const CLIENTS = 200;
 const SECONDS = 8;
 
 let server: PostgresqlServer;
@@ -39,6 +39,17 @@ afterAll(async () => {
   await server.stop();
 });
 
+/** Lists animals over and over, from a process of its own: this one is busy with the flood. */
+async function callAsOthers(): Promise<{ counts: Record<string, number>; served: readonly number[] }> {
+  const clients = new URL('support/clients.js', import.meta.url).pathname;
+  const child = spawn(process.execPath, [clients, origin, API_KEY, '1', String(SECONDS)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  for await (const text of child.stdout.setEncoding('utf8')) output += text as string;
+  return JSON.parse(output) as Awaited<ReturnType<typeof callAsOthers>>;
+}
+
 test.each([
   ['empty objects', '{}'],
   ['objects of a member each', '{"":1}'],
@@ -61,21 +72,18 @@ test.each([
         counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
       },
     });
-    const others: Outcome[] = [];
-    for (const end = Date.now() + SECONDS * 1_000; Date.now() < end && service.isRunning; await sleep(20)) {
-      others.push(await send({ method: 'GET', path: '/v1/pets?limit=1' }, { origin, apiKey: API_KEY }));
-    }
+    const others = await callAsOthers();
     await flood.stop();
-    const durations = others.map(({ durationMs }) => durationMs).sort((one, other) => one - other);
     report(`bodies full of ${name}`, {
       ...Object.fromEntries(counts),
-      'answers to others': others.length,
-      'median ms': Math.round(durations[Math.floor(durations.length / 2)] as number),
-      'slowest ms': Math.round(durations.at(-1) as number),
+      'answers to others': others.served.length,
+      'median ms': Math.round(others.served[Math.floor(others.served.length / 2)] as number),
+      'slowest ms': Math.round(others.served.at(-1) as number),
     });
     expect(service.isRunning).toBe(true);
     expect([...counts.keys()]).toEqual(['201']);
-    expect(others.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(Object.keys(others.counts)).toEqual(['200']);
+    expect(others.served.length).toBeGreaterThan(1);
   },
   120_000,
 );

@@ -15,14 +15,12 @@ class Unruled {
 
 /** Lines that the check has logged. */
 const warnings: string[] = [];
-beforeAll(() =>
-  Logger.overrideLogger({
-    log: () => undefined,
-    error: () => undefined,
-    warn: (line: string) => void warnings.push(line),
-  }),
-);
-afterAll(() => Logger.overrideLogger(false));
+beforeAll(() => {
+  Logger.overrideLogger({ log: () => undefined, error: () => undefined, warn: (line: string) => warnings.push(line) });
+});
+afterAll(() => {
+  Logger.overrideLogger(false);
+});
 
 /** Checks, as the start does, a handler with one parameter of a declared type. */
 function check(decorator: ParameterDecorator, metatype: unknown, ...more: MethodDecorator[]): void {
