@@ -82,10 +82,10 @@ const TYPEORM_AND_ENTITIES = {
 const TYPEORM_ALONE = { regex: '^(?!typeorm$)', message: 'A migration imports TypeORM alone.' };
 
 export default tseslint.config(
-  { ignores: ['dist', 'coverage', 'node_modules', '.data'] },
+  { ignores: ['**/dist', 'coverage', 'node_modules', '.data', 'clients/typescript/src/generated'] },
   eslint.configs.recommended,
   {
-    files: ['scripts/*.js', 'test/**/*.js', '*.js'],
+    files: ['scripts/*.js', 'clients/*/scripts/*.js', 'test/**/*.js', '*.js'],
     languageOptions: {
       globals: { performance: 'readonly', process: 'readonly', setTimeout: 'readonly', URL: 'readonly' },
     },
@@ -158,7 +158,7 @@ export default tseslint.config(
   },
   {
     // A test looks into answers whose shape is what it tests.
-    files: ['test/**/*.ts'],
+    files: ['test/**/*.ts', 'clients/*/test/**/*.ts'],
     rules: {
       'no-restricted-imports': 'off',
       '@typescript-eslint/no-explicit-any': 'off',

@@ -39,5 +39,13 @@ export default {
       roots: ['<rootDir>/test/browser'],
       testRegex: '\\.browser-spec\\.ts$',
     },
+    // They need PostgreSQL for the service that they call.
+    { ...endToEnd('postgresql'), displayName: 'client', roots: ['<rootDir>/clients'], testRegex: '\\.spec\\.ts$' },
+    {
+      ...endToEnd('postgresql'),
+      displayName: 'client-system',
+      roots: ['<rootDir>/clients'],
+      testRegex: '\\.system-spec\\.ts$',
+    },
   ],
 };
