@@ -137,6 +137,7 @@ export class PetStoreClient {
       },
       body: checkArgument(() => writeJson(pet)),
       expected: [201],
+      isBody: isPet,
       signal,
     });
     return answer.body as Pet;
@@ -157,7 +158,7 @@ export class PetStoreClient {
   listPetsPage(options: ListPetsPageOptions & Conditional): Promise<PetsPage | NotModified>;
   async listPetsPage(options: ListPetsPageOptions & Partial<Conditional> = {}): Promise<PetsPage | NotModified> {
     const url = 'next' in options ? this.pageAddress(options.next) : this.firstPageAddress(options);
-    const { status, headers, body } = await this.get('listPets', url, options);
+    const { status, headers, body } = await this.get('listPets', url, isListOfPets, options);
     const etag = headers.get('etag') ?? undefined;
     if (status === 304) return { notModified: true, etag };
     const target = linkTarget(headers.get('link'), 'next');
@@ -175,7 +176,7 @@ export class PetStoreClient {
   getPet(petId: bigint, options: CallOptions & Conditional): Promise<FetchedPet | NotModified>;
   async getPet(petId: bigint, options: CallOptions & Partial<Conditional> = {}): Promise<FetchedPet | NotModified> {
     checkArgument(() => requireBigint('petId', petId));
-    const { status, headers, body } = await this.get('getPet', new URL(`pets/${petId}`, this.baseUrl), options);
+    const { status, headers, body } = await this.get('getPet', new URL(`pets/${petId}`, this.baseUrl), isPet, options);
     const etag = headers.get('etag') ?? undefined;
     if (status === 304) return { notModified: true, etag };
     return { notModified: false, pet: body as Pet, etag };
@@ -184,6 +185,7 @@ export class PetStoreClient {
   private get(
     operation: OperationId,
     url: URL,
+    isBody: (body: unknown) => boolean,
     { ifNoneMatch, signal }: CallOptions & Partial<Conditional>,
   ): Promise<Answer> {
     const isConditional = ifNoneMatch !== undefined;
@@ -193,6 +195,7 @@ export class PetStoreClient {
       url,
       headers: isConditional ? { 'if-none-match': ifNoneMatch } : {},
       expected: isConditional ? [200, 304] : [200],
+      isBody,
       signal,
     });
   }
@@ -229,6 +232,14 @@ export class PetStoreClient {
       documentation: linkTarget(link, 'deprecation'),
     });
   }
+}
+
+function isPet(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && 'id' in body && typeof body.id === 'bigint';
+}
+
+function isListOfPets(body: unknown): boolean {
+  return Array.isArray(body) && body.every(isPet);
 }
 
 function warnOnConsole({ operation, sunset, documentation }: DeprecationNotice): void {

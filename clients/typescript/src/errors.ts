@@ -30,8 +30,8 @@ export class PetStoreError extends Error {
   /** Status of the answer; undefined when there was none. */
   readonly status: number | undefined;
   /**
-   * Identifies the last attempt in the log of the service. The client sends it, so it is known without an answer, too;
-   * undefined when nothing was sent.
+   * Identifies the last attempt in the log of the service. The client sends it, so it is known without an answer, too.
+   * Undefined with `invalid_argument` and `foreign_link`: nothing was sent.
    */
   readonly requestId: string | undefined;
   /** How long the service asked to wait before another attempt, in ms. */

@@ -25,6 +25,8 @@ export interface Call {
   readonly body?: string;
   /** The statuses that are a success. Only 304 has no body. */
   readonly expected: readonly number[];
+  /** Whether the body of a success is one of the operation. */
+  readonly isBody: (body: unknown) => boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -105,7 +107,7 @@ export class Transport {
       limit.end();
     }
     this.onAnswer(call, response.headers);
-    return toOutcome(response, text, call.expected, response.headers.get('x-request-id') ?? requestId);
+    return toOutcome(call, response, text, response.headers.get('x-request-id') ?? requestId);
   }
 
   /** Waits before another attempt; the caller's signal ends the wait. */
@@ -155,16 +157,16 @@ class TimeLimit {
 }
 
 function toOutcome(
+  { expected, isBody }: Call,
   response: Response,
   text: string,
-  expected: readonly number[],
   requestId: string,
 ): Answer | PetStoreError {
   const { status, headers } = response;
   const isExpected = expected.includes(status);
   if (isExpected && status === 304) return { status, headers, body: undefined };
   const body = tryToReadJson(text);
-  if (isExpected && body !== undefined) return { status, headers, body };
+  if (isExpected && isBody(body)) return { status, headers, body };
 
   const retryAfterMs = parseRetryAfter(headers.get('retry-after'), Date.now());
   if (isErrorBody(body, status)) {

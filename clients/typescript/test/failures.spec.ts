@@ -148,6 +148,9 @@ describe('unexpected_response', () => {
     ['JSON that is no Error', 403, '{"message":"Forbidden"}', 'application/json'],
     ['an Error with another status', 403, '{"code":"a","message":"b","status":400}', 'application/json'],
     ['200 that is not JSON', 200, '<html>Sign in to the network</html>', 'text/html'],
+    ['200 with JSON of something else', 200, '{"status":"up"}', 'application/json'],
+    ['200 with a list of something else', 200, '["up"]', 'application/json'],
+    ['200 with null', 200, 'null', 'application/json'],
     ['204', 204, '', 'text/plain'],
     ['304 that was not asked for', 304, '', 'text/plain'],
   ])('%s', async (_name, status, body, type) => {
@@ -183,23 +186,41 @@ describe('AbortSignal', () => {
     expect(server.received).toEqual([]);
   });
 
-  test('ends a request', async () => {
+  test.each([1, 3])('ends a request, of %i attempts at the most', async (maxAttempts) => {
     const controller = new AbortController();
-    const client = await clientOf([() => controller.abort(reason)]);
+    const client = await clientOf([() => controller.abort(reason)], { maxAttempts });
     const error = await failureOf(client.createPet(REX, { signal: controller.signal }));
     expect([error.code, error.cause]).toEqual(['aborted', reason]);
     expect(server.received).toHaveLength(1);
   });
 
-  test('ends the wait before another attempt', async () => {
+  test('ends the wait before another attempt, and its timer', async () => {
     const controller = new AbortController();
     const client = await clientOf([errorAnswer(503, 'unavailable', { 'retry-after': '30' })]);
+    const set = jest.spyOn(globalThis, 'setTimeout');
+    const clear = jest.spyOn(globalThis, 'clearTimeout');
     setTimeout(() => controller.abort(reason), 200);
     const startedAt = performance.now();
     const error = await failureOf(client.createPet(REX, { signal: controller.signal }));
     expect([error.code, error.cause]).toEqual(['aborted', reason]);
     expect(performance.now() - startedAt).toBeLessThan(5_000);
     expect(server.received).toHaveLength(1);
+    const wait = set.mock.calls.findIndex(([, ms]) => ms !== undefined && ms >= 30_000);
+    expect(clear.mock.calls).toContainEqual([set.mock.results[wait]?.value]);
+    jest.restoreAllMocks();
+  });
+
+  test('aborted by the time that the answer is there: there is no wait', async () => {
+    const controller = new AbortController();
+    const client = await clientOf([CREATED], {
+      fetch: () => {
+        controller.abort(reason);
+        const body = '{"code":"unavailable","message":"Later.","status":503}';
+        return Promise.resolve(new Response(body, { status: 503, headers: { 'retry-after': '30' } }));
+      },
+    });
+    const error = await failureOf(client.createPet(REX, { signal: controller.signal }));
+    expect([error.code, error.cause]).toEqual(['aborted', reason]);
   });
 
   test('ends a list between two pages', async () => {
