@@ -11,13 +11,14 @@ const STRUCTURE = new Set(['type', 'enum', 'required', 'properties', 'items']);
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /**
- * What a client of a released OpenAPI 3.1 document can stumble over in the current one, a line each. The lines name the
- * operation and the place. Empty when every such client goes on as before.
+ * The changes from a released OpenAPI 3.1 document to the current one that can break clients of the released one: one line
+ * each, which names the operation and the place. Empty when there are none.
  *
- * - Removed: an operation, a parameter, a request or response body or media type, a response, a response header, a member.
- * - Another operationId, security, or scope. A parameter, body or member of a request that must be sent and need not before.
- * - Requests: values that are not taken any more, by type, format, enum, bounds, pattern; another default.
- * - Responses: values that did not occur, by the same keywords; a member or header that may be missing.
+ * - Removed: an operation, a parameter, a body, a media type, a response, a response header, a member.
+ * - Changed: an operationId, the security of an operation, the scopes that it needs.
+ * - Requests: a new required parameter, body or member; values that are refused (type, format, enum, bounds, pattern);
+ *   another default.
+ * - Responses: values that did not occur before, by the same keywords; a member or header that may be missing.
  *
  * A keyword that the check does not know counts as breaking when it changes.
  */

@@ -18,13 +18,13 @@ export interface PetStoreClientOptions {
   readonly apiKey: string;
   /** Sends the requests, instead of the global `fetch`. */
   readonly fetch?: typeof fetch;
-  /** Longest time for one attempt, in ms; 15,000 unless said otherwise. */
+  /** Time limit for one attempt, in ms. Default: 15,000. */
   readonly attemptTimeoutMs?: number;
-  /** Most attempts of one call; 6 unless said otherwise, 1 for no retries. */
+  /** Most attempts of one call; 1 for no retries. Default: 6. */
   readonly maxAttempts?: number;
-  /** Longest time for all attempts of one call and the waits between them, in ms; 60,000 unless said otherwise. */
+  /** Time limit for one call, with all attempts and the waits between them, in ms. Default: 60,000. */
   readonly maxTotalMs?: number;
-  /** Told once per operation that the operation will be removed; writes a warning to the console unless given. */
+  /** Called once for each operation that will be removed. Default: a warning on the console. */
   readonly onDeprecation?: (notice: DeprecationNotice) => void;
 }
 
@@ -57,7 +57,7 @@ export interface CreatePetOptions extends CallOptions {
 export interface ListPetsOptions extends CallOptions {
   /** Only animals with this availability. */
   readonly status?: PetStatus;
-  /** Most animals of a page, 1 to 100; 20 unless said otherwise. */
+  /** Most animals of a page, 1 to 100. Default of the service: 20. */
   readonly limit?: number;
 }
 

@@ -16,7 +16,7 @@ export function readJson(text: string): unknown {
 /**
  * Writes JSON text, a bigint as a JSON number with all its digits.
  *
- * @throws TypeError when an int64 member is not a bigint: a number may have lost digits before it came here
+ * @throws TypeError when an int64 member is not a bigint: a number may already have lost digits
  */
 export function writeJson(value: object): string {
   const text = stringify(value, (member, content) => {

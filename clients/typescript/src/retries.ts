@@ -1,6 +1,6 @@
 import type { PetStoreError } from './errors.js';
 
-/** Statuses that say to try again. 502 and 504 are a proxy's word for a connection that broke or took too long. */
+/** Proxies answer 502 and 504 when the connection to the service broke or took too long. */
 const RETRIED_STATUSES: ReadonlySet<number | undefined> = new Set([429, 502, 503, 504]);
 const RETRIED_CODES: ReadonlySet<string> = new Set(['network_error', 'timeout']);
 
@@ -14,7 +14,7 @@ export function isRetryable({ code, status }: PetStoreError): boolean {
 }
 
 /**
- * Time to wait behind a failed attempt, in ms: what the service asked for, and a random part of a backoff that doubles,
+ * Time to wait after a failed attempt, in ms: what the service asked for, and a random part of a backoff that doubles,
  * so that clients which failed together do not come back together ("full jitter").
  *
  * @param attempt number of the failed attempt, from 1

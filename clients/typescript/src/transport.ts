@@ -38,9 +38,9 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** Sends requests, again where that may help, and makes a {@link PetStoreError} of every failure. */
+/** Sends requests, retries those that may succeed later, and makes a {@link PetStoreError} of every failure. */
 export class Transport {
-  /** @param onAnswer is told of the header fields of each answer, of failures too */
+  /** @param onAnswer called with the header fields of every answer, errors included */
   constructor(
     private readonly options: TransportOptions,
     private readonly onAnswer: (call: Call, headers: Headers) => void,
@@ -84,7 +84,7 @@ export class Transport {
     let response: Response;
     let text: string;
     try {
-      // Called without a receiver: browsers refuse `fetch` as a method of another object.
+      // Browsers refuse `fetch` when it is called as a method of another object.
       const { fetch } = this.options;
       response = await fetch(call.url, {
         method: call.method,
@@ -202,13 +202,13 @@ function aborted(signal: AbortSignal, requestId: string | undefined): PetStoreEr
   return new PetStoreError({ code: 'aborted', message: 'The call was aborted.', requestId, cause: signal.reason });
 }
 
-/** What Node or a browser says of a failed connection; Node hides it in the cause. */
+/** Why a connection failed: Node puts the error code into the cause, browsers give a message alone. */
 function reasonOf(error: unknown): string {
   const { cause, message } = error as { cause?: { code?: string }; message?: string };
   return cause?.code ?? message ?? String(error);
 }
 
-/** 128 random bits in hexadecimal. Other than `crypto.randomUUID`, it is there on http pages too. */
+/** 128 random bits in hexadecimal. Unlike `crypto.randomUUID`, this works on http pages, too. */
 export function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -45,7 +45,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   sql = new pg.Client({ connectionString: database.settings['DATABASE_URL'] });
   await sql.connect();
-  // Statements that last, so that a crash finds some on their way, and some committed with nobody left to hear.
+  // Inserts take 10 ms, so that a crash interrupts some of them and loses the answers to others.
   await sql.query(`
     CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END';
     CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()`);

@@ -7,7 +7,7 @@ test.each([
   [6, 8_000],
   [7, 8_000],
   [2_000, 8_000],
-])('behind attempt %i the wait is anything up to %i ms', (attempt, longest) => {
+])('after attempt %i the wait is anything up to %i ms', (attempt, longest) => {
   expect([0, 0.5, 1].map((random) => retryDelay(attempt, undefined, random))).toEqual([0, longest / 2, longest]);
 });
 

@@ -30,9 +30,10 @@ const categories = (): Promise<unknown[][]> =>
   app.sql(`SELECT category_id::text FROM pet WHERE name = 'Rex' ORDER BY id`);
 
 describe('the package', () => {
-  test('holds its build, its README and nothing else', async () => {
+  test('holds its build, its licence, its README and nothing else', async () => {
     const files = await workshop.installClient();
     expect(files.filter((file) => !/^dist\/(generated\/)?[\w-]+\.(js|d\.ts)$/.test(file)).sort()).toEqual([
+      'LICENSE',
       'README.md',
       'package.json',
     ]);

@@ -15,7 +15,7 @@ export async function blocksOf(document: string, language: string): Promise<stri
     .map(([, , code = '']) => code);
 }
 
-/** A directory where samples run as their readers run them: with installed packages, and the service on port 3000. */
+/** A directory where samples run as users run them: with installed packages, and the service on port 3000. */
 export class Workshop {
   private constructor(
     readonly directory: string,
@@ -35,7 +35,7 @@ export class Workshop {
       API_KEY: apiKey,
       PORT: String(port),
       NODE_OPTIONS: `--import ${redirect}`,
-      // For curl, and for requests, which asks the service as if it were a proxy.
+      // curl reads its .curlrc there; Python's `requests` uses the service as its proxy.
       CURL_HOME: directory,
       http_proxy: `http://127.0.0.1:${port}`,
     });
@@ -100,7 +100,7 @@ export class Workshop {
   }
 }
 
-/** Of the samples' Node alone: port 3000 is another one. */
+/** Preloaded into the samples' Node processes: requests for port 3000 go to the tested service. */
 const REDIRECT = `
 const { fetch } = globalThis;
 const here = (address) => String(address).replace('http://localhost:3000/', \`http://127.0.0.1:\${process.env.PORT}/\`);
