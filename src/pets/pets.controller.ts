@@ -13,7 +13,7 @@ import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
 import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/response-headers.js';
 import { FailsWith } from '../platform/openapi/fails-with.decorator.js';
 import { Tag } from '../platform/openapi/tag.decorator.js';
-import { ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
+import { ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 
 @Tag('Pets', 'The catalogue of animals.')
@@ -39,7 +39,7 @@ export class PetsController {
       const status = query.status === undefined ? '' : `&status=${query.status}`;
       response.setHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
     }
-    return JsonBody.shared(pets);
+    return JsonBody.shared(pets, writePets);
   }
 
   @Post()
@@ -54,7 +54,7 @@ export class PetsController {
   ): Promise<JsonBody> {
     const pet = await this.pets.create(newPet, key);
     response.setHeader('Location', `${this.address}/${pet.id}`);
-    return JsonBody.of(pet);
+    return new JsonBody(writePet(pet));
   }
 
   @Get(':petId')
@@ -76,6 +76,6 @@ export class PetsController {
     if (!pet) {
       throw new ApiError(PET_NOT_FOUND, 'No animal has this identifier.');
     }
-    return JsonBody.of(pet);
+    return new JsonBody(writePet(pet));
   }
 }
