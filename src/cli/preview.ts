@@ -7,7 +7,10 @@ import type { Config } from '../config.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
-/** The document of the application, made without a database: a preview has every controller, and no provider. */
+/**
+ * The document of the application. It is made without a database: in preview mode Nest reads all classes and
+ * instantiates none.
+ */
 export async function describeApplication(config: Config): Promise<OpenApiDocument> {
   const options = { preview: true, logger: false } as const;
   const app: INestApplication = await NestFactory.create(
