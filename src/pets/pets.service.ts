@@ -10,9 +10,9 @@ export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has th
 
 /** One page of the list. */
 export interface PetList {
-  /** By ascending id. Requests may share the array: do not change it. */
+  /** By ascending id. Several requests may share the array, so do not change it. */
   readonly pets: readonly Pet[];
-  /** Cursor of the page after this one; undefined on the last. */
+  /** Cursor of the next page; undefined on the last page. */
   readonly nextCursor: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export class PetsService {
   }
 
   /**
-   * Adds an animal; with a key, once for the key.
+   * Adds an animal. Requests with the same idempotency key add one animal together.
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */
