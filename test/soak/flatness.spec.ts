@@ -48,7 +48,7 @@ describe('judge', () => {
     expect(judge(step(108.001), { share: 0.05, allowance: 8 }).isFlat).toBe(false);
   });
 
-  test('what is no run has no verdict', () => {
+  test('too few samples, or one that is not a number, are refused', () => {
     expect(() =>
       judge(
         series(8, () => 1),
