@@ -7,10 +7,7 @@ import type { Config } from '../config.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
-/**
- * The document of the application. It is made without a database: in preview mode Nest reads all classes and
- * instantiates none.
- */
+/** The document of the application. It needs no database: in preview mode Nest runs no constructor. */
 export async function describeApplication(config: Config): Promise<OpenApiDocument> {
   const options = { preview: true, logger: false } as const;
   const app: INestApplication = await NestFactory.create(
