@@ -71,7 +71,7 @@ export class PetsController {
   @FailsWith(PET_NOT_FOUND)
   async getPet(@Param('petId') petId: string): Promise<JsonBody> {
     const id = parseInt64(petId);
-    // A text that is no int64 names no animal.
+    // undefined: not a valid int64, so no such animal.
     const pet = id === undefined ? undefined : await this.pets.find(id);
     if (!pet) {
       throw new ApiError(PET_NOT_FOUND, 'No animal has this identifier.');

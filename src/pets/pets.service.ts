@@ -44,7 +44,7 @@ export class PetsService {
   }
 
   /**
-   * Adds an animal; with a key, once for the key.
+   * Adds an animal. Requests with the same idempotency key add one animal together.
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */

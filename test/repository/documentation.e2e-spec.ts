@@ -26,10 +26,11 @@ function titlesOf(source: string): string[] {
   return [...titles].map((match) => (match[2] ?? '').replaceAll("\\'", "'"));
 }
 
-/** The file that a reference such as `api/pets`, `faults/security` or `src/platform/json/json-reader` means. */
+/** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `src/platform/json/json-reader`. */
 function specOf(name: string): string {
   if (name.startsWith('src/')) return `${name}.spec.ts`;
-  return name.startsWith('faults/') ? `test/${name}.fault-spec.ts` : `test/${name}.e2e-spec.ts`;
+  const paths = ['e2e-spec', 'fault-spec', 'spec'].map((ending) => `test/${name}.${ending}.ts`);
+  return paths.find((path) => existsSync(join(ROOT, path))) ?? `test/${name}`;
 }
 
 /** Fails unless the test of a reference exists. */

@@ -81,6 +81,11 @@ describe('every test', () => {
     }
   });
 
+  test('the gate runs the end-to-end tests with FAST_PATHS=off', () => {
+    const gate = readFileSync(join(ROOT, '.ci/run'), 'utf8').split('\n');
+    expect(gate).toContain('FAST_PATHS=off npm run test:postgresql');
+  });
+
   test.each(testScripts)('has its command in test/README.md: %s', (name) => {
     const command = name === 'test' ? '`npm test`' : `\`npm run ${name}\``;
     expect(readFileSync(join(ROOT, 'test/README.md'), 'utf8')).toContain(`| ${command} `);
