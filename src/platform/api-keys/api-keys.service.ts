@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Application } from '../application.js';
 import { Clock } from '../clock.js';
 import { StartupError } from '../errors/startup-error.js';
-import { DEFAULT_OVERLAP_MS } from './api-key-defaults.js';
+import { DEFAULT_OVERLAP_MS } from './key-rotation.js';
 import { API_KEY_PATTERN, createApiKey, displayedPrefix, hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyRepository, type Client, type StoredApiKey } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
