@@ -10,7 +10,7 @@ export class CreatePet1795219200000 implements MigrationInterface {
         category_id bigint NOT NULL,
         status pet_status NOT NULL DEFAULT 'available'
       )`);
-    // Pages of one status are ranges of this index; pages of all animals are ranges of the primary key.
+    // A page of one status is a range of this index. A page of all animals is a range of the primary key.
     await queryRunner.query(`CREATE INDEX ix_pet_status_id ON pet (status, id)`);
   }
 

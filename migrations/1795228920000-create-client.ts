@@ -9,7 +9,7 @@ export class CreateClient1795228920000 implements MigrationInterface {
         rate_limit_per_minute integer CONSTRAINT ck_client_rate_limit_per_minute CHECK (rate_limit_per_minute >= 0),
         created_at timestamptz NOT NULL DEFAULT now()
       )`);
-    // What was called the name of a key named who uses it: keys of one name become keys of one client.
+    // A key's name has been the name of its user. So keys with the same name become keys of one client.
     await queryRunner.query(`
       INSERT INTO client (name, created_at) SELECT name, min(created_at) FROM api_key GROUP BY name ORDER BY min(id)`);
     await queryRunner.query(`
@@ -21,7 +21,7 @@ export class CreateClient1795228920000 implements MigrationInterface {
     await queryRunner.query(`UPDATE api_key SET client_id = client.id FROM client WHERE client.name = api_key.name`);
     await queryRunner.query(`ALTER TABLE api_key ALTER client_id SET NOT NULL, DROP name`);
     await queryRunner.query(`CREATE INDEX ix_api_key_client ON api_key (client_id)`);
-    // Every instance listens, and forgets what it has learned of keys. Not for last_used_at, which changes all the time.
+    // Every instance listens, and then drops its cached keys. Updates of last_used_at are too frequent to notify.
     await queryRunner.query(`
       CREATE FUNCTION notify_api_key_change() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN

@@ -12,7 +12,7 @@ export class CreateKeyUsage1795228980000 implements MigrationInterface {
         last_user_agent text,
         CONSTRAINT pk_key_usage PRIMARY KEY (key_id, operation, day)
       )`);
-    // The question "who still calls this?" names an operation and a range of days.
+    // Reports on an operation read a range of days.
     await queryRunner.query(`CREATE INDEX ix_key_usage_operation_day ON key_usage (operation, day)`);
   }
 

@@ -2,7 +2,8 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export class CreateIdempotencyKey1795237200000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    // By its bytes: an index whose order an update of the operating system's collations changes would let a key in twice.
+    // Collation "C" compares bytes. An update of the operating system can change other collations, which corrupts the unique
+    // index and lets a key in twice.
     await queryRunner.query(`
       CREATE TABLE idempotency_key (
         client_id bigint NOT NULL CONSTRAINT fk_idempotency_key_client REFERENCES client ON DELETE CASCADE,
@@ -14,7 +15,7 @@ export class CreateIdempotencyKey1795237200000 implements MigrationInterface {
         created_at timestamptz NOT NULL DEFAULT now(),
         CONSTRAINT pk_idempotency_key PRIMARY KEY (client_id, key)
       )`);
-    // What has expired is removed from its oldest end.
+    // Expired keys are removed oldest first.
     await queryRunner.query(`CREATE INDEX ix_idempotency_key_created_at ON idempotency_key (created_at)`);
   }
 

@@ -1,16 +1,17 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { APPLICATION } from './app.description.js';
 import type { Config } from './config.js';
 import { PetsModule } from './pets/pets.module.js';
 import { PlatformModule } from './platform/platform.module.js';
 
-/** Every feature. A new module is one line here. */
+/** All features. Add a module here. */
 const FEATURES = [PetsModule];
 
-/** Table of contents: the features, and the platform they stand on. */
+/** Table of contents: the features, and the platform below them. */
 @Module({})
 export class AppModule {
   static forRoot(config: Config): DynamicModule {
-    // The features first: the router looks through the routes in this order.
-    return { module: AppModule, imports: [...FEATURES, PlatformModule.forRoot(config)] };
+    // Features first: the router matches routes in this order.
+    return { module: AppModule, imports: [...FEATURES, PlatformModule.forRoot(config, APPLICATION)] };
   }
 }

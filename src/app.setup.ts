@@ -10,17 +10,17 @@ import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { LOGGER, NestLogger } from './platform/observability/logger.js';
 
-/** Options with which the application object is made, by main.ts and by every test. */
+/** Options for creating the Nest application, in main.ts and in every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {
-  // The platform's adapter reads bodies itself, behind the guards.
+  // PlatformExpressAdapter reads bodies itself, after the guards.
   bodyParser: false,
   bufferLogs: true,
-  // Whoever makes the application tells of a failure, once; Nest would print it first, with its stack.
+  // The caller reports start failures once; Nest would print the stack first.
   autoFlushLogs: false,
   abortOnError: false,
 };
 
-/** Every controller lives below /v1 unless it says VERSION_NEUTRAL. */
+/** The routes of every controller are below /v1, unless the controller declares VERSION_NEUTRAL. */
 export const VERSIONING: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
 
 /** Response header fields that scripts of other origins may read. */
@@ -37,21 +37,21 @@ const CORS_EXPOSED_HEADERS = [
   'X-Request-Id',
 ];
 
-/** Time in s that browsers keep the answer to a preflight request. */
+/** How long browsers may cache the answer to a preflight request, in s. */
 const CORS_MAX_AGE = 3600;
 
-/** What the application object itself needs before it listens, the same for main.ts and every test. */
+/** Configures the Nest application before it listens, in main.ts and in every test. */
 export function setUpApplication(app: INestApplication): void {
-  const { corsOrigins } = app.get(Config);
+  const { corsOrigins, fastPaths } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   app.enableVersioning(VERSIONING);
-  callHandlersDirectly(app);
+  if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,
       exposedHeaders: CORS_EXPOSED_HEADERS,
       maxAge: CORS_MAX_AGE,
-      // The answer to OPTIONS, with its Allow, is the adapter's.
+      // `unmatched-routes.ts` answers OPTIONS, with `Allow`.
       preflightContinue: true,
     });
   }

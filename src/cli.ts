@@ -7,13 +7,13 @@ import { CommandError } from './cli/terminal.js';
 import { loadEnvironmentFile } from './config.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
-// Whoever asks for help must not wait for what a command needs: each imports that when it runs.
+// Commands import Nest and TypeORM only when they run, so that --help answers at once.
 const program = new Command('petstore')
   .description('Operate the Pet Store Service. Settings come from the environment and .env, as for the service itself.')
   .showSuggestionAfterError()
-  .showHelpAfterError('(--help tells more)')
+  .showHelpAfterError('(see --help)')
   .exitOverride()
-  // Commander copies this behaviour to commands that are added from here on.
+  // Commander copies the settings above to the commands that are added below.
   .configureHelp({ sortSubcommands: false });
 
 addDatabaseCommands(program);
@@ -26,7 +26,7 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) {
-    // Help was asked for, or Commander has told what is wrong.
+    // Commander has already printed the help or the error.
     process.exitCode = error.exitCode;
   } else if (error instanceof CommandError || error instanceof StartupError) {
     process.stderr.write(`petstore: ${error.message}\n`);

@@ -97,7 +97,7 @@ describe('readConfig', () => {
     ['SHUTDOWN_DELAY_MS', 'shutdownDelayMs', 0, 600_000],
     ['SHUTDOWN_TIMEOUT_MS', 'shutdownTimeoutMs', 100, 600_000],
   ])('%s (%s) is an integer from %i to %i', (name, property, minimum, maximum) => {
-    // The time for a header section must not be larger than that for a request.
+    // HEADERS_TIMEOUT_MS must not be larger than REQUEST_TIMEOUT_MS.
     const beside: Record<string, string> =
       name === 'HEADERS_TIMEOUT_MS' ? { REQUEST_TIMEOUT_MS: '600000' } : { HEADERS_TIMEOUT_MS: '100' };
     for (const value of [minimum, minimum + 1, maximum - 1, maximum]) {
@@ -286,7 +286,7 @@ describe('readConfig', () => {
   });
 });
 
-/** Names of settings as they stand in the code. */
+/** The names of settings that config.ts reads. */
 function settingsInCode(): Set<string> {
   const source = readFileSync(new URL('config.ts', import.meta.url), 'utf8');
   return new Set([...source.matchAll(/'([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)'/g)].map((match) => match[1] ?? ''));

@@ -1,88 +1,155 @@
 import { existsSync } from 'node:fs';
 import { StartupError } from './platform/errors/startup-error.js';
 
-/** Levels of the log, from most to least. */
+/** Log levels, from the most lines to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-/** Replacements of framework work for speed alone; src/platform/fast-paths/README.md describes each. */
-export const FAST_PATHS = ['express-prototypes', 'handler-calls', 'shared-statements'] as const;
+/** The fast paths: code that replaces work of a framework for speed alone. src/platform/fast-paths/README.md describes each. */
+export const FAST_PATHS = [
+  'express-prototypes',
+  'handler-calls',
+  'joined-writes',
+  'prepared-queries',
+  'shared-statements',
+] as const;
 
 export type FastPath = (typeof FAST_PATHS)[number];
 
-/** Largest rate limit, in requests a minute: more than one process can serve. */
+/** The start of every API key that the service makes. Secret scanners search for it, so it never changes. */
+export const API_KEY_PREFIX = 'pets_';
+
+/** Largest rate limit, in requests a minute. One process serves fewer than that. */
 export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 
-/** Most processes that may share a port. */
+/** Largest number of processes that may share a port. */
 export const MAX_WEB_CONCURRENCY = 64;
 
 /**
- * The settings of one process, read from the environment once and never changed. `.env.example` describes each of them
- * to operators. This file is the only reader of `process.env`.
+ * The settings of one process, read from the environment once at start and never changed. Each comment gives the
+ * setting's default and range; `.env.example` describes the settings to operators. No other file reads `process.env`.
+ *
+ * A range of 100 to 600 000 ms bounds the times: less than 0.1 s would fail ordinary requests, and more than 10 minutes
+ * is usually a wrong unit.
  */
 export class Config {
-  /** Port to listen on; 0 lets the system choose one. */
+  /** TCP port to listen on, 3000 by default. 0 to 65 535; with 0 the system chooses a free port. */
   port: number;
-  /** Address to listen on. */
+  /** Address to listen on. 0.0.0.0 by default: all IPv4 addresses, so that the service works in a container. */
   host: string;
-  /** Processes that share the port; more than one needs PostgreSQL. */
+  /**
+   * Number of processes that share the port, 1 by default. 1 to 64; more than 1 needs `databaseUrl`, because the
+   * embedded engine belongs to one process.
+   */
   webConcurrency: number;
-  /** PostgreSQL connection URI; undefined means the embedded engine. */
+  /** PostgreSQL connection URI. Undefined by default: the embedded engine. */
   databaseUrl: string | undefined;
-  /** Directory of the embedded engine. */
+  /** Directory of the embedded engine, `.data` by default. */
   dataDir: string;
-  /** Connections each process keeps to PostgreSQL at the most. The embedded engine always has one. */
+  /**
+   * Largest number of pooled connections of each process to each PostgreSQL server. 10 by default, so that eight
+   * processes, with two connections more each, fit into PostgreSQL's default of 100. 1 to 1000. The embedded engine
+   * always has one.
+   */
   databasePoolSize: number;
-  /** PostgreSQL read replicas, from which lists are read. */
+  /** URIs of PostgreSQL read replicas, from which lists are read. None by default; needs `databaseUrl`. */
   databaseReplicaUrls: string[];
-  /** Whether a start applies pending migrations, or refuses to run on an outdated schema. */
+  /**
+   * True: a start applies pending migrations. False: a start on an outdated schema is refused. True by default for the
+   * embedded engine, false with `databaseUrl`, where one command should migrate before all instances start.
+   */
   migrateOnStart: boolean;
-  /** Time in ms after which PostgreSQL cancels a statement. */
+  /**
+   * Time in ms after which PostgreSQL cancels a statement. 5000 by default: ordinary ones take a few ms. 100 to 600
+   * 000.
+   */
   statementTimeoutMs: number;
-  /** Time in ms that a request waits for its turn at the database, and that it waits for a connection. */
+  /**
+   * Longest time in ms that a request waits in the queue for the database, and again for a connection. 3000 by default,
+   * so that a client gets 503 before it gives up. 100 to 600 000.
+   */
   acquireTimeoutMs: number;
-  /** A key that exists from the start on. */
+  /** An API key that is created at start if it does not exist, 20 to 255 characters. None by default. */
   bootstrapApiKey: string | undefined;
-  /** Address of production, for absolute links and the document; no trailing slash. */
+  /**
+   * URL of production, which ends in /v1 and has no trailing slash: for absolute links and the OpenAPI document.
+   * `http://localhost:<port>/v1` by default.
+   */
   publicBaseUrl: string;
-  /** Address of staging, for the document; no trailing slash. */
+  /** URL of staging, for the OpenAPI document; of the same form. `http://localhost:3001/v1` by default. */
   stagingBaseUrl: string;
-  /** Lowest level that is logged. */
+  /** Lowest level that is logged. `info` by default: one line for each request. */
   logLevel: (typeof LOG_LEVELS)[number];
-  /** Requests a minute that a client may send unless it has a limit of its own; 0 is any number. */
+  /**
+   * Requests a minute of one client, unless the client has a limit of its own. 6000 by default: 100 a second. 0 to
+   * MAX_RATE_LIMIT_PER_MINUTE; 0 means no limit.
+   */
   rateLimitPerMinute: number;
-  /** Redis in which the instances share their rate limits; undefined means each has its own. */
+  /**
+   * URI of the Redis in which the instances share their rate limits. Undefined by default: each process counts by
+   * itself.
+   */
   redisUrl: string | undefined;
-  /** Days, today included, that the usage of API keys is kept. */
+  /** Days of per-key usage to keep, today included. 400 by default: a year and a month. 30 to 3650. */
   keyUsageRetentionDays: number;
-  /** Largest request body in bytes. */
+  /**
+   * Largest request body in bytes. 65 536 (64 KiB) by default, twenty times the largest animal. 1024 to 16 777 216
+   * (16 MiB). A larger body is answered 413.
+   */
   maxBodyBytes: number;
-  /** Time in ms for the header section of a request to arrive. */
+  /**
+   * Longest time in ms for the header section of a request to arrive. 10 000 by default. 100 to 600 000, and at most
+   * `requestTimeoutMs`. A later one is answered 408.
+   */
   headersTimeoutMs: number;
-  /** Time in ms for a whole request to arrive. */
+  /**
+   * Longest time in ms for a whole request to arrive. 30 000 by default; 100 to 600 000. A later one is answered 408.
+   */
   requestTimeoutMs: number;
-  /** Time in ms that an idle connection is kept. */
+  /**
+   * Time in ms after which an idle connection is closed. 75 000 by default: longer than the 60 s of usual load
+   * balancers, so that they, not the service, close connections. 100 to 600 000.
+   */
   keepAliveTimeoutMs: number;
-  /** Time in ms for which a client may take nothing of its answer. */
+  /**
+   * Time in ms for which a client may take nothing of its answer; the connection is cut after once to twice this time.
+   * 30 000 by default; 100 to 600 000.
+   */
   writeTimeoutMs: number;
-  /** Connections that each process keeps open at the most. */
+  /**
+   * Largest number of open connections of each process. 10 000 by default; 1 to 1 000 000. Each one is an open file.
+   */
   maxConnections: number;
-  /** Requests that each process works on at a time. */
+  /**
+   * Largest number of requests that each process works on at a time. 1000 by default; 1 to 1 000 000. One more is
+   * answered 503 at once, health checks and metrics excepted.
+   */
   maxRequestsInFlight: number;
-  /** Time in ms that the server goes on serving when it is told to stop, while readiness says that it will not. */
+  /**
+   * Time in ms between the signal to stop and the end of listening. Meanwhile readiness answers 503, so that load
+   * balancers remove the instance. 0 by default: without a load balancer there is nothing to wait for. 0 to 600 000.
+   */
   shutdownDelayMs: number;
-  /** Time in ms, from being told to stop, after which idle connections are closed. */
+  /**
+   * Time in ms, counted from the signal to stop, after which idle connections are closed. 1000 by default, for requests
+   * that are on their way. 0 to 600 000.
+   */
   shutdownLingerMs: number;
-  /** Time in ms that requests in flight have to finish after the delay. */
+  /** Time in ms that requests in flight have to finish, after `shutdownDelayMs`. 15 000 by default; 100 to 600 000. */
   shutdownTimeoutMs: number;
-  /** Origins that browsers may call from; empty turns CORS off. */
+  /** Origins whose pages may call the API from a browser. Empty by default: CORS is off. */
   corsOrigins: string[];
-  /** What becomes of a deprecated operation after its sunset: 410, or served on. */
+  /** What a deprecated operation does after its sunset: `remove` answers 410, the default; `serve` continues. */
   afterSunset: 'remove' | 'serve';
   /** The fast paths in use. Without them the service is slower and otherwise the same. */
   fastPaths: readonly FastPath[];
 }
 
-/** Adds the settings of a `.env` file in the working directory, if there is one, to those of the environment, which win. */
+/**
+ * Loads the `.env` file of the working directory, if it exists, into the environment. Variables that are set already
+ * win.
+ *
+ * @throws StartupError when the file cannot be read
+ */
 export function loadEnvironmentFile(): void {
   if (existsSync('.env')) {
     try {
@@ -98,9 +165,9 @@ export function loadEnvironmentFile(): void {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads and validates the settings. An empty value counts as not set.
+ * Reads and validates the settings. A value that is empty or only white space counts as not set.
  *
- * @throws StartupError naming every setting that is wrong and what it may be, and no value, for a value may be a secret.
+ * @throws StartupError that names each wrong setting and what it must be, but not its value, which may be a secret
  */
 export function readConfig(environment: Environment = process.env): Config {
   const faults: string[] = [];
@@ -136,7 +203,7 @@ export function readConfig(environment: Environment = process.env): Config {
     const value = text(name) ?? fallback;
     const url = URL.canParse(value) ? new URL(value) : undefined;
     const plain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
-    // In the form of URLs, which is ASCII and may stand in header fields.
+    // `href` is ASCII, as header fields require.
     return plain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
       ? url.href.replace(/\/$/, '')
       : reject(name, 'an http or https URL that ends in /v1', fallback);
@@ -169,7 +236,7 @@ export function readConfig(environment: Environment = process.env): Config {
 
   function bootstrapApiKey(): string | undefined {
     const value = text('BOOTSTRAP_API_KEY');
-    // RFC 6750 section 2.1: b64token
+    // b64token of RFC 6750, section 2.1.
     return value === undefined || (/^[A-Za-z0-9\-._~+/]+=*$/.test(value) && value.length >= 20 && value.length <= 255)
       ? value
       : reject('BOOTSTRAP_API_KEY', '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)', value);

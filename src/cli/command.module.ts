@@ -1,6 +1,8 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { APPLICATION } from '../app.description.js';
 import { Config, readConfig } from '../config.js';
+import { Application } from '../platform/application.js';
 import { ApiKeyRequestError, ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
 import { ApiKeysModule } from '../platform/api-keys/api-keys.module.js';
@@ -8,7 +10,7 @@ import { Clock } from '../platform/clock.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
 import { CommandError } from './terminal.js';
 
-/** What a command needs of the platform: the database and the keys, no server. */
+/** The part of the platform that commands need: database and API keys, without the HTTP server. */
 @Global()
 @Module({})
 export class CommandModule {
@@ -17,17 +19,22 @@ export class CommandModule {
     return {
       module: CommandModule,
       imports: [DatabaseModule, ApiKeysModule],
-      providers: [Clock, KeyUsageRepository, { provide: Config, useValue: readConfig() }],
-      exports: [Config, Clock, KeyUsageRepository],
+      providers: [
+        Clock,
+        KeyUsageRepository,
+        { provide: Config, useValue: readConfig() },
+        { provide: Application, useValue: APPLICATION },
+      ],
+      exports: [Config, Application, Clock, KeyUsageRepository],
     };
   }
 }
 
 /**
- * Lets a command work on the keys and their usage; opens the database for it, and closes it.
+ * Opens the database, runs `work` on the API keys and their usage, and closes the database.
  *
- * @throws StartupError when the database cannot be opened or the settings are wrong; CommandError for what the operator
- * asked for and cannot be done
+ * @throws StartupError when the settings are wrong or the database cannot be opened
+ * @throws CommandError when the keys cannot do what the operator asked for
  */
 export async function withKeys<Result>(
   work: (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>,

@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import { readConfig } from '../config.js';
 import { integerArgument, printResult, progressBar, table } from './terminal.js';
 
-/** Most animals that one `seed` adds. */
+/** Largest number of animals that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;
 
 /** Adds `migrate`, `migrate:status`, `migrate:revert` and `seed`. */
@@ -13,7 +13,7 @@ export function addDatabaseCommands(program: Command): void {
     .description('apply the pending migrations')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { migrate } = await import('../platform/database/schema.js');
+      const { migrate } = await import('../platform/database/schema/migrate.js');
       const applied = await withDatabase((dataSource) =>
         migrate(dataSource, (name, done, total) => {
           if (!json) process.stderr.write(`${done}/${total} ${name}\n`);
@@ -25,10 +25,10 @@ export function addDatabaseCommands(program: Command): void {
 
   program
     .command('migrate:status')
-    .description('show which migrations are applied; exit code 1 unless the schema is the one of this version')
+    .description('show which migrations are applied; exit code 1 unless the schema matches this version')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { migrationStatus } = await import('../platform/database/schema.js');
+      const { migrationStatus } = await import('../platform/database/schema/migration-history.js');
       const status = await withDatabase(migrationStatus);
       const rows = status.map(({ name, appliedAt, isKnown }) => [
         isKnown ? (appliedAt ? 'applied' : 'pending') : 'unknown to this version',
@@ -41,10 +41,10 @@ export function addDatabaseCommands(program: Command): void {
 
   program
     .command('migrate:revert')
-    .description('revert the migration that was applied last; this may delete data')
+    .description('revert the last applied migration; this may delete data')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { revertLastMigration } = await import('../platform/database/schema.js');
+      const { revertLastMigration } = await import('../platform/database/schema/migrate.js');
       const reverted = await withDatabase(revertLastMigration);
       const text = reverted === undefined ? 'No migration is applied.' : `Reverted ${reverted}.`;
       printResult(json, { reverted: reverted ?? null }, text);
@@ -52,11 +52,12 @@ export function addDatabaseCommands(program: Command): void {
 
   program
     .command('seed')
-    .description('add plausible animals to the catalogue')
-    .requiredOption('--count <n>', 'how many', integerArgument('--count', 1, MAX_SEED_COUNT))
+    .description('add made-up animals to the catalogue')
+    .requiredOption('--count <n>', 'number of animals', integerArgument('--count', 1, MAX_SEED_COUNT))
     .option('--json', 'print JSON')
     .action(async ({ count, json }: { count: number; json?: boolean }) => {
-      const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
+      const { openCurrentDatabase } = await import('../platform/database/data-source.js');
+      const { dataSourceOptions } = await import('../platform/database/data-source-options.js');
       const { seedPets } = await import('../pets/pets.seed.js');
       const dataSource = await openCurrentDatabase(await dataSourceOptions(readConfig()));
       const bar = progressBar(count, 'animals');

@@ -7,21 +7,27 @@ const DEFAULT_DAYS = 30;
 const MAX_DAYS = 3_650;
 const DAY_MS = 86_400_000;
 
-/** Exit code of a report that says no; 1 is that of a command that failed. */
+/** Exit code when removal is not safe. 1 means that the command failed. */
 const NOT_SAFE = 2;
 
 /** Adds `deprecations report`. */
 export function addDeprecationCommands(program: Command): void {
-  const deprecations = program.command('deprecations').description('what is deprecated, and who still calls it');
+  const deprecations = program
+    .command('deprecations')
+    .description('report which clients still call deprecated operations');
 
   deprecations
     .command('report')
     .description(
-      'tell which clients called a deprecated operation, and whether it is safe to remove;\n' +
-        `exit code 0 when it is, ${NOT_SAFE} when it is not, 1 when the report could not be made`,
+      'report which clients called a deprecated operation, and whether removing it is safe;\n' +
+        `exit code 0 when it is safe, ${NOT_SAFE} when not, 1 when the report failed`,
     )
     .argument('<operation>', 'its operationId, such as getPet')
-    .option('--days <n>', `how far to look back (default: ${DEFAULT_DAYS})`, integerArgument('--days', 1, MAX_DAYS))
+    .option(
+      '--days <n>',
+      `days to look back, today included (default: ${DEFAULT_DAYS})`,
+      integerArgument('--days', 1, MAX_DAYS),
+    )
     .option('--json', 'print JSON')
     .action(async (operation: string, { days = DEFAULT_DAYS, json }: { days?: number; json?: boolean }) => {
       const { describeApplication } = await import('./preview.js');
@@ -69,7 +75,7 @@ export function addDeprecationCommands(program: Command): void {
     });
 }
 
-/** @throws CommandError when there is no such operation, or it is not deprecated */
+/** @throws CommandError when the operation does not exist or is not deprecated */
 function deprecationOf(document: OpenApiDocument, operation: string): DeprecatedOperation {
   const found = document.deprecations.find(({ operationId }) => operationId === operation);
   if (!found) {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import { APPLICATION } from '../app.description.js';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '../config.js';
-import { DEFAULT_OVERLAP_MS, DEFAULT_SCOPES } from '../platform/api-keys/api-key-defaults.js';
+import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/key-rotation.js';
 import type { StoredApiKey } from '../platform/api-keys/api-key.repository.js';
 import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import type { KeyUsageRepository, UsageSummary } from '../platform/key-usage/key-usage.repository.js';
@@ -14,9 +15,9 @@ import {
   timeCell,
 } from './terminal.js';
 
-const KEY_ARGUMENT = 'its id, or at least 6 of its displayed first characters';
+const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 
-/** Days of usage that `keys show` sums up. */
+/** Days of usage that `keys show` sums up, today included. */
 const SHOWN_DAYS = 30;
 
 interface Output {
@@ -26,19 +27,22 @@ interface Output {
 
 /** Adds `keys create|list|show|rotate|revoke|limit`. */
 export function addKeyCommands(program: Command): void {
-  const keys = program.command('keys').description('make, list, replace, revoke and limit API keys');
+  const keys = program.command('keys').description('create, list, rotate, revoke and limit API keys');
 
   keys
     .command('create')
-    .description('make an API key for a client and print its secret, once')
-    .requiredOption('--client <name>', 'the application that uses the key; a new name makes a new client')
-    .option('--scopes <list>', `what it may do, separated by commas (default: ${DEFAULT_SCOPES.join(',')})`)
+    .description('create an API key for a client; its secret is printed only once')
+    .requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client')
+    .option(
+      '--scopes <list>',
+      `scopes of the key, separated by commas (default: ${APPLICATION.defaultScopes.join(',')})`,
+    )
     .option(
       '--expires <duration>',
-      'when it ends, such as 30m, 24h or 90d (default: never)',
+      'lifetime, such as 30m, 24h or 90d (default: no end)',
       durationArgument('--expires'),
     )
-    .option('--quiet', 'print the secret alone')
+    .option('--quiet', 'print only the secret')
     .option('--json', 'print JSON')
     .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
       const { key, secret } = await withApiKeys((apiKeys) =>
@@ -53,10 +57,14 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('list')
-    .description('list the API keys, by client')
-    .option('--client <name>', 'those of one client')
-    .option('--expiring <duration>', 'valid ones that expire within this time', durationArgument('--expiring'))
-    .option('--unused <duration>', 'valid ones neither made nor used for this time', durationArgument('--unused'))
+    .description('list API keys, sorted by client')
+    .option('--client <name>', 'only keys of this client')
+    .option('--expiring <duration>', 'only valid keys that expire within this time', durationArgument('--expiring'))
+    .option(
+      '--unused <duration>',
+      'only valid keys that are older than this and unused for so long',
+      durationArgument('--unused'),
+    )
     .option('--json', 'print JSON')
     .action(async (options: { client?: string; expiring?: number; unused?: number; json?: boolean }) => {
       const { client, expiring: expiringWithin, unused: unusedFor } = options;
@@ -66,7 +74,7 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('show')
-    .description(`show an API key, and what was called with it in the last ${SHOWN_DAYS} days`)
+    .description(`show an API key and its calls in the last ${SHOWN_DAYS} days`)
     .argument('<key>', KEY_ARGUMENT)
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { json?: boolean }) => {
@@ -81,14 +89,14 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('rotate')
-    .description('make a key that replaces another; the other expires when the overlap is over')
+    .description('create a key that replaces another; the old key expires after the overlap')
     .argument('<key>', KEY_ARGUMENT)
     .option(
       '--overlap <duration>',
-      `how long both are valid (default: ${DEFAULT_OVERLAP_MS / 3_600_000}h)`,
+      `how long both keys are valid (default: ${DEFAULT_OVERLAP_MS / 3_600_000}h)`,
       durationArgument('--overlap'),
     )
-    .option('--quiet', 'print the new secret alone')
+    .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { overlap?: number } & Output) => {
       const { key, secret, predecessor } = await withApiKeys((apiKeys) => apiKeys.rotate(reference, options.overlap));
@@ -100,9 +108,9 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('revoke')
-    .description('refuse an API key from now on')
+    .description('refuse an API key from this moment on')
     .argument('<key>', KEY_ARGUMENT)
-    .option('--reason <text>', 'why, for those who ask later')
+    .option('--reason <text>', 'why; shown by keys show')
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { reason?: string; json?: boolean }) => {
       const key = await withApiKeys((apiKeys) => apiKeys.revoke(reference, options.reason));
@@ -111,14 +119,14 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('limit')
-    .description('give a client a rate limit of its own, for all of its keys together')
-    .argument('<client>', 'its name')
+    .description('set the rate limit of a client, for all of its keys together')
+    .argument('<client>', 'name of the client')
     .option(
       '--per-minute <n>',
-      'requests a minute; 0 for any number',
+      'requests a minute; 0 means no limit',
       integerArgument('--per-minute', 0, MAX_RATE_LIMIT_PER_MINUTE),
     )
-    .option('--default', 'take it away: RATE_LIMIT_PER_MINUTE holds again')
+    .option('--default', 'remove the limit of its own; RATE_LIMIT_PER_MINUTE applies again')
     .option('--json', 'print JSON')
     .action(async (name: string, options: { perMinute?: number; default?: boolean; json?: boolean }) => {
       if ((options.perMinute === undefined) !== (options.default === true)) {
@@ -137,7 +145,7 @@ async function withApiKeys<Result>(
   return withKeys(work);
 }
 
-/** The one place that prints a secret. */
+/** Prints a new key with its secret; no other function prints a secret. */
 function printSecret(options: Output, secret: string, value: unknown, keys: StoredApiKey[]): void {
   const advice = 'Store it now: only its hash is kept, and it is never shown again.';
   printResult(options.json, value, options.quiet ? secret : `${secret}\n\n${advice}\n\n${keyTable(keys)}`);

@@ -7,7 +7,7 @@ export function addOpenApiCommand(program: Command): void {
     .command('openapi')
     .description('print the OpenAPI document')
     .option('--yaml', 'print YAML instead of JSON')
-    .option('--json', 'print JSON, as without it')
+    .option('--json', 'print JSON, the default')
     .action(async ({ yaml }: { yaml?: boolean }) => {
       const { describeApplication } = await import('./preview.js');
       const document = await describeApplication(readConfig());

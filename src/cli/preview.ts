@@ -1,12 +1,13 @@
 import { type INestApplication } from '@nestjs/common';
 import { DiscoveryService, ModulesContainer, NestFactory, Reflector } from '@nestjs/core';
+import { APPLICATION } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import { VERSIONING } from '../app.setup.js';
 import type { Config } from '../config.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
-/** The document of the application, made without a database: a preview has every controller, and none of what they need. */
+/** The document of the application. It needs no database: in preview mode Nest runs no constructor. */
 export async function describeApplication(config: Config): Promise<OpenApiDocument> {
   const options = { preview: true, logger: false } as const;
   const app: INestApplication = await NestFactory.create(
@@ -15,7 +16,8 @@ export async function describeApplication(config: Config): Promise<OpenApiDocume
     options,
   );
   app.enableVersioning(VERSIONING);
-  const document = new OpenApiDocument(config, new DiscoveryService(app.get(ModulesContainer)), new Reflector());
+  const discovery = new DiscoveryService(app.get(ModulesContainer));
+  const document = new OpenApiDocument(config, APPLICATION, discovery, new Reflector());
   document.describe(app);
   return document;
 }

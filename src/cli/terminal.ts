@@ -1,16 +1,16 @@
 import { Presets, SingleBar } from 'cli-progress';
 
-/** A wrong use of a command: printed as one line on standard error, exit code 1. */
+/** A command was used wrongly. Its message is printed as one line on standard error; the exit code is 1. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** The result of a command: a JSON value for scripts when `--json` was given, else text for people. */
+/** Prints the result of a command to standard output: `value` as JSON with `--json`, else `text`. */
 export function printResult(json: boolean | undefined, value: unknown, text: string): void {
   process.stdout.write(`${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`);
 }
 
-/** Rows of cells in aligned columns, headings first. */
+/** A table as text, with aligned columns. */
 export function table(headings: string[], rows: string[][]): string {
   const lines = [headings, ...rows];
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
@@ -24,17 +24,17 @@ export function table(headings: string[], rows: string[][]): string {
     .join('\n');
 }
 
-/** A time as a cell: UTC, to the minute. */
+/** A time as a table cell: UTC, to the minute; `-` for null. */
 export function timeCell(time: Date | null): string {
   return time?.toISOString().slice(0, 16).replace('T', ' ') ?? '-';
 }
 
-/** Text of a stranger without what a terminal would obey. */
+/** Replaces control characters in text of unknown origin, because a terminal would obey them. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');
 }
 
-/** A progress bar on standard error, if that is a terminal; otherwise nothing is shown. */
+/** A progress bar on standard error; shows nothing when that is not a terminal. */
 export function progressBar(total: number, unit: string): { update(done: number): void; stop(): void } {
   if (!process.stderr.isTTY || total === 0) {
     return { update: () => undefined, stop: () => undefined };
@@ -45,7 +45,7 @@ export function progressBar(total: number, unit: string): { update(done: number)
   return { update: (done) => bar.update(done), stop: () => bar.stop() };
 }
 
-/** A whole number in a range, from an argument. */
+/** A parser for an integer argument; throws CommandError outside the range. */
 export function integerArgument(name: string, minimum: number, maximum: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
@@ -58,7 +58,7 @@ export function integerArgument(name: string, minimum: number, maximum: number):
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A duration such as 30m, 24h or 90d, from an argument, in ms; at most a hundred years. */
+/** A parser for a duration argument such as 30m, 24h or 90d, at most 36500d. Returns ms; throws CommandError. */
 export function durationArgument(name: string): (text: string) => number {
   return (text) => {
     const [, count = '', unit = ''] = /^([1-9]\d{0,7})([mhd])$/.exec(text) ?? [];

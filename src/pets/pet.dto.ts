@@ -8,7 +8,7 @@ import {
 } from '../platform/input/property.decorators.js';
 import { writeString } from '../platform/json/json-writer.js';
 import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
-import { PET_STATUSES, type PetRow, type PetStatus } from './pet.entity.js';
+import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
 const NAME = {
   description: "The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.",
@@ -62,7 +62,7 @@ export class Pet {
   status: PetStatus;
 }
 
-/** What listPets returns: an array of animals. */
+/** The array of animals that listPets returns. */
 @ArraySchema(Pet, 'A page of animals, by ascending id.')
 export class Pets {}
 
@@ -89,7 +89,17 @@ export class ListPetsQuery {
   cursor?: string;
 }
 
-/** The JSON of a stored animal, straight from its columns: a page has dozens of them. */
-export function writePet([id, name, categoryId, status]: PetRow): string {
+/** The JSON text of an animal. Bigints and the decimal texts of an entity have the same digits in it. */
+export function writePet({ id, name, categoryId, status }: Pet | PetEntity): string {
   return `{"id":${id},"name":${writeString(name)},"categoryId":${categoryId},"status":"${status}"}`;
+}
+
+/** The JSON text of a page of animals. */
+export function writePets(pets: readonly (Pet | PetEntity)[]): string {
+  return `[${pets.map(writePet).join()}]`;
+}
+
+/** The animal of a stored row. */
+export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
+  return { id: BigInt(id), name, categoryId: BigInt(categoryId), status };
 }

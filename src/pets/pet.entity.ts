@@ -4,13 +4,10 @@ import { Check, Column, Entity, Index } from 'typeorm';
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
 
-/** PostgreSQL's bigint as text on the wire, exact in both directions. */
-const int64 = {
-  to: (value?: bigint): string | undefined => value?.toString(),
-  from: (value: string): bigint => BigInt(value),
-};
-
-/** An animal as it is stored. */
+/**
+ * A stored animal. Each int64 is a decimal string, as PostgreSQL and TypeORM return it: exact, and valid in keys,
+ * relations and conditions. `toPet` converts it to a bigint.
+ */
 @Entity({ name: 'pet' })
 @Check('ck_pet_name', 'char_length(name) BETWEEN 1 AND 255')
 @Index('ix_pet_status_id', ['status', 'id'])
@@ -21,19 +18,15 @@ export class PetEntity {
     generated: 'identity',
     generatedIdentity: 'ALWAYS',
     primaryKeyConstraintName: 'pk_pet',
-    transformer: int64,
   })
-  id: bigint;
+  id: string;
 
   @Column({ type: 'varchar', length: 255 })
   name: string;
 
-  @Column({ name: 'category_id', type: 'bigint', transformer: int64 })
-  categoryId: bigint;
+  @Column({ name: 'category_id', type: 'bigint' })
+  categoryId: string;
 
   @Column({ type: 'enum', enum: PET_STATUSES, enumName: 'pet_status', default: 'available' })
   status: PetStatus;
 }
-
-/** The columns of an animal as PostgreSQL writes them: int64 as its decimal numeral, exact, which is JSON's too. */
-export type PetRow = readonly [id: string, name: string, categoryId: string, status: PetStatus];

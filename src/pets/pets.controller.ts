@@ -1,20 +1,22 @@
 import { Body, Controller, Get, Param, Post, Query, Res } from '@nestjs/common';
-import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiParam } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { Config } from '../config.js';
 import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
+import { ApiError } from '../platform/errors/api-error.js';
 import { INVALID_CURSOR } from '../platform/errors/error-catalogue.js';
 import { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
 import { JsonBody } from '../platform/json/json-body.js';
 import { parseInt64 } from '../platform/json/int64.js';
 import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
-import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/components.js';
+import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/response-headers.js';
 import { FailsWith } from '../platform/openapi/fails-with.decorator.js';
-import { ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
+import { Tag } from '../platform/openapi/tag.decorator.js';
+import { ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 
-@ApiTags('Pets')
+@Tag('Pets', 'The catalogue of animals.')
 @Controller('pets')
 export class PetsController {
   private readonly address: string;
@@ -32,12 +34,12 @@ export class PetsController {
   @ApiOkResponse({ type: Pets, description: 'The page of animals.', headers: NEXT_PAGE_HEADER })
   @FailsWith(INVALID_CURSOR)
   async listPets(@Query() query: ListPetsQuery, @Res({ passthrough: true }) response: Response): Promise<JsonBody> {
-    const { body, nextCursor } = await this.pets.list(query);
+    const { pets, nextCursor } = await this.pets.list(query);
     if (nextCursor !== undefined) {
       const status = query.status === undefined ? '' : `&status=${query.status}`;
       response.setHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
     }
-    return body;
+    return JsonBody.shared(pets, writePets);
   }
 
   @Post()
@@ -50,9 +52,9 @@ export class PetsController {
     @Idempotent() key: IdempotencyKey | undefined,
     @Res({ passthrough: true }) response: Response,
   ): Promise<JsonBody> {
-    const { id, body } = await this.pets.create(newPet, key);
-    response.setHeader('Location', `${this.address}/${id}`);
-    return body;
+    const pet = await this.pets.create(newPet, key);
+    response.setHeader('Location', `${this.address}/${pet.id}`);
+    return new JsonBody(writePet(pet));
   }
 
   @Get(':petId')
@@ -68,6 +70,12 @@ export class PetsController {
   @ApiOkResponse({ type: Pet, description: 'The animal.' })
   @FailsWith(PET_NOT_FOUND)
   async getPet(@Param('petId') petId: string): Promise<JsonBody> {
-    return this.pets.get(parseInt64(petId));
+    const id = parseInt64(petId);
+    // undefined: not a valid int64, so no such animal.
+    const pet = id === undefined ? undefined : await this.pets.find(id);
+    if (!pet) {
+      throw new ApiError(PET_NOT_FOUND, 'No animal has this identifier.');
+    }
+    return new JsonBody(writePet(pet));
   }
 }

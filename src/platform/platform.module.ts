@@ -1,6 +1,7 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import { Config } from '../config.js';
+import { Application } from './application.js';
 import { AuthModule } from './auth/auth.module.js';
 import { Clock } from './clock.js';
 import { DatabaseModule } from './database/database.module.js';
@@ -10,21 +11,22 @@ import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 
-/** What every feature stands on. */
+/** Everything that features build on. The platform imports no feature. */
 @Global()
 @Module({})
 export class PlatformModule {
-  static forRoot(config: Config): DynamicModule {
+  static forRoot(config: Config, application: Application): DynamicModule {
     return {
       module: PlatformModule,
       imports: [DatabaseModule, AuthModule, IdempotencyModule, DocsPagesModule, ObservabilityModule],
       providers: [
         Clock,
         { provide: Config, useValue: config },
+        { provide: Application, useValue: application },
         { provide: APP_FILTER, useClass: ErrorFilter },
         { provide: APP_PIPE, useClass: InputPipe },
       ],
-      exports: [Config, Clock],
+      exports: [Config, Application, Clock],
     };
   }
 }

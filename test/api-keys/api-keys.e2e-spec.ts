@@ -10,7 +10,7 @@ import {
 } from '../../src/platform/api-keys/api-key.verifier.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate, revertLastMigration } from '../../src/platform/database/schema.js';
+import { migrate, revertLastMigration } from '../../src/platform/database/schema/migrate.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import type { HttpAnswer } from '../support/http-client.js';

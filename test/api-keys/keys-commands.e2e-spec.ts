@@ -12,6 +12,9 @@ interface Outcome {
   stderr: string;
 }
 
+// Several commands a test, each a process that starts in a second, or in many on a busy machine.
+import.meta.jest.setTimeout(120_000);
+
 describe('petstore', () => {
   let app: TestApp;
   beforeAll(async () => {

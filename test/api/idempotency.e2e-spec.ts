@@ -1,7 +1,7 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
 import fc from 'fast-check';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PET_STATEMENTS } from '../../src/pets/pets.repository.js';
+import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Database } from '../../src/platform/database/database.js';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
@@ -550,11 +550,19 @@ describeOnPostgresql('two instances', () => {
       await untilBlocked(apps[0], 2);
       return { sent };
     });
-    const [one, other, third] = (await Promise.all(answers.sent)) as [HttpAnswer, HttpAnswer, HttpAnswer];
+    const all = await Promise.all(answers.sent);
     await apps[0].sql('DROP TRIGGER hold ON pet');
-    expect(one.headers['idempotent-replayed']).toBeUndefined();
-    expectReplay(other, one);
-    expectRefusal(third, 'idempotency_key_reused');
+    // With the fast path the first one that waits has the key, without it the first one that commits.
+    const isFirst = ({ status, headers }: HttpAnswer): boolean =>
+      status === 201 && headers['idempotent-replayed'] === undefined;
+    const winner = all.findIndex(isFirst);
+    const nameOf = (index: number): string => (index === 2 ? 'Tom' : REX.name);
+    expect(all.filter(isFirst)).toHaveLength(1);
+    all.forEach((answer, index) => {
+      if (index === winner) return;
+      if (nameOf(index) === nameOf(winner)) expectReplay(answer, all[winner] as HttpAnswer);
+      else expectRefusal(answer, 'idempotency_key_reused');
+    });
   });
 
   test('batches with the same keys in opposite order never wait in a circle', async () => {

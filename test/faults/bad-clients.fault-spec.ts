@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { depth, report } from './support/depth.js';
+import { report } from './support/figures.js';
 import { type LoadRequest, send } from './support/load.js';
 
 /*
@@ -167,7 +167,7 @@ test('clients that send requests ahead and never read are cut, and hold a bounde
   // Each answer has a hundred of these: over 100 000 bytes.
   const requests = `GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(ANSWERED_AHEAD);
   const silent = 50;
-  const rounds = depth(1, 4);
+  const rounds = 4;
   await warmUp();
   const before = memory();
   let peak = 0;
@@ -215,7 +215,7 @@ test('a client that reads slowly, but reads, gets its whole answer', async () =>
 });
 
 test('thousands of idle connections cost little, and those on which nothing is sent are closed', async () => {
-  const count = depth(1_000, 5_000);
+  const count = 5_000;
   await warmUp();
   const before = memory();
   const clients = await openMany(count);
@@ -228,7 +228,7 @@ test('thousands of idle connections cost little, and those on which nothing is s
 }, 60_000);
 
 test('a reset in the middle of a body is no error, and frees its place', async () => {
-  const clients = await openMany(depth(1, 10) * REQUESTS_IN_FLIGHT);
+  const clients = await openMany(10 * REQUESTS_IN_FLIGHT);
   await Promise.all(
     clients.map(async (socket, index) => {
       socket.write(`${POST}Content-Length: ${PET.length}\r\n\r\n${PET.slice(0, index % PET.length)}`);

@@ -5,19 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { depth, isWholeRun, report } from './support/depth.js';
+import { report } from './support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
 
 /*
- * WEB_CONCURRENCY: several processes on one port. They die, one by one and all at once, and are told to stop.
+ * WEB_CONCURRENCY: several processes share one port. They are killed one by one and all at once, and are stopped by
+ * signals.
  */
 
-const PROCESSES = depth(2, 3);
+const PROCESSES = 3;
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };
-
-/** A test that is no part of the quick pass. */
-const wholeTest = isWholeRun ? test : test.skip;
 
 let server: PostgresqlServer;
 let settings: Record<string, string>;
@@ -54,7 +52,7 @@ interface LogLine {
 }
 
 function logOf({ stdout }: ServiceProcess): LogLine[] {
-  // The last line may not be complete.
+  // The last line may be incomplete.
   return stdout
     .slice(0, stdout.lastIndexOf('\n') + 1)
     .split('\n')
@@ -62,7 +60,7 @@ function logOf({ stdout }: ServiceProcess): LogLine[] {
     .map((line) => JSON.parse(line) as LogLine);
 }
 
-/** Calls until a condition holds; each call is on a connection of its own, so that every process has its turn. */
+/** Sends requests until a condition holds, each on a new connection, so that every process gets some. */
 async function until(origin: string, holds: () => boolean): Promise<void> {
   for (const deadline = Date.now() + 60_000; !holds();) {
     if (Date.now() > deadline) throw new Error(`Not within 60 s: ${holds.toString()}`);
@@ -71,7 +69,7 @@ async function until(origin: string, holds: () => boolean): Promise<void> {
   }
 }
 
-/** The processes that have answered requests, by the log. */
+/** The processes that have logged a request. */
 function servingPids(group: ServiceProcess): Set<number> {
   return new Set(
     logOf(group)
@@ -80,7 +78,7 @@ function servingPids(group: ServiceProcess): Set<number> {
   );
 }
 
-/** Starts a group, and waits until each of its processes has answered. */
+/** Starts a group and waits until each of its processes has answered a request. */
 async function startedGroup(
   more?: Record<string, string>,
 ): Promise<{ group: ServiceProcess; origin: string; pids: number[] }> {
@@ -90,7 +88,7 @@ async function startedGroup(
   return { group, origin, pids: [...servingPids(group)] };
 }
 
-/** Whether a process runs. One that has ended and that nobody has asked for yet does not. */
+/** Whether a process runs. A zombie does not. */
 function runs(pid: number): boolean {
   return /^[^Z]/.test(spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).stdout);
 }
@@ -122,7 +120,7 @@ test('the processes answer on one port, and a scrape of any of them tells of all
   const counts = [await count(), await count(), await count(), await count()];
   expect(counts).toEqual(counts.map(() => first + 30));
 
-  // What was counted by a process that is gone stays counted, and the scrape is answered without it.
+  // The counts of an ended process stay in the totals, and a scrape succeeds without it.
   process.kill(pids[0] as number, 'SIGKILL');
   await until(origin, () => logOf(group).some(({ ended }) => ended === pids[0]));
   const without = await count();
@@ -130,14 +128,14 @@ test('the processes answer on one port, and a scrape of any of them tells of all
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-wholeTest('a process that hangs does not keep a scrape from its answer', async () => {
+test('a suspended process does not block scrapes of the others', async () => {
   const { group, origin, pids } = await startedGroup();
   process.kill(pids[0] as number, 'SIGSTOP');
   try {
     const scrapes = Array.from({ length: 2 * PROCESSES }, () =>
       send({ method: 'GET', path: '/metrics' }, { origin, apiKey: API_KEY, timeoutMs: 4_000 }),
     );
-    // Without the scope; what counts is who answers. Those that were handed to the process that hangs wait.
+    // The key lacks the scope, so 403 is an answer. Scrapes that the suspended process accepted get none.
     expect(statuses(await Promise.all(scrapes), 403)).toBeGreaterThanOrEqual(PROCESSES);
   } finally {
     process.kill(pids[0] as number, 'SIGCONT');
@@ -145,56 +143,49 @@ wholeTest('a process that hangs does not keep a scrape from its answer', async (
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-wholeTest(
-  'a process that dies is replaced, and the service stays up',
-  async () => {
-    const { group, origin } = await startedGroup();
-    const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
-    const kills = depth(2, 10);
-    for (let kill = 0; kill < kills; kill++) {
-      const victim = [...servingPids(group)].filter(runs).at(-1) as number;
-      process.kill(victim, 'SIGKILL');
-      const known = servingPids(group);
-      await until(origin, () => [...servingPids(group)].some((pid) => !known.has(pid)));
-    }
-    const outcomes = await load.stop();
-    const lost = outcomes.filter(({ status }) => status !== 200);
-    // A connection dies with its process, each client has one; nobody waits for ever, and somebody listens all the while.
-    expect(Object.keys(tally(lost)).filter((failure) => failure !== 'ECONNRESET')).toEqual([]);
-    expect(lost.length).toBeLessThanOrEqual(8 * kills);
-    expect(statuses(outcomes, 200)).toBeGreaterThan(lost.length);
-    expect(servingPids(group).size).toBeGreaterThanOrEqual(PROCESSES + kills);
-    report('a process is killed', { kills, requests: outcomes.length, lost: lost.length, ...tally(lost) });
-    expect(await group.stop('SIGTERM')).toBe(0);
-  },
-  120_000,
-);
+test('a process that dies is replaced, and the service stays up', async () => {
+  const { group, origin } = await startedGroup();
+  const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
+  const kills = 10;
+  for (let kill = 0; kill < kills; kill++) {
+    const victim = [...servingPids(group)].filter(runs).at(-1) as number;
+    process.kill(victim, 'SIGKILL');
+    const known = servingPids(group);
+    await until(origin, () => [...servingPids(group)].some((pid) => !known.has(pid)));
+  }
+  const outcomes = await load.stop();
+  const lost = outcomes.filter(({ status }) => status !== 200);
+  // Each client loses at most its one connection to a killed process. Nothing times out, and the port always accepts
+  // connections.
+  expect(Object.keys(tally(lost)).filter((failure) => failure !== 'ECONNRESET')).toEqual([]);
+  expect(lost.length).toBeLessThanOrEqual(8 * kills);
+  expect(statuses(outcomes, 200)).toBeGreaterThan(lost.length);
+  expect(servingPids(group).size).toBeGreaterThanOrEqual(PROCESSES + kills);
+  report('a process is killed', { kills, requests: outcomes.length, lost: lost.length, ...tally(lost) });
+  expect(await group.stop('SIGTERM')).toBe(0);
+}, 120_000);
 
-wholeTest(
-  'processes that die again and again are replaced ever later, and all at once are all replaced',
-  async () => {
-    const { group, origin, pids } = await startedGroup();
-    const died = (): LogLine[] => logOf(group).filter(({ ended }) => ended !== undefined);
-    for (const pid of pids) process.kill(pid, 'SIGKILL');
-    await until(origin, () => died().length >= PROCESSES);
-    const rounds = depth(2, 4);
-    for (let round = 0; round < rounds; round++) {
-      const dead = new Set(died().map(({ ended }) => ended));
-      const alive = (): number[] => [...servingPids(group)].filter((pid) => !dead.has(pid));
-      await until(origin, () => alive().length === PROCESSES);
-      const victims = alive();
-      for (const pid of victims) process.kill(pid, 'SIGKILL');
-      await until(origin, () => died().length >= PROCESSES * (round + 2));
-    }
-    const delays = died().map(({ delayMs }) => delayMs);
-    const expected = Array.from({ length: rounds + 1 }, (_, round) => Array<number>(PROCESSES).fill(100 * 2 ** round));
-    expect(delays).toEqual(expected.flat());
-    expect(await group.stop('SIGTERM')).toBe(0);
-  },
-  120_000,
-);
+test('processes that die again and again are replaced ever later, and all at once are all replaced', async () => {
+  const { group, origin, pids } = await startedGroup();
+  const died = (): LogLine[] => logOf(group).filter(({ ended }) => ended !== undefined);
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  await until(origin, () => died().length >= PROCESSES);
+  const rounds = 4;
+  for (let round = 0; round < rounds; round++) {
+    const dead = new Set(died().map(({ ended }) => ended));
+    const alive = (): number[] => [...servingPids(group)].filter((pid) => !dead.has(pid));
+    await until(origin, () => alive().length === PROCESSES);
+    const victims = alive();
+    for (const pid of victims) process.kill(pid, 'SIGKILL');
+    await until(origin, () => died().length >= PROCESSES * (round + 2));
+  }
+  const delays = died().map(({ delayMs }) => delayMs);
+  const expected = Array.from({ length: rounds + 1 }, (_, round) => Array<number>(PROCESSES).fill(100 * 2 ** round));
+  expect(delays).toEqual(expected.flat());
+  expect(await group.stop('SIGTERM')).toBe(0);
+}, 120_000);
 
-test.each(isWholeRun ? (['SIGTERM', 'SIGINT'] as const) : (['SIGTERM'] as const))(
+test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s drains all of them: no request that was accepted fails',
   async (signal) => {
     const { group, origin, pids } = await startedGroup();
@@ -209,12 +200,12 @@ test.each(isWholeRun ? (['SIGTERM', 'SIGINT'] as const) : (['SIGTERM'] as const)
       }),
     });
     await sleep(500);
-    // To all of them, as a terminal does.
+    // Signal every process, as a terminal does.
     for (const pid of pids) process.kill(pid, signal);
     expect(await group.stop(signal)).toBe(0);
     const outcomes = await load.stop();
     const lost = outcomes.filter(({ status }) => status !== 201);
-    // Nobody listens any more; or the system had accepted a connection that the service had not yet seen.
+    // The socket is closed, or the kernel accepted a connection that the service had not yet accepted.
     expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
     expect(pids.filter(runs)).toEqual([]);
     expect(group.stderr).toMatch(/^[^\n]+\n$/);
@@ -225,7 +216,7 @@ test.each(isWholeRun ? (['SIGTERM', 'SIGINT'] as const) : (['SIGTERM'] as const)
   },
 );
 
-wholeTest('one process that is told to stop drains and is replaced', async () => {
+test('one process that gets SIGTERM drains and is replaced', async () => {
   const { group, origin, pids } = await startedGroup();
   process.kill(pids[0] as number, 'SIGTERM');
   await until(origin, () => servingPids(group).size === PROCESSES + 1);
@@ -233,7 +224,7 @@ wholeTest('one process that is told to stop drains and is replaced', async () =>
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-wholeTest('a second signal ends all of them at once', async () => {
+test('a second signal ends all of them at once', async () => {
   const { group, pids } = await startedGroup({ SHUTDOWN_DELAY_MS: '600000' });
   process.kill(group.pid, 'SIGTERM');
   await sleep(200);
@@ -242,11 +233,11 @@ wholeTest('a second signal ends all of them at once', async () => {
   expect(pids.filter(runs)).toEqual([]);
 });
 
-wholeTest('no process outlives the first one, however that ends', async () => {
+test('no process outlives the first one, however that ends', async () => {
   const { group, origin, pids } = await startedGroup();
   const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
   await sleep(300);
-  // `ended` waits for the end of all who write to the same output.
+  // `ended` resolves after all processes that share the output have ended.
   expect(await group.stop('SIGKILL')).toBeNull();
   const outcomes = await load.stop();
   expect(pids.filter(runs)).toEqual([]);

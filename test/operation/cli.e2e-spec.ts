@@ -21,6 +21,9 @@ interface Outcome {
   stderr: string;
 }
 
+// Several commands a test, each a process that starts in a second, or in many on a busy machine.
+import.meta.jest.setTimeout(120_000);
+
 let database: TestDatabase;
 /** Working directory of the processes, where no `.env` is. */
 let home: string;

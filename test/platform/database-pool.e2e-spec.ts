@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClientBase, Pool } from 'pg';
+import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { Database } from '../../src/platform/database/database.js';
+import { executePreparedQuery } from '../../src/platform/database/connections/prepared-query.js';
+import { type Execute, executeQuery } from '../../src/platform/database/connections/statement.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 import { handedOver } from '../support/engines.js';
@@ -60,6 +62,50 @@ test('a statement that PostgreSQL refuses costs no connection, and the next one 
   expect(await backend()).toBe(before);
 });
 
+test('our own query class and the one of pg return the same rows and errors', async () => {
+  const cases: [name: string, text: string, values: unknown[]][] = [
+    ['', 'SELECT 1', []],
+    ['equal_none', 'SELECT 1 WHERE false', []],
+    ['equal_columns', 'SELECT', []],
+    ['equal_empty', '', []],
+    [
+      'equal_kinds',
+      `SELECT $1::bigint, 2::int, 2.50::numeric, 0.1::float8, true, NULL::int, 'x'::varchar, 'sold'::pet_status,
+        '{"a":1}'::jsonb, '{1,2}'::bigint[], '{a}'::text[], $2::bytea, $3::timestamptz, now()::date - now()::date`,
+      [2n ** 63n - 1n, Buffer.from([0, 255]), new Date(0)],
+    ],
+    ['equal_rows', 'SELECT n, n::bigint FROM generate_series(1, 1000) n', []],
+    ['equal_changes', `UPDATE pet SET name = name WHERE id = $1 RETURNING id`, [0]],
+    ['equal_error', 'SELECT 1 / $1::int', [0]],
+    ['equal_late_error', 'SELECT 1 / (3 - n) FROM generate_series(1, 5) n', []],
+    ['equal_syntax', 'SELEC', []],
+    ['equal_input', 'SELECT $1::int', ['no number']],
+    ['equal_missing', 'SELECT $1::int', []],
+    ['equal_unwritable', 'SELECT $1::jsonb', [{ toJSON: () => BigInt(1) }]],
+  ];
+  const outcomes = async (execute: Execute): Promise<unknown[]> => {
+    const client = await pool.connect();
+    const outcomes: unknown[] = [];
+    try {
+      // Twice: the second execution finds the statement prepared.
+      for (const [name, text, values] of [...cases, ...cases]) {
+        outcomes.push(
+          await execute(client, { name, text }, values).catch(({ code, message }: Error & { code?: string }) => [
+            code,
+            message,
+          ]),
+        );
+      }
+      return outcomes;
+    } finally {
+      client.release(true);
+    }
+  };
+  const expected = await outcomes(executeQuery);
+  expect(await outcomes(executePreparedQuery)).toEqual(expected);
+  expect((expected[4] as unknown[][])[0]?.slice(0, 3)).toEqual(['9223372036854775807', 2, '2.50']);
+});
+
 test('TypeORM and transactions find connections while statements run', async () => {
   const dataSource = app.nest.get(DataSource);
   const work = Array.from({ length: 30 }, (_, index) => [
@@ -71,54 +117,52 @@ test('TypeORM and transactions find connections while statements run', async () 
 });
 
 if (engine === 'postgresql') {
-  test('a connection is kept for the next statement, and given back when none comes', async () => {
+  test('a connection that breaks while it is idle is felt by nobody', async () => {
     await Promise.all(Array.from({ length: 3 }, () => app.sql('SELECT pg_sleep(0.05)')));
     await until(() => pool.idleCount === pool.totalCount);
-    const pids = new Set<unknown>();
-    for (let count = 0; count < 20; count++) pids.add(await backend());
-    expect(pids.size).toBe(1);
-    expect(pool.idleCount).toBe(pool.totalCount - 1);
-    await until(() => pool.idleCount === pool.totalCount);
-  });
-
-  test('whoever takes connections from the pool gets all of them at once, kept ones too', async () => {
-    await Promise.all(Array.from({ length: 3 }, () => app.sql('SELECT pg_sleep(0.05)')));
-    const startedAt = performance.now();
-    const taken = [await pool.connect(), await pool.connect(), await pool.connect()];
-    // Kept ones come back by themselves after a second and more.
-    expect(performance.now() - startedAt).toBeLessThan(700);
-    taken.forEach((client) => client.release());
-  });
-
-  test('a kept connection that breaks is felt by nobody', async () => {
-    await until(() => pool.idleCount === pool.totalCount);
-    const acquired = new Promise<ClientBase>((resolve) => pool.once('acquire', resolve));
-    const kept = await backend();
-    const client = await acquired;
-    const heard = new Promise((resolve) => client.once('end', () => resolve(undefined)));
+    const removed = new Promise((resolve) => pool.once('remove', () => resolve(undefined)));
+    const idle = await backend();
     // From outside, so that the connection is not used for it.
-    await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${String(kept)})`);
-    await heard;
-    expect(await backend()).not.toBe(kept);
+    await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${String(idle)})`);
+    await removed;
+    expect(await backend()).not.toBe(idle);
   });
 
   test('a statement that the connection breaks under fails, and the next one works', async () => {
-    const kept = await backend();
+    const used = await backend();
     const failure = app.sql('SELECT pg_sleep(5)').catch((error: unknown) => error);
     await sleep(100);
-    await app.nest.get(DataSource).query('SELECT pg_terminate_backend($1)', [kept]);
+    await app.nest.get(DataSource).query('SELECT pg_terminate_backend($1)', [used]);
     expect(await failure).toMatchObject({ definition: { code: 'unavailable' } });
-    expect(await backend()).not.toBe(kept);
+    expect(await backend()).not.toBe(used);
   });
 
   test('an answer that does not come in time is not waited for, and its connection is closed', async () => {
     await app.sql('SET statement_timeout = 0');
-    const kept = await backend();
+    const used = await backend();
     const startedAt = performance.now();
     await expect(app.sql('SELECT pg_sleep(30)')).rejects.toMatchObject({ definition: { code: 'unavailable' } });
     // STATEMENT_TIMEOUT_MS and one second more, looked at a few times a second.
     expect(performance.now() - startedAt).toBeGreaterThan(1_900);
     expect(performance.now() - startedAt).toBeLessThan(10_000);
-    expect(await backend()).not.toBe(kept);
+    expect(await backend()).not.toBe(used);
   });
 }
+
+test('503 unavailable: no more than a thousand statements wait for a connection', async () => {
+  const app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
+  const database = app.nest.get(Database);
+  const outcomes = await database.transaction(async () => {
+    // The one connection is taken, so that all of these wait for it.
+    const waiting = Array.from({ length: 1_005 }, () => database.write({ name: 'one', text: 'SELECT 1' }, []));
+    const refused = await Promise.all(
+      waiting.slice(1_000).map((statement) => statement.catch((error: unknown) => error)),
+    );
+    return { refused, waiting: waiting.slice(0, 1_000) };
+  });
+  for (const error of outcomes.refused) {
+    expect(error).toMatchObject({ definition: { code: 'unavailable', status: 503 }, headers: { 'Retry-After': '1' } });
+  }
+  expect(await Promise.all(outcomes.waiting)).toHaveLength(1_000);
+  await app.close();
+});

@@ -19,6 +19,7 @@ import {
   type INestApplication,
   Injectable,
   Ip,
+  Logger,
   Module,
   type NestInterceptor,
   Next,
@@ -55,7 +56,9 @@ import { catchError, EMPTY, map, type Observable, of, throwError } from 'rxjs';
 import { APPLICATION_OPTIONS } from '../../src/app.setup.js';
 import { readConfig } from '../../src/config.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
-import { callHandlersDirectly, PrecedingInterceptor } from '../../src/platform/fast-paths/handler-calls.js';
+import { callHandlersDirectly } from '../../src/platform/fast-paths/handler-calls.js';
+import { importNestInternals, type NestInternals } from '../../src/platform/fast-paths/nest-internals.js';
+import { PrecedingInterceptor } from '../../src/platform/fast-paths/preceding-interceptor.js';
 import { JsonBody } from '../../src/platform/json/json-body.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 
@@ -970,13 +973,96 @@ test('preceding interceptors are called without their intercept, unless another 
   }
 });
 
-test.each([
-  {},
-  { routesResolver: {} },
-  { routesResolver: { routerExplorer: {} } },
-  { routesResolver: { routerExplorer: { executionContextCreator: { create: () => undefined } } } },
-])('an application with other internals is refused: %j', (app: object) => {
-  expect(() => callHandlersDirectly(app as INestApplication)).toThrow(
-    new TypeError('This version of Nest calls handlers from elsewhere.'),
-  );
+describe('with other internals of Nest', () => {
+  let warn: jest.SpiedFunction<Logger['warn']>;
+  beforeEach(() => {
+    warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+  });
+  afterEach(() => warn.mockRestore());
+
+  /** Starts the application, expects that Nest calls the handlers as before, and returns what was logged. */
+  async function startWith(nest: NestInternals | undefined): Promise<string> {
+    const intercept = jest.spyOn(PrecedingInterceptor.prototype, 'intercept');
+    const app = await start([{ provide: APP_INTERCEPTOR, useClass: preceding('global') }], (application) => {
+      callHandlersDirectly(application, nest);
+    });
+    try {
+      const index = CASES.findIndex(([name]) => name === 'answers: a value');
+      const answer = await ask(app, `/${index}/7`);
+      expect([answer.status, answer.text]).toEqual([200, '{"a":[1,2]}']);
+      expect(intercept).toHaveBeenCalledTimes(1);
+      return warn.mock.calls.flat().join();
+    } finally {
+      intercept.mockRestore();
+      await app.close();
+    }
+  }
+
+  const other = (): never => {
+    throw new Error('never called');
+  };
+
+  test.each<[difference: string, change: (nest: NestInternals) => object]>([
+    ['Nest has no FORBIDDEN_MESSAGE', () => ({ FORBIDDEN_MESSAGE: undefined })],
+    ['Nest has no markRejectedByPipes', () => ({ markRejectedByPipes: undefined })],
+    ['Nest has no RouterExecutionContext.create', () => ({ RouterExecutionContext: undefined })],
+    ['Nest has no PipesConsumer.apply', () => ({ PipesConsumer: class {} })],
+    ["Nest's markRejectedByPipes is another one", () => ({ markRejectedByPipes: other })],
+    [
+      "Nest's GuardsConsumer.pickResult is another one",
+      ({ GuardsConsumer }) => {
+        class Wrapped extends GuardsConsumer {
+          override pickResult(...parameters: Parameters<InstanceType<typeof GuardsConsumer>['pickResult']>) {
+            return super.pickResult(...parameters);
+          }
+        }
+        return { GuardsConsumer: Wrapped };
+      },
+    ],
+    [
+      'Nest calls handlers by another class',
+      ({ RouterExecutionContext }) => {
+        class Parent extends RouterExecutionContext {}
+        Object.defineProperty(Parent, Symbol.hasInstance, { value: () => true });
+        return { RouterExecutionContext: Parent };
+      },
+    ],
+  ])('Nest itself calls the handlers, with one line in the log: %s', async (difference, change) => {
+    const nest = await importNestInternals();
+    expect(await startWith({ ...nest, ...change(nest) })).toContain(`handler-calls stays off: ${difference}.`);
+  });
+
+  test('a tool that has wrapped a method of Nest stays in place', async () => {
+    const nest = await importNestInternals();
+    const create = jest.spyOn(nest.RouterExecutionContext.prototype, 'create');
+    try {
+      expect(await startWith(nest)).toContain("Nest's RouterExecutionContext.create is another one.");
+      expect(create).toHaveBeenCalled();
+    } finally {
+      create.mockRestore();
+    }
+  });
+
+  test('a module of Nest that is missing', () => {
+    callHandlersDirectly({} as INestApplication, null);
+    expect(warn.mock.calls.flat().join()).toContain('a module of @nestjs/core is missing');
+  });
+
+  test.each([
+    {},
+    { routesResolver: {} },
+    { routesResolver: { routerExplorer: {} } },
+    { routesResolver: { routerExplorer: { executionContextCreator: { create: () => undefined } } } },
+  ])('an application that calls handlers from another place: %j', (app: object) => {
+    callHandlersDirectly(app as INestApplication);
+    expect(warn.mock.calls.flat().join()).toContain('Nest calls handlers from another place');
+  });
+});
+
+test('the installed version of Nest is known', async () => {
+  const warn = jest.spyOn(Logger.prototype, 'warn');
+  const app = await start([], callHandlersDirectly);
+  await app.close();
+  expect(warn.mock.calls.flat().join()).not.toContain('handler-calls');
+  warn.mockRestore();
 });

@@ -2,13 +2,23 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const DOCUMENTS = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)];
+/** The files below a folder with this ending, as paths from the root. */
+function filesBelow(directory: string, ending: string): string[] {
+  const names = readdirSync(join(ROOT, directory), { recursive: true }) as string[];
+  return names.filter((name) => name.endsWith(ending)).map((name) => join(directory, name));
+}
+
+/** Every page that people read. */
+const DOCUMENTS = [
+  ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
+  ...['docs', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
+];
 
 /** The titles of the tests and of their groups in a file. */
 function titlesOf(source: string): string[] {
@@ -16,67 +26,78 @@ function titlesOf(source: string): string[] {
   return [...titles].map((match) => (match[2] ?? '').replaceAll("\\'", "'"));
 }
 
-/** The file that a reference such as `pets`, `faults/security` or `src/platform/json/json-reader` means. */
+/** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `src/platform/json/json-reader`. */
 function specOf(name: string): string {
   if (name.startsWith('src/')) return `${name}.spec.ts`;
-  return name.startsWith('faults/') ? `test/${name}.fault-spec.ts` : `test/${name}.e2e-spec.ts`;
+  const paths = ['e2e-spec', 'fault-spec', 'spec'].map((ending) => `test/${name}.${ending}.ts`);
+  return paths.find((path) => existsSync(join(ROOT, path))) ?? `test/${name}`;
 }
 
-/** Fails unless each of the tests that a cell names exists. */
-function expectTestsExist(cell: string): void {
-  for (const reference of cell.split('; ')) {
-    const [, file = '', words = ''] = /^([\w/.-]+): (.+)$/.exec(reference) ?? [];
-    const path = specOf(file);
-    expect([reference, existsSync(join(ROOT, path))]).toEqual([reference, true]);
-    const isTitle = titlesOf(read(path)).some((title) => title.includes(words));
-    expect([reference, isTitle]).toEqual([reference, true]);
-  }
+/** Fails unless the test of a reference exists. */
+function expectTestExists(reference: string): void {
+  const [, file = '', words = ''] = /^([\w/.-]+): (.+)$/.exec(reference) ?? [];
+  const path = specOf(file);
+  expect([reference, existsSync(join(ROOT, path))]).toEqual([reference, true]);
+  const isTitle = titlesOf(read(path)).some((title) => title.includes(words));
+  expect([reference, isTitle]).toEqual([reference, true]);
 }
 
-/** The rows of all tables of a document whose last column is headed `test`, as cells. */
-function testedRows(document: string): string[][] {
-  const rows: string[][] = [];
-  let isTested = false;
-  let isHeading = true;
-  for (const line of read(document).split('\n')) {
-    const cells = line.startsWith('|') ? line.split(/(?<!\\)\|/).map((cell) => cell.trim()) : undefined;
-    if (cells === undefined) {
-      isHeading = true;
-    } else if (isHeading) {
-      isTested = cells.at(-2) === 'test';
-      isHeading = false;
-    } else if (isTested && !/^-+$/.test(cells[1] ?? '')) {
-      rows.push(cells.slice(1, -1));
-    }
-  }
-  return rows;
+interface Register {
+  /** Ids of the entries with their titles: list items that begin with `**D1 Title.**`, and rows whose first cell is an id. */
+  readonly entries: readonly (readonly [id: string, title: string])[];
+  /** The lines of the section `## Tests`. */
+  readonly tests: readonly string[];
+}
+
+/** The entries of a page whose last section names the tests of each. */
+function registerOf(document: string): Register {
+  const [page = '', tests = ''] = read(document).split('\n## Tests\n');
+  const entries = page.matchAll(/^(?:- \*\*|\| )([A-Z]\d+)(?: +\|)? +([^|]+?)(?:\.\*\*| +\|)/gm);
+  return {
+    entries: [...entries].map(([, id = '', title = '']) => [id, title] as const),
+    tests: tests.split('\n').filter((line) => line.startsWith('- ')),
+  };
+}
+
+/** Tests that every entry of a page names a test that exists. */
+function testRegister(document: string): void {
+  const { entries, tests } = registerOf(document);
+  const held = tests.map((line) => /^- ([A-Z]\d+) `(.+)`$/.exec(line)?.slice(1) ?? [line, line]) as [string, string][];
+
+  test('no list item or row of it lacks an id, and no id is used twice', () => {
+    expect(entries.length).toBeGreaterThan(40);
+    const [page = ''] = read(document).split('\n## Tests\n');
+    const marked = page.split('\n').filter((line) => /^- \*\*|^\| [A-Z]\d/.test(line));
+    expect(marked).toHaveLength(entries.length);
+    const ids = entries.map(([id]) => id);
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+  });
+
+  test('its tests belong to its entries', () => {
+    const ids = entries.map(([id]) => id);
+    expect(held.filter(([id]) => !ids.includes(id))).toEqual([]);
+  });
+
+  test.each(entries)('%s %s: has tests, and all of them exist', (id) => {
+    const references = held.filter(([heldId]) => heldId === id).map(([, reference]) => reference);
+    expect(references).not.toEqual([]);
+    references.forEach(expectTestExists);
+  });
 }
 
 describe('docs/decisions.md', () => {
-  const rows = testedRows('docs/decisions.md');
-
-  test('every row has five columns and names a test', () => {
-    expect(rows.length).toBeGreaterThan(40);
-    for (const row of rows) expect([row[0], row.length, row[4]]).toEqual([row[0], 5, expect.stringMatching(/./)]);
-  });
-
-  test.each(rows.map((row) => [row[0], row[4]] as [string, string]))('the tests of %s exist', (_, tests) =>
-    expectTestsExist(tests),
-  );
+  testRegister('docs/decisions.md');
 });
 
 describe('docs/security.md', () => {
-  const rows = testedRows('docs/security.md');
+  testRegister('docs/security.md');
 
   test('goes through the ten risks of OWASP, in their order', () => {
-    const risks = rows.map(([risk]) => /^API\d+ /.exec(risk ?? '')?.[0]).filter((risk) => risk !== undefined);
-    expect(risks).toEqual(Array.from({ length: 10 }, (_, index) => `API${index + 1} `));
-    expect(rows.length).toBeGreaterThan(40);
+    const risks = registerOf('docs/security.md').entries.map(([, title]) => /^API\d+ /.exec(title)?.[0]);
+    expect(risks.filter((risk) => risk !== undefined)).toEqual(
+      Array.from({ length: 10 }, (_, index) => `API${index + 1} `),
+    );
   });
-
-  test.each(rows.map((row) => [row[0], row.at(-1)] as [string, string]))('the tests of %s exist', (_, tests) =>
-    expectTestsExist(tests),
-  );
 
   test('the settings it names exist, and the constants are where it says', () => {
     const text = read('docs/security.md');
@@ -89,7 +110,10 @@ describe('docs/security.md', () => {
 
   test('lists every package that production installs by name, and no other', () => {
     const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
-    const table = read('docs/security.md').split('| package |')[1]?.split('\n\n')[0] ?? '';
+    const table =
+      read('docs/security.md')
+        .split(/\| package +\|/)[1]
+        ?.split('\n\n')[0] ?? '';
     const listed = table.split('\n').flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)]);
     expect(listed.map((match) => match[1]).sort()).toEqual(Object.keys(dependencies).sort());
   });
@@ -104,17 +128,87 @@ describe('docs/security.md', () => {
   });
 });
 
+describe('docs/architecture.md', () => {
+  const text = read('docs/architecture.md');
+  const sources = filesBelow('src', '.ts').filter((file) => !file.endsWith('.spec.ts'));
+
+  test('has a paragraph for each folder with code, and for no other', () => {
+    const described = [...text.matchAll(/^### `(.+)`$/gm)].map((match) => match[1]);
+    expect([...described].sort()).toEqual([...new Set(sources.map((file) => dirname(file)))].sort());
+  });
+
+  test('its picture of the platform has the imports of the code, those of errors left out', () => {
+    const picture = text.split('```mermaid')[1]?.split('```')[0]?.split('subgraph platform')[1] ?? '';
+    const drawn = [...picture.matchAll(/^ *([\w-]+) --> (.+)$/gm)].flatMap(([, from = '', to = '']) =>
+      to.split(' & ').map((room) => `${from} --> ${room}`),
+    );
+    const roomOf = (file: string): string | undefined => /^src\/platform\/([\w-]+)\//.exec(file)?.[1];
+    const imports = sources.flatMap((file) =>
+      [...read(file).matchAll(/ from '(\.[^']+)'/g)].map(([, path = '']) => [
+        roomOf(file),
+        roomOf(join(dirname(file), path)),
+      ]),
+    );
+    const arrows = imports
+      .filter(([from, to]) => from !== undefined && to !== undefined && from !== to && to !== 'errors')
+      .map(([from, to]) => `${from} --> ${to}`);
+    expect([...drawn].sort()).toEqual([...new Set(arrows)].sort());
+  });
+
+  test('the paths it names exist', () => {
+    const paths = [...text.matchAll(/`((?:src|test|docs|migrations|platform|pets)\/[\w./-]+)`/g)].map(
+      ([, path = '']) => (/^(platform|pets)/.test(path) ? `src/${path}` : path),
+    );
+    expect(paths.length).toBeGreaterThan(20);
+    expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
+
+describe('docs/adr', () => {
+  const records = readdirSync(join(ROOT, 'docs/adr')).filter((name) => name !== 'README.md');
+
+  test('its index has every record, in order, under its title', () => {
+    const titles = records.map((name) => [name, /^# (.+)\n/.exec(read(`docs/adr/${name}`))?.[1]]);
+    const listed = [...read('docs/adr/README.md').matchAll(/^- \[(.+)\]\((.+)\)/gm)].map(([, title, name]) => [
+      name,
+      title,
+    ]);
+    expect(listed).toEqual(titles);
+  });
+
+  test.each(records)('%s has background, decision and consequences', (name) => {
+    const headings = [...read(`docs/adr/${name}`).matchAll(/^## (.+)$/gm)].map((match) => match[1]);
+    expect(headings).toEqual(['Background', 'Decision', 'Consequences']);
+  });
+});
+
+/** The anchors of a page's headings, as repository hosts make them. */
+function anchorsOf(document: string): string[] {
+  return [...read(document).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
 describe.each(DOCUMENTS)('%s', (document) => {
+  const text = read(document);
+
   test('names only npm scripts that exist', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    const named = [...read(document).matchAll(/npm (?:--silent )?run ([\w:.-]+)/g)].map((match) => match[1] ?? '');
+    const commands = text.matchAll(/npm (?:--silent )?(?:run (?:--silent )?([\w:.-]+)|(test|start)\b)/g);
+    const named = [...commands].map(([, script, lifeCycle]) => script ?? lifeCycle ?? '');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 
-  test('links only to files that exist', () => {
-    const links = [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map((match) => match[1] ?? '');
-    const directory = document.startsWith('docs/') ? 'docs' : '.';
-    expect(links.filter((link) => !existsSync(join(ROOT, directory, link)))).toEqual([]);
+  test('links only to files and headings that exist', () => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)];
+    const broken = links.filter(([, path = '', anchor]) => {
+      const target = path === '' ? document : join(dirname(document), path);
+      return !existsSync(join(ROOT, target)) || (anchor !== undefined && !anchorsOf(target).includes(anchor));
+    });
+    expect(broken.map(([link]) => link)).toEqual([]);
   });
 });
 

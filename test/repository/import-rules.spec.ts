@@ -1,88 +1,201 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
+const ROOMS = join(ROOT, 'src/platform');
 
-/** A file that exists, what it would say, and the words with which the linter must refuse it. */
-const VIOLATIONS: [file: string, code: string, message: string][] = [
-  ['src/pets/pet.entity.ts', `import { Module } from '@nestjs/common'; void Module;`, 'TypeORM and entities alone'],
+/** A second feature, with subfolders, that breaks no rule. */
+const ORDERS: Record<string, string> = {
+  'orders.module.ts': `import { PetsModule } from '../pets/pets.module.js'; export class OrdersModule { pets = PetsModule; }`,
+  'orders.controller.ts': `import { OrdersService } from './orders.service.js'; export class OrdersController { orders = OrdersService; }`,
+  'orders.service.ts': `import { OrdersRepository } from './orders.repository.js'; import { PetsService } from '../pets/pets.service.js'; export class OrdersService { orders = OrdersRepository; pets = PetsService; }`,
+  'orders.repository.ts': `import { Database } from '../platform/database/database.js'; import { Order } from './entities/order.entity.js'; export class OrdersRepository { order = Order; database = Database; }`,
+  'order-status.ts': `export const STATUS = 'placed';`,
+  'entities/order.entity.ts': `import { Entity } from 'typeorm'; import { PetEntity } from '../../pets/pet.entity.js'; @Entity() export class Order { pet = PetEntity; }`,
+  'dto/order.dto.ts': `import { Config } from '../../config.js'; import { StringProperty } from '../../platform/input/property.decorators.js'; import { Order } from '../entities/order.entity.js'; import { STATUS } from '../order-status.js'; export const all = [Config, StringProperty, Order, STATUS];`,
+};
+
+const DEFAULT_EXPORT = 'Prefer named exports';
+const CYCLE = 'Dependency cycle';
+const ROOM = (name: string): string => `does not let '${name}' import that`;
+
+/** The importing file, what it imports, and what the linter must say. Imported files exist. */
+const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
+  // Inside the platform: lower room ← higher room, the same level, subfolders, and the top level.
+  ['src/platform/errors/api-error.ts', '../json/int64.js', ROOM('errors')],
+  ['src/platform/json/int64.ts', '../auth/public.decorator.js', ROOM('json')],
+  ['src/platform/input/nearest-name.ts', '../database/database.js', ROOM('input')],
+  ['src/platform/rate-limit/token-buckets.ts', '../key-usage/key-usage.js', ROOM('rate-limit')],
+  ['src/platform/openapi/operation.ts', '../observability/metrics.js', ROOM('openapi')],
+  ['src/platform/database/connections/hang-up.ts', '../database.js', ROOM('database/connections')],
+  ['src/platform/database/connections/hang-up.ts', '../sharing/batches.js', ROOM('database/connections')],
+  ['src/platform/database/sharing/batches.ts', '../database.js', ROOM('database/sharing')],
+  ['src/platform/database/embedded/engine-stream.ts', '../connections/hang-up.js', ROOM('database/embedded')],
+  ['src/platform/database/schema/migrate.ts', '../data-source.js', ROOM('database/schema')],
+  ['src/platform/database/database.ts', './sharing/batches.js', ROOM('database')],
+  ['src/platform/auth/auth.module.ts', '../platform.module.js', ROOM('auth')],
+  ['src/platform/clock.ts', './errors/api-error.js', 'so it imports no other'],
+
+  // Between the parts of the application.
+  ['src/platform/platform.module.ts', '../pets/pets.module.js', 'The platform knows no feature'],
+  ['src/platform/auth/auth.module.ts', '../../pets/pets.service.js', 'The platform knows no feature'],
+  ['src/platform/auth/auth.module.ts', '../../app.setup.js', 'The platform knows no feature'],
+  ['src/platform/auth/auth.module.ts', '../../cli/terminal.js', 'The platform knows no feature'],
+  ['src/config.ts', './platform/json/int64.js', 'imports only errors'],
+  ['src/config.ts', './app.module.js', 'imports only errors'],
+  ['src/pets/pets.service.ts', '../app.module.js', 'A feature imports the platform'],
+  ['src/pets/pets.service.ts', '../cli/terminal.js', 'A feature imports the platform'],
+  ['src/pets/pets.service.ts', '../orders/orders.repository.js', 'A feature imports the platform'],
+  ['src/pets/pets.service.ts', '../orders/order-status.js', 'A feature imports the platform'],
+  ['src/orders/dto/order.dto.ts', '../../pets/pet.dto.js', 'A feature imports the platform'],
+  ['src/main.ts', './pets/pets.service.js', 'Only app.module.ts and commands name features'],
+  ['src/app.setup.ts', './orders/orders.module.js', 'Only app.module.ts and commands name features'],
+  ['src/app.module.ts', './pets/pets.service.js', 'The application imports the modules of features'],
+  ['src/app.setup.ts', './cli/terminal.js', 'Only cli.ts imports the commands'],
+  ['src/pets/pets.service.ts', '../cli/terminal.js', 'Only cli.ts imports the commands'],
+  ['src/cli/terminal.ts', '../cli.js', 'Nobody imports the entry points'],
+  ['src/app.setup.ts', './main.js', 'Nobody imports the entry points'],
+  ['test/support/app.ts', '../../src/main.js', 'Nobody imports the entry points'],
+  ['src/app.setup.ts', '../test/support/app.js', 'imports no test'],
+  ['src/cli/terminal.ts', '../../bench/run.js', 'imports no test'],
+  ['src/app.setup.ts', '../migrations/1795219200000-create-pet.js', 'imports no test'],
+  ['migrations/1795219200000-create-pet.ts', 'pg', 'imports only TypeORM'],
+  ['migrations/1795219200000-create-pet.ts', '../src/config.js', 'imports only TypeORM'],
+
+  // Inside a feature, with and without subfolders.
+  ['src/pets/pet.entity.ts', '@nestjs/common', 'imports only TypeORM and entities'],
+  ['src/pets/pet.entity.ts', './pet.dto.js', 'imports only TypeORM and entities'],
+  ['src/orders/entities/order.entity.ts', '../order-status.js', 'imports only TypeORM and entities'],
+  ['src/pets/pets.service.ts', './pets.controller.js', 'A service does not import its callers'],
+  ['src/orders/orders.service.ts', '../pets/pets.module.js', 'A service does not import its callers'],
+  ['src/pets/pets.repository.ts', './pets.service.js', 'A repository does not import its callers'],
+  ['src/pets/pets.controller.ts', './pets.repository.js', 'A controller asks its service'],
+  ['src/orders/orders.controller.ts', './entities/order.entity.js', 'A controller asks its service'],
+  ['src/pets/pets.controller.ts', '../platform/database/sharing/batches.js', 'A controller asks its service'],
+  ['src/pets/pet.dto.ts', '../platform/api-keys/api-keys.service.js', 'A DTO imports its entity'],
+  ['src/orders/dto/order.dto.ts', '../orders.service.js', 'A DTO imports its entity'],
+
+  // Everywhere.
+  ['src/platform/database/schema/migrate.ts', '../../../config.js', 'At most two levels up'],
+  ['src/orders/dto/order.dto.ts', '../../../src/config.js', 'At most two levels up'],
+  ['src/pets/pets.service.ts', 'node:process', 'Only config.ts reads it'],
+  ['src/orders/orders.repository.ts', './orders.service.js', CYCLE],
+  ['src/platform/json/json-writer.ts', './json-body.js', CYCLE],
+];
+
+/** A file, code that it must not contain, and what the linter must say. */
+const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
+  ['src/pets/pet.dto.spec.ts', `it('works', () => undefined);`, 'Write test'],
   ['src/pets/pets.controller.ts', `export * from './pets.service.js';`, 'No barrels'],
-  [
-    'src/pets/pets.controller.ts',
-    `import { PetsRepository } from './pets.repository.js'; void PetsRepository;`,
-    'its service',
-  ],
+  ['src/platform/auth/auth.module.ts', `export * from './public.decorator.js';`, 'No barrels'],
+  ['src/cli/terminal.ts', `export default 1;`, DEFAULT_EXPORT],
+  ['src/pets/pets.service.ts', `export const home = process.env['HOME'];`, 'Only config.ts reads it'],
+  ['src/main.ts', `export const { env } = process;`, 'Only config.ts reads it'],
+  ['src/config.ts', `console.log(1);`, 'Unexpected console statement'],
+  ['src/cli/terminal.ts', `console.log(1);`, 'Unexpected console statement'],
   [
     'src/pets/pets.controller.ts',
     `import type { Pet } from './pet.dto.js'; export const a = (b: Pet): Pet => b;`,
     'as values',
   ],
-  [
-    'src/pets/pets.repository.ts',
-    `import { PetsController } from './pets.controller.js'; void PetsController;`,
-    'look back',
-  ],
-  [
-    'src/pets/pet.dto.ts',
-    `import { ApiKeysService } from '../platform/api-keys/api-keys.service.js'; void ApiKeysService;`,
-    'A DTO',
-  ],
-  ['src/pets/pets.service.ts', `import { env } from 'node:process'; void env;`, 'Only config.ts'],
-  ['src/pets/pets.service.ts', `export const home = process.env['HOME'];`, 'Only config.ts'],
-  [
-    'src/pets/pets.service.ts',
-    `import { AppModule } from '../app.module.js'; void AppModule;`,
-    'No module imports the application',
-  ],
-  [
-    'src/pets/pets.service.ts',
-    `import { OrdersRepository } from '../orders/orders.repository.js'; void OrdersRepository;`,
-    'Of another feature',
-  ],
-  [
-    'src/platform/clock.ts',
-    `import { PetsModule } from '../pets/pets.module.js'; void PetsModule;`,
-    'knows no feature',
-  ],
-  [
-    'src/platform/json/int64.ts',
-    `import { Public } from '../auth/public.decorator.js'; void Public;`,
-    'arrows go one way',
-  ],
-  [
-    'src/platform/errors/api-error.ts',
-    `import { isInt64 } from '../json/int64.js'; void isInt64;`,
-    'arrows go one way',
-  ],
-  ['migrations/1795219200000-create-pet.ts', `import pg from 'pg'; void pg;`, 'TypeORM alone'],
-  ['src/cli/terminal.ts', `export default 1;`, 'named exports'],
 ];
 
+const CASES = [
+  ...FORBIDDEN_IMPORTS.map(([file, imported, message]) => [file, `import * as a from '${imported}'; void a;`, message]),
+  ...FORBIDDEN_CODE,
+] as [file: string, code: string, message: string][];
+
+/**
+ * Runs in a process of its own: ESLint does not work inside Jest's module system. Rules that need types are left out,
+ * because they have nothing to do with imports and take most of the time.
+ */
 const LINT = `
   import { ESLint } from 'eslint';
-  const eslint = new ESLint({ cwd: process.argv[1] });
-  const results = [];
-  for (const [file, code] of JSON.parse(process.argv[2])) {
+  import { pathToFileURL } from 'node:url';
+  const { PLATFORM_ROOMS } = await import(pathToFileURL('eslint.config.js').href);
+  const eslint = new ESLint({
+    ruleFilter: ({ ruleId }) => !ruleId.startsWith('@typescript-eslint/'),
+    overrideConfig: { languageOptions: { parserOptions: { projectService: false } } },
+  });
+  const messages = [];
+  for (const [file, code] of JSON.parse(process.argv[1])) {
     const [result] = await eslint.lintText(code, { filePath: file });
-    results.push(result.messages.map(({ message }) => message).join('\\n'));
+    messages.push(result.messages.map(({ message }) => message).join('\\n'));
   }
-  process.stdout.write(JSON.stringify(results));
+  process.stdout.write(JSON.stringify({ messages, rooms: PLATFORM_ROOMS }));
 `;
 
-let refusals: string[];
-beforeAll(async () => {
-  const args = ['--input-type=module', '--eval', LINT, ROOT, JSON.stringify(VIOLATIONS)];
-  const { stdout } = await promisify(execFile)(process.execPath, args, {
-    cwd: ROOT,
-    env: { PATH: process.env['PATH'] },
-  });
-  refusals = JSON.parse(stdout) as string[];
-}, 120_000);
+let copy: string;
+let messages: string[];
+let ordersMessages: string[];
+let rooms: Record<string, string[]>;
 
-test.each(VIOLATIONS.map(([file, code, message], index) => [file, code, message, index] as const))(
+/** Lints in a copy of the repository, to which the second feature is added. */
+beforeAll(async () => {
+  copy = await realpath(await mkdtemp(join(tmpdir(), 'petstore-import-rules-')));
+  for (const path of ['src', 'test', 'bench', 'migrations', 'eslint.config.js', 'tsconfig.json', 'package.json']) {
+    await cp(join(ROOT, path), join(copy, path), { recursive: true });
+  }
+  await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  const orders = Object.entries(ORDERS).map(([file, code]) => [join('src/orders', file), code] as const);
+  for (const [file, code] of orders) {
+    await mkdir(dirname(join(copy, file)), { recursive: true });
+    await writeFile(join(copy, file), code);
+  }
+  const files = [...orders, ...CASES.map(([file, code]) => [file, code] as const)];
+  const args = ['--input-type=module', '--eval', LINT, JSON.stringify(files)];
+  const env = { PATH: process.env['PATH'] };
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: copy, env });
+  const answer = JSON.parse(stdout) as { messages: string[]; rooms: Record<string, string[]> };
+  ordersMessages = answer.messages.slice(0, orders.length);
+  messages = answer.messages.slice(orders.length);
+  rooms = answer.rooms;
+}, 240_000);
+
+afterAll(() => rm(copy, { recursive: true, force: true }));
+
+test.each(CASES.map(([file, code, message], index) => [file, code, message, index] as const))(
   'the linter refuses in %s: %s',
   (_file, _code, message, index) => {
-    expect(refusals[index]).toContain(message);
+    expect(messages[index]).toContain(message);
   },
 );
+
+test('the linter accepts a feature with subfolders', () => {
+  expect(ordersMessages).toEqual(Object.keys(ORDERS).map(() => ''));
+});
+
+describe('the table of the rooms of the platform', () => {
+  test('names every folder with code in it, and no other', async () => {
+    const files = await readdir(ROOMS, { recursive: true });
+    const folders = new Set(files.filter((file) => file.endsWith('.ts')).map((file) => dirname(file)));
+    folders.delete('.');
+    expect(Object.keys(rooms).sort()).toEqual([...folders].sort());
+  });
+
+  test('has no circle: a room imports only rooms above it', () => {
+    const names = Object.keys(rooms);
+    for (const [room, imported] of Object.entries(rooms)) {
+      expect(names.slice(0, names.indexOf(room))).toEqual(expect.arrayContaining(imported));
+    }
+  });
+
+  test('permits no import that the code does not need', async () => {
+    for (const [room, imported] of Object.entries(rooms)) {
+      expect([room, await roomsImportedBy(room)]).toEqual([room, [...imported].sort()]);
+    }
+  });
+});
+
+/** The other rooms that the files of a room import, in alphabetical order. */
+async function roomsImportedBy(room: string): Promise<string[]> {
+  const folder = join(ROOMS, room);
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.ts'));
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+  const paths = texts.flatMap((text) => [...text.matchAll(/\bfrom '(\.[^']+)'/g)].map(([, path]) => path as string));
+  const folders = paths.map((path) => relative(ROOMS, dirname(join(folder, path))));
+  return [...new Set(folders)].filter((name) => name !== room && name !== '' && !name.startsWith('..')).sort();
+}

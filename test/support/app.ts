@@ -11,11 +11,12 @@ import { Database } from '../../src/platform/database/database.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
 import { LOGGER } from '../../src/platform/observability/logger.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
+import { FAST_PATHS_SETTING } from './fast-paths.js';
 import { HttpClient } from './http-client.js';
 import { MemoryLog } from './memory-log.js';
 import { TestClock } from './test-clock.js';
 
-/** The service as main.ts starts it, on a database of its own, listening on a port of its own. */
+/** The service as main.ts starts it, with its own database, on a free port. */
 export interface TestApp {
   readonly nest: INestApplication;
   readonly config: Config;
@@ -25,28 +26,30 @@ export interface TestApp {
   readonly port: number;
   /** The secret of a key with the default scopes. */
   readonly apiKey: string;
-  /** Calls the service with that key. */
+  /** Sends requests with that key. */
   readonly client: HttpClient;
-  /** The time that the service believes it is. */
+  /** The clock of the service. */
   readonly clock: TestClock;
-  /** Everything the service has logged. */
+  /** The log of the service. */
   readonly log: MemoryLog;
-  /** Runs SQL on its database; rows are arrays. */
+  /** Runs SQL on the primary; each row is an array of columns. */
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
-  /** Stops it, and fails when anything it has logged holds a secret. */
+  /** Stops the service. Throws when its log contains a secret. */
   close(): Promise<void>;
 }
 
 export interface TestAppOptions {
-  /** Settings beside those of the database, as in the environment. */
+  /**
+   * Settings besides those of the database, as environment variables. FAST_PATHS is that of the test run by default.
+   */
   settings?: Record<string, string>;
-  /** Modules beside those of the service, such as one that is being tested as an extension. */
+  /** Modules besides those of the service. */
   modules?: (Type | DynamicModule)[];
-  /** A database to share with another application; it is not dropped at the end. */
+  /** A database shared with another application; `close` does not drop it. */
   database?: TestDatabase;
 }
 
-/** Starts the application that main.ts starts. Close it in `afterAll`. */
+/** Starts the application as main.ts does. Close it in `afterAll`. */
 export async function createTestApp({
   settings = {},
   modules = [],
@@ -57,8 +60,9 @@ export async function createTestApp({
     PORT: '0',
     HOST: '127.0.0.1',
     LOG_LEVEL: 'debug',
-    // The connections of the tests' clients are idle when it stops.
+    // By then the test clients' connections are idle, so waiting would only slow the tests.
     SHUTDOWN_LINGER_MS: '0',
+    ...FAST_PATHS_SETTING,
     ...database.settings,
     ...settings,
   });
@@ -87,7 +91,7 @@ export async function createTestApp({
     client: new HttpClient(origin, secret),
     clock,
     log,
-    // Without a name it is not prepared, so that any text will do.
+    // A statement without a name is not prepared.
     sql: (text, values = []) => nest.get(Database).write({ name: '', text }, values),
     close: async () => {
       await nest.close();

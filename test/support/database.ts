@@ -5,32 +5,32 @@ import { join } from 'node:path';
 import { type Engine, handedOver } from './engines.js';
 import { administer, databaseUrl } from './postgresql-database.js';
 
-/** A database of one test file's own. */
+/** A database for one test file. */
 export interface TestDatabase {
-  /** Settings that lead to it, for `readConfig` or the environment of a child process. */
+  /** Settings that select the database, for `readConfig` or as environment variables of a child process. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Removes it, whoever is connected. The embedded one must not be open. */
+  /** Drops the database, even while clients are connected. An embedded database must be closed first. */
   drop(): Promise<void>;
 }
 
-/** The engine that the tests run on at the moment. */
+/** The engine of the current Jest project. */
 export const engine: Engine = globalThis.petstoreTestEngine;
 
-/** Groups tests that need several processes on one database. The embedded engine has one, so there are none of them. */
+/** Defines tests that need several processes on one database. Defines nothing on the embedded engine. */
 export function describeOnPostgresql(name: string, define: () => void): void {
   if (engine === 'postgresql') {
     describe(name, define);
   }
 }
 
-/** Makes a database with the current schema and nothing in it. */
+/** Creates a database with the current schema and no rows. */
 export function createTestDatabase(): Promise<TestDatabase> {
   return engine === 'postgresql'
     ? createDatabase(`TEMPLATE ${handedOver('templateDatabase')}`)
     : createDirectory((directory) => cp(handedOver('templateDirectory'), directory, { recursive: true }));
 }
 
-/** Makes a database without a schema; on the embedded engine a directory where it will be made. */
+/** Creates a database without a schema; for the embedded engine, an empty directory. */
 export function createEmptyTestDatabase(): Promise<TestDatabase> {
   return engine === 'postgresql' ? createDatabase('') : createDirectory(() => Promise.resolve());
 }

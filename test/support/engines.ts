@@ -1,29 +1,29 @@
-/** The engines that the end-to-end tests run on, each of them a project of jest. */
+/** The database engines of the end-to-end tests. */
 export type Engine = 'postgresql' | 'embedded';
 
 declare global {
-  /** Set by jest.config.js. */
+  /** Set by jest.config.js for each project. */
   var petstoreTestEngine: Engine;
-  /** What global-teardown.js runs, last first. */
+  /** global-teardown.js runs these tasks, last first. */
   var petstoreTestTearDown: (() => Promise<void>)[] | undefined;
 }
 
-/** What the global set-up hands to the tests, which run in processes of their own. */
+/** Environment variables with which the global set-up passes values to Jest's worker processes. */
 export const HANDED_OVER = {
-  /** URI of a server where this run may create databases. */
+  /** URI of a PostgreSQL server where the tests may create databases. */
   serverUrl: 'PETSTORE_TEST_SERVER_URL',
-  /** Name of a migrated database there, to clone. */
+  /** Name of a migrated database on that server, to clone. */
   templateDatabase: 'PETSTORE_TEST_TEMPLATE_DATABASE',
   /** Migrated DATA_DIR of the embedded engine, to copy. */
   templateDirectory: 'PETSTORE_TEST_TEMPLATE_DIRECTORY',
 } as const;
 
-/** To be called by a global set-up: runs a task when the tests are over, also when they fail. */
+/** Registers a task, in a global set-up, that runs after the tests, even if they fail. */
 export function atTearDown(task: () => Promise<void>): void {
   (globalThis.petstoreTestTearDown ??= []).push(task);
 }
 
-/** A value that the global set-up has handed over. */
+/** A value from the global set-up. */
 export function handedOver(name: keyof typeof HANDED_OVER): string {
   const value = process.env[HANDED_OVER[name]];
   if (value === undefined) throw new Error(`${HANDED_OVER[name]} is not set. Run the tests with npm test.`);

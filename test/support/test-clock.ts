@@ -1,6 +1,6 @@
 import { Clock } from '../../src/platform/clock.js';
 
-/** A clock that goes like the real one until a test travels. */
+/** Shows the real time until a test sets the time. */
 export class TestClock extends Clock {
   private fixed: number | undefined;
 
@@ -8,12 +8,12 @@ export class TestClock extends Clock {
     return this.fixed ?? super.now();
   }
 
-  /** Stops the clock at this instant. */
+  /** Stops the clock at this time. */
   travelTo(instant: string | number | Date): void {
     this.fixed = new Date(instant).getTime();
   }
 
-  /** Lets the clock go on as the real one. */
+  /** Returns to the real clock. */
   comeBack(): void {
     this.fixed = undefined;
   }

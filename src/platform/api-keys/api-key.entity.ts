@@ -1,7 +1,7 @@
 import { Check, Column, Entity, ForeignKey, Index, Unique } from 'typeorm';
-import { ClientEntity, int64 } from './client.entity.js';
+import { ClientEntity } from './client.entity.js';
 
-/** An API key as it is stored: all but the secret. */
+/** A stored API key, without its secret. `ClientEntity` explains why this entity exists. */
 @Entity({ name: 'api_key' })
 @Unique('uq_api_key_hash', ['hash'])
 @Unique('uq_api_key_predecessor', ['predecessorId'])
@@ -16,17 +16,16 @@ export class ApiKeyEntity {
     generated: 'identity',
     generatedIdentity: 'ALWAYS',
     primaryKeyConstraintName: 'pk_api_key',
-    transformer: int64,
   })
-  id: bigint;
+  id: string;
 
-  /** Who uses the key. */
-  @Column({ name: 'client_id', type: 'bigint', transformer: int64 })
-  clientId: bigint;
+  /** The client that uses the key. */
+  @Column({ name: 'client_id', type: 'bigint' })
+  clientId: string;
 
-  /** The key that this one was made to replace. A key is replaced once at the most. */
-  @Column({ name: 'predecessor_id', type: 'bigint', nullable: true, transformer: int64 })
-  predecessorId: bigint | null;
+  /** The key that this one replaces. A key is replaced at most once. */
+  @Column({ name: 'predecessor_id', type: 'bigint', nullable: true })
+  predecessorId: string | null;
 
   /** First characters of the secret, for display. */
   @Column({ type: 'text' })

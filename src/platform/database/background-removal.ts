@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What one statement has removed. */
+/** The outcome of one statement. */
 export interface RemovedBatch {
   readonly rows: number;
-  /** Whether there may be more of what is to be removed. */
+  /** Whether more rows may be left to remove. */
   readonly isThereMore: boolean;
 }
 
 /**
- * Removes rows that are past their time, in the background and in small batches, so that no request waits for it. Several
- * instances may do so at once. What is left when the process stops, another one or the next start finds.
+ * Removes expired rows in the background, in small batches, so that no request waits for a long statement. Several
+ * instances may do so at the same time. Rows that are left when the process stops are removed by another process or after
+ * the next start.
  */
 export class BackgroundRemoval {
   private readonly stopping = new AbortController();
@@ -17,10 +18,10 @@ export class BackgroundRemoval {
   private running: Promise<number> | undefined;
 
   /**
-   * @param removeBatch one statement that removes few rows
-   * @param intervalMs time in ms between two runs
-   * @param pauseMs time in ms that the database is left to the requests between two statements of a run
-   * @param onFailure is told what went wrong; it is tried again with the next run
+   * @param removeBatch runs one statement that removes a limited number of rows
+   * @param intervalMs time in ms between the starts of two runs
+   * @param pauseMs time in ms between two statements of a run, in which requests have the database to themselves
+   * @param onFailure called with the error of a failed run; the next run tries again
    */
   constructor(
     private readonly removeBatch: () => Promise<RemovedBatch>,
@@ -29,22 +30,22 @@ export class BackgroundRemoval {
     private readonly onFailure: (error: Error) => void,
   ) {}
 
-  /** Runs again and again; the first time when `intervalMs` have passed. */
+  /** Starts a run every `intervalMs`, the first one after `intervalMs`. */
   start(): void {
     this.timer = setInterval(() => void this.attempt(), this.intervalMs).unref();
   }
 
-  /** Runs once; what goes wrong is told to `onFailure`. */
+  /** Runs once. Never rejected: an error goes to `onFailure`. */
   async attempt(): Promise<void> {
     await this.run().catch(this.onFailure);
   }
 
-  /** Removes all there is, and returns how many rows. One run at a time; whoever asks meanwhile shares its outcome. */
+  /** Removes all expired rows and returns their number. A call during a run shares that run's outcome. */
   run(): Promise<number> {
     return (this.running ??= this.removeAll().finally(() => (this.running = undefined)));
   }
 
-  /** Ends a run behind the statement that it waits for. */
+  /** Stops after the current statement. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
     this.stopping.abort();

@@ -1,13 +1,14 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Config } from '../../config.js';
-import { type DatabaseOptions, dataSourceOptions, openCurrentDatabase } from './data-source.js';
+import { openCurrentDatabase } from './data-source.js';
+import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
 import { Database } from './database.js';
 
 /**
  * The database for every module: `Database`, TypeORM's `DataSource` and `EntityManager`, and repositories through
- * `TypeOrmModule.forFeature`. Opened before anything that injects one of them, with the schema of this code; closed with
- * the application.
+ * `TypeOrmModule.forFeature`. The database is opened, and its schema checked, before any class that injects one of them
+ * is made. It is closed with the application.
  */
 @Global()
 @Module({
@@ -17,7 +18,7 @@ import { Database } from './database.js';
       useFactory: async (config: Config) => ({
         ...(await dataSourceOptions(config)),
         autoLoadEntities: true,
-        // Whoever starts the process starts it again; a start that fails says so at once.
+        // A failed start ends the process at once; the process manager starts it again.
         toRetry: () => false,
       }),
       dataSourceFactory: (options) => openCurrentDatabase(options as DatabaseOptions),

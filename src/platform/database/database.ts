@@ -1,62 +1,49 @@
-import { Injectable, type OnApplicationShutdown, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { ClientBase, Pool } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
+import { answerTimeoutMs } from './connection-settings.js';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
-import { StatementRunner } from './connections/statement-runner.js';
-import { ANSWER_GRACE_MS } from './data-source.js';
+import { chooseExecute } from './connections/execute.js';
 import { Heartbeat } from './connections/heartbeat.js';
-import { PreparedQuery, type Statement } from './connections/prepared-query.js';
-import { isSchemaOfThisCode } from './schema.js';
+import type { Execute, Statement } from './connections/statement.js';
+import { StatementRunner } from './connections/statement-runner.js';
+import { type Readiness, ReadinessProbe } from './readiness-probe.js';
 
-export type { Statement } from './connections/prepared-query.js';
+export type { Statement } from './connections/statement.js';
 
-/** Work on one connection, in one transaction. */
+/** An open transaction on one connection. */
 export interface Transaction {
-  /** Runs a statement; rows are arrays of columns. */
+  /** Runs a statement. Each row is an array of columns. */
   run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]>;
-  /** TypeORM in the same transaction. */
+  /** TypeORM's entity manager in the same transaction. */
   readonly manager: EntityManager;
 }
 
-/** What the database is able to do. */
-export type Readiness = 'ready' | 'away' | 'another schema';
-
-/** Least time in ms between two looks at the database's readiness, and the longest that one takes. */
-const READINESS_INTERVAL_MS = 1_000;
-const READINESS_TIMEOUT_MS = 1_000;
-
-const APPLIED_MIGRATIONS: Statement = { name: 'schema_migration_names', text: 'SELECT name FROM schema_migration' };
-
-/** SQLSTATE of a table that does not exist. */
-const UNDEFINED_TABLE = '42P01';
-
-/** A database: what runs statements on it, and what listens whether it is there. The embedded engine has no heartbeat: it cannot go without this process. */
+/** The primary or a replica. The embedded engine has no heartbeat: it runs in this process, so it is always reachable. */
 interface Source {
   readonly statements: StatementRunner;
   readonly heartbeat: Heartbeat | undefined;
 }
 
 /**
- * Statements straight on the connections of the application's data source, for the paths that every request walks.
- * Rows are arrays of columns; bigint columns are strings, exact.
+ * Runs SQL statements on the primary and its replicas, without TypeORM. Each row is an array of columns; bigint columns
+ * are exact decimal strings.
  *
- * All methods throw ApiError UNAVAILABLE, with the original as `cause`, when the database is away, overloaded or
- * read-only, no connection is free in time, or the statement is cancelled. Its message tells whether a change may have
- * been made. Other errors of PostgreSQL pass as they are.
+ * Every method that runs a statement throws ApiError UNAVAILABLE when the database is unreachable, overloaded or
+ * read-only, no connection is free in time, or the statement is cancelled. The original error is its `cause`; its message
+ * says whether a change may have been made. Other errors of PostgreSQL are thrown unchanged.
  */
 @Injectable()
-export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShutdown {
+export class Database implements OnModuleInit, OnApplicationShutdown {
   private readonly primary: Source;
   private readonly replicas: readonly Source[];
   private nextReplica = 0;
-  private probe: Promise<Readiness> = Promise.resolve('away');
-  private nextProbeAt = -Infinity;
+  private readonly readinessProbe: ReadinessProbe;
 
-  /** Longest time in ms that a request waits for its turn, and that a statement waits for a connection. */
+  /** Longest time in ms that a request waits in a queue, and that a statement waits for a connection. */
   readonly acquireTimeoutMs: number;
 
   constructor(
@@ -65,11 +52,13 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
     const { master, slaves } = dataSource.driver as unknown as { master: Pool; slaves: Pool[] };
-    const timeoutMs = config.statementTimeoutMs + ANSWER_GRACE_MS;
-    const askAgain = (): void => void (this.nextProbeAt = -Infinity);
-    this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, askAgain);
+    const timeoutMs = answerTimeoutMs(config);
+    const onReturn = (): void => this.readinessProbe.expire();
+    const execute = chooseExecute(config.fastPaths.includes('prepared-queries'));
+    this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, execute, onReturn);
+    this.readinessProbe = new ReadinessProbe(this.primary.statements, dataSource);
     this.replicas = slaves.map((pool, index) =>
-      toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs),
+      toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs, execute),
     );
   }
 
@@ -77,25 +66,24 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
     for (const { heartbeat } of [this.primary, ...this.replicas]) heartbeat?.start();
   }
 
-  onModuleDestroy(): void {
-    for (const { statements } of [this.primary, ...this.replicas]) statements.close();
-  }
-
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([this.primary, ...this.replicas].map(async ({ heartbeat }) => heartbeat?.stop()));
   }
 
-  /** Whether the primary says nothing at all; false while it refuses, and so answers. */
+  /** Whether the primary sends no answer at all. False while it refuses connections: a refusal is an answer. */
   get isSilent(): boolean {
     return this.primary.heartbeat?.silence !== undefined;
   }
 
-  /** Connections to the primary, those of them that nobody uses, and statements that wait for one. */
+  /** Counts of connections to the primary, of idle ones among them, and of statements that wait for a connection. */
   get load(): StatementRunner['load'] {
     return this.primary.statements.load;
   }
 
-  /** Runs a statement that changes nothing; on a replica if there are any, which may be behind. */
+  /**
+   * Runs a statement that changes nothing, on the replicas in turn. A replica may lag behind the primary. The primary
+   * answers when no replica is configured or the replica is unreachable.
+   */
   async read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const replica = this.replicas[this.nextReplica];
     if (replica !== undefined) {
@@ -103,14 +91,29 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
       try {
         return await replica.statements.run<Row>(statement, values);
       } catch (error) {
-        // A replica that is away must not be felt; the primary answers instead.
         if (!isConnectionFailure(error) && !isUnavailable(error)) throw error;
       }
     }
     return this.readPrimary<Row>(statement, values);
   }
 
-  /** Runs a statement that changes nothing, on the primary: it sees everything that is committed. */
+  /** Lets TypeORM read from a replica, which may be behind. The primary is read if there is none, or if it fails. */
+  async readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
+    const answers = this.replicas.every(({ heartbeat }) => heartbeat?.silence === undefined);
+    if (this.replicas.length > 0 && answers) {
+      const queryRunner = this.dataSource.createQueryRunner('slave');
+      try {
+        return await work(queryRunner.manager);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+      } finally {
+        await queryRunner.release();
+      }
+    }
+    return work(this.dataSource.manager);
+  }
+
+  /** Runs a statement that changes nothing, on the primary, where it sees every committed change. */
   async readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     try {
       return await this.primary.statements.run<Row>(statement, values);
@@ -119,7 +122,7 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
     }
   }
 
-  /** Runs a statement that changes something, on the primary. It is committed when the promise is fulfilled. */
+  /** Runs a statement that changes something, on the primary. The change is committed when the promise is fulfilled. */
   async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     let isSent = false;
     try {
@@ -130,8 +133,9 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
   }
 
   /**
-   * Runs work in one transaction on the primary: committed when its promise is fulfilled, rolled back when it throws.
-   * Inside, use the given transaction alone: the embedded engine has one connection, and would wait for itself.
+   * Runs work in one transaction on the primary. The transaction is committed when the promise of `work` is fulfilled, and
+   * rolled back when it is rejected. `work` must use only the given transaction: the embedded engine has one connection,
+   * so any other statement would wait for the transaction's end, and the transaction for it.
    */
   async transaction<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> {
     const { statements } = this.primary;
@@ -141,15 +145,15 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
       const client = (await queryRunner.connect()) as ClientBase;
       await queryRunner.startTransaction();
       const result = await work({
-        run: (statement, values) => statements.execute(client, new PreparedQuery<never>(statement, values)),
+        run: (statement, values) => statements.execute(client, statement, values),
         manager: queryRunner.manager,
       });
       await queryRunner.commitTransaction();
       return result;
     } catch (error) {
       const answer = asUnavailable(error);
-      // What went wrong first is what the caller must hear. Who is away is not asked to roll back: its connection is
-      // closed, which does the same.
+      // An unreachable database gets no ROLLBACK; it rolls back when the connection closes. An error of ROLLBACK is
+      // ignored, because the caller needs the first error.
       if (queryRunner.isTransactionActive && !isUnavailable(answer)) {
         await queryRunner.rollbackTransaction().catch(() => undefined);
       }
@@ -159,29 +163,9 @@ export class Database implements OnModuleInit, OnModuleDestroy, OnApplicationShu
     }
   }
 
-  /**
-   * Whether requests can be served. Anybody may ask, so the database is asked once a second at the most, and for all who
-   * ask at the same moment; within READINESS_TIMEOUT_MS it answers, or is away.
-   */
+  /** Whether the database can serve requests. Answers within 1 s, from an answer of the last second if there is one. */
   readiness(): Promise<Readiness> {
-    if (performance.now() >= this.nextProbeAt) {
-      this.nextProbeAt = performance.now() + READINESS_INTERVAL_MS;
-      this.probe = this.askReadiness();
-    }
-    return this.probe;
-  }
-
-  private async askReadiness(): Promise<Readiness> {
-    const answer = this.primary.statements.run<[name: string]>(APPLIED_MIGRATIONS, []).then(
-      (rows): Readiness => {
-        const names = rows.map(([name]) => name);
-        return isSchemaOfThisCode(this.dataSource, names) ? 'ready' : 'another schema';
-      },
-      (error: { code?: string }): Readiness => (error.code === UNDEFINED_TABLE ? 'another schema' : 'away'),
-    );
-    const stop = new AbortController();
-    const tooLate = sleep(READINESS_TIMEOUT_MS, 'away' as const, { signal: stop.signal }).catch(() => 'away' as const);
-    return Promise.race([answer, tooLate]).finally(() => stop.abort());
+    return this.readinessProbe.readiness();
   }
 }
 
@@ -190,9 +174,10 @@ function toSource(
   url: string | undefined,
   pool: Pool,
   timeoutMs: number,
+  execute: Execute,
   onReturn: () => void = () => undefined,
 ): Source {
-  const statements = new StatementRunner(pool, timeoutMs, () => heartbeat?.silence);
+  const statements = new StatementRunner(pool, timeoutMs, execute, () => heartbeat?.silence);
   const heartbeat =
     url === undefined
       ? undefined

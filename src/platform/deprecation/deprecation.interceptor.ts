@@ -5,7 +5,7 @@ import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
-import { PrecedingInterceptor } from '../fast-paths/handler-calls.js';
+import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
 import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
 
 /** Where people read of deprecations, below the service's origin. */

@@ -7,7 +7,7 @@ export interface Deprecation {
   readonly since: Date;
   /** From when on it may be gone. */
   readonly sunset: Date;
-  /** What to call instead: a path below the version segment, such as `/pets`. */
+  /** What to call instead: a path below the version segment, such as `/orders`. */
   readonly successor: string;
   /** How to call it instead; one sentence for the documents. */
   readonly replacement: string;

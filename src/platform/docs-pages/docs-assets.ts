@@ -9,7 +9,7 @@ export interface Asset {
   readonly bytes: Buffer;
 }
 
-/** The files of the pages below /docs; a change of any of them changes the version. */
+/** The files that the pages load. The version is part of their addresses, and changes with any of them. */
 export interface Assets {
   readonly version: string;
   readonly files: ReadonlyMap<string, Asset>;
@@ -19,7 +19,7 @@ const CONTENT_TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; ch
 
 let loaded: Assets | undefined;
 
-/** The files, read at the first use, because most processes never show a page. */
+/** Reads the files at the first call. Most processes never show a page. */
 export function docsAssets(): Assets {
   return (loaded ??= loadAssets());
 }

@@ -3,17 +3,18 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Config } from '../../config.js';
+import { Application } from '../application.js';
 import { Public } from '../auth/public.decorator.js';
 import { ApiError } from '../errors/api-error.js';
 import { errorCatalogue, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import { entityTag, matchesEntityTag } from '../json/entity-tag.js';
 import { docsAssets } from './docs-assets.js';
-import { deprecationsPage, errorsPage, swaggerUiPage } from './docs-pages.js';
+import { deprecationsPage, errorsPage, swaggerUiPage } from './page-templates.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
 
 const HTML = 'text/html; charset=utf-8';
 
-/** The document and the pages for people, open to everyone. Every file the pages need comes from here. */
+/** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
 @ApiExcludeController()
 @Controller({ version: VERSION_NEUTRAL })
@@ -23,6 +24,7 @@ export class DocsPagesController {
   constructor(
     private readonly document: OpenApiDocument,
     private readonly adapterHost: HttpAdapterHost,
+    private readonly application: Application,
     config: Config,
   ) {
     const servers = [config.publicBaseUrl, config.stagingBaseUrl].map((url) => new URL(url).origin);
@@ -31,9 +33,9 @@ export class DocsPagesController {
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        // The icons in Swagger UI's style sheet are data URLs.
+        // Swagger UI's style sheet has icons as data URLs.
         "img-src 'self' data:",
-        // Requests can be tried out against each server of the document.
+        // Swagger UI's "Try it out" sends requests to the servers of the document.
         `connect-src ${[...new Set(["'self'", ...servers])].join(' ')}`,
         "base-uri 'none'",
         "form-action 'none'",
@@ -55,26 +57,27 @@ export class DocsPagesController {
 
   @Get('openapi.yaml')
   readOpenApiYaml(@Req() request: Request, @Res() response: Response): void {
-    // RFC 9512
+    // Media type: RFC 9512.
     this.send(request, response, 'application/yaml', this.document.yaml);
   }
 
   @Get('docs')
   showSwaggerUi(@Req() request: Request, @Res() response: Response): void {
-    this.send(request, response, HTML, swaggerUiPage(docsAssets().version));
+    this.send(request, response, HTML, swaggerUiPage(this.application.info.title, docsAssets().version));
   }
 
   @Get('docs/deprecations')
   showDeprecations(@Req() request: Request, @Res() response: Response): void {
-    this.send(request, response, HTML, deprecationsPage(docsAssets().version, this.document.deprecations));
+    const { title } = this.application.info;
+    this.send(request, response, HTML, deprecationsPage(title, docsAssets().version, this.document.deprecations));
   }
 
   @Get('docs/errors')
   showErrors(@Req() request: Request, @Res() response: Response): void {
-    this.send(request, response, HTML, errorsPage(docsAssets().version, errorCatalogue()));
+    this.send(request, response, HTML, errorsPage(this.application.info.title, docsAssets().version, errorCatalogue()));
   }
 
-  /** A file of the pages. Its address changes with its content, so it may be kept for ever. */
+  /** A file that the pages load. Browsers may cache it for a year, because its address changes with its content. */
   @Get('docs/assets/:version/:file')
   readAsset(
     @Param('version') version: string,

@@ -1,9 +1,9 @@
-/** Text that is HTML already. */
+/** Text that is HTML; `html` does not escape it. */
 export class Html {
   constructor(readonly text: string) {}
 }
 
-/** HTML with values put into element content or quoted attributes; a string is escaped, and stays what it is. */
+/** A template tag that makes HTML. It escapes strings, for use in element content and quoted attributes. */
 export function html(parts: TemplateStringsArray, ...values: (string | number | Html | readonly Html[])[]): Html {
   return new Html(parts.map((part, index) => part + toText(values[index] ?? '')).join(''));
 }

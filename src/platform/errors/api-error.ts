@@ -1,12 +1,13 @@
 import { ErrorBody } from './error-body.js';
 import type { ErrorDefinition } from './error-catalogue.js';
 
-/** Response header fields, by name. */
+/** Header fields of a response, by name. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
 /**
- * An answer that is an error: thrown anywhere on the way of a request, written by the one exception filter.
- * Its message is public: it reaches the client as it is. What only the operator may read goes into `cause`.
+ * An error to answer a request with. Throw it anywhere while a request is handled; ErrorFilter sends it.
+ *
+ * The message is public: the client gets it unchanged. Put what only operators may read into `cause`.
  */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
@@ -14,13 +15,14 @@ export class ApiError extends Error {
   constructor(
     readonly definition: ErrorDefinition,
     message: string,
-    /** Header fields that the answer needs beside the body, such as `WWW-Authenticate` or `Allow`. */
+    /** Header fields of the answer, such as `WWW-Authenticate` or `Allow`. */
     readonly headers: HeaderFields = {},
     options?: ErrorOptions,
   ) {
     super(message, options);
   }
 
+  /** The body of the answer: code, message and status. */
   body(): ErrorBody {
     return new ErrorBody(this.definition, this.message);
   }

@@ -1,6 +1,6 @@
 import type { ErrorDefinition } from './error-catalogue.js';
 
-/** The Error of the specification: the body of every answer that is an error. Members in the order they are sent. */
+/** The schema `Error` of the specification: the body of every error answer. Members are sent in this order. */
 export class ErrorBody {
   readonly code: string;
   readonly message: string;

@@ -1,20 +1,20 @@
-/** One kind of error a client can meet: what `code` and `status` of the Error body say, and what the documents tell of it. */
+/** A kind of error that clients can get: `code` and `status` of the Error body, and a description for the documents. */
 export interface ErrorDefinition {
-  /** Machine-readable, lower snake case, stable for ever once published. */
+  /** Machine-readable, in lower snake case. Must never change once it is published. */
   readonly code: string;
-  /** The HTTP status code (RFC 9110), the same in the status line and in the body. */
+  /** The HTTP status code (RFC 9110), sent in the status line and in the body. */
   readonly status: number;
-  /** When it is sent; one sentence for the documents. */
+  /** One sentence for the documents: when the error is sent. */
   readonly description: string;
 }
 
 const catalogue = new Map<string, ErrorDefinition>();
 
 /**
- * Adds a kind of error to the catalogue, from which the documents are made. Modules define their own beside the service
- * that throws them.
+ * Adds a kind of error to the catalogue, from which the documents are made. Features define their own errors beside the
+ * service that throws them.
  *
- * @throws Error when the code is taken or not in lower snake case, so that a clash shows at start.
+ * @throws Error at import time when the code is taken or not in lower snake case
  */
 export function defineError(code: string, status: number, description: string): ErrorDefinition {
   if (!/^[a-z]+(_[a-z]+)*$/.test(code)) {
@@ -28,12 +28,12 @@ export function defineError(code: string, status: number, description: string): 
   return definition;
 }
 
-/** Every error defined so far, by status and then by code. */
+/** All errors defined so far, sorted by status and code. */
 export function errorCatalogue(): ErrorDefinition[] {
   return [...catalogue.values()].sort((a, b) => a.status - b.status || (a.code < b.code ? -1 : 1));
 }
 
-/** The errors of the platform itself, each named in section 2 of docs/decisions.md. */
+// The errors of the platform.
 export const MALFORMED_JSON = defineError(
   'malformed_json',
   400,

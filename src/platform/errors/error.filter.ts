@@ -5,15 +5,19 @@ import { ApiError } from './api-error.js';
 import { INTERNAL_ERROR, ROUTE_NOT_FOUND, UNAVAILABLE } from './error-catalogue.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
-/** What a 500 says: nothing of its cause. */
+/** The message of every 500. It must not reveal the cause. */
 const INTERNAL_ERROR_MESSAGE = 'The service failed to answer; quote the X-Request-Id when you report it.';
 
-/** Least time in ms between two warnings of why the service is unavailable. */
+/** Shortest time in ms between two log warnings about the cause of 503. */
 const WARNING_INTERVAL_MS = 1_000;
 
 /**
- * The one place where what was thrown becomes an answer. An ApiError is sent as it is; Nest's own exceptions keep their
- * status and message; anything else is a 500 that tells nothing, and is logged with its stack for the operator.
+ * Turns everything that is thrown during a request into an answer; the only exception filter.
+ *
+ * - An ApiError is sent as it is. The cause of a 503 is logged as a warning.
+ * - Nest's own exceptions of status 4xx keep their status and message.
+ * - Anything else becomes a 500 with a fixed message, and is logged as an error with its stack.
+ * - A RequestAbortedError gets no answer.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -39,7 +43,7 @@ export class ErrorFilter implements ExceptionFilter {
       this.logger.error(exception instanceof Error ? exception : new Error(`Thrown: ${String(exception)}`));
     }
     if (adapter.isHeadersSent(response)) {
-      // The answer has begun and cannot become another one: cutting the connection is what tells the client.
+      // Too late for an error answer. The cut connection shows the client that the answer is incomplete.
       response.destroy();
       return;
     }
@@ -49,7 +53,7 @@ export class ErrorFilter implements ExceptionFilter {
     adapter.reply(response, error.body(), error.definition.status);
   }
 
-  /** Tells why the service is unavailable, once in a while: in such moments every request fails for the same reason. */
+  /** Logs the cause of 503 at most once per WARNING_INTERVAL_MS: all requests usually fail for the same cause. */
   private warnOfCause(cause: Error): void {
     if (performance.now() < this.nextWarningAt) {
       this.unwarned++;
@@ -62,7 +66,7 @@ export class ErrorFilter implements ExceptionFilter {
   }
 }
 
-/** The answer for whatever was thrown. */
+/** The ApiError to send for anything that was thrown. */
 export function toApiError(exception: unknown): ApiError {
   if (exception instanceof ApiError) {
     return exception;

@@ -1,4 +1,7 @@
-/** The client went away before its request was complete: nobody is left to answer, and nothing is wrong. */
+/**
+ * The client closed the connection before its request was complete. It gets no answer, and nothing is logged as an
+ * error.
+ */
 export class RequestAbortedError extends Error {
   override readonly name = 'RequestAbortedError';
 }

@@ -1,7 +1,8 @@
 /**
- * A reason not to start (or not to run a command) that the operator can mend: a wrong setting, a database that does not
- * answer, a locked directory. The message is one line, says what is wrong and what to do, and carries no secret; it is
- * printed without a stack trace and the process exits with code 1.
+ * A fault that the operator can mend and that stops the start or the command: a wrong setting, a database that does not
+ * answer, a locked directory. The process prints the message without a stack trace and exits with code 1.
+ *
+ * The message must be one line, say what is wrong and what to do, and contain no secret.
  */
 export class StartupError extends Error {
   override readonly name = 'StartupError';

@@ -1,6 +1,5 @@
 import {
   type ArgumentMetadata,
-  type CallHandler,
   type CanActivate,
   type ExecutionContext,
   ForbiddenException,
@@ -8,35 +7,19 @@ import {
   type NestInterceptor,
   type PipeTransform,
 } from '@nestjs/common';
-import {
-  type ContextUtils,
-  ExecutionContextHost,
-  FORBIDDEN_MESSAGE,
-  type GuardsConsumer,
-  ParamsTokenFactory,
-} from '@nestjs/core/internal';
-import { markRejectedByPipes } from '@nestjs/core/router/rejected-by-pipes.js';
 import type { RouteParamtypes } from '@nestjs/common/internal';
-import { type ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
-import type { Observable } from 'rxjs';
+import type { ContextUtils, GuardsConsumer } from '@nestjs/core/internal';
+import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { JsonBody } from '../json/json-body.js';
+import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
+import { logOtherInternals } from './other-internals.js';
+import { PrecedingInterceptor } from './preceding-interceptor.js';
 
-/**
- * An interceptor that acts before the handler, and leaves what the handler returns or throws as it is. One that overrides
- * `intercept` is an interceptor like any other.
- */
-export abstract class PrecedingInterceptor implements NestInterceptor {
-  /** What to do behind the guards and before the pipes. May throw; must not wait. */
-  abstract precede(context: ExecutionContext): void;
+/** Imported dynamically, because a static import of a missing module would fail the start. */
+const NEST = await importNestInternals().catch(() => null);
 
-  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    this.precede(context);
-    return next.handle();
-  }
-}
-
-/** What `RouterExecutionContext` keeps to itself. */
-interface Internals {
+/** Private members of `RouterExecutionContext`. */
+interface PrivateMembers {
   readonly contextUtils: ContextUtils;
   readonly guardsConsumer: GuardsConsumer;
   readonly guardsContextCreator: Creator<CanActivate>;
@@ -49,7 +32,7 @@ interface Internals {
   isResponseHandled(instance: object, methodName: string, params: ParamProperties[]): boolean;
 }
 
-/** Finds what is bound to a handler: globally, by its controller, and by itself. */
+/** Finds what is bound to a handler: globally, to its controller, and to the handler itself. */
 interface Creator<Bound> {
   create(instance: object, callback: Handler, module: string, contextId?: Creation[5], inquirerId?: string): Bound[];
 }
@@ -59,98 +42,111 @@ type Handler = Creation[1];
 type Call = ReturnType<RouterExecutionContext['create']>;
 type Parameter = ParamProperties & { metatype?: ArgumentMetadata['metatype'] };
 type Message = [request: unknown, response: unknown, next: unknown];
-/** Puts the arguments of a handler in their places; a promise when there is something to wait for. */
+/** Fills the arguments of a handler; returns a promise if one of them is asynchronous. */
 type Collect = (args: unknown[], ...message: Message) => PromiseLike<unknown> | undefined;
 
 /**
- * Calls handlers as Nest does, in the same order: guards, interceptors, pipes, the handler, its answer.
+ * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards,
+ * interceptors, pipes, the handler, its answer.
  *
- * Nest makes a promise for each guard, for each pipe of each parameter, and for the answer, and puts an observable around
- * each interceptor: for a short request as much work as all the rest. Here only what is a promise is waited for, interceptors
- * that merely precede are plain calls, and a `JsonBody` is sent at once. Handlers with other interceptors, and those that
- * send events, are called by Nest itself; so are the pipes of handlers with several parameters to pipe.
+ * Nest awaits each guard, each pipe of each parameter and the answer, and puts an observable around each interceptor: for a
+ * short request as much work as all the rest. Here only promises are awaited, preceding interceptors are plain calls, and a
+ * `JsonBody` is sent at once. Nest itself calls handlers that send events or have other interceptors, and runs the pipes of
+ * handlers with several piped parameters.
  */
-class HandlerCalls extends RouterExecutionContext {
-  override create(...creation: Creation): Call {
-    const [instance, callback, methodName, module, requestMethod, contextId, inquirerId] = creation;
-    const nest = this as unknown as Internals;
-    const handler = this.getMetadata(instance, callback, methodName, module, requestMethod, 'http');
-    const bound = [instance, callback, module, contextId, inquirerId] as const;
-    const interceptors = nest.interceptorsContextCreator.create(...bound);
-    if (handler.isSseHandler || !interceptors.every(isPreceding)) {
-      return super.create(...creation);
-    }
-    const parameters = nest.contextUtils.mergeParamsMetatypes(
-      handler.getParamsMetadata(module, contextId, inquirerId),
-      handler.paramtypes,
-    ) as Parameter[];
-    const pipes = nest.pipesContextCreator.create(...bound);
-    const pipeable = parameters.filter(({ type }) => this.isPipeable(type));
-    nest.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, pipeable);
-    const guards = nest.guardsContextCreator.create(...bound);
-    // Of several that are piped, who begins first and whose error is told depends on every promise that Nest makes.
-    const collect = (
-      pipeable.length > 1 ? this.createPipesFn(pipes, parameters) : collectDirectly(parameters, pipeable[0], pipes)
-    ) as Collect;
-    const answer = handler.fnHandleResponse as (...parameters: unknown[]) => Promise<unknown>;
-    const sendsJson =
-      !nest.isResponseHandled(instance, methodName, parameters) &&
-      !this.reflectRedirect(callback) &&
-      !this.reflectRenderTemplate(callback);
+function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
+  const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
+  const tokens = new nest.ParamsTokenFactory();
 
-    const contextOf = (...message: Message): ExecutionContext =>
-      new ExecutionContextHost(message, instance.constructor as never, callback);
+  return class HandlerCalls extends nest.RouterExecutionContext {
+    override create(...creation: Creation): Call {
+      const [instance, callback, methodName, module, requestMethod, contextId, inquirerId] = creation;
+      const router = this as unknown as PrivateMembers;
+      const handler = this.getMetadata(instance, callback, methodName, module, requestMethod, 'http');
+      const bound = [instance, callback, module, contextId, inquirerId] as const;
+      const interceptors = router.interceptorsContextCreator.create(...bound);
+      if (handler.isSseHandler || !interceptors.every(isPreceding)) {
+        return super.create(...creation);
+      }
+      const parameters = router.contextUtils.mergeParamsMetatypes(
+        handler.getParamsMetadata(module, contextId, inquirerId),
+        handler.paramtypes,
+      ) as Parameter[];
+      const pipes = router.pipesContextCreator.create(...bound);
+      const pipeable = parameters.filter(({ type }) => this.isPipeable(type));
+      router.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, pipeable);
+      const guards = router.guardsContextCreator.create(...bound);
+      // With several piped parameters, order and first error depend on Nest's promise timing, so Nest's code runs.
+      const collect = (
+        pipeable.length > 1
+          ? this.createPipesFn(pipes, parameters)
+          : collectDirectly(parameters, pipeable[0], pipes, tokenOf)
+      ) as Collect;
+      const answer = handler.fnHandleResponse as (...parameters: unknown[]) => Promise<unknown>;
+      const sendsJson =
+        !router.isResponseHandled(instance, methodName, parameters) &&
+        !this.reflectRedirect(callback) &&
+        !this.reflectRenderTemplate(callback);
 
-    return async (request, response, next) => {
-      if (guards.length > 0) {
-        const context = contextOf(request, response, next);
-        for (const guard of guards) {
-          const verdict = guard.canActivate(context);
-          if (verdict !== true && !(await nest.guardsConsumer.pickResult(verdict))) {
-            throw new ForbiddenException(FORBIDDEN_MESSAGE);
+      const contextOf = (...message: Message): ExecutionContext =>
+        new ExecutionContextHost(message, instance.constructor as never, callback);
+
+      return async (request, response, next) => {
+        if (guards.length > 0) {
+          const context = contextOf(request, response, next);
+          for (const guard of guards) {
+            const verdict = guard.canActivate(context);
+            if (verdict !== true && !(await router.guardsConsumer.pickResult(verdict))) {
+              throw new ForbiddenException(FORBIDDEN_MESSAGE);
+            }
           }
         }
-      }
-      nest.responseController.setStatus(response, handler.httpStatusCode);
-      if (handler.hasCustomHeaders) {
-        nest.responseController.setHeaders(response, handler.responseHeaders);
-      }
-      if (interceptors.length > 0) {
-        const context = contextOf(request, response, next);
-        for (const interceptor of interceptors) {
-          interceptor.precede(context);
+        router.responseController.setStatus(response, handler.httpStatusCode);
+        if (handler.hasCustomHeaders) {
+          router.responseController.setHeaders(response, handler.responseHeaders);
         }
-      }
-      const args: unknown[] = [];
-      try {
-        const pending = collect(args, request, response, next);
-        if (pending) {
-          await pending;
+        if (interceptors.length > 0) {
+          const context = contextOf(request, response, next);
+          for (const interceptor of interceptors) {
+            interceptor.precede(context);
+          }
         }
-      } catch (error) {
-        markRejectedByPipes(request);
-        throw error;
-      }
-      const result: unknown = await callback.apply(instance, args);
-      if (sendsJson && result instanceof JsonBody) {
-        this.applicationRef.reply(response, result);
-      } else {
-        await answer(result, response, request);
-      }
-    };
+        const args: unknown[] = [];
+        try {
+          const pending = collect(args, request, response, next);
+          if (pending) {
+            await pending;
+          }
+        } catch (error) {
+          markRejectedByPipes(request);
+          throw error;
+        }
+        const result: unknown = await callback.apply(instance, args);
+        if (sendsJson && result instanceof JsonBody) {
+          this.applicationRef.reply(response, result);
+        } else {
+          await answer(result, response, request);
+        }
+      };
+    }
+  };
+
+  function tokenOf(type: Parameter['type']): ArgumentMetadata['type'] {
+    return tokens.exchangeEnumForString(type as RouteParamtypes);
   }
 }
 
-const tokens = new ParamsTokenFactory();
+type TokenOf = (type: Parameter['type']) => ArgumentMetadata['type'];
 
-/** Collects the arguments of a handler of which at most one goes through pipes. */
+/** Collects the arguments of a handler with at most one piped parameter. */
 function collectDirectly(
   parameters: readonly Parameter[],
   piped: Parameter | undefined,
   pipes: readonly PipeTransform[],
+  tokenOf: TokenOf,
 ): Collect {
   const plain = parameters.filter((parameter) => parameter !== piped);
-  const passAll = piped && passing(piped, [...pipes, ...piped.pipes]);
+  const passAll = piped && passing(piped, [...pipes, ...piped.pipes], tokenOf);
   return (args, ...message) => {
     for (const { index, extractValue } of plain) {
       args[index] = (extractValue as Extract)(...message);
@@ -167,12 +163,13 @@ function collectDirectly(
 
 type Extract = (...message: Message) => unknown;
 
-/** Passes a value through pipes; a promise as soon as it or one of them is. */
+/** Passes a value through pipes; returns a promise if the value or the result of a pipe is one. */
 function passing(
   { type, metatype, data, schema }: Parameter,
   pipes: readonly PipeTransform[],
+  tokenOf: TokenOf,
 ): (value: unknown) => unknown {
-  const token = tokens.exchangeEnumForString(type as RouteParamtypes);
+  const token = tokenOf(type);
   const pass = (value: unknown, first: number): unknown => {
     for (let index = first; ; index++) {
       if (isPromise(value)) {
@@ -180,7 +177,7 @@ function passing(
       }
       const pipe = pipes[index];
       if (pipe === undefined) return value;
-      // Of its own for each pipe, which may keep or change it.
+      // A fresh metadata object per pipe: pipes may keep or modify it.
       value = pipe.transform(value, { metatype, type: token, data, schema } as ArgumentMetadata);
     }
   };
@@ -200,18 +197,24 @@ function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInte
 }
 
 /**
- * Lets the handlers of an application, whose routes are not registered yet, be called so. Nest offers no other way to it than
- * its internals.
+ * Replaces the way an application calls its handlers. Call it before routes are registered, which `listen` does. With other
+ * internals than the known ones it logs one line and changes nothing.
  *
- * @throws TypeError when this version of Nest has other internals
+ * @param nest for tests
  */
-export function callHandlersDirectly(app: INestApplication): void {
+export function callHandlersDirectly(app: INestApplication, nest = NEST): void {
+  const calls = findHandlerCalls(app);
+  const difference = differenceOfNest(calls, nest);
+  if (difference === undefined) {
+    Object.setPrototypeOf(calls, createHandlerCallsClass(nest as NestInternals).prototype);
+  } else {
+    logOtherInternals('handler-calls', difference);
+  }
+}
+
+function findHandlerCalls(app: INestApplication): unknown {
   const { routesResolver } = app as unknown as {
     routesResolver?: { routerExplorer?: { executionContextCreator?: unknown } };
   };
-  const calls = routesResolver?.routerExplorer?.executionContextCreator;
-  if (!(calls instanceof RouterExecutionContext)) {
-    throw new TypeError('This version of Nest calls handlers from elsewhere.');
-  }
-  Object.setPrototypeOf(calls, HandlerCalls.prototype);
+  return routesResolver?.routerExplorer?.executionContextCreator;
 }

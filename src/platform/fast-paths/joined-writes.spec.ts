@@ -1,8 +1,10 @@
+import { jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import fc from 'fast-check';
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { joinWrites } from './joined-writes.js';
+import { type AddressInfo, connect, createServer, type Server, Socket } from 'node:net';
+import { canJoinWrites, joinWrites } from './joined-writes.js';
 
 /** Counts what a connection hands to the system: writes of one piece, and gathered ones. */
 interface Writes {
@@ -107,7 +109,7 @@ const oneEncoding = encoding.chain((same) =>
 const groups = fc.array(fc.oneof(fc.array(piece, { maxLength: 6 }), oneEncoding), { maxLength: 4 });
 
 describe('a connection that joins its writes', () => {
-  it('sends what another one sends, and calls back in order', async () => {
+  test('sends what another one sends, and calls back in order', async () => {
     await fc.assert(
       fc.asyncProperty(groups, async (list) => {
         expect(await transfer(list, joinWrites)).toEqual(await transfer(list, () => undefined));
@@ -116,7 +118,7 @@ describe('a connection that joins its writes', () => {
     );
   });
 
-  it.each<[string, Piece[]]>([
+  test.each<[string, Piece[]]>([
     [
       'characters that are cut in two',
       [
@@ -157,7 +159,7 @@ describe('a connection that joins its writes', () => {
     expect(await transfer([pieces], joinWrites)).toEqual(await transfer([pieces], () => undefined));
   });
 
-  it('hands texts of one encoding over as one, up to a length', async () => {
+  test('hands texts of one encoding over as one, up to a length', async () => {
     const count = async (pieces: Piece[]): Promise<Writes> => {
       const [near, far] = await openPair();
       joinWrites(near);
@@ -206,7 +208,7 @@ describe('a connection that joins its writes', () => {
     ).toEqual({ single: 0, gathered: 1 });
   });
 
-  it('tells the callback of each piece that it failed', async () => {
+  test('tells the callback of each piece that it failed', async () => {
     const fail = async (prepare: (socket: Socket) => void): Promise<unknown[]> => {
       const [near, far] = await openPair();
       prepare(near);
@@ -231,7 +233,7 @@ describe('a connection that joins its writes', () => {
     expect(errors).toEqual(await fail(() => undefined));
   });
 
-  it('waits for a client that does not read, and goes on when it does', async () => {
+  test('waits for a client that does not read, and goes on when it does', async () => {
     const [near, far] = await openPair();
     joinWrites(near);
     far.pause();
@@ -254,7 +256,7 @@ describe('a connection that joins its writes', () => {
 });
 
 describe('an answer', () => {
-  it.each([
+  test.each([
     ['a text', 'a body with é', { single: 1, gathered: 0 }],
     ['no body', undefined, { single: 1, gathered: 0 }],
   ])('is one write: %s', async (_, body, expected) => {
@@ -271,5 +273,40 @@ describe('an answer', () => {
     expect(writes).toEqual(expected);
     http.closeAllConnections();
     await new Promise((resolve) => http.close(resolve));
+  });
+});
+
+describe('the check of Node', () => {
+  let warn: jest.SpiedFunction<Logger['warn']>;
+  beforeEach(() => {
+    warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+  });
+  afterEach(() => warn.mockRestore());
+
+  test('accepts this version', () => {
+    expect(canJoinWrites()).toBe(true);
+    expect(warn).not.toHaveBeenCalled();
+  });
+
+  class WithoutGathering extends Socket {
+    override cork(): void {}
+  }
+  class WithBuffers extends Socket {
+    override write(text: unknown): boolean {
+      return super.write(Buffer.from(String(text)));
+    }
+  }
+  class Failing extends Socket {
+    override write(): never {
+      throw new Error('no trial');
+    }
+  }
+  test.each<[difference: string, probe: new () => Socket]>([
+    ["Node's sockets pass on waiting writes in another way", WithoutGathering],
+    ["Node's sockets pass on waiting writes in another way", WithBuffers],
+    ["Node's sockets fail on a trial write (Error: no trial)", Failing],
+  ])('refuses another one with one line in the log: %s', (difference, Probe) => {
+    expect(canJoinWrites(() => new Probe())).toBe(false);
+    expect(warn.mock.calls).toEqual([[expect.stringContaining(`joined-writes stays off: ${difference}.`)]]);
   });
 });

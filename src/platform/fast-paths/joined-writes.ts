@@ -1,15 +1,28 @@
 import { Socket } from 'node:net';
+import { logOtherInternals } from './other-internals.js';
 
 type Chunks = { chunk: unknown; encoding: BufferEncoding }[];
 
-/** Longest text, in characters, that is joined; the copy of a longer one costs more than it saves. */
+/** Longest text in characters that is joined. Copying a longer text costs more than it saves. */
 const MAX_JOINED_LENGTH = 65_536;
+
+/**
+ * Whether `joinWrites` works with this version of Node, which a trial on a socket without a connection shows. If not, logs one
+ * line.
+ *
+ * @param createProbe for tests
+ */
+export function canJoinWrites(createProbe: () => Socket = () => new Socket()): boolean {
+  const difference = differenceOf(createProbe);
+  if (difference !== undefined) logOtherInternals('joined-writes', difference);
+  return difference === undefined;
+}
 
 /**
  * Lets a connection send texts that wait together as one.
  *
- * Node ends every answer with a write of no bytes behind it, and hands two pieces to the system's gather write, for which it
- * allocates a buffer. One piece of text it writes without.
+ * Node ends each answer with an empty write, and passes the two pieces to the system's gather write, for which it allocates
+ * a buffer. A single text needs none.
  */
 export function joinWrites(socket: Socket): void {
   socket._writev = writeJoined;
@@ -36,8 +49,8 @@ function writeJoined(this: Socket, chunks: Chunks, callback: (error?: Error | nu
 }
 
 /**
- * Whether a text and what follows it have the same bytes together as each by itself. Elsewhere a character may begin in one
- * text and end in the next, and alone both halves are replaced.
+ * Whether a text and the next one have the same bytes joined as apart. In other encodings, or between the halves of a
+ * surrogate pair, a character can begin in one text and end in the next; apart, both halves are replaced.
  */
 function isJoinable(text: string, encoding: BufferEncoding): boolean {
   return encoding === 'latin1' || (encoding === 'utf8' && !endsInHighSurrogate(text));
@@ -45,4 +58,26 @@ function isJoinable(text: string, encoding: BufferEncoding): boolean {
 
 function endsInHighSurrogate(text: string): boolean {
   return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
+}
+
+/** Describes what a socket does otherwise than expected with three writes that wait together, if anything. */
+function differenceOf(createProbe: () => Socket): string | undefined {
+  try {
+    if (typeof Socket.prototype._writev !== 'function') return "Node's sockets have no _writev";
+    const probe = createProbe();
+    const written: unknown[][] = [];
+    probe._write = (chunk, encoding, callback) => {
+      written.push([chunk, encoding]);
+      callback();
+    };
+    joinWrites(probe);
+    probe.cork();
+    for (const text of ['a', '', 'b']) probe.write(text, 'latin1');
+    probe.uncork();
+    probe.destroy();
+    const isExpected = written.length === 1 && written[0]?.[0] === 'ab' && written[0][1] === 'latin1';
+    return isExpected ? undefined : "Node's sockets pass on waiting writes in another way";
+  } catch (error) {
+    return `Node's sockets fail on a trial write (${String(error)})`;
+  }
 }

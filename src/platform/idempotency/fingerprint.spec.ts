@@ -1,6 +1,6 @@
 import { fingerprintOf } from './fingerprint.js';
 
-const fingerprint = (input: unknown, operation = 'createPet'): string =>
+const fingerprint = (input: unknown, operation = 'createOrder'): string =>
   fingerprintOf(operation, input).toString('hex');
 
 test('is the same whatever the order of members, at every depth', () => {

@@ -1,7 +1,7 @@
 import { Check, Column, Entity, ForeignKey, Index } from 'typeorm';
-import { ClientEntity, int64 } from '../api-keys/client.entity.js';
+import { ClientEntity } from '../api-keys/client.entity.js';
 
-/** What a request with an `Idempotency-Key` has created, stored together with it. */
+/** An `Idempotency-Key` and the result of its request. `ClientEntity` says why there is an entity. */
 @Entity({ name: 'idempotency_key' })
 @Check('ck_idempotency_key_key', 'char_length(key) BETWEEN 1 AND 255')
 @Check('ck_idempotency_key_fingerprint', 'octet_length(fingerprint) = 32')
@@ -13,9 +13,8 @@ export class IdempotencyKeyEntity {
     type: 'bigint',
     primary: true,
     primaryKeyConstraintName: 'pk_idempotency_key',
-    transformer: int64,
   })
-  clientId: bigint;
+  clientId: string;
 
   @Column({
     type: 'varchar',
@@ -26,11 +25,11 @@ export class IdempotencyKeyEntity {
   })
   key: string;
 
-  /** SHA-256 of what the request meant. */
+  /** SHA-256 of the request's operation and input. */
   @Column({ type: 'bytea' })
   fingerprint: Buffer;
 
-  /** What is needed beside the request itself to give its first answer again; of a created row its id. */
+  /** Needed, with the request, to repeat its first answer: for a created row its id. */
   @Column({ type: 'text' })
   result: string;
 

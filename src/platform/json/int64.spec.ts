@@ -4,23 +4,23 @@ import { compareInt64Texts, INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 }
 const int64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
 
 describe('int64', () => {
-  it('has the range of a signed 64-bit integer', () => {
+  test('has the range of a signed 64-bit integer', () => {
     expect([INT64_MIN, INT64_MAX]).toEqual([-9223372036854775808n, 9223372036854775807n]);
     fc.assert(fc.property(fc.bigInt(), (value) => isInt64(value) === (BigInt.asIntN(64, value) === value)));
     expect([INT64_MIN, INT64_MAX, INT64_MIN - 1n, INT64_MAX + 1n].map(isInt64)).toEqual([true, true, false, false]);
   });
 
-  it.each([0, '0', null, undefined, true, [0n], {}])('isInt64 refuses %p', (value) => {
+  test.each([0, '0', null, undefined, true, [0n], {}])('isInt64 refuses %p', (value) => {
     expect(isInt64(value)).toBe(false);
   });
 });
 
 describe('parseInt64', () => {
-  it.each([0n, 1n, -1n, INT64_MIN, INT64_MAX, 9007199254740993n])('reads %p', (value) => {
+  test.each([0n, 1n, -1n, INT64_MIN, INT64_MAX, 9007199254740993n])('reads %p', (value) => {
     expect(parseInt64(String(value))).toBe(value);
   });
 
-  it('reads exactly the texts that are written back the same', () => {
+  test('reads exactly the texts that are written back the same', () => {
     fc.assert(fc.property(int64, (value) => parseInt64(String(value)) === value));
     const nearly = fc.string({ unit: fc.constantFrom(...'-+0123456789.e_ n'), maxLength: 24 });
     fc.assert(
@@ -32,7 +32,7 @@ describe('parseInt64', () => {
     );
   });
 
-  it.each([
+  test.each([
     ...[
       '',
       '-',
@@ -58,33 +58,33 @@ describe('parseInt64', () => {
     expect(parseInt64(text)).toBeUndefined();
   });
 
-  it('refuses a very long text', () => {
+  test('refuses a very long text', () => {
     expect(parseInt64('9'.repeat(10_000_000))).toBeUndefined();
   });
 });
 
 describe('toInt64', () => {
-  it('keeps safe integers and bigints of the range', () => {
+  test('keeps safe integers and bigints of the range', () => {
     fc.assert(fc.property(fc.maxSafeInteger(), (value) => toInt64(value) === BigInt(value)));
     fc.assert(fc.property(int64, (value) => toInt64(value) === value));
     expect(toInt64(-0)).toBe(0n);
     expect(toInt64(Number.MAX_SAFE_INTEGER)).toBe(9007199254740991n);
   });
 
-  it.each([1.5, NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), 1e300, INT64_MAX + 1n, INT64_MIN - 1n])(
+  test.each([1.5, NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), 1e300, INT64_MAX + 1n, INT64_MIN - 1n])(
     'refuses the number %p',
     (value) => {
       expect(toInt64(value)).toBeUndefined();
     },
   );
 
-  it.each(['1', true, null, undefined, [1], {}, Object(1)])('refuses %p', (value) => {
+  test.each(['1', true, null, undefined, [1], {}, Object(1)])('refuses %p', (value) => {
     expect(toInt64(value)).toBeUndefined();
   });
 });
 
 describe('compareInt64Texts', () => {
-  it('orders numerals as their values, of any sign and length', () => {
+  test('orders numerals as their values, of any sign and length', () => {
     const near = fc.oneof(int64, fc.bigInt(-1_100n, 1_100n));
     fc.assert(
       fc.property(near, near, (one, other) => {

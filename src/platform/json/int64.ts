@@ -35,8 +35,7 @@ export function toInt64(value: unknown): bigint | undefined {
   }
   return isInt64(value) ? value : undefined;
 }
-
-/** Compares two canonical numerals of int64 by their values, for `sort`. Most are of the same length and need no bigint. */
+/** Compares two canonical numerals of int64 by value, for `sort`. Most have the same length and need no bigint. */
 export function compareInt64Texts(one: string, other: string): number {
   if (one.length === other.length && one[0] !== '-' && other[0] !== '-') {
     return one < other ? -1 : Number(one > other);

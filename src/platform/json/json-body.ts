@@ -1,7 +1,10 @@
 import { entityTag } from './entity-tag.js';
 import { writeJson } from './json-writer.js';
 
-/** A JSON body that is written and hashed once, however many answers it is sent in. Handlers may return one. */
+/** The bodies of values that several answers share. */
+const shared = new WeakMap<object, JsonBody>();
+
+/** A JSON body. Its text and its entity tag are made once, however many answers send it. Handlers may return one. */
 export class JsonBody {
   private tag: string | undefined;
 
@@ -11,6 +14,20 @@ export class JsonBody {
   /** The body of a value, by the rules of `writeJson`. */
   static of(value: unknown): JsonBody {
     return new JsonBody(writeJson(value));
+  }
+
+  /**
+   * The body of an object that several answers share and nobody changes. Every call for the object gives the same body.
+   *
+   * @param write makes the JSON text of the object
+   */
+  static shared<Value extends object>(value: Value, write: (value: Value) => string = writeJson): JsonBody {
+    let body = shared.get(value);
+    if (body === undefined) {
+      body = new JsonBody(write(value));
+      shared.set(value, body);
+    }
+    return body;
   }
 
   /** The weak entity tag of the text. */

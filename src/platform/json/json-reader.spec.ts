@@ -4,12 +4,12 @@ import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
 import { isStorableText, type JsonValue, MAX_JSON_DEPTH, readJson } from './json-reader.js';
 
 describe('readJson', () => {
-  it('reads every kind of value', () => {
+  test('reads every kind of value', () => {
     const text = ' {"a" : [ 1 , -2.5e-1,true,false,null ] ,\r\n\t"b":{"c":""},"d":[],"e":{}} ';
     expect(read(text)).toEqual({ a: [1, -0.25, true, false, null], b: { c: '' }, d: [], e: {} });
   });
 
-  it('reads what JSON.parse reads, and the same', () => {
+  test('reads what JSON.parse reads, and the same', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), (text) => agree(read(text), JSON.parse(text))),
       { numRuns: 500 },
@@ -19,7 +19,7 @@ describe('readJson', () => {
     fc.assert(fc.property(numbers, (list) => agree(read(JSON.stringify(list)), JSON.parse(JSON.stringify(list)))));
   });
 
-  it('refuses what JSON.parse refuses', () => {
+  test('refuses what JSON.parse refuses', () => {
     const pieces = [
       ...'{}[]:,"\\ \n\t\u00010129.eE+-u',
       '\u00a0',
@@ -56,7 +56,7 @@ describe('readJson', () => {
     );
   });
 
-  it.each([
+  test.each([
     ['', 'it ends where a value is expected', 1],
     [' ', 'it ends where a value is expected', 2],
     ['{', 'it ends where a member name is expected', 2],
@@ -97,7 +97,7 @@ describe('readJson', () => {
   });
 
   describe('UTF-8', () => {
-    it.each([
+    test.each([
       ['a stray continuation byte', [0x22, 0x80, 0x22], 2],
       ['Latin-1', [0x22, 0x61, 0xfc, 0x62, 0x22], 3],
       ['a sequence cut short', [0x22, 0xef, 0xbf], 2],
@@ -112,21 +112,21 @@ describe('readJson', () => {
       expect(refusal(Buffer.from(bytes))).toBe(`The body is not valid JSON: it is not UTF-8 (character ${character}).`);
     });
 
-    it('keeps every text', () => {
+    test('keeps every text', () => {
       const text = fc.string({ unit: 'binary' });
       fc.assert(fc.property(text, (value) => readJson(Buffer.from(JSON.stringify(value))) === value));
       expect(read('"\ufffd\u2028\u007f"')).toBe('\ufffd\u2028\u007f');
     });
   });
 
-  it('reads every escape sequence, and leaves unpaired surrogates and U+0000 to the validation', () => {
+  test('reads every escape sequence, and leaves unpaired surrogates and U+0000 to the validation', () => {
     expect(read('"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00fC!"')).toBe('"\\/\b\f\n\r\tü!');
     expect(read('"\\ud83d\\udc15"')).toBe('🐕');
     expect(read('"\\udc15\\ud83d\\u0000"')).toBe('\udc15\ud83d\0');
   });
 
   describe('members', () => {
-    it.each([
+    test.each([
       ['{"a":1,"a":2}', 8],
       ['{"a":1,"a":1}', 8],
       ['{"a":null,"b":0,"a":null}', 17],
@@ -143,11 +143,11 @@ describe('readJson', () => {
       );
     });
 
-    it('takes the same name in different objects', () => {
+    test('takes the same name in different objects', () => {
       expect(read('[{"a":{"a":1}},{"a":2}]')).toEqual([{ a: { a: 1 } }, { a: 2 }]);
     });
 
-    it('never lets a member reach a prototype', () => {
+    test('never lets a member reach a prototype', () => {
       const object = read('{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}') as object;
       expect(Object.keys(object)).toEqual(['__proto__', 'constructor']);
       expect(Object.getPrototypeOf(object)).toBeNull();
@@ -155,7 +155,7 @@ describe('readJson', () => {
       expect('admin' in {}).toBe(false);
     });
 
-    it('inherits nothing', () => {
+    test('inherits nothing', () => {
       const object = read('{}') as Record<string, unknown>;
       for (const name of ['constructor', 'toString', '__proto__']) {
         expect(object[name]).toBeUndefined();
@@ -167,22 +167,24 @@ describe('readJson', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     const mixed = (depth: number) => '{"a":['.repeat(depth / 2) + ']}'.repeat(depth / 2);
 
-    it(`takes ${MAX_JSON_DEPTH} levels, side by side too`, () => {
+    test(`takes ${MAX_JSON_DEPTH} levels, side by side too`, () => {
       read(nested(MAX_JSON_DEPTH));
       read(mixed(MAX_JSON_DEPTH));
       read(`[${Array.from({ length: 100 }, () => nested(MAX_JSON_DEPTH - 1)).join()}]`);
     });
 
-    it.each([nested(MAX_JSON_DEPTH + 1), mixed(MAX_JSON_DEPTH + 2), '['.repeat(5_000_000), '{"a":'.repeat(1_000_000)])(
-      'refuses more',
-      (text) => {
-        expect(refusal(Buffer.from(text))).toContain(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
-      },
-    );
+    test.each([
+      nested(MAX_JSON_DEPTH + 1),
+      mixed(MAX_JSON_DEPTH + 2),
+      '['.repeat(5_000_000),
+      '{"a":'.repeat(1_000_000),
+    ])('refuses more', (text) => {
+      expect(refusal(Buffer.from(text))).toContain(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
+    });
   });
 
   describe('numbers', () => {
-    it.each<[string, number | bigint]>([
+    test.each<[string, number | bigint]>([
       ['0', 0],
       ['-0', -0],
       ['-0.0e5', -0],
@@ -222,7 +224,7 @@ describe('readJson', () => {
       expect(read(`[${text},1]`)).toEqual([value, 1]);
     });
 
-    it('gives the exact value of an integer, however it is spelled', () => {
+    test('gives the exact value of an integer, however it is spelled', () => {
       const integer = fc.oneof(
         fc.bigInt({ min: INT64_MIN - 5n, max: INT64_MAX + 5n }),
         fc.bigInt({ min: -200n, max: 200n }),
@@ -252,7 +254,7 @@ describe('readJson', () => {
       );
     });
 
-    it('never gives an integer for a number that is none', () => {
+    test('never gives an integer for a number that is none', () => {
       const digits = fc.stringMatching(/^[0-9]{0,30}[1-9]$/);
       fc.assert(
         fc.property(fc.bigInt(), digits, (integer, fraction) => {
@@ -264,7 +266,7 @@ describe('readJson', () => {
       );
     });
 
-    it('takes tokens of a million digits', () => {
+    test('takes tokens of a million digits', () => {
       const many = 1_000_000;
       expect(read('9'.repeat(many))).toBe(Infinity);
       expect(read(`0.${'3'.repeat(many)}`)).toBe(1 / 3);
@@ -277,7 +279,7 @@ describe('readJson', () => {
     });
   });
 
-  it('repeats nothing of the input', () => {
+  test('repeats nothing of the input', () => {
     for (const text of ['{"secret":1,"secret":2}', '[secret]', '"secret', '"secret\\q"', '1secret', '{"a":"secret"']) {
       expect(refusal(Buffer.from(text))).not.toMatch(/secret|\\q/);
     }
@@ -285,15 +287,15 @@ describe('readJson', () => {
 });
 
 describe('isStorableText', () => {
-  it.each(['', 'Rex', '🐕', 'ü\n\u0001\ufffd\uffff'])('takes %j', (text) => {
+  test.each(['', 'Rex', '🐕', 'ü\n\u0001\ufffd\uffff'])('takes %j', (text) => {
     expect(isStorableText(text)).toBe(true);
   });
 
-  it.each(['\0', 'a\0b', '\ud83d', 'a\udc15', '\udc15\ud83d', '🐕\ud83d', '\ud83d🐕'])('refuses %j', (text) => {
+  test.each(['\0', 'a\0b', '\ud83d', 'a\udc15', '\udc15\ud83d', '🐕\ud83d', '\ud83d🐕'])('refuses %j', (text) => {
     expect(isStorableText(text)).toBe(false);
   });
 
-  it('takes what UTF-8 carries there and back', () => {
+  test('takes what UTF-8 carries there and back', () => {
     const unit = fc.nat(0xffff).map((code) => String.fromCharCode(code));
     const text = fc.string({ unit: fc.oneof(unit, fc.constantFrom('\ud83d', '\udc15', '\0')) });
     fc.assert(

@@ -10,29 +10,29 @@ const int64 = fc.oneof(
 );
 
 describe('writeJson', () => {
-  it('writes a pet as the specification shows it', () => {
-    const pets = [{ id: INT64_MAX, name: 'Rex "the" dög 🐕', categoryId: -5n, status: 'available' }];
-    expect(writeJson(pets)).toBe(
+  test('writes an array as the specification shows it', () => {
+    const things = [{ id: INT64_MAX, name: 'Rex "the" dög 🐕', categoryId: -5n, status: 'available' }];
+    expect(writeJson(things)).toBe(
       '[{"id":9223372036854775807,"name":"Rex \\"the\\" dög 🐕","categoryId":-5,"status":"available"}]',
     );
   });
 
-  it('writes what readJson reads back, over the whole range of int64', () => {
+  test('writes what readJson reads back, over the whole range of int64', () => {
     fc.assert(fc.property(int64, (value) => toInt64(readJson(Buffer.from(writeJson(value)))) === value));
-    const pets = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
+    const things = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
     fc.assert(
-      fc.property(pets, (list) => {
+      fc.property(things, (list) => {
         const read = readJson(Buffer.from(writeJson(list))) as { id: number | bigint }[];
-        expect(read.map((pet) => ({ ...pet, id: toInt64(pet.id) }))).toEqual(list);
+        expect(read.map((thing) => ({ ...thing, id: toInt64(thing.id) }))).toEqual(list);
       }),
     );
   });
 
-  it('writes a bigint of any size with all its digits', () => {
+  test('writes a bigint of any size with all its digits', () => {
     fc.assert(fc.property(fc.bigInt(), (value) => writeJson({ value }) === `{"value":${value}}`));
   });
 
-  it('writes everything else as JSON.stringify does', () => {
+  test('writes everything else as JSON.stringify does', () => {
     const text = fc.string({
       unit: fc.oneof(fc.string({ unit: 'binary', minLength: 1 }), fc.constantFrom('\ud83d', '\udc15')),
     });
@@ -62,7 +62,7 @@ describe('writeJson', () => {
     );
   });
 
-  it.each([
+  test.each([
     ['toJSON, with the name of its member', { a: told(), b: [told(), told()] }],
     ['toJSON at the top', told()],
     ['toJSON that gives an object with toJSON', { toJSON: () => ({ toJSON: () => 1 }) }],
@@ -78,7 +78,7 @@ describe('writeJson', () => {
     expect(writeJson(value)).toBe(JSON.stringify(value));
   });
 
-  it('writes every character as JSON.stringify does', () => {
+  test('writes every character as JSON.stringify does', () => {
     for (let code = 0; code <= 0xffff; code++) {
       const text = `a${String.fromCharCode(code)}`;
       if (writeJson(text) !== JSON.stringify(text)) {
@@ -87,12 +87,12 @@ describe('writeJson', () => {
     }
   });
 
-  it('writes the same object twice when it is there twice', () => {
-    const pet = { id: 1n };
-    expect(writeJson([pet, pet])).toBe('[{"id":1},{"id":1}]');
+  test('writes the same object twice when it is there twice', () => {
+    const thing = { id: 1n };
+    expect(writeJson([thing, thing])).toBe('[{"id":1},{"id":1}]');
   });
 
-  it('refuses a cycle and too deep a value', () => {
+  test('refuses a cycle and too deep a value', () => {
     const cycle: unknown[] = [];
     cycle.push({ cycle });
     const deep = (depth: number): unknown[] => (depth === 1 ? [] : [deep(depth - 1)]);
@@ -106,7 +106,7 @@ describe('writeJson', () => {
     expect(writeJson(deep(MAX_WRITTEN_DEPTH))).toBe('['.repeat(MAX_WRITTEN_DEPTH) + ']'.repeat(MAX_WRITTEN_DEPTH));
   });
 
-  it.each([undefined, () => 1, Symbol('s'), { toJSON: () => undefined }])(
+  test.each([undefined, () => 1, Symbol('s'), { toJSON: () => undefined }])(
     'refuses %p, which has no JSON text',
     (value) => {
       expect(() => writeJson(value)).toThrow(TypeError);

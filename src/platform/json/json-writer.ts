@@ -47,23 +47,23 @@ function write(value: unknown, key: string | number, depth: number): string | un
 type Members = Record<string, unknown>;
 
 function writeArray(array: readonly unknown[], depth: number): string {
-  let text = '';
+  let text = '[';
   // By index, not by iterator: holes are null.
   for (let index = 0; index < array.length; index++) {
     text += (index === 0 ? '' : ',') + (write(array[index], index, depth + 1) ?? 'null');
   }
-  return `[${text}]`;
+  return text + ']';
 }
 
 function writeObject(object: Members, depth: number): string {
-  let text = '';
+  let text = '{';
   for (const name of Object.keys(object)) {
     const member = write(object[name], name, depth + 1);
     if (member !== undefined) {
-      text += `${text === '' ? '' : ','}${writeString(name)}:${member}`;
+      text += `${text === '{' ? '' : ','}${writeString(name)}:${member}`;
     }
   }
-  return `{${text}}`;
+  return text + '}';
 }
 
 function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {

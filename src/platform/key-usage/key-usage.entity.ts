@@ -1,8 +1,7 @@
 import { Column, Entity, ForeignKey, Index } from 'typeorm';
 import { ApiKeyEntity } from '../api-keys/api-key.entity.js';
-import { int64 } from '../api-keys/client.entity.js';
 
-/** What a key called on one day (UTC). The client is the key's. */
+/** Calls of one operation with one key on one day (UTC). `ClientEntity` explains why this entity exists. */
 @Entity({ name: 'key_usage' })
 @Index('ix_key_usage_operation_day', ['operation', 'day'])
 @ForeignKey(() => ApiKeyEntity, ['keyId'], ['id'], { name: 'fk_key_usage_key' })
@@ -12,9 +11,8 @@ export class KeyUsageEntity {
     type: 'bigint',
     primary: true,
     primaryKeyConstraintName: 'pk_key_usage',
-    transformer: int64,
   })
-  keyId: bigint;
+  keyId: string;
 
   /** The operationId. */
   @Column({ type: 'text', primary: true, primaryKeyConstraintName: 'pk_key_usage' })
@@ -23,13 +21,13 @@ export class KeyUsageEntity {
   @Column({ type: 'date', primary: true, primaryKeyConstraintName: 'pk_key_usage' })
   day: string;
 
-  @Column({ type: 'bigint', transformer: int64 })
-  calls: bigint;
+  @Column({ type: 'bigint' })
+  calls: string;
 
   @Column({ name: 'last_call_at', type: 'timestamptz' })
   lastCallAt: Date;
 
-  /** `User-Agent` of the last call, its beginning; null when it sent none. */
+  /** The first 200 characters of the last call's `User-Agent`; null when the call had none. */
   @Column({ name: 'last_user_agent', type: 'text', nullable: true })
   lastUserAgent: string | null;
 }

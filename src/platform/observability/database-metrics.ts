@@ -3,7 +3,7 @@ import { Gauge } from 'prom-client';
 import { Database } from '../database/database.js';
 import { Metrics } from './metrics.js';
 
-/** How the database is seen from this process. */
+/** Metrics of this process's connections to the database. */
 @Injectable()
 export class DatabaseMetrics {
   constructor(metrics: Metrics, database: Database) {

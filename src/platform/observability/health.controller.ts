@@ -7,7 +7,7 @@ import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 
-/** For load balancers and process managers. */
+/** Health checks for load balancers and process managers. Public. */
 @Public()
 @ApiExcludeController()
 @Controller({ path: 'health', version: VERSION_NEUTRAL })
@@ -17,7 +17,7 @@ export class HealthController {
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
-  /** The process runs and answers; restarting it would mend nothing. */
+  /** Always 200 while the process answers: a restart would not help. */
   @Get('live')
   @Header('Cache-Control', 'no-store')
   checkLiveness(): { status: 'ok' } {
@@ -25,9 +25,10 @@ export class HealthController {
   }
 
   /**
-   * Requests may be sent here.
+   * 200 while this process can serve requests.
    *
-   * @throws ApiError UNAVAILABLE while the server drains, the database is away, or its schema is outdated
+   * @throws ApiError UNAVAILABLE while the server drains, the database is unreachable, or the schema is not the one of this
+   * version
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')
@@ -38,7 +39,9 @@ export class HealthController {
     const readiness = await this.database.readiness();
     if (readiness !== 'ready') {
       throw notReady(
-        readiness === 'away' ? 'The database does not answer.' : 'The database schema is not the one of this version.',
+        readiness === 'unreachable'
+          ? 'The database does not answer.'
+          : 'The database schema is not the one of this version.',
       );
     }
     return { status: 'ok' };

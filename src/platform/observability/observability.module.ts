@@ -8,7 +8,7 @@ import { MetricsController } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
 import { RequestLog } from './request-log.js';
 
-/** What the people who run the service need: log, metrics, health. */
+/** Logs, metrics and health checks for operators. */
 @Module({
   controllers: [HealthController, MetricsController],
   providers: [

@@ -6,22 +6,22 @@ import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import { Metrics } from './metrics.js';
 
-/** How long a worker waits for the primary process to answer, in ms: twice the time that the primary waits for workers. */
+/** Time in ms that a worker waits for the primary process. It is twice the time that the primary waits for workers. */
 const GROUP_ANSWER_MS = 2_000;
 
 /** The metrics of one process at one moment. */
 export type Snapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
-/** Messages between the primary process of a group and its workers. */
+/** Messages between the primary process of a group and its workers. `scrape` is a worker's number of the request. */
 export type MetricsMessage =
-  /** From a worker that was scraped. */
+  /** From the worker that Prometheus scrapes, and the answer to it. */
   | { readonly kind: 'group metrics wanted'; readonly scrape: number }
   | { readonly kind: 'group metrics'; readonly scrape: number; readonly text: string }
-  /** From the primary process to each worker. */
+  /** From the primary process to each worker, and the worker's answer. */
   | { readonly kind: 'metrics wanted' }
   | { readonly kind: 'metrics'; readonly metrics: Snapshot };
 
-/** The metrics that a scrape of this process shows. */
+/** Makes the answer to a scrape. In a group of processes it has the metrics of all of them, whichever process answers. */
 @Injectable()
 export class ScrapedMetrics implements OnModuleInit {
   private readonly waiting = new Map<number, (text: string) => void>();
@@ -37,7 +37,7 @@ export class ScrapedMetrics implements OnModuleInit {
         this.metrics.registry
           .getMetricsAsJSON()
           .then((metrics) => tell(process, { kind: 'metrics', metrics }))
-          // Without an answer, what was told last counts.
+          // Without an answer, the primary process uses this worker's last metrics.
           .catch((error: unknown) => this.log.error('The metrics of this process could not be collected.', error));
       } else if (message.kind === 'group metrics') {
         this.waiting.get(message.scrape)?.(message.text);
@@ -46,9 +46,9 @@ export class ScrapedMetrics implements OnModuleInit {
   }
 
   /**
-   * The metrics of this process, or of the group that it belongs to, in the text format of Prometheus.
+   * The metrics of this process or of its group, in Prometheus's text format.
    *
-   * @throws ApiError UNAVAILABLE when the first process of the group does not answer
+   * @throws ApiError UNAVAILABLE when the primary process of the group does not answer within 2 s
    */
   async text(): Promise<string> {
     if (cluster.isPrimary) return this.metrics.registry.metrics();
@@ -73,7 +73,7 @@ export class ScrapedMetrics implements OnModuleInit {
   }
 }
 
-/** Sends a message. Sending to a process that has ended does nothing. */
+/** Sends a message. Does nothing if the receiver has ended. */
 export function tell(receiver: Worker | NodeJS.Process, message: MetricsMessage): void {
   (receiver as { send?: (message: MetricsMessage, done: () => void) => void }).send?.(message, () => undefined);
 }

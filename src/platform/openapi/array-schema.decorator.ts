@@ -1,9 +1,9 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import { ApiExtraModels, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 
-/** Makes a class the name that an array of `item` has in the document, for `@ApiOkResponse({ type: … })`. */
+/** Makes the class a named schema in the document: an array of `item`. For `@ApiOkResponse({ type: … })`. */
 export function ArraySchema(item: Type, description: string): ClassDecorator {
-  // A variable, because the decorator's type knows only some of the members that it copies into the schema.
+  // In a variable, because the type of `ApiSchema` lacks members that it copies. TypeScript rejects them in a literal.
   const schema = { description, type: 'array', items: { $ref: getSchemaPath(item) } };
   return applyDecorators(ApiExtraModels(item), ApiSchema(schema));
 }

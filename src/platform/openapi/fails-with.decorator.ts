@@ -4,8 +4,8 @@ import type { ErrorDefinition } from '../errors/error-catalogue.js';
 export const FAILURES_METADATA = 'petstore:failures';
 
 /**
- * Documents the errors that a handler itself can answer with. What the platform answers (no key, no scope, a wrong body,
- * the service's own failures …) every operation has in the document without a word.
+ * Documents the errors that the handler itself throws. The platform's errors (authentication, scopes, body, rate limit,
+ * 500, 503 …) are documented without it.
  */
 export function FailsWith(...errors: [ErrorDefinition, ...ErrorDefinition[]]): MethodDecorator {
   return SetMetadata(FAILURES_METADATA, errors);

@@ -17,7 +17,7 @@ describe('toJsonSchema', () => {
 
   test('keeps an allOf of several', () => {
     const allOf = [
-      { $ref: '#/components/schemas/Animal' },
+      { $ref: '#/components/schemas/Owner' },
       { type: 'object', properties: { fur: { type: 'string', example: 'red' } } },
     ];
     expect(toJsonSchema({ allOf })).toEqual({

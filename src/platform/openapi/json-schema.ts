@@ -3,16 +3,16 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Keywords whose value is a schema, or an array of them. */
 const SCHEMA_KEYWORDS = new Set(['items', 'additionalProperties', 'allOf', 'anyOf', 'oneOf', 'not']);
 
-/** Keywords that OpenAPI 3.0 has as flags beside the limit they change. */
+/** In OpenAPI 3.0 the first keyword is a boolean that changes the second one; in JSON Schema it is itself the limit. */
 const EXCLUSIVE_LIMITS = [
   ['exclusiveMinimum', 'minimum'],
   ['exclusiveMaximum', 'maximum'],
 ] as const;
 
 /**
- * What @nestjs/swagger writes as a schema, in the dialect of OpenAPI 3.1 (JSON Schema 2020-12): `examples` for `example`,
- * a reference with siblings for an `allOf` of one reference, exclusive limits as numbers, and no `properties` in what is
- * not an object.
+ * Converts a schema of OpenAPI 3.0, as @nestjs/swagger writes it, to OpenAPI 3.1 (JSON Schema 2020-12): `example` becomes
+ * `examples`, an `allOf` of one reference becomes a reference with siblings, and exclusive limits become numbers. An array
+ * loses its `properties`.
  */
 export function toJsonSchema(schema: Schema): Schema {
   const { type, example, allOf, properties, ...keywords } = schema;

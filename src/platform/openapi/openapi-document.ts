@@ -1,59 +1,32 @@
 import { type INestApplication, Injectable, type Type } from '@nestjs/common';
 import { DiscoveryService, Reflector } from '@nestjs/core';
 import {
-  type LicenseObject,
   type OpenAPIObject,
   type OperationObject,
   type PathsObject,
   type SchemaObject,
   SwaggerModule,
+  type TagObject,
 } from '@nestjs/swagger';
 import { stringify } from 'yaml';
 import { Config } from '../../config.js';
+import { Application } from '../application.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
 import { toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './operation-traits.js';
 import { describeOperation } from './operation.js';
+import { TAG_METADATA } from './tag.decorator.js';
 
-/** Both addresses of the service end in it, and the paths of the document begin behind it. */
+/** The base URLs of the service end in it. The paths of the document do not contain it. */
 const VERSION_PREFIX = '/v1';
 
-const DESCRIPTION = `\
-A catalogue of animals offered in a store: list them, add one, fetch one.
+const OPENAPI_VERSION = '3.1.1';
 
-- **Authentication**: every request carries an API key, \`Authorization: Bearer <API_KEY>\`.
-- **Errors**: every error has an Error body; \`code\` is for programs, \`message\` for people.
-- **Identifiers** are signed 64-bit integers, sent as JSON numbers with all their digits. A client whose numbers are
-  doubles, such as JavaScript's, needs a JSON parser that keeps them exact.
-- **Pages**: a list answers with one page; the \`Link\` header field with \`rel="next"\` is the address of the next one.
-- **Caching**: what GET returns has an \`ETag\`; with \`If-None-Match\` the answer is 304 while nothing has changed.
-- **Safe retries**: createPet takes an \`Idempotency-Key\`; a request that is repeated with the same key is carried out once.
-- **Limits**: each client may call so often a minute; \`RateLimit\` says what is left, and 429 with \`Retry-After\` when to
-  try again.
-- **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.
-`;
-
-const HEAD: Omit<OpenAPIObject, 'paths'> = {
-  openapi: '3.1.1',
-  info: {
-    title: 'Pet Store Service',
-    version: '1.0.0',
-    description: DESCRIPTION,
-    // `identifier` is new in 3.1.
-    license: { name: 'MIT', identifier: 'MIT' } as LicenseObject,
-  },
-};
-
-const TAGS = [
-  { name: 'Pets', description: 'The catalogue of animals.' },
-  { name: 'Store', description: 'Store orders. There are no operations yet.' },
-];
-
-/** An operation whose end is announced. */
+/** An operation with `@Deprecated`. */
 export interface DeprecatedOperation extends Deprecation {
   readonly operationId: string;
-  /** Such as `GET /pets/{petId}`. */
+  /** Such as `GET /orders/{orderId}`. */
   readonly endpoint: string;
   readonly summary: string;
 }
@@ -61,8 +34,8 @@ export interface DeprecatedOperation extends Deprecation {
 type Operations = Record<string, OperationObject>;
 
 /**
- * The OpenAPI 3.1 document of the service: of every handler of every module that is served below /v1. What @nestjs/swagger
- * finds is completed by what the platform does with every operation: authentication, errors, header fields, life cycle.
+ * The OpenAPI 3.1 document of the service. It has every handler below /v1. @nestjs/swagger finds the operations; the
+ * document adds what the platform does for each of them: authentication, errors, header fields, deprecation.
  */
 @Injectable()
 export class OpenApiDocument {
@@ -72,15 +45,16 @@ export class OpenApiDocument {
 
   constructor(
     private readonly config: Config,
+    private readonly application: Application,
     private readonly discovery: DiscoveryService,
     private readonly reflector: Reflector,
   ) {}
 
   /**
-   * Makes the document of an application, whose controllers must exist. It takes some hundredths of a second, and is done
-   * at every start so that its faults show there.
+   * Makes the document of an application, whose controllers must exist. Every start does so, in some tens of ms, so that an
+   * error of a decorator stops the start.
    *
-   * @throws Error when two handlers have one name, or a handler cannot be told from its operation
+   * @throws Error when two handlers have the same name, or the handler of an operation is ambiguous
    */
   describe(app: INestApplication): void {
     this.deprecated = [];
@@ -88,7 +62,7 @@ export class OpenApiDocument {
     this.text = `${JSON.stringify(this.createDocument(app), null, 2)}\n`;
   }
 
-  /** The document as JSON, indented, with a line feed at its end. */
+  /** The document as indented JSON that ends with a line feed. */
   get json(): string {
     if (this.text === undefined) {
       throw new Error('The document is not there before describe().');
@@ -98,7 +72,7 @@ export class OpenApiDocument {
 
   /** The same document as YAML. */
   get yaml(): string {
-    // By way of the JSON text, in which nothing is undefined and no object is shared.
+    // Parsed from the JSON, so that YAML gets no anchors for shared objects and no undefined members.
     return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
   }
 
@@ -108,26 +82,35 @@ export class OpenApiDocument {
   }
 
   private createDocument(app: INestApplication): OpenAPIObject {
-    const found = SwaggerModule.createDocument(app, HEAD, { operationIdFactory: handlerKey });
+    const head = { openapi: OPENAPI_VERSION, info: this.application.info };
+    const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
     const paths = this.describePaths(found.paths);
     const schemas = Object.entries(found.components?.schemas ?? {}).map(([name, schema]): [string, SchemaObject] => [
       name,
       toJsonSchema({ ...schema }),
     ]);
     return {
-      ...HEAD,
+      ...head,
       servers: [
         { url: this.config.publicBaseUrl, description: 'Production' },
         { url: this.config.stagingBaseUrl, description: 'Staging' },
       ],
       security: [{ bearerAuth: [] }],
-      tags: TAGS,
+      tags: this.describeTags(),
       paths,
-      components: describeComponents(paths, Object.fromEntries(schemas)),
+      components: describeComponents(paths, Object.fromEntries(schemas), this.application),
     };
   }
 
-  /** The paths below the version prefix; what lies outside is no part of the API. */
+  /** The tags that controllers describe, then those of the application. */
+  private describeTags(): TagObject[] {
+    const ofControllers = this.discovery
+      .getControllers()
+      .map(({ metatype }) => this.reflector.get<TagObject | undefined>(TAG_METADATA, metatype as Type));
+    return [...ofControllers.filter((tag) => tag !== undefined), ...this.application.tags];
+  }
+
+  /** The paths below the version prefix, without it. Paths outside are not part of the API. */
   private describePaths(found: PathsObject): PathsObject {
     const handlers = this.traitsByHandler();
     const names = new Map<string, string>();

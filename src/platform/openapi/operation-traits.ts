@@ -9,18 +9,18 @@ import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecati
 import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/stability.decorator.js';
 import { FAILURES_METADATA } from './fails-with.decorator.js';
 
-/** What the decorators of a handler promise beyond what @nestjs/swagger reads. */
+/** What the decorators of a handler declare and @nestjs/swagger does not read. */
 export interface OperationTraits {
-  /** The handler's name, which is the operationId. */
+  /** The handler's name. It becomes the operationId. */
   readonly name: string;
-  /** Status of its success as `@HttpCode` says; undefined where Nest's own choice holds. */
+  /** The status that `@HttpCode` declares; undefined for Nest's default. */
   readonly httpCode: number | undefined;
   readonly isPublic: boolean;
   readonly scopes: readonly string[];
   readonly failures: readonly ErrorDefinition[];
   readonly deprecation: Deprecation | undefined;
   readonly stability: StabilityLevel | undefined;
-  /** Whether clients may repeat it with an `Idempotency-Key`. */
+  /** Whether the handler takes an `Idempotency-Key`. */
   readonly isIdempotent: boolean;
 }
 
@@ -33,7 +33,7 @@ export function readTraits(reflector: Reflector, controller: Type): OperationTra
   const prototype = controller.prototype as Record<string, () => unknown>;
   return new MetadataScanner().getAllMethodNames(prototype).map((name) => {
     const handler = prototype[name] as () => unknown;
-    // The nearest word wins, as in the guard.
+    // The handler's decorator wins over the controller's, as in the guard.
     const either = <T>(key: string): T | undefined =>
       reflector.getAllAndOverride<T | undefined>(key, [handler, controller]);
     const isPublic = either<boolean>(PUBLIC_METADATA) ?? false;

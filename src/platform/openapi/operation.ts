@@ -1,13 +1,26 @@
 import type { MediaTypeObject, OperationObject, ParameterObject, ResponseObject } from '@nestjs/swagger';
-import { IDEMPOTENCY_KEY_PARAMETER } from './components.js';
+import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN } from '../idempotency/idempotency-key.js';
 import { toJsonSchema } from './json-schema.js';
 import type { OperationTraits } from './operation-traits.js';
 import { describeResponses } from './responses.js';
 
-/** `x-stability-level` of the levels of `@Stability`. */
+/** Values of `x-stability-level` for the levels of `@Stability`. */
 const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 
-/** The operation that @nestjs/swagger found, with what the platform does for every operation. */
+/** The parameter of operations with `@Idempotent()`. */
+const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
+  name: IDEMPOTENCY_KEY_HEADER,
+  in: 'header',
+  description:
+    'Makes it safe to repeat the request: a text that the client makes up for it, such as a UUID, and sends again with every ' +
+    'attempt. 1 to 255 characters of printable ASCII, quoted (a string of RFC 9651) or bare. It is kept for 24 hours, for ' +
+    'the client that the API key belongs to: until then the same request is answered as the first time, with ' +
+    '`Idempotent-Replayed`, and another one with 422. Nothing is kept of a request that was refused ' +
+    '(draft-ietf-httpapi-idempotency-key-header).',
+  schema: { type: 'string', pattern: KEY_PATTERN, example: '"8e03978e-40d5-43dd-bc93-6894a57f9324"' },
+};
+
+/** Completes an operation that @nestjs/swagger found with what the platform does for every operation. */
 export function describeOperation(method: string, found: OperationObject, traits: OperationTraits): OperationObject {
   const { isPublic, scopes, deprecation, stability } = traits;
   const { summary, description, tags, parameters: declared = [], requestBody, responses, ...others } = found;
@@ -46,7 +59,7 @@ function isoDate(time: Date): string {
   return time.toISOString().slice(0, 10);
 }
 
-/** In the order in which people read. */
+/** Puts the members of a parameter into the order in which people read them. */
 function describeParameter({ name, in: location, required = false, ...others }: ParameterObject): ParameterObject {
   const { description, ...rest } = withJsonSchema(others);
   return { name, in: location, required, ...(description !== undefined && { description }), ...rest };

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
 import { type MetricsMessage, type Snapshot, tell } from '../observability/scraped-metrics.js';
 
-/** Time in ms that a scrape waits for a process of the group; what it told last then counts. */
+/** How long, in ms, a scrape waits for a worker. After that, the last values that the worker reported count. */
 const PROCESS_ANSWER_MS = 1_000;
 
 /**
- * The metrics of all processes of a group (`WEB_CONCURRENCY`), whichever of them is scraped: counters and histograms as
- * sums, gauges as prom-client aggregates them. Lives in the first process of the group, which asks the others.
+ * The metrics of a process group (`WEB_CONCURRENCY`): a scrape of any worker shows the totals of all. Runs in the
+ * primary process, which collects the metrics of the workers. Counters and histograms are added, gauges are aggregated
+ * by prom-client.
  *
- * A process that does not answer within PROCESS_ANSWER_MS counts with what it told last, and what a process that has ended
- * told last is counted for ever: no counter falls while the group lives.
+ * Totals keep the last values reported by ended workers, so that no counter falls while the group runs.
  */
 export class GroupMetrics {
   private readonly own = new Registry();
@@ -35,7 +35,7 @@ export class GroupMetrics {
       if (message.kind === 'group metrics wanted') {
         this.text()
           .then((text) => tell(worker, { kind: 'group metrics', scrape: message.scrape, text }))
-          // Without an answer the process that was scraped says 503.
+          // The scraped worker gets no answer and responds 503.
           .catch((error: unknown) =>
             process.emitWarning(`The metrics of the group could not be collected: ${String(error)}`),
           );
@@ -76,7 +76,7 @@ export class GroupMetrics {
   }
 }
 
-/** The types of metrics that only grow; the others tell of a process that is. */
+/** Metric types that only grow. Other types, such as gauges, describe a process that runs and end with it. */
 const COUNTS = new Set(['counter', 'histogram'] as unknown[]);
 
 function sum(snapshots: readonly Snapshot[]): Registry {

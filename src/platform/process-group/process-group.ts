@@ -7,22 +7,27 @@ import { StartupError } from '../errors/startup-error.js';
 import { GroupMetrics } from './group-metrics.js';
 import { createLogger } from '../observability/logger.js';
 
-/** Time in ms until a process that ended is replaced. It doubles each time the new one ends early, up to the longest. */
+/**
+ * Delay in ms before an ended worker is restarted. It doubles each time the new worker ends early, up to the longest.
+ */
 const FIRST_RESTART_DELAY_MS = 100;
 const LONGEST_RESTART_DELAY_MS = 30_000;
 
-/** A process that has lived for so many ms was well: what ended it begins with the first delay again. */
+/** After this uptime, in ms, a worker counts as healthy, and the restart delay starts over. */
 const STEADY_AFTER_MS = 60_000;
 
-/** Time in ms that a process has to end beyond SHUTDOWN_DELAY_MS and SHUTDOWN_TIMEOUT_MS: to close its database and its log. */
+/**
+ * Time in ms that a worker has after SHUTDOWN_DELAY_MS and SHUTDOWN_TIMEOUT_MS to close its database and log, before it
+ * is killed.
+ */
 const SHUTDOWN_MARGIN_MS = 6_000;
 
 /**
- * Runs `WEB_CONCURRENCY` processes of this program that listen on one port, and replaces those that end. This process
- * serves no request itself: it hands connections to them in turn.
+ * Runs `WEB_CONCURRENCY` worker processes of this program on one port, and restarts workers that end. This primary
+ * process serves no requests: it hands each connection to the next worker.
  *
- * One process starts first: it applies the migrations if it is told to, and a start that must fail fails once. The others
- * start when it listens. SIGTERM and SIGINT let all of them drain; a second signal ends everything at once.
+ * One worker starts alone, so that only one applies migrations and a start that must fail fails once. The others start
+ * when it listens. On SIGTERM or SIGINT all workers drain; a second signal kills them at once.
  */
 export class ProcessGroup {
   private readonly log: Logger;
@@ -36,28 +41,29 @@ export class ProcessGroup {
 
   constructor(
     private readonly config: Config,
-    /** Told of the port once, when the first process listens. */
+    /** Called once with the port, when the first worker listens. */
     private readonly onListening: (port: number) => void,
   ) {
     this.log = createLogger(config);
   }
 
   /**
-   * Serves until it is told to stop.
+   * Runs the group until a signal stops it.
    *
-   * @returns the exit code: 0 when every process has drained, 1 when one had to be killed or failed as it stopped, or when
-   *   the first one did not start, which has said why
-   * @throws StartupError when the first process is killed before it listens; an error of listen when no port is free
+   * @returns the exit code: 0 when every worker has drained; 1 when a worker failed while stopping or had to be killed,
+   *   or when the first worker did not start, which then has printed the cause
+   * @throws StartupError when the first worker is killed before it listens
+   * @throws an error of `listen` when PORT is 0 and no port is free
    */
   async run(): Promise<number> {
     if (this.config.port === 0) {
-      // Every process, whenever it starts, must ask for the same port.
+      // Every worker must listen on the same port, also one that starts later.
       this.environment = { PORT: String(await freePort(this.config.host)) };
     }
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.on(signal, () => this.stop());
     }
-    // Numbers that are none, which some metrics are at first, survive this form alone.
+    // JSON would turn NaN, the initial value of some metrics, into null.
     cluster.setupPrimary({ serialization: 'advanced' });
     return new Promise((resolve, reject) => {
       this.finish = resolve;
@@ -65,7 +71,12 @@ export class ProcessGroup {
     });
   }
 
-  /** @param earlyEnds how many processes before this one, in a row and in its place, ended early */
+  /**
+   * Starts a worker.
+   *
+   * @param earlyEnds how many predecessors of this worker, in a row, ended early
+   * @param fail called when the first worker is killed before it listens
+   */
   private start(earlyEnds: number, fail?: (error: StartupError) => void): void {
     const startedAt = performance.now();
     const worker = cluster.fork(this.environment);
@@ -80,7 +91,7 @@ export class ProcessGroup {
       this.workers.delete(worker);
       const how = signal ?? `exit code ${code}`;
       if (this.isStopping) {
-        // One that has not listened yet has nothing to drain, and ends of the signal itself.
+        // A worker that does not listen yet has nothing to drain; the signal ends it, which is no failure.
         if (code !== 0 && listens) this.exitCode = 1;
         if (this.workers.size === 0) this.finish(this.exitCode);
       } else if (this.hasListened) {
@@ -143,12 +154,12 @@ export class ProcessGroup {
   }
 }
 
-/** The connection that a process was handed last. */
+/** The connection that was handed to each worker last. */
 const handedOver = new Map<Worker, { close(): void }>();
 
 /**
- * node:cluster keeps a connection open until the process that it was handed to says that it has it. One that dies before
- * never says so, and the client would wait for ever.
+ * Closes the connection that was on its way to a worker that died. node:cluster keeps a connection open until the
+ * worker confirms it; without the confirmation, the client would wait for ever.
  */
 function closeConnectionsLostBy(worker: Worker): void {
   const channel = worker.process;
@@ -162,7 +173,8 @@ function closeConnectionsLostBy(worker: Worker): void {
   worker.once('exit', () => {
     const connection = handedOver.get(worker);
     handedOver.delete(worker);
-    // What a process that stops sends back is handed to another. To close what is closed does nothing.
+    // A stopping worker returns its connection, which then goes to another worker: keep it open. Closing twice is
+    // harmless.
     if (![...handedOver.values()].includes(connection as never)) connection?.close();
   });
 }

@@ -1,57 +1,57 @@
-import { Logger, StreamableFile } from '@nestjs/common';
+import { StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express, { type Express, type NextFunction, type Request, type Response } from 'express';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
+import express, { type Express, type Request, type Response } from 'express';
+import { createServer, type Server } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
-import { ErrorBody } from '../errors/error-body.js';
-import {
-  BAD_REQUEST,
-  EXPECTATION_FAILED,
-  METHOD_NOT_ALLOWED,
-  ROUTE_NOT_FOUND,
-  URI_TOO_LONG,
-} from '../errors/error-catalogue.js';
+import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
-import { Connections, OVERLOADED } from './connections.js';
-import { matchesEntityTag } from '../json/entity-tag.js';
-import {
-  LINGER_BYTES,
-  LINGER_MS,
-  MAX_HEADER_BYTES,
-  MAX_REQUESTS_PER_CONNECTION,
-  MAX_URI_LENGTH,
-  TIMEOUT_CHECK_INTERVAL_MS,
-} from './server-limits.js';
-import { JsonBody } from '../json/json-body.js';
-import { createRequestClass, createResponseClass, setValidHeader } from '../fast-paths/messages.js';
+import { createMessageClasses } from '../fast-paths/express-prototypes.js';
+import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
+import { Connections } from './connections.js';
+import { Drain } from './drain.js';
 import { answerParserErrors } from './parser-errors.js';
-import { announcesBody, readJsonBody } from './request-body.js';
-import { REQUEST_ID_HEADER, RequestContext, requestIdFrom } from './request-context.js';
-import { countHeader } from './header-fields.js';
+import { Replies } from './replies.js';
+import { readJsonBody } from './request-body.js';
+import { checkRequest } from './request-checks.js';
+import { RequestContext } from './request-context.js';
+import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
+import { OVERLOADED, RequestsInFlight } from './requests-in-flight.js';
+import { MAX_HEADER_BYTES, MAX_REQUESTS_PER_CONNECTION, TIMEOUT_CHECK_INTERVAL_MS } from './server-limits.js';
+import { answerUnmatchedRoutes } from './unmatched-routes.js';
 
-/** Told of every answer, for the log and the metrics. Must not throw. */
+/** Receives every answer, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {
-  /** A response is over: sent, or cut off by a client that went away (`response.writableFinished` tells which). */
+  /** The response is over. `response.writableFinished` is false when the connection was closed before all was sent. */
   answered(request: Request, response: Response): void;
-  /** Bytes that were no request got an error below the framework. */
+  /** Node's parser refused bytes that never became a request; `parser-errors.ts` has answered. */
   refused(error: ApiError, requestId: string): void;
 }
 
 /**
- * Nest on Express, with the HTTP server and the answers of this service: limits and time-outs, lossless JSON, entity
- * tags, the Error body for what no route serves, and a body that is read only when a handler asks for it
- * (`request.body` is a promise; `@Body()` awaits it behind guards and interceptors).
+ * Connects Nest to Express and to the HTTP server of this service. A request passes, in this order:
+ *
+ * 1. `connections.ts`: requests of one connection are served one after the other.
+ * 2. `begin`: `request.context` and `X-Request-Id` are set.
+ * 3. `request-checks.ts` and `requests-in-flight.ts`: an invalid request gets 400 or 414, one too many gets 503.
+ * 4. Express calls Nest's handler of the route: guards, interceptors, pipes, controller. ApiKeyGuard sets
+ *    `request.context.operation`. Without a route, `unmatched-routes.ts` answers.
+ * 5. `replies.ts` writes the answer, and the observer is called when the response is over.
+ *
+ * `request.body` is a promise, because the body must stay unread until the guards have passed: the first access starts
+ * reading it (`request-body.ts`). `@Body()` awaits the promise, behind guards and interceptors.
+ *
+ * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets
+ * WRITE_TIMEOUT_MS.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
-  private observer: RequestObserver | undefined;
+  private readonly inFlight: RequestsInFlight;
   private connections!: Connections;
+  private drain!: Drain;
+  private replies!: Replies;
+  private observer: RequestObserver | undefined;
   private readonly hooksLayer: Express['router']['stack'][number] | undefined;
-  private drainingSince: number | undefined;
-  private readonly log = new Logger(PlatformExpressAdapter.name);
 
   /** Listener of every response; `this` is the response. */
   private readonly onClose: (this: Response) => void;
@@ -60,11 +60,13 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const app = express();
     app.set('case sensitive routing', true);
     app.set('strict routing', true);
-    // All parameters: those beyond Node's default of a thousand must not pass unseen. The length of the URI bounds them.
+    // No limit on the number of parameters: by default Node ignores those after the first 1000, so they would not be
+    // validated. MAX_URI_LENGTH bounds the work.
     app.set('query parser', (text: string) => parseQuery(text, '&', '=', { maxKeys: 0 }));
     app.disable('x-powered-by');
     app.disable('etag');
     super(app);
+    this.inFlight = new RequestsInFlight(config.maxRequestsInFlight);
     [this.hooksLayer] = app.router.stack.splice(0, 1);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
@@ -75,59 +77,23 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     Object.defineProperty(app.request, 'body', { configurable: true, get: this.lazyBody() });
   }
 
-  /** Registers the one observer of all answers. */
+  /** Registers the observer; there is only one. */
   observe(observer: RequestObserver): void {
     this.observer = observer;
   }
 
-  /** Whether the server is on its way out: it finishes what it has, and every answer closes its connection. */
+  /** True while draining: requests in flight finish, and each answer closes its connection. */
   get isDraining(): boolean {
-    return this.drainingSince !== undefined;
+    return this.drain.hasBegun;
   }
 
   override beforeClose(): void {
-    this.drainingSince ??= performance.now();
+    this.drain.begin();
   }
 
-  /**
-   * Goes on serving for `shutdownDelayMs`, then stops accepting connections, waits for the requests in flight, and after
-   * `shutdownTimeoutMs` cuts those that are left. Resolves when no connection is open.
-   *
-   * An idle connection is kept until `shutdownLingerMs` after `beforeClose`, for its client may be sending a request at this
-   * very moment: that one is answered, and told that it was the last.
-   */
+  /** Drains the server (see `Drain`). Resolves when no connection is open. */
   override async close(): Promise<void> {
-    const server = this.httpServer as Server;
-    if (!server.listening) {
-      return;
-    }
-    await sleep(this.config.shutdownDelayMs);
-    // Not `server.close()`, which closes idle connections at once and looks after time-outs no longer.
-    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
-    const deadline = setTimeout(() => this.cut(server), this.config.shutdownTimeoutMs);
-    const lingered = performance.now() - (this.drainingSince ?? performance.now());
-    const stop = new AbortController();
-    const linger = sleep(Math.max(0, this.config.shutdownLingerMs - lingered), undefined, { signal: stop.signal });
-    await Promise.race([closed, linger]);
-    stop.abort();
-    this.connections.closeIdle();
-    await closed;
-    clearTimeout(deadline);
-    server.close();
-  }
-
-  private cut(server: Server): void {
-    const operations = new Map<string, number>();
-    const requests = this.connections.unanswered();
-    for (const { context, method } of requests) {
-      const name = context.operation ?? `${method} without an operation`;
-      operations.set(name, (operations.get(name) ?? 0) + 1);
-    }
-    const names = [...operations].map(([name, count]) => `${name} (${count})`).join(', ') || 'none had begun';
-    this.log.warn(
-      `Cutting ${requests.length} requests that did not finish within ${this.config.shutdownTimeoutMs} ms: ${names}.`,
-    );
-    server.closeAllConnections();
+    if ((this.httpServer as Server).listening) await this.drain.finish();
   }
 
   override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
@@ -140,103 +106,90 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.callHooks();
   }
 
-  /** Puts the layer back that calls hooks; without hooks it would be a detour of every request. */
+  /**
+   * Restores the layer that calls Nest's hooks. The constructor removes it, because without hooks it only costs time.
+   */
   private callHooks(): void {
     const { stack } = this.getInstance<Express>().router;
     if (this.hooksLayer && !stack.includes(this.hooksLayer)) stack.unshift(this.hooksLayer);
   }
 
   override initHttpServer(): void {
-    const app = this.getInstance<Express>();
-    const server = createServer({
-      IncomingMessage: createRequestClass(app),
-      ServerResponse: createResponseClass(app),
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: this.config.headersTimeoutMs,
-      requestTimeout: this.config.requestTimeoutMs,
-      keepAliveTimeout: this.config.keepAliveTimeoutMs,
-      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-      // Checked below instead, where the answer can have an Error body.
-      requireHostHeader: false,
-      noDelay: true,
-    });
-    server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
-    answerParserErrors(server, (error, requestId) => this.observer?.refused(error, requestId));
-
-    const connections = new Connections(server, this.config);
-    const serve = (request: Request, response: Response, expectsContinue: boolean): void => {
-      this.begin(request, response);
-      request.context.expectsContinue = expectsContinue;
-      let refusal = refusalOf(request);
-      if (refusal) {
-        // Whoever sends this may see the end of the request elsewhere than this server: nothing behind it is believed.
-        response.shouldKeepAlive = false;
-      } else if (!connections.admits(request, response)) {
-        refusal = OVERLOADED;
-      }
-      if (refusal) {
-        // When the parser is through with what has arrived: a body that is there need not cost the connection, and what the
-        // parser itself refuses has its own answer.
-        process.nextTick(() => this.replyError(response, refusal));
-      } else {
-        // Express calls back when no layer answered, which only a target without a path can cause.
-        app(request, response, (error?: unknown) =>
-          this.replyError(
-            response,
-            error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.'),
-          ),
-        );
-      }
-    };
-    const arrive = (request: Request, response: Response, expectsContinue: boolean): void =>
-      connections.arrive(request, response, () => serve(request, response, expectsContinue));
-    server.on('request', (request: Request, response: Response) => arrive(request, response, false));
-    server.on('checkContinue', (request: Request, response: Response) => arrive(request, response, true));
-    server.on('checkExpectation', (request: Request, response: Response) => {
-      connections.arrive(request, response, () => {
-        this.begin(request, response);
-        this.replyError(response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.'));
-      });
-    });
-    this.connections = connections;
+    const server = createHttpServer(this.getInstance<Express>(), this.config);
+    this.connections = new Connections(server, this.inFlight, this.config);
+    this.drain = new Drain(server, this.connections, this.config);
+    this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
+
+    answerParserErrors(server, (error, requestId) => this.observer?.refused(error, requestId));
+    const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
+      server.on(event, (request: Request, response: Response) =>
+        this.connections.arrive(request, response, () => {
+          this.begin(request, response);
+          serve(request, response);
+        }),
+      );
+    };
+    listen('request', (request, response) => this.serve(request, response));
+    listen('checkContinue', (request, response) => {
+      request.context.expectsContinue = true;
+      this.serve(request, response);
+    });
+    listen('checkExpectation', (_, response) =>
+      this.replies.sendError(response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.')),
+    );
   }
 
   private begin(request: Request, response: Response): void {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
-    // Express sets it too, but an answer can be needed before Express is reached.
+    // Express sets it too, but some answers are sent before Express is reached.
     request.res = response;
-    setValidHeader(response, REQUEST_ID_HEADER, request.context.requestId);
-    setValidHeader(response, 'X-Content-Type-Options', 'nosniff');
+    response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
+    response.setHeader('X-Content-Type-Options', 'nosniff');
     response.on('close', this.onClose);
   }
 
-  /** A getter of `request.body`: a promise of it, which begins to read it. */
+  private serve(request: Request, response: Response): void {
+    const refusal = this.refusalOf(request, response);
+    if (refusal) {
+      // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
+      // sent instead.
+      process.nextTick(() => this.replies.sendError(response, refusal));
+      return;
+    }
+    // Express calls back when no layer answered: for a request target without a path.
+    this.getInstance<Express>()(request, response, (error?: unknown) =>
+      this.replies.sendError(
+        response,
+        error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.'),
+      ),
+    );
+  }
+
+  /** The error of a request that is refused before routing; undefined when the request is in flight. */
+  private refusalOf(request: Request, response: Response): ApiError | undefined {
+    const error = checkRequest(request);
+    if (error) {
+      // Client and server may disagree on where this request ends, so nothing behind it is read (request smuggling).
+      response.shouldKeepAlive = false;
+      return error;
+    }
+    return this.connections.admits(request, response) ? undefined : OVERLOADED;
+  }
+
+  /** The getter of `request.body`: a promise of the parsed JSON body. The first access starts reading. */
   private lazyBody(): (this: Request) => Promise<unknown> {
     const read = (request: Request): Promise<unknown> => {
       const readBody = (): Promise<unknown> => readJsonBody(request, request.res as Response, this.config.maxBodyBytes);
-      return request.complete ? readBody() : this.connections.waitFor(request, readBody);
+      return request.complete ? readBody() : this.inFlight.readMeanwhile(request, readBody);
     };
     return function (this: Request): Promise<unknown> {
       return this.context.readBodyOnce(() => read(this));
     };
   }
 
-  /** What no route serves: 404, or for a path that other methods serve 405, and OPTIONS its `Allow`. */
   override setNotFoundHandler(): void {
-    this.use((request: Request, response: Response, next: NextFunction) => {
-      const allowed = allowedMethods(this.getInstance<Express>(), request.path);
-      if (allowed.length === 0) {
-        next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
-      } else if (request.method === 'OPTIONS') {
-        response.setHeader('Allow', allowed.join(', '));
-        response.statusCode = 204;
-        this.send(response, undefined);
-      } else {
-        const message = `${request.method} is not supported here; use ${allowed.join(', ')}.`;
-        next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));
-      }
-    });
+    this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));
   }
 
   override status(response: Response, statusCode: number): Response {
@@ -245,7 +198,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override setHeader(response: Response, name: string, value: string): Response {
-    // Not Express's `set`, which appends a charset to a Content-Type.
+    // Not Express's `set`, which appends a charset to Content-Type.
     return response.setHeader(name, value);
   }
 
@@ -256,145 +209,28 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (body instanceof StreamableFile) {
       return super.reply(response, body);
     }
-    if (body === undefined) {
-      return this.send(response, undefined);
-    }
-    if (typeof body === 'string' || Buffer.isBuffer(body)) {
-      if (!response.hasHeader('Content-Type')) {
-        response.setHeader('Content-Type', 'text/plain; charset=utf-8');
-      }
-      return this.send(response, body);
-    }
-    setValidHeader(response, 'Content-Type', 'application/json');
-    const { req: request } = response;
-    if (body instanceof ErrorBody) {
-      request.context.errorCode = body.code;
-    }
-    const json = body instanceof JsonBody ? body : JsonBody.of(body);
-    if (response.statusCode !== 200 || (request.method !== 'GET' && request.method !== 'HEAD')) {
-      setValidHeader(response, 'Cache-Control', 'no-store');
-      return this.send(response, json.text);
-    }
-    if (response.hasHeader('Vary')) {
-      response.vary('Authorization');
-    } else {
-      setValidHeader(response, 'Vary', 'Authorization');
-    }
-    if (!response.hasHeader('Cache-Control')) {
-      setValidHeader(response, 'Cache-Control', 'private, no-cache');
-    }
-    const tag = json.entityTag;
-    setValidHeader(response, 'ETag', tag);
-    const ifNoneMatch = request.headers['if-none-match'];
-    if (ifNoneMatch !== undefined && matchesEntityTag(ifNoneMatch, tag)) {
-      response.statusCode = 304;
-      response.removeHeader('Content-Type');
-      return this.send(response, undefined);
-    }
-    return this.send(response, json.text);
-  }
-
-  private replyError(response: Response, error: ApiError): void {
-    if (response.headersSent) {
-      response.destroy();
-      return;
-    }
-    for (const [name, value] of Object.entries(error.headers)) {
-      response.setHeader(name, value);
-    }
-    this.reply(response, error.body(), error.definition.status);
-  }
-
-  /** Ends the response; lingers when the rest of the request is still on its way. */
-  private send(response: Response, body: string | Buffer | undefined): void {
-    const { req: request } = response;
-    const { context } = request;
-    context.answeredAt = performance.now();
-    this.connections.release(context);
-    if (this.isDraining) {
-      response.shouldKeepAlive = false;
-    }
-    const isWhole = request.complete || !announcesBody(request);
-    // Node itself adds the length of what it is given whole, if it sends that, and to who could also take it in chunks. A
-    // length that is there already may be another answer's, which could not be sent.
-    const isLengthAdded =
-      isWhole &&
-      request.method !== 'HEAD' &&
-      response.useChunkedEncodingByDefault &&
-      !response.hasHeader('Content-Length');
-    if (body !== undefined && !isLengthAdded) {
-      response.setHeader('Content-Length', Buffer.byteLength(body));
-    } else if (body === undefined && response.statusCode !== 204 && response.statusCode !== 304) {
-      response.setHeader('Content-Length', 0);
-    }
-    if (isWhole) {
-      response.end(body);
-      return;
-    }
-    response.setHeader('Connection', 'close');
-    if (context.expectsContinue || body === undefined) {
-      // The client waits for our word before it sends the body; this is the word.
-      response.end(body);
-      return;
-    }
-    response.write(body);
-    dropRest(request, () => response.end());
+    return this.replies.send(response, body);
   }
 }
 
-/** Reads and drops the rest of a request, within limits. */
-function dropRest(request: IncomingMessage, done: () => void): void {
-  let bytes = 0;
-  const finish = (): void => {
-    clearTimeout(timer);
-    request.off('data', count).off('end', finish).off('close', finish);
-    done();
-  };
-  const count = (chunk: Buffer): void => {
-    bytes += chunk.length;
-    if (bytes > LINGER_BYTES) finish();
-  };
-  const timer = setTimeout(finish, LINGER_MS);
-  request.on('data', count).on('end', finish).on('close', finish).resume();
-}
-
-/** What is refused before any route is looked at. */
-function refusalOf(request: IncomingMessage): ApiError | undefined {
-  if (request.url !== undefined && request.url.length > MAX_URI_LENGTH) {
-    return new ApiError(URI_TOO_LONG, `The request target must not be longer than ${MAX_URI_LENGTH} characters.`);
-  }
-  if (request.httpVersionMajor !== 1) {
-    return new ApiError(BAD_REQUEST, 'The request is not valid HTTP/1.1.');
-  }
-  // RFC 9112, section 6.1. Node's parser has made sure that `chunked` is the last coding, and that there is no length.
-  const coding = request.headers['transfer-encoding'];
-  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || request.httpVersion !== '1.1')) {
-    return new ApiError(BAD_REQUEST, 'The one transfer coding is chunked, in HTTP/1.1.');
-  }
-  // RFC 9112, section 3.2
-  if (request.httpVersion === '1.1' && countHeader(request, 'host') !== 1) {
-    return new ApiError(BAD_REQUEST, 'HTTP/1.1 requires exactly one Host header field.');
-  }
-  return undefined;
-}
-
-/** Methods that the routes of a path serve, HEAD and OPTIONS included; empty when no route has the path. */
-function allowedMethods(app: Express, path: string): string[] {
-  const layers = app.router.stack as unknown as {
-    match(path: string): unknown;
-    route?: { methods: Record<string, boolean> };
-  }[];
-  const methods = new Set<string>();
-  for (const layer of layers) {
-    if (layer.route && layer.match(path)) {
-      Object.keys(layer.route.methods).forEach((method) => methods.add(method.toUpperCase()));
-    }
-  }
-  if (methods.size > 0) {
-    methods.add('OPTIONS');
-  }
-  if (methods.has('GET')) {
-    methods.add('HEAD');
-  }
-  return [...methods].sort();
+/**
+ * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
+ * over.
+ */
+function createHttpServer(app: Express, config: Config): Server {
+  const { fastPaths } = config;
+  const server = createServer({
+    ...(fastPaths.includes('express-prototypes') && createMessageClasses(app)),
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: config.headersTimeoutMs,
+    requestTimeout: config.requestTimeoutMs,
+    keepAliveTimeout: config.keepAliveTimeoutMs,
+    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+    // `request-checks.ts` checks Host instead, so that the 400 has an Error body.
+    requireHostHeader: false,
+    noDelay: true,
+  });
+  server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+  if (fastPaths.includes('joined-writes') && canJoinWrites()) server.on('connection', joinWrites);
+  return server;
 }

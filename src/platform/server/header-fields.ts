@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * How often a header field was sent. Node keeps only the first of some fields (`Host`, `Authorization`), so a second one
- * shows here alone.
+ * How often a header field was sent. `request.headers` cannot tell: Node keeps only the first `Host` and the first
+ * `Authorization`.
  *
  * @param name in lower case
  */

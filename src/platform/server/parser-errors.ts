@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../errors/api-error.js';
 import {
@@ -8,13 +8,15 @@ import {
   REQUEST_TIMEOUT,
   type ErrorDefinition,
 } from '../errors/error-catalogue.js';
-import { STATUS_CODES } from 'node:http';
+import { newRequestId, REQUEST_ID_HEADER } from './request-id.js';
 import { MAX_HEADER_BYTES } from './server-limits.js';
-import { newRequestId, REQUEST_ID_HEADER } from './request-context.js';
 
 /**
- * Answers what Node's parser refuses before there is a request: with an Error body, in order behind the answers that are
- * still on their way, and then closes the connection.
+ * Answers the errors that Node's HTTP parser finds before there is a request for Express: 400, 408 (a request that does
+ * not arrive in time), 413 and 431, and 400 for CONNECT. The answer is an Error body, sent behind the answers to
+ * earlier requests of the connection. Then the connection is closed.
+ *
+ * @param onAnswered called after each answer with its error and its `X-Request-Id`
  */
 export function answerParserErrors(server: Server, onAnswered: (error: ApiError, requestId: string) => void): void {
   const latest = new WeakMap<Duplex, { request: IncomingMessage; response: ServerResponse }>();
@@ -32,15 +34,17 @@ export function answerParserErrors(server: Server, onAnswered: (error: ApiError,
         return;
       }
       const requestId = newRequestId();
-      socket.end(rawAnswer(error, requestId), () => socket.destroy());
+      socket.end(errorResponse(error, requestId), () => socket.destroy());
       onAnswered(error, requestId);
     };
     const pending = latest.get(socket);
     if (pending === undefined || pending.response.writableFinished || pending.response.destroyed) {
       answer();
     } else if (pending.request.complete) {
+      // The error belongs to a later request: wait for the answer to the pending one.
       pending.response.once('close', answer);
     } else if (pending.response.headersSent) {
+      // The error is in the body of a request whose answer has begun.
       socket.destroy();
     } else {
       answer();
@@ -50,13 +54,13 @@ export function answerParserErrors(server: Server, onAnswered: (error: ApiError,
   server.on('clientError', (cause: NodeJS.ErrnoException, socket) => answerInOrder(socket, parserError(cause)));
 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    // Node has handed the socket over, and with it the duty to hear of a client that resets the connection.
+    // Node removes its own listeners from the socket of CONNECT. Without one, a reset would end the process.
     socket.on('error', () => socket.destroy());
     answerInOrder(socket, new ApiError(BAD_REQUEST, 'This server is no proxy: CONNECT is not supported.'));
   });
 }
 
-/** What the client is told; undefined when there is no connection left to tell it on. */
+/** The error to send; undefined when the connection itself failed, so that no answer can arrive. */
 function parserError({ code }: NodeJS.ErrnoException): ApiError | undefined {
   const known: Record<string, [ErrorDefinition, string]> = {
     ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, 'The request did not arrive in time.'],
@@ -70,7 +74,8 @@ function parserError({ code }: NodeJS.ErrnoException): ApiError | undefined {
   return code?.startsWith('HPE_') ? new ApiError(BAD_REQUEST, 'The request is not valid HTTP/1.1.') : undefined;
 }
 
-function rawAnswer(error: ApiError, requestId: string): string {
+/** The bytes of a whole response. */
+function errorResponse(error: ApiError, requestId: string): string {
   const { status } = error.definition;
   const body = JSON.stringify(error.body());
   return [

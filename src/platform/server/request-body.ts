@@ -6,11 +6,12 @@ import { RequestAbortedError } from '../errors/request-aborted.error.js';
 import { type JsonValue, readJson } from '../json/json-reader.js';
 
 /**
- * Reads and parses the JSON body of a request. Nothing of it is read before this is called, so whoever refuses the
- * request earlier refuses it without waiting for the body.
+ * Reads and parses the JSON body of a request. Nothing is read before this call, so guards refuse a request without
+ * waiting for its body. A client that sent `Expect: 100-continue` gets `100 Continue` here.
  *
+ * @param maxBytes the setting MAX_BODY_BYTES, 64 KiB by default; checked against Content-Length, and while reading
  * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON
- * @throws RequestAbortedError when the client went away before it had sent the whole body
+ * @throws RequestAbortedError when the connection closes before the whole body has arrived
  */
 export async function readJsonBody(request: Request, response: Response, maxBytes: number): Promise<JsonValue> {
   const declaredLength = Number(request.headers['content-length'] ?? 0);
@@ -68,14 +69,14 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       if (!isSettled) fail(new RequestAbortedError('The client closed the connection.'));
     };
     if (request.readableEnded) {
-      throw new Error('Somebody else has read the body of this request already.');
+      throw new Error('The body of this request has been read already.');
     }
     if (request.destroyed) {
-      // Its events are over: the client went while something else was waited for.
+      // The connection closed before this call, so no further event comes.
       onAborted();
       return;
     }
-    // The listeners stay: taking them away costs more than asking each time whether there is something left to do.
+    // The listeners are never removed: that would cost more than checking `isSettled`.
     request.on('data', (chunk: Buffer) => {
       if (isSettled) return;
       length += chunk.length;
@@ -89,7 +90,7 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       if (isSettled) return;
       isSettled = true;
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
-      // The listeners live as long as the request.
+      // Frees the bytes: the listeners, and `chunks` with them, live as long as the request.
       chunks = [];
     });
     request.on('error', onAborted).on('close', onAborted);

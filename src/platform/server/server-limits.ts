@@ -1,42 +1,46 @@
-/** Limits of the HTTP server that are no settings: no client of this API comes near them. */
+/*
+ * Limits of the HTTP server that no ordinary client reaches, so they are constants. Those that operators may change are
+ * settings (`config.ts`): time-outs, size of bodies, connections, requests in flight.
+ */
 
-/** Largest header section in bytes, request line included; larger ones are answered 431. */
+/** Largest header section in bytes, request line included. A larger one is answered 431. */
 export const MAX_HEADER_BYTES = 16 * 1024;
 
-/** Longest request target in characters; longer ones are answered 414. */
+/** Longest request target in characters. A longer one is answered 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
 
-/** Requests served on one connection before it is closed, so that load spreads after a change of instances. */
+/** Requests served on one connection before it is closed, so that load spreads after instances are added. */
 export const MAX_REQUESTS_PER_CONNECTION = 100_000;
 
 /**
- * When an answer is sent before the whole request has arrived, the connection is closed; but closing it at once could
- * destroy the answer on its way (RFC 9112, section 9.6). So this much of the rest is read and dropped, for this long.
+ * Lingering close: when an answer is sent before the whole request has arrived, so many bytes of the rest are read and
+ * dropped, for so many ms, before the connection is closed. Closing at once could destroy the answer on its way
+ * (RFC 9112, section 9.6).
  */
 export const LINGER_BYTES = 1024 * 1024;
 export const LINGER_MS = 1_000;
 
-/** How often, in ms, the server looks for connections that are over their time-outs. */
+/** Interval in ms of the check for requests over HEADERS_TIMEOUT_MS or REQUEST_TIMEOUT_MS; 408 comes this much late. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 
 /**
- * Requests that a client may send ahead on one connection, beyond the one that is being answered. One more is answered 503
+ * Requests that may wait on one connection for the answer to an earlier one (pipelining). The next one is answered 503
  * behind them, and the connection is closed.
  */
 export const MAX_PIPELINED_REQUESTS = 100;
 
 /**
- * Time in ms for which nothing is read from a connection after a request on it was refused for want of room. Short, because
- * the connection may be a proxy's, and its next request another client's.
+ * How long, in ms, a connection is not read after a request on it was refused for overload. Short, because the
+ * connection may be a proxy's, and its next request another client's.
  */
 export const REFUSAL_PAUSE_MS = 250;
 
 /**
- * Connections beyond MAX_CONNECTIONS that are still answered, once each, so that health checks get through; and the time
- * in ms in which their request must have come.
+ * Connections beyond MAX_CONNECTIONS that still get one answer each, so that health checks succeed under overload. They
+ * are closed when no request has arrived on them within SPARE_CONNECTION_MS.
  */
 export const SPARE_CONNECTIONS = 64;
 export const SPARE_CONNECTION_MS = 1_000;
 
-/** Least time in ms between two warnings of connections that were dropped. */
+/** Shortest time in ms between two log warnings of dropped connections. */
 export const WARNING_INTERVAL_MS = 1_000;

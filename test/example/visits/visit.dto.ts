@@ -28,5 +28,5 @@ export class ListVisitsQuery {
 }
 
 export function toVisit({ id, petId, reason, weightKg }: VisitEntity): Visit {
-  return { id: BigInt(id), petId, reason, weightKg };
+  return { id: BigInt(id), petId: BigInt(petId), reason, weightKg };
 }

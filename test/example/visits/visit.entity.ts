@@ -1,7 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 
-const int64 = { to: (value?: bigint) => value?.toString(), from: (text: string) => BigInt(text) };
-
 /** A visit of an animal to a veterinarian. */
 @Entity('visit')
 @Index('ix_visit_pet_id', ['petId', 'id'])
@@ -14,8 +12,8 @@ export class VisitEntity {
   })
   id: string;
 
-  @Column({ name: 'pet_id', type: 'bigint', transformer: int64 })
-  petId: bigint;
+  @Column({ name: 'pet_id', type: 'bigint' })
+  petId: string;
 
   @Column({ type: 'varchar', length: 200 })
   reason: string;

@@ -8,7 +8,7 @@ import { VisitEntity } from './visit.entity.js';
 
 export const VISITS_FULL = defineError('visits_full', 409, 'The animal has as many visits as it may have.');
 
-/** Visits that are kept of one animal. */
+/** Largest number of visits per animal. */
 const MAX_VISITS = 3;
 
 @Injectable()
@@ -26,9 +26,10 @@ export class VisitsService {
 
   /** @throws ApiError VISITS_FULL */
   async record(visit: NewVisit): Promise<Visit> {
-    if ((await this.visits.countBy({ petId: visit.petId })) >= MAX_VISITS) {
+    const petId = String(visit.petId);
+    if ((await this.visits.countBy({ petId })) >= MAX_VISITS) {
       throw new ApiError(VISITS_FULL, `An animal may have ${MAX_VISITS} visits.`);
     }
-    return toVisit(await this.visits.save(this.visits.create(visit)));
+    return toVisit(await this.visits.save(this.visits.create({ ...visit, petId })));
   }
 }

@@ -1,22 +1,22 @@
 import { ApiError } from '../../errors/api-error.js';
 import { UNAVAILABLE } from '../../errors/error-catalogue.js';
 
-/** Of the socket, of the look-up of its address, or of TLS: what Node says when PostgreSQL has said nothing. */
+/** Node error codes of sockets, DNS and TLS. */
 const NETWORK_ERRORS = new Set(['EPIPE', 'EPROTO', 'ENOTFOUND', 'EAI_AGAIN']);
 const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'shutdown', 'getaddrinfo']);
 const TLS_ERROR = /^ERR_(SSL|TLS|STREAM)_/;
 
 /**
- * SQLSTATE classes and codes that say nothing of the statement: connection exceptions, refused log-ins, no such
- * database, resources exhausted, errors of the machine below, and then: the server shuts down, starts, cancels, ends a
- * transaction that was left open, or has become a standby.
+ * SQLSTATE classes and codes that are not about the statement: connection exceptions, refused log-ins, unknown database,
+ * exhausted resources, system errors; and: the server shuts down, starts, cancels, ends a transaction that was left open, or
+ * is a standby (PostgreSQL, appendix A).
  */
 const SQLSTATES = /^(08...|28...|3D000|53...|58...|57P0[1-5]|57014|25006|25P0[34])$/;
 
-/** Those of them with which PostgreSQL refuses a statement and lives on, so that nothing of it was done. */
+/** Those of SQLSTATES that refuse one statement; nothing of the statement was done. */
 const REFUSALS = /^(53...|58...|57014|25006)$/;
 
-/** What `pg` throws without a code. */
+/** Messages of pg's errors that have no code. */
 const MESSAGES = new RegExp(
   [
     '^Connection terminated',
@@ -33,14 +33,11 @@ const MESSAGES = new RegExp(
 interface DatabaseFailure extends Error {
   readonly code?: unknown;
   readonly syscall?: unknown;
-  /** The error of `pg` that an error of TypeORM is about. */
+  /** The pg error that a TypeORM error wraps. */
   readonly driverError?: unknown;
 }
 
-/**
- * Whether an error, of `pg` or of TypeORM, says that the database is away, overloaded or read-only, and nothing of the
- * statement.
- */
+/** Whether an error of pg or TypeORM means that the database is unreachable, overloaded or read-only. */
 export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const { driverError, code, syscall } = error as DatabaseFailure;
@@ -56,29 +53,29 @@ export function isConnectionFailure(error: unknown): error is Error {
   );
 }
 
-/** An administrator has closed the database to connections. The code alone can mean other things. */
+/** The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings too. */
 function isClosedDatabase(code: string, message: string): boolean {
   return code === '55000' && message.includes('not currently accepting connections');
 }
 
-/** Whether PostgreSQL itself has refused the statement, so that nothing of it was done. */
+/** Whether PostgreSQL refused the statement, so that nothing of the statement was done. */
 function isRefusal(error: unknown): boolean {
   const { driverError, code } = error as DatabaseFailure;
   return driverError === undefined ? typeof code === 'string' && REFUSALS.test(code) : isRefusal(driverError);
 }
 
 /**
- * The error to throw on: ApiError UNAVAILABLE with the cause in it for a connection failure, else the same.
+ * The error to throw: ApiError UNAVAILABLE with the original as `cause` for a connection failure, else the original.
  *
- * @param isSentChange whether PostgreSQL may have received something to commit: then the answer says that its outcome is
- *   not known, unless PostgreSQL has said that nothing was done
+ * @param isSentChange whether PostgreSQL may have received a change; then the message says that the outcome is unknown, unless
+ *   PostgreSQL refused the statement
  */
 export function asUnavailable(error: unknown, isSentChange = false): unknown {
   if (!isConnectionFailure(error)) return error;
   return isSentChange && !isRefusal(error) ? outcomeUnknown(error) : unavailable(error);
 }
 
-/** What is said when the database is away, and nothing was changed. */
+/** The error while the database is unreachable and nothing was changed. */
 export function unavailable(cause: Error): ApiError {
   return new ApiError(UNAVAILABLE, 'The database is not available. Try again.', { 'Retry-After': '1' }, { cause });
 }

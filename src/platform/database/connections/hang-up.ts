@@ -1,10 +1,10 @@
-import type pg from 'pg';
+import type { Client } from 'pg';
+import { destroySocket } from './pg-internals.js';
 
-/** Ends a connection without waiting for whoever is at its other end. */
-export function hangUp(client: pg.Client | undefined): void {
-  const { stream } =
-    (client as unknown as { connection: { stream: { destroy(): void } } } | undefined)?.connection ?? {};
-  client?.end().catch(() => undefined);
-  // Behind the farewell that `end` has written.
-  setImmediate(() => stream?.destroy());
+/** Ends a client without waiting for PostgreSQL: sends Terminate, then closes the socket. */
+export function hangUp(client: Client | undefined): void {
+  if (client === undefined) return;
+  client.end().catch(() => undefined);
+  // Later, so that the socket first sends the message that `end` has written.
+  setImmediate(() => destroySocket(client));
 }

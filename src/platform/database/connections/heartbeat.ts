@@ -3,7 +3,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import pg from 'pg';
 import { hangUp } from './hang-up.js';
 
-/** Time in ms between two beats. */
+/** Interval of the probes in ms. */
 const INTERVAL_MS = 500;
 
 /** Time in ms without an answer after which a database counts as silent. */
@@ -12,18 +12,17 @@ export const SILENCE_MS = 2_000;
 /** Time in ms that an attempt to reach a silent database may take; the next one follows at once. */
 const ATTEMPT_MS = 1_000;
 
-/** Errors of a connection that tell of the network between: nobody has answered. */
+/** Error codes of connections that nobody answered. */
 const NOBODY_ANSWERED = /^(ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN)/;
 
-/** What is meant by it is known by then; the text is for the log alone. */
+/** Timeout marker; only its code is read. */
 const TOO_LATE = Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' });
 
 /**
- * Asks a database twice a second, on a connection of its own, whether it is there. A machine that is gone, a network that
- * drops everything, a process that is stopped: they say nothing at all, which those who wait for an answer cannot tell
- * from slow work. Who knows of the silence can answer at once instead of waiting for a time-out.
+ * Probes a database twice a second on a connection of its own. A machine, network or process that has stopped sends nothing,
+ * which a statement cannot tell from slow work. Requests that know of the silence fail at once instead of at a time-out.
  *
- * A database that refuses connections, or answers with any error, is not silent: whoever asks it hears so at once.
+ * A database that refuses connections, or answers with any error, is not silent: each statement fails at once.
  */
 export class Heartbeat {
   private readonly log = new Logger(Heartbeat.name);
@@ -33,8 +32,8 @@ export class Heartbeat {
   private silentFrom: number | undefined;
 
   /**
-   * @param name what to call the database in the log
-   * @param onReturn called whenever a silence is over
+   * @param name of the database, for the log
+   * @param onReturn called when a silence ends
    */
   constructor(
     private readonly name: string,
@@ -42,7 +41,7 @@ export class Heartbeat {
     private readonly onReturn: () => void,
   ) {}
 
-  /** Why nothing should be asked at the moment; undefined unless the database is silent. */
+  /** The error to report while the database is silent; undefined while it answers. */
   get silence(): Error | undefined {
     return this.silentFrom === undefined
       ? undefined
@@ -76,11 +75,11 @@ export class Heartbeat {
     }
   }
 
-  /** Asks once, on a new connection unless there is one; the error, if there is no answer or another one. */
+  /** Probes once, on a new connection if there is none. Returns the error, also when no answer comes in time. */
   private async ask(timeoutMs: number): Promise<{ code?: string } | undefined> {
     const answered = new AbortController();
     const tooLate = sleep(timeoutMs, undefined, { signal: answered.signal })
-      // An answer that waits because this very process was busy is an answer.
+      // An answer that has arrived while this process was busy counts.
       .then(() => nextTurn())
       .then(() => nextTurn())
       .then(() => Promise.reject(TOO_LATE));
@@ -98,7 +97,7 @@ export class Heartbeat {
   private async query(): Promise<void> {
     if (this.client === undefined) {
       this.client = new pg.Client({ connectionString: this.connectionString, application_name: 'petstore heartbeat' });
-      // The next question finds out.
+      // The next probe reports the error.
       this.client.on('error', () => undefined);
       await this.client.connect();
     }

@@ -1,20 +1,14 @@
 import type { Pool, PoolClient } from 'pg';
-
-/** What of a `pg` client its types do not tell. */
-interface ClientInternals {
-  /** False while a statement is not answered. */
-  readonly readyForQuery?: boolean;
-  readonly connection: { readonly stream: { destroy(): void } };
-}
+import { awaitsAnswer, destroySocket } from './pg-internals.js';
 
 /**
- * Keeps connections that are of no use out of a pool: those that come back to it with a statement unanswered or a
- * transaction open are closed, and all that are there can be suspected and replaced.
+ * Keeps unusable connections out of a pool: closes those that are released with an unanswered statement or an open
+ * transaction, and can replace all connections that exist.
  */
 export class PoolConnections {
   private readonly idle = new Set<PoolClient>();
   private readonly busy = new Set<PoolClient>();
-  /** Busy since before they were suspected. */
+  /** Busy connections that `replace` closes unless they are released in time. */
   private readonly suspects = new Set<PoolClient>();
 
   constructor(pool: Pool) {
@@ -26,7 +20,7 @@ export class PoolConnections {
       this.busy.delete(client);
       this.suspects.delete(client);
       this.idle.add(client);
-      // After an error the pool closes it by itself; and it drops a connection that is ending.
+      // After an error the pool closes the connection itself. A connection that is ending leaves the pool.
       if (error === undefined && !isReusable(client)) {
         client.end().catch(() => undefined);
       }
@@ -38,24 +32,16 @@ export class PoolConnections {
     });
   }
 
-  /**
-   * Breaks the connections that there are, for whoever was at their other end may be gone: idle ones at once, busy ones
-   * unless they are given back within `graceMs`, which a connection without an other end is not.
-   */
+  /** Closes idle connections now, busy ones if not released within `graceMs`. */
   async replace(graceMs: number): Promise<void> {
-    this.idle.forEach(breakConnection);
+    this.idle.forEach(destroySocket);
     this.busy.forEach((client) => this.suspects.add(client));
     await new Promise((over) => setTimeout(over, graceMs));
-    this.suspects.forEach(breakConnection);
+    this.suspects.forEach(destroySocket);
     this.suspects.clear();
   }
 }
 
 function isReusable(client: PoolClient): boolean {
-  return (client as unknown as ClientInternals).readyForQuery !== false && client.getTransactionStatus() === 'I';
-}
-
-/** Closes a connection without a word to its other end, which might not hear it. What is under way on it fails. */
-export function breakConnection(client: PoolClient): void {
-  (client as unknown as ClientInternals).connection.stream.destroy();
+  return !awaitsAnswer(client) && client.getTransactionStatus() === 'I';
 }

@@ -1,50 +1,25 @@
-import pg, { type Connection, type Submittable } from 'pg';
+import type { ClientBase, Connection, Submittable } from 'pg';
 import { serialize } from 'pg-protocol';
-import { prepareValue } from 'pg/lib/utils.js';
-
-/**
- * A statement that PostgreSQL parses and plans once a connection. Its name belongs to its text for ever; one without a name
- * is parsed each time.
- */
-export interface Statement {
-  readonly name: string;
-  readonly text: string;
-}
-
-/** What of pg's connection a query class uses. */
-interface PreparingConnection {
-  readonly stream: { write(bytes: Buffer): unknown };
-  /** The texts of the statements that PostgreSQL has parsed, and of those it is about to, by name. */
-  readonly parsedStatements: Record<string, string | undefined>;
-  readonly submittedNamedStatements: Record<string, string | undefined>;
-}
-
-type ColumnParser = ((text: string) => unknown) | undefined;
+import { isPrepared, markPrepared, prepareValue, write } from './pg-internals.js';
+import { columnParserOf, type ColumnParser, type Execute, type Statement } from './statement.js';
 
 const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute(), serialize.sync()]);
-
-/** Types whose text is the value: bigint, so that it stays exact, text and varchar; and those of users, such as enums. */
-const { INT8, TEXT, VARCHAR } = pg.types.builtins;
-const TEXT_TYPES = new Set<number>([INT8, TEXT, VARCHAR]);
-const FIRST_USER_TYPE = 16_384;
 
 /** How to read the columns of a statement; undefined when all of them stay text. */
 type ColumnParsers = readonly ColumnParser[] | undefined;
 
-/** Of each connection, by their names, the statements that PostgreSQL has described there. */
+/** For each connection: the columns of the statements that PostgreSQL has described there, by name. */
 const described = new WeakMap<object, Map<string, ColumnParsers>>();
 
 /**
- * One execution of a named statement, in pg's interface for query classes (`Submittable`). Rows are arrays of columns;
- * bigint columns are strings, exact.
+ * One execution of a statement, in pg's interface for query classes (`Submittable`).
  *
- * pg's own `Query` asks PostgreSQL to describe the columns at each execution, and sends it in four pieces. This one asks
- * when the statement is parsed, and sends the rest of it in one piece: half of the time that pg and the network spend.
+ * pg's own `Query` asks PostgreSQL to describe the columns at each execution and sends four messages in separate buffers. This
+ * class asks when PostgreSQL parses the statement, and sends one buffer.
  */
-export class PreparedQuery<Row extends unknown[]> implements Submittable {
-  /** The rows; rejected with the error of PostgreSQL or of the connection. */
+class PreparedQuery<Row extends unknown[]> implements Submittable {
   readonly rows: Promise<Row[]>;
-  // Where pg looks for what to remember as parsed.
+  /** pg reads `name` and `text` to remember which statements PostgreSQL has parsed. */
   readonly name: string;
   readonly text: string;
   private readonly found: Row[] = [];
@@ -54,10 +29,10 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
   private connection: object | undefined;
   private readonly values: (string | Buffer | null)[];
 
+  /** @throws TypeError for a value that cannot be sent */
   constructor({ name, text }: Statement, values: readonly unknown[]) {
     this.name = name;
     this.text = text;
-    // Here, where a value that cannot be written costs no connection.
     this.values = values.map(prepareValue);
     this.rows = new Promise((resolve, reject) => {
       this.resolve = resolve;
@@ -66,26 +41,21 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
   }
 
   submit(connection: Connection): void {
-    const { stream, parsedStatements, submittedNamedStatements } = connection as unknown as PreparingConnection;
     const { name, text } = this;
     this.connection = connection;
     const pieces = [serialize.bind({ statement: name, values: this.values }), EXECUTE_AND_SYNC];
-    if (parsedStatements[name] === undefined && submittedNamedStatements[name] === undefined) {
-      if (name !== '') submittedNamedStatements[name] = text;
-      pieces.unshift(serialize.parse({ name, text }), serialize.describe({ type: 'S', name }));
-    } else {
+    if (isPrepared(connection, name)) {
       this.parsers = described.get(connection)?.get(name);
+    } else {
+      if (name !== '') markPrepared(connection, name, text);
+      pieces.unshift(serialize.parse({ name, text }), serialize.describe({ type: 'S', name }));
     }
-    stream.write(Buffer.concat(pieces));
+    write(connection, Buffer.concat(pieces));
   }
 
-  /** Only of the first execution on a connection. */
+  /** Called at the first execution on a connection only. */
   handleRowDescription({ fields }: { fields: readonly { dataTypeID: number }[] }): void {
-    const parsers = fields.map(({ dataTypeID }): ColumnParser =>
-      TEXT_TYPES.has(dataTypeID) || dataTypeID >= FIRST_USER_TYPE
-        ? undefined
-        : (pg.types.getTypeParser(dataTypeID) as ColumnParser),
-    );
+    const parsers = fields.map(({ dataTypeID }) => columnParserOf(dataTypeID));
     this.parsers = parsers.some((parser) => parser !== undefined) ? parsers : undefined;
     const { connection } = this;
     if (connection !== undefined && this.name !== '') {
@@ -107,7 +77,7 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
     this.reject(error);
   }
 
-  // What pg tells its query classes besides, and nobody needs to know here.
+  // pg calls these too.
   handleCommandComplete(): void {}
   handleEmptyQuery(): void {}
   handlePortalSuspended(): void {}
@@ -116,3 +86,14 @@ export class PreparedQuery<Row extends unknown[]> implements Submittable {
 function readColumn(text: string | null, parser: ColumnParser): unknown {
   return text === null || parser === undefined ? text : parser(text);
 }
+
+/** Executes a statement by `PreparedQuery`. For the caller it is equal to `executeQuery`. */
+export const executePreparedQuery: Execute = async <Row extends unknown[]>(
+  client: ClientBase,
+  statement: Statement,
+  values: readonly unknown[],
+) => {
+  const query = new PreparedQuery<Row>(statement, values);
+  client.query(query);
+  return query.rows;
+};

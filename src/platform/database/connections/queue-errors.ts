@@ -1,14 +1,14 @@
 import { ApiError } from '../../errors/api-error.js';
 import { UNAVAILABLE } from '../../errors/error-catalogue.js';
 
-/** What is said to a request that finds too many others waiting for the database. */
+/** The error of a request when too many others already wait for the database. */
 export function tooManyWaiting(): ApiError {
   return new ApiError(UNAVAILABLE, 'The service has more requests than it can answer. Try again.', {
     'Retry-After': '1',
   });
 }
 
-/** What is said to a request whose turn has not come in time. Nothing was done for it. */
+/** The error of a request that has waited too long for the database. No statement was sent for it. */
 export function waitedTooLong(): ApiError {
   return new ApiError(UNAVAILABLE, 'The service did not get to the request in time. Try again.', {
     'Retry-After': '1',

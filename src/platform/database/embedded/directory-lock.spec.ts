@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test('of many that come at once at most one wins, and one that comes later finds it', async () => {
+test('of several attempts at the same time at most one gets the lock, and a later one is refused', async () => {
   for (let round = 0; round < 3; round++) {
     const attempts = await Promise.allSettled(Array.from({ length: 3 }, () => lockDirectory(directory)));
     const locks = attempts.filter((attempt) => attempt.status === 'fulfilled').map(({ value }) => value);
@@ -23,7 +23,7 @@ test('of many that come at once at most one wins, and one that comes later finds
   expect(await readdir(directory)).toEqual([]);
 }, 30_000);
 
-test('the socket of a process that was killed is removed, and does not cost time', async () => {
+test('the socket of a killed process is removed without a wait', async () => {
   const script = `require('net').createServer().listen(${JSON.stringify(join(directory, '1-dead.lock'))}, () => process.kill(process.pid, 'SIGKILL'))`;
   expect(spawnSync(process.execPath, ['-e', script]).signal).toBe('SIGKILL');
   expect(await readdir(directory)).toEqual(['1-dead.lock']);
@@ -32,7 +32,7 @@ test('the socket of a process that was killed is removed, and does not cost time
   await lock.release();
 });
 
-test('a path that no socket can have is refused', async () => {
+test('a path that is too long for a socket is refused', async () => {
   const deep = join(directory, 'x'.repeat(100));
   await mkdir(deep);
   await expect(lockDirectory(deep)).rejects.toThrow(/has too long a path\. Set DATA_DIR/);

@@ -5,24 +5,24 @@ import { join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../../errors/startup-error.js';
 
-/** A directory that this process alone may use, until it closes the lock or dies. */
+/** A lock on a directory. It ends with `release`, or with the process. */
 export interface DirectoryLock {
   release(): Promise<void>;
 }
 
 const SUFFIX = '.lock';
 const ATTEMPTS = 6;
-/** Bytes of a socket's path that every system takes. */
+/** Longest path of a Unix domain socket, in bytes, that every supported system accepts. */
 const MAX_SOCKET_PATH = 103;
 
 /**
  * Locks a directory against every other process of this machine.
  *
- * Each process that wants the directory listens on a Unix domain socket in it, and then looks for those of others: one
- * that answers belongs to a process that lives, one that does not to a process that has died, however it died. As every
- * process publishes its socket before it looks, of two that come at once at least one sees the other.
+ * Each process listens on a Unix domain socket in the directory, and then looks for the sockets of other processes. A
+ * socket that accepts a connection belongs to a living process; one that refuses belongs to a dead process, even after
+ * SIGKILL. Every process publishes its socket before it looks, so of two that start together at least one sees the other.
  *
- * @throws StartupError when a living process holds the directory, or it cannot hold a socket
+ * @throws StartupError when another process holds the lock, or no socket can be made in the directory
  */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   let owner = '';
@@ -34,7 +34,7 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
       await lock.release();
       owner = other;
     }
-    // Two that saw each other have both withdrawn; one of them comes back first.
+    // Two processes that saw each other have both withdrawn. A random delay lets one of them come first.
     await sleep(20 + Math.random() * 100);
   }
   throw new StartupError(
@@ -42,10 +42,11 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   );
 }
 
+/** Makes this process's socket; undefined when another process has just removed it. */
 async function publish(directory: string): Promise<(DirectoryLock & { name: string }) | undefined> {
   const name = `${process.pid}-${randomBytes(4).toString('hex')}${SUFFIX}`;
   const path = socketPath(directory, name);
-  // Seen under its final name only when it answers: others take a socket that does not for one of the dead.
+  // Gets its final name only when it accepts connections: other processes remove a socket that refuses.
   const draft = `${path}~`;
   const server = createServer((socket) => socket.destroy()).unref();
   try {
@@ -66,21 +67,21 @@ async function publish(directory: string): Promise<(DirectoryLock & { name: stri
   return { name, release };
 }
 
-/** The name of another process's socket that answers. Those that do not are removed on the way. */
+/** The name of a living process's socket. Removes the sockets of dead processes. */
 async function findOther(directory: string, own: string): Promise<string | undefined> {
   for (const name of await readdir(directory)) {
     if (name === own || !name.endsWith(SUFFIX)) continue;
     const path = socketPath(directory, name);
-    if (await answers(path)) return name;
+    if (await accepts(path)) return name;
     await remove(path);
   }
   return undefined;
 }
 
-function answers(path: string): Promise<boolean> {
+function accepts(path: string): Promise<boolean> {
   return new Promise((answer) => {
     const socket = connect({ path });
-    // The kernel accepts, even while the process behind it is busy or stopped.
+    // The kernel accepts for a process that is busy or stopped.
     socket.once('connect', () => {
       socket.destroy();
       answer(true);
@@ -102,6 +103,7 @@ async function remove(path: string): Promise<void> {
   });
 }
 
+/** The socket's path: absolute, or relative to the working directory if that is shorter. */
 function socketPath(directory: string, name: string): string {
   const absolute = resolve(directory, name);
   const candidates = [absolute, join('.', relative(process.cwd(), absolute))];

@@ -13,10 +13,10 @@ const CLUSTER = 'postgres';
 const DRAFT_PREFIX = 'initdb-';
 
 /**
- * PostgreSQL in this process (PGlite), in a directory that no other process can use meanwhile.
+ * PostgreSQL inside this process (PGlite), with its data in a directory that it locks.
  *
- * What it has acknowledged outlives the process, however that ends. It does not wait for the disk (fsync), so a machine
- * that loses power may lose the last rows or the whole: for more than one person's use, set DATABASE_URL.
+ * A committed change survives the end of the process, even by SIGKILL. It may not survive a power failure, which can also
+ * destroy the whole database: PGlite does not wait for the disk (fsync). Set DATABASE_URL for more than one person's use.
  */
 export class EmbeddedEngine {
   private constructor(
@@ -25,9 +25,9 @@ export class EmbeddedEngine {
   ) {}
 
   /**
-   * Opens the database in a directory; makes both when they do not exist.
+   * Opens the database in a directory. Makes the directory and the database if they do not exist.
    *
-   * @throws StartupError when the directory is in use, cannot be written or is none, or the database in it is broken
+   * @throws StartupError when the path is no writable directory, another process uses it, or the database is damaged
    */
   static async open(dataDir: string): Promise<EmbeddedEngine> {
     await prepareDirectory(dataDir);
@@ -50,10 +50,10 @@ export class EmbeddedEngine {
     }
   }
 
-  /** The `stream` option of a `pg` pool. There is one session, so the pool must have at most one connection. */
+  /** The `stream` option of a `pg` pool. The engine has one session, so the pool must be limited to one connection. */
   readonly createStream = (): EngineStream => new EngineStream(this.protocol);
 
-  /** Ends the engine and unlocks the directory. */
+  /** Closes the database and unlocks the directory. */
   async close(): Promise<void> {
     try {
       await this.pglite.close();
@@ -67,7 +67,7 @@ export class EmbeddedEngine {
       await this.pglite.exec('ROLLBACK');
       await this.pglite.exec('DISCARD ALL');
     },
-    // Not execProtocolRaw: that keeps every answer in memory for ever.
+    // Not `execProtocolRaw`: it keeps every answer in memory.
     execute: (messages, onData) => this.pglite.execProtocolRawStream(messages, { onRawData: onData, syncToFs: false }),
   };
 }
@@ -92,7 +92,7 @@ async function prepareDirectory(dataDir: string): Promise<void> {
   }
 }
 
-/** Run by a child process, for what initdb has taken of memory is given back by its end alone. */
+/** Runs in a child process: initdb needs about 500 MB that a process gives back only when it ends. */
 const INITDB_SCRIPT = `
   process.stdin.on('end', () => process.exit(1)).resume();
   const [pglite, directory] = process.argv.slice(1);
@@ -101,10 +101,10 @@ const INITDB_SCRIPT = `
   process.exit(0);
 `;
 
-/** Makes a database under another name and then renames it, so that it is there completely or not at all. */
+/** Makes the database under a temporary name and renames it at the end, so that a killed process leaves no half of one. */
 async function initialise(dataDir: string, cluster: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
-    // Left behind by a process that was killed meanwhile.
+    // Left by a process that was killed during initdb.
     if (name.startsWith(DRAFT_PREFIX)) await rm(join(dataDir, name), { recursive: true, force: true });
   }
   const draft = await mkdtemp(resolve(dataDir, DRAFT_PREFIX));
@@ -121,7 +121,7 @@ function runInitdb(directory: string): Promise<void> {
   const pglite = pathToFileURL(createRequire(import.meta.url).resolve('@electric-sql/pglite')).href;
   const args = ['--input-type=module', '--eval', INITDB_SCRIPT, pglite, directory];
   return new Promise((done, fail) => {
-    // The child's standard input ends with this process, and the child with it.
+    // The child exits when its standard input closes, which also happens when this process is killed.
     const child = spawn(process.execPath, args, { env: {}, stdio: ['pipe', 'ignore', 'pipe'] });
     let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));

@@ -10,7 +10,7 @@ const message = (type: string, text: string): Buffer => {
   return Buffer.concat([header, Buffer.from(text)]);
 };
 
-/** Answers with what it was asked, in two pieces of memory that it uses again. */
+/** Echoes its input in two pieces, the second one in the memory of the first. */
 class Echo {
   readonly calls: string[] = [];
   private readonly memory = Buffer.alloc(1024);

@@ -1,18 +1,18 @@
 import { Duplex } from 'node:stream';
 
-/** What a stream needs of an engine: runs messages of PostgreSQL's protocol and hands out the answer in pieces. */
+/** A PostgreSQL session that takes and returns messages of PostgreSQL's wire protocol. */
 export interface ProtocolEngine {
-  /** Makes the session as new: no transaction, no prepared statement, no setting of the connection before. */
+  /** Ends the transaction and drops the prepared statements and settings of the previous connection. */
   reset(): Promise<void>;
-  /** Pieces are valid during the call alone. */
+  /** @param onData receives the answer in pieces, each valid only during the call */
   execute(messages: Uint8Array, onData: (piece: Uint8Array) => void): Promise<void>;
 }
 
 const TERMINATE = 'X'.charCodeAt(0);
 
 /**
- * The socket that `pg` believes it speaks to PostgreSQL through. Behind it is the one session of an engine in this
- * process, so there may be one such stream at a time.
+ * Stands in for the network socket of a `pg` connection, and leads to an engine in this process. The engine has one
+ * session, so only one stream may be open at a time.
  */
 export class EngineStream extends Duplex {
   private isStarted = false;
@@ -43,7 +43,7 @@ export class EngineStream extends Duplex {
   }
 
   override _read(): void {
-    // Answers are pushed when they are there.
+    // `run` pushes the answers.
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -72,9 +72,9 @@ export class EngineStream extends Duplex {
   }
 }
 
-/** Terminate ends a connection, and would end the engine. It is always the last message. */
+/** Removes the message Terminate, always the last one: it would end the engine. */
 function withoutTerminate(messages: Buffer): Buffer {
-  // The startup message has no type; its first byte is the highest of its length.
+  // The startup message has no type byte; it begins with its length, whose first byte is 0.
   if (messages[0] === 0) return messages;
   let offset = 0;
   while (offset < messages.length && messages[offset] !== TERMINATE) {

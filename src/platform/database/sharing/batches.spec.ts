@@ -5,7 +5,7 @@ import { Batches } from './batches.js';
 
 const LIMITS = { size: 10, concurrency: 1, waiting: 1000, waitMs: 10_000 };
 
-/** An `execute` that records its batches and answers when it is told to. */
+/** An `execute` that records its inputs. Each call of `release` answers the oldest statement. */
 function controlled() {
   const batches: number[][] = [];
   const releases: (() => void)[] = [];
@@ -18,7 +18,7 @@ function controlled() {
 
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
-test('a lone request goes at once, and alone', async () => {
+test('a lone input is run at once', async () => {
   const { batches, execute, release } = controlled();
   const answer = new Batches(execute, LIMITS).run(21);
   await Promise.resolve();
@@ -27,12 +27,12 @@ test('a lone request goes at once, and alone', async () => {
   expect(await answer).toBe(42);
 });
 
-test('those that wait together go together, each with its own answer', async () => {
+test('inputs that wait together share a statement, and each gets its own output', async () => {
   const { batches, execute, release } = controlled();
-  const line = new Batches(execute, LIMITS);
-  const first = line.run(1);
+  const queue = new Batches(execute, LIMITS);
+  const first = queue.run(1);
   await settled();
-  const others = [2, 3, 4].map((input) => line.run(input));
+  const others = [2, 3, 4].map((input) => queue.run(input));
   await settled();
   expect(batches).toEqual([[1]]);
   release();
@@ -42,10 +42,10 @@ test('those that wait together go together, each with its own answer', async () 
   expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8]);
 });
 
-test('no request joins a statement that has begun, and none is larger than its limit', async () => {
+test('no input joins a statement that has begun, and no statement exceeds its size', async () => {
   const { batches, execute, release } = controlled();
-  const line = new Batches(execute, { ...LIMITS, size: 3 });
-  const answers = Array.from({ length: 8 }, (_, input) => line.run(input));
+  const queue = new Batches(execute, { ...LIMITS, size: 3 });
+  const answers = Array.from({ length: 8 }, (_, input) => queue.run(input));
   for (let round = 0; round < 4; round++) {
     await settled();
     release();
@@ -58,10 +58,10 @@ test('no request joins a statement that has begun, and none is larger than its l
   ]);
 });
 
-test('no more statements run at a time than the limit', async () => {
+test('no more statements run at the same time than the limit', async () => {
   const { batches, execute, release } = controlled();
-  const line = new Batches(execute, { ...LIMITS, size: 1, concurrency: 2 });
-  const answers = [1, 2, 3].map((input) => line.run(input));
+  const queue = new Batches(execute, { ...LIMITS, size: 1, concurrency: 2 });
+  const answers = [1, 2, 3].map((input) => queue.run(input));
   await settled();
   expect(batches).toEqual([[1], [2]]);
   release();
@@ -75,12 +75,12 @@ test('no more statements run at a time than the limit', async () => {
 describe('with a time to follow', () => {
   const FOLLOWING = { ...LIMITS, size: 3, concurrency: 2, followMs: 60_000 };
 
-  test('those who come while a statement runs share the next one', async () => {
+  test('inputs that arrive while a statement runs share the next one', async () => {
     const { batches, execute, release } = controlled();
-    const line = new Batches(execute, FOLLOWING);
-    const first = line.run(1);
+    const queue = new Batches(execute, FOLLOWING);
+    const first = queue.run(1);
     await settled();
-    const others = [2, 3].map((input) => line.run(input));
+    const others = [2, 3].map((input) => queue.run(input));
     await settled();
     expect(batches).toEqual([[1]]);
     release();
@@ -90,12 +90,12 @@ describe('with a time to follow', () => {
     expect(await Promise.all([first, ...others])).toEqual([2, 4, 6]);
   });
 
-  test('another statement begins beside the one that runs when as many wait as one serves', async () => {
+  test('a full batch begins beside the running statement', async () => {
     const { batches, execute, release } = controlled();
-    const line = new Batches(execute, FOLLOWING);
-    const first = line.run(1);
+    const queue = new Batches(execute, FOLLOWING);
+    const first = queue.run(1);
     await settled();
-    const others = [2, 3, 4, 5].map((input) => line.run(input));
+    const others = [2, 3, 4, 5].map((input) => queue.run(input));
     await settled();
     expect(batches).toEqual([[1], [2, 3, 4]]);
     release();
@@ -105,12 +105,12 @@ describe('with a time to follow', () => {
     expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8, 10]);
   });
 
-  test('a statement that takes its time keeps nobody longer', async () => {
+  test('after followMs another statement begins beside a slow one', async () => {
     const { batches, execute, release } = controlled();
-    const line = new Batches(execute, { ...FOLLOWING, followMs: 20 });
-    const first = line.run(1);
+    const queue = new Batches(execute, { ...FOLLOWING, followMs: 20 });
+    const first = queue.run(1);
     await settled();
-    const second = line.run(2);
+    const second = queue.run(2);
     while (batches.length < 2) await settled();
     expect(batches).toEqual([[1], [2]]);
     release();
@@ -119,40 +119,40 @@ describe('with a time to follow', () => {
   });
 });
 
-test('a bad one among several gets its own error, and never fails its neighbours', async () => {
+test('a refused input gets its own error, and the inputs beside it succeed', async () => {
   const executed: number[][] = [];
-  const line = new Batches(async (inputs: readonly number[]) => {
+  const queue = new Batches(async (inputs: readonly number[]) => {
     executed.push([...inputs]);
     await settled();
     if (inputs.includes(13)) throw new pg.DatabaseError('13 is bad', 0, 'error');
     return inputs;
   }, LIMITS);
-  const outcomes = await Promise.allSettled([1, 13, 2].map((input) => line.run(input)));
+  const outcomes = await Promise.allSettled([1, 13, 2].map((input) => queue.run(input)));
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
   expect(executed).toEqual([[1, 13, 2], [1], [13], [2]]);
 });
 
 test.each([
-  ['the database is away', new ApiError(UNAVAILABLE, 'away')],
-  ['it failed in a way that nobody has foreseen', new Error('who knows what was done')],
+  ['the database is unreachable', new ApiError(UNAVAILABLE, 'unreachable')],
+  ['a statement fails without an answer from PostgreSQL', new Error('unknown outcome')],
 ])('when %s, all hear it, and nothing is asked again', async (_, failure) => {
   let calls = 0;
-  const line = new Batches(() => {
+  const queue = new Batches(() => {
     calls++;
     return Promise.reject(failure);
   }, LIMITS);
-  const outcomes = await Promise.allSettled([1, 2, 3].map((input) => line.run(input)));
+  const outcomes = await Promise.allSettled([1, 2, 3].map((input) => queue.run(input)));
   expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
   expect(calls).toBe(1);
 });
 
 test('503 at once when too many wait', async () => {
   const { execute, release } = controlled();
-  const line = new Batches(execute, { ...LIMITS, size: 1, waiting: 2 });
-  const answers = [line.run(1)];
+  const queue = new Batches(execute, { ...LIMITS, size: 1, waiting: 2 });
+  const answers = [queue.run(1)];
   await settled();
-  answers.push(line.run(2), line.run(3));
-  expect(() => line.run(4)).toThrow(expect.objectContaining({ definition: UNAVAILABLE }) as Error);
+  answers.push(queue.run(2), queue.run(3));
+  expect(() => queue.run(4)).toThrow(expect.objectContaining({ definition: UNAVAILABLE }) as Error);
   for (let round = 0; round < 3; round++) {
     release();
     await settled();
@@ -160,14 +160,14 @@ test('503 at once when too many wait', async () => {
   expect(await Promise.all(answers)).toEqual([2, 4, 6]);
 });
 
-test('503 for those whose statement has not begun in time, and the others go on', async () => {
+test('503 for inputs that wait too long, and the later ones are run', async () => {
   const { batches, execute, release } = controlled();
-  const line = new Batches(execute, { ...LIMITS, waitMs: 50 });
-  const begun = line.run(1);
+  const queue = new Batches(execute, { ...LIMITS, waitMs: 50 });
+  const begun = queue.run(1);
   await settled();
-  const waiting = line.run(2);
+  const waiting = queue.run(2);
   await expect(waiting).rejects.toMatchObject({ definition: UNAVAILABLE, headers: { 'Retry-After': '1' } });
-  const later = line.run(3);
+  const later = queue.run(3);
   release();
   expect(await begun).toBe(2);
   await settled();
@@ -176,9 +176,9 @@ test('503 for those whose statement has not begun in time, and the others go on'
   expect(batches).toEqual([[1], [3]]);
 });
 
-test('503 for those that cannot be run alone in time, after what they shared was refused', async () => {
+test('503 for inputs that cannot be run alone in time after their shared statement was refused', async () => {
   const executed: number[][] = [];
-  const line = new Batches(
+  const queue = new Batches(
     async (inputs: readonly number[]) => {
       executed.push([...inputs]);
       if (inputs.length > 1) throw new pg.DatabaseError('one of them is bad', 0, 'error');
@@ -187,7 +187,7 @@ test('503 for those that cannot be run alone in time, after what they shared was
     },
     { ...LIMITS, waitMs: 50 },
   );
-  const outcomes = await Promise.allSettled([1, 2, 3].map((input) => line.run(input)));
+  const outcomes = await Promise.allSettled([1, 2, 3].map((input) => queue.run(input)));
   expect(outcomes).toMatchObject([
     { status: 'fulfilled', value: 1 },
     { status: 'rejected', reason: { definition: UNAVAILABLE } },

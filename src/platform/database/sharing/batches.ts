@@ -3,7 +3,7 @@ import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
 
 interface Waiting<Input, Output> {
   readonly input: Input;
-  /** `performance.now()` when it came. */
+  /** When `run` was called, by `performance.now()`. */
   readonly since: number;
   readonly resolve: (output: Output) => void;
   readonly reject: (error: unknown) => void;
@@ -11,45 +11,45 @@ interface Waiting<Input, Output> {
 
 /** Limits of a `Batches`. */
 export interface BatchLimits {
-  /** How many requests one statement serves at the most. */
+  /** Most inputs of one statement. */
   readonly size: number;
-  /** How many statements may run at a time. */
+  /** Most statements that run at the same time. */
   readonly concurrency: number;
-  /** How many requests may wait for a statement. */
+  /** Most inputs in the queue. One more is refused at once. */
   readonly waiting: number;
-  /** Time in ms that a request may wait for the beginning of its statement. */
+  /** Longest time in ms that an input waits in the queue. */
   readonly waitMs: number;
   /**
-   * Time in ms for which requests wait for a statement that runs, to share the next one, before another may begin beside
-   * it; unless they fill one. 0 when not given.
+   * While a statement runs, inputs wait up to this time in ms, counted from its start, to share the next statement. A full
+   * batch does not wait. Default: 0.
    */
   readonly followMs?: number;
 }
 
 /**
- * Runs requests that wait at the same moment in one statement. Each gets its own answer or its own error: when PostgreSQL
- * refuses a statement that serves several because of one of them, each of them is run alone. After any other failure
- * nothing is run again, for it may have been done. A request is never added to a statement that has begun, so a read shows
- * the database at or after the moment it was asked for.
+ * Runs inputs that wait at the same moment in one statement. Each input gets its own output or error: when PostgreSQL
+ * refuses a shared statement, each of its inputs is run alone. After any other failure nothing is run again, because the
+ * statement may have been executed. An input never joins a statement that has begun, so a read shows the database at or
+ * after the moment of its call.
  */
 export class Batches<Input, Output> {
   private waiting: Waiting<Input, Output>[] = [];
   private running = 0;
   private isScheduled = false;
-  /** Whether requests have come together lately: then it pays to look who else comes before a statement begins. */
+  /** Whether the last statement had several inputs. If so, more are likely to arrive, and the next one waits for them. */
   private isShared = false;
   private expiry: NodeJS.Timeout | undefined;
-  /** When the latest statement began, by `performance.now()`. */
+  /** When the last statement began, by `performance.now()`. */
   private beganAt = -Infinity;
   private followUp: NodeJS.Timeout | undefined;
 
-  /** @param execute one statement for all inputs, atomic; its outputs are in their order */
+  /** @param execute runs one atomic statement for all inputs, and returns the outputs in the order of the inputs */
   constructor(
     private readonly execute: (inputs: readonly Input[]) => Promise<readonly Output[]>,
     private readonly limits: BatchLimits,
   ) {}
 
-  /** @throws ApiError UNAVAILABLE when too many wait, or for too long, and whatever `execute` throws for this input */
+  /** @throws ApiError UNAVAILABLE when the queue is full or the wait too long; also what `execute` throws for this input */
   run(input: Input): Promise<Output> {
     if (this.waiting.length >= this.limits.waiting) {
       throw tooManyWaiting();
@@ -64,7 +64,7 @@ export class Batches<Input, Output> {
     if (!this.isScheduled && this.mayBegin) {
       this.isScheduled = true;
       if (this.isShared) {
-        // Whoever has arrived in this turn of the event loop joins.
+        // Inputs that arrive in this turn of the event loop join.
         setImmediate(this.begin);
       } else {
         queueMicrotask(this.begin);
@@ -91,7 +91,7 @@ export class Batches<Input, Output> {
     if (this.waiting.length > 0) this.schedule();
   };
 
-  /** Those who have waited too long hear so; statements that are slow or hang must not keep them. */
+  /** Rejects inputs that have waited for `waitMs`, also while the running statements hang. */
   private readonly expire = (): void => {
     const latest = performance.now() - this.limits.waitMs;
     const kept = this.waiting.findIndex(({ since }) => since > latest);
@@ -121,7 +121,7 @@ export class Batches<Input, Output> {
       const outputs = await this.execute(batch.map(({ input }) => input));
       batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
     } catch (error) {
-      // Only what PostgreSQL itself has refused was certainly not done.
+      // Only an error from PostgreSQL itself proves that nothing was done.
       if (batch.length === 1 || !(error instanceof pg.DatabaseError)) {
         batch.forEach(({ reject }) => reject(error));
       } else {
@@ -130,7 +130,7 @@ export class Batches<Input, Output> {
     }
   }
 
-  /** Each in a statement of its own, one after the other, as long as the last of them can be waited for. */
+  /** Runs each input in a statement of its own, one after the other. Rejects those left after `waitMs`. */
   private async serveAlone(batch: readonly Waiting<Input, Output>[]): Promise<void> {
     const latest = performance.now() + this.limits.waitMs;
     for (const one of batch) {

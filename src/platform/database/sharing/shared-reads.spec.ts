@@ -3,7 +3,7 @@ import { SharedReads } from './shared-reads.js';
 
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
-/** A `load` whose n-th reading answers n, when it is told to. */
+/** A `load` whose n-th read answers n. Each call of `release` answers the oldest read. */
 function controlled() {
   const releases: ((error?: Error) => void)[] = [];
   let begun = 0;
@@ -47,7 +47,7 @@ test('different things are read at the same time', async () => {
   expect((await Promise.all(answers)).sort()).toEqual([1, 2]);
 });
 
-test('a reading that fails fails those who share it, and not the next one', async () => {
+test('a failed read rejects the callers that share it, and the next read succeeds', async () => {
   const { load, release } = controlled();
   const reads = new SharedReads<number>(10, 10_000);
   const failing = reads.read('page', load);
@@ -60,7 +60,7 @@ test('a reading that fails fails those who share it, and not the next one', asyn
   expect(await next).toBe(2);
 });
 
-test('nothing is kept of what was read', async () => {
+test('no answer is cached', async () => {
   const reads = new SharedReads<number>(1, 10_000);
   for (let index = 0; index < 100; index++) {
     expect(await reads.read(`page ${index}`, () => Promise.resolve(index))).toBe(index);
@@ -77,7 +77,7 @@ test('503 at once when too many different things are read', async () => {
   expect(await one).toBe(1);
 });
 
-test('503 for those who wait too long for the reading before theirs, and the next ones are read', async () => {
+test('503 for callers that wait too long for the read before theirs, and later reads succeed', async () => {
   const { load, begun, release } = controlled();
   const reads = new SharedReads<number>(1, 50);
   const hanging = reads.read('page', load);

@@ -1,28 +1,28 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
 
-interface Readings<Answer> {
-  /** The reading that those who ask now will share; it has not begun. */
+interface Reads<Answer> {
+  /** The read that new callers share. It has not begun. */
   planned: Promise<Answer> | undefined;
-  /** Settles, and is never rejected, when the reading that runs is over. */
+  /** Fulfilled when the running read has ended; never rejected. */
   running: Promise<void> | undefined;
-  /** How many share the planned reading. */
+  /** Callers that share the planned read. */
   shares: number;
 }
 
 /**
- * Makes the answer to reads that are asked for at the same moment once. Who asks while a reading of the same thing runs
- * joins the next one, never the one that runs: so every answer shows the database at or after the moment it was asked for,
- * as if each had been read alone. That holds across instances, and nothing has to be invalidated.
+ * Runs one read for all callers that want the same thing at the same moment. A caller never joins a read that has begun;
+ * it joins the next one. So every answer shows the database at or after the moment of the call, as if each caller had read
+ * alone. Nothing is cached, so nothing needs to be invalidated when another instance writes.
  */
 export class SharedReads<Answer> {
-  private readonly readings = new Map<string, Readings<Answer>>();
-  /** Whether readings have been shared lately: then it pays to look who else comes before one begins. */
+  private readonly reads = new Map<string, Reads<Answer>>();
+  /** Whether the last read had several callers. If so, more are likely to arrive, and the next read waits for them. */
   private isShared = false;
 
   /**
-   * @param maxKeys how many different things may be read or waited for at a time
-   * @param waitMs time in ms that a reading may wait for the one before it
+   * @param maxKeys most different keys that are read or waited for at the same time
+   * @param waitMs longest time in ms that a read waits for the one before it
    */
   constructor(
     private readonly maxKeys: number,
@@ -30,45 +30,45 @@ export class SharedReads<Answer> {
   ) {}
 
   /**
-   * The answer of a reading that begins after this call.
+   * Returns the answer of a read that begins after this call.
    *
-   * @param key names what is read: one key, one `load`
-   * @throws ApiError UNAVAILABLE when `maxKeys` is reached or it waited for too long, and whatever `load` throws
+   * @param key identifies what is read: calls with the same key must pass an equivalent `load`
+   * @throws ApiError UNAVAILABLE when there are too many keys or the wait is too long; also what `load` throws
    */
   read(key: string, load: () => Promise<Answer>): Promise<Answer> {
-    let readings = this.readings.get(key);
-    if (!readings) {
-      if (this.readings.size >= this.maxKeys) {
+    let reads = this.reads.get(key);
+    if (!reads) {
+      if (this.reads.size >= this.maxKeys) {
         throw tooManyWaiting();
       }
-      readings = { planned: undefined, running: undefined, shares: 0 };
-      this.readings.set(key, readings);
+      reads = { planned: undefined, running: undefined, shares: 0 };
+      this.reads.set(key, reads);
     }
-    readings.shares++;
-    return (readings.planned ??= this.plan(key, readings, load));
+    reads.shares++;
+    return (reads.planned ??= this.plan(key, reads, load));
   }
 
-  private async plan(key: string, readings: Readings<Answer>, load: () => Promise<Answer>): Promise<Answer> {
-    const isMyTurn = await (readings.running === undefined || settlesWithin(readings.running, this.waitMs));
+  private async plan(key: string, reads: Reads<Answer>, load: () => Promise<Answer>): Promise<Answer> {
+    const isMyTurn = await (reads.running === undefined || settlesWithin(reads.running, this.waitMs));
     if (!isMyTurn) {
-      readings.shares = 0;
-      readings.planned = undefined;
+      reads.shares = 0;
+      reads.planned = undefined;
       throw waitedTooLong();
     }
     if (this.isShared) {
-      // Whoever has arrived in this turn of the event loop joins.
+      // Callers that arrive in this turn of the event loop join.
       await nextTurn();
     }
-    this.isShared = readings.shares > 1;
-    readings.shares = 0;
-    readings.planned = undefined;
-    const reading = load();
-    readings.running = reading.then(ignore, ignore);
+    this.isShared = reads.shares > 1;
+    reads.shares = 0;
+    reads.planned = undefined;
+    const read = load();
+    reads.running = read.then(ignore, ignore);
     try {
-      return await reading;
+      return await read;
     } finally {
-      if (readings.planned === undefined) {
-        this.readings.delete(key);
+      if (reads.planned === undefined) {
+        this.reads.delete(key);
       }
     }
   }

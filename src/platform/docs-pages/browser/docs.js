@@ -1,11 +1,11 @@
-// Starts Swagger UI on /docs. Runs in the browser as it is.
+// Starts Swagger UI on /docs. The browser gets this file unchanged.
 /* global document, location, matchMedia, SwaggerUIBundle, URL */
 (() => {
   'use strict';
 
   const thisServer = new URL('v1', location.href).href;
 
-  /** Puts the server that shows the page first, by whatever address it was reached: requests are tried out there. */
+  /** Puts the server that serves this page first, under the address in the browser: "Try it out" sends requests there. */
   const thisServerFirst = {
     statePlugins: {
       spec: {
@@ -19,7 +19,7 @@
     },
   };
 
-  /** Shows JSON bodies with the digits that were sent. Swagger UI itself would parse them and round 64-bit integers. */
+  /** Shows JSON bodies with their exact digits. Swagger UI would parse them, and so round 64-bit integers. */
   const exactNumbers = ({ React }) => ({
     wrapComponents: {
       responseBody: (Original) => (props) => {
@@ -38,7 +38,7 @@
     },
   });
 
-  /** Indents JSON text without touching its strings and numbers. */
+  /** Indents JSON text without parsing it: strings and numbers stay as they are. */
   function indentJson(text) {
     const tokens = text.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g) ?? [];
     let depth = 0;

@@ -1,0 +1,40 @@
+/**
+ * Runs projects of jest.config.js: node scripts/test.js <project>[,<project>…] [pattern …] [options of Jest]
+ *
+ * A pattern selects the files whose path below this directory contains it. Jest matches the whole path, so that `pets`
+ * would select every file of a checkout named `petstore`.
+ */
+import { spawnSync } from 'node:child_process';
+import { isAbsolute, join } from 'node:path';
+
+const root = join(import.meta.dirname, '..');
+const [projects = '', ...rest] = process.argv.slice(2);
+const firstOption = rest.findIndex((argument) => argument.startsWith('-'));
+const patterns = firstOption < 0 ? rest : rest.slice(0, firstOption);
+const options = firstOption < 0 ? [] : rest.slice(firstOption);
+
+/** The regular expression that Jest gets for a pattern. */
+function belowRoot(pattern) {
+  if (isAbsolute(pattern)) return pattern;
+  return `${root.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}/.*${pattern.replace(/^\.\//, '')}`;
+}
+
+/** Runs a script of Node; a failure ends this process with the same exit code. */
+function run(script, args = [], env = {}) {
+  const options = { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } };
+  const { status } = spawnSync(process.execPath, [join(root, script), ...args], options);
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+run('scripts/build-if-needed.js');
+run(
+  'node_modules/jest/bin/jest.js',
+  [
+    ...['--selectProjects', ...projects.split(',')],
+    // Fault tests measure time and load the machine, so they run one after another.
+    ...(projects === 'faults' ? ['--runInBand'] : []),
+    ...(patterns.length > 0 ? ['--testPathPatterns', ...patterns.map(belowRoot)] : []),
+    ...options,
+  ],
+  { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning` },
+);

@@ -1,0 +1,37 @@
+import type { LicenseObject } from '@nestjs/swagger';
+import type { Application } from './platform/application.js';
+
+const DESCRIPTION = `\
+A catalogue of animals offered in a store: list them, add one, fetch one.
+
+- **Authentication**: every request carries an API key, \`Authorization: Bearer <API_KEY>\`.
+- **Errors**: every error has an Error body; \`code\` is for programs, \`message\` for people.
+- **Identifiers** are signed 64-bit integers, sent as JSON numbers with all their digits. A client whose numbers are
+  doubles, such as JavaScript's, needs a JSON parser that keeps them exact.
+- **Pages**: a list answers with one page; the \`Link\` header field with \`rel="next"\` is the address of the next one.
+- **Caching**: what GET returns has an \`ETag\`; with \`If-None-Match\` the answer is 304 while nothing has changed.
+- **Safe retries**: createPet takes an \`Idempotency-Key\`; a request that is repeated with the same key is carried out once.
+- **Limits**: each client may call so often a minute; \`RateLimit\` says what is left, and 429 with \`Retry-After\` when to
+  try again.
+- **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.
+`;
+
+/** Texts and defaults of this application. Change them when the service offers something else. */
+export const APPLICATION: Application = {
+  info: {
+    title: 'Pet Store Service',
+    version: '1.0.0',
+    description: DESCRIPTION,
+    // `identifier` is new in OpenAPI 3.1.
+    license: { name: 'MIT', identifier: 'MIT' } as LicenseObject,
+  },
+  tags: [{ name: 'Store', description: 'Store orders. There are no operations yet.' }],
+  headerExamples: {
+    Link:
+      '<https://petstore.example/v1/pets>; rel="successor-version", ' +
+      '<https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',
+    Location: 'https://petstore.example/v1/pets/1042',
+    NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
+  },
+  defaultScopes: ['pets:read', 'pets:write'],
+};

@@ -1,0 +1,90 @@
+import pg, { type ClientBase, type Connection } from 'pg';
+
+/*
+ * All use of undocumented members of pg. package.json pins pg to the exact version whose lib/client.js, lib/connection.js and
+ * lib/utils.js these functions were written for. Read them again before you pin another one.
+ */
+
+interface ClientInternals {
+  /** False while a statement is unanswered. */
+  readonly readyForQuery?: boolean;
+  readonly connection: ConnectionInternals;
+}
+
+interface ConnectionInternals {
+  readonly stream: { write(bytes: Buffer): unknown; destroy(): void };
+  /** The texts of the statements that PostgreSQL has parsed, and of those sent to it, by name. */
+  readonly parsedStatements: Record<string, string | undefined>;
+  readonly submittedNamedStatements: Record<string, string | undefined>;
+}
+
+/** Imported dynamically, because a static import of a missing module would fail the start. */
+const utils = await import('pg/lib/utils.js').catch(() => undefined);
+
+const clientInternals = (client: ClientBase): ClientInternals => client as unknown as ClientInternals;
+const connectionInternals = (connection: Connection): ConnectionInternals =>
+  connection as unknown as ConnectionInternals;
+
+/** Whether a client has sent a statement that PostgreSQL has not answered. */
+export function awaitsAnswer(client: ClientBase): boolean {
+  return clientInternals(client).readyForQuery === false;
+}
+
+/** Closes a client's socket without a message to PostgreSQL, which might not receive it. A statement in flight fails. */
+export function destroySocket(client: ClientBase): void {
+  clientInternals(client).connection.stream.destroy();
+}
+
+/** Whether PostgreSQL has parsed the statement of this name on the connection, or will before the next message. */
+export function isPrepared(connection: Connection, name: string): boolean {
+  const { parsedStatements, submittedNamedStatements } = connectionInternals(connection);
+  return parsedStatements[name] !== undefined || submittedNamedStatements[name] !== undefined;
+}
+
+/** Remembers that the statement of this name is sent to be parsed. pg forgets it if PostgreSQL refuses it. */
+export function markPrepared(connection: Connection, name: string, text: string): void {
+  connectionInternals(connection).submittedNamedStatements[name] = text;
+}
+
+/** Sends bytes of PostgreSQL's protocol. */
+export function write(connection: Connection, bytes: Buffer): void {
+  connectionInternals(connection).stream.write(bytes);
+}
+
+/**
+ * The text, or the bytes, that PostgreSQL reads a value from; null for null and undefined.
+ *
+ * @throws TypeError for a value that cannot be sent
+ */
+export function prepareValue(value: unknown): string | Buffer | null {
+  return (utils as NonNullable<typeof utils>).prepareValue(value);
+}
+
+/** Methods by which a client passes PostgreSQL's messages to a query class. */
+const CLIENT_METHODS = [
+  '_handleRowDescription',
+  '_handleDataRow',
+  '_handleCommandComplete',
+  '_handleReadyForQuery',
+  '_handleErrorMessage',
+];
+
+/** How the internals of pg that query classes use differ from the known ones; undefined if they do not. */
+export function differenceOfPg(createClient: () => object = () => new pg.Client(), module = utils): string | undefined {
+  try {
+    if (typeof module?.prepareValue !== 'function') return 'pg has no prepareValue';
+    if (module.prepareValue(1n) !== '1' || module.prepareValue(undefined) !== null)
+      return "pg's prepareValue is another one";
+    const client = createClient() as Partial<ClientInternals> & Record<string, unknown>;
+    const missing = CLIENT_METHODS.find((name) => typeof client[name] !== 'function');
+    if (missing !== undefined) return `pg's clients have no ${missing}`;
+    const { connection } = client;
+    if (typeof connection?.stream?.write !== 'function') return "pg's connections have no stream";
+    for (const name of ['parsedStatements', 'submittedNamedStatements'] as const) {
+      if (typeof connection[name] !== 'object') return `pg's connections have no ${name}`;
+    }
+    return undefined;
+  } catch (error) {
+    return `a trial of pg fails (${String(error)})`;
+  }
+}

@@ -1,0 +1,35 @@
+import type { DataSourceOptions } from 'typeorm';
+import type { Config } from '../../config.js';
+import { embeddedConnectionSettings, serverConnectionSettings } from './connection-settings.js';
+import { loadMigrations } from './schema/migration-files.js';
+
+/** Options of the data source. They carry `config` to `openDataSource`. */
+export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> & { readonly config: Config };
+
+/** The options of the data source, the same for the application, the command line and the tests. */
+export async function dataSourceOptions(config: Config): Promise<DatabaseOptions> {
+  const common = {
+    type: 'postgres' as const,
+    config,
+    migrations: await loadMigrations(),
+    migrationsTableName: 'schema_migration',
+    synchronize: false,
+    installExtensions: false,
+    // The pool replaces an idle connection that breaks; nobody needs to act.
+    poolErrorHandler: () => undefined,
+  };
+  if (config.databaseUrl === undefined) {
+    return { ...common, extra: embeddedConnectionSettings(config) };
+  }
+  const extra = serverConnectionSettings(config);
+  if (config.databaseReplicaUrls.length === 0) {
+    return { ...common, extra, url: config.databaseUrl };
+  }
+  const replication = {
+    // TypeORM reads the primary, so that a client finds what it just created; `Database` reads replicas.
+    defaultMode: 'master' as const,
+    master: { url: config.databaseUrl },
+    slaves: config.databaseReplicaUrls.map((url) => ({ url })),
+  };
+  return { ...common, extra, replication };
+}

@@ -1,0 +1,68 @@
+import type { PoolClient } from 'pg';
+import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
+import { asUnavailable } from './connections/connection-errors.js';
+import { destroySocket } from './connections/pg-internals.js';
+import type { EmbeddedEngine } from './embedded/embedded-engine.js';
+import { TAKES_ANY_TIME } from './schema/schema-lock.js';
+
+/**
+ * A data source that owns the embedded engine below it, if any: `destroy` closes both.
+ *
+ * Its query runners, and so TypeORM's repositories, differ from TypeORM's own in two ways. Connection failures surface as
+ * ApiError UNAVAILABLE. A statement without an answer after `answerTimeoutMs` fails, and its connection is closed.
+ */
+export class OwningDataSource extends DataSource {
+  /**
+   * @param engine the embedded engine; undefined for a PostgreSQL server
+   * @param answerTimeoutMs how long to wait for an answer, in ms; has no effect on the embedded engine
+   */
+  constructor(
+    options: DataSourceOptions,
+    private readonly engine: EmbeddedEngine | undefined,
+    private readonly answerTimeoutMs: number,
+  ) {
+    super(options);
+  }
+
+  override createQueryRunner(mode?: ReplicationMode): QueryRunner {
+    const queryRunner = super.createQueryRunner(mode);
+    const query = queryRunner.query.bind(queryRunner) as (text: string, ...others: unknown[]) => Promise<never>;
+    const release = queryRunner.release.bind(queryRunner);
+    let isReleasedByCaller = false;
+    queryRunner.release = () => {
+      isReleasedByCaller = true;
+      return release();
+    };
+    queryRunner.query = async (text: string, ...others: unknown[]) => {
+      let isSent = false;
+      let timer: NodeJS.Timeout | undefined;
+      try {
+        // TypeORM releases the query runner by itself when its connection breaks.
+        if (queryRunner.isReleased && !isReleasedByCaller) {
+          throw new Error('Connection terminated between two statements');
+        }
+        const client = (await queryRunner.connect()) as PoolClient;
+        // The embedded engine runs in this process, so it is never unreachable.
+        if (this.engine === undefined && queryRunner.data[TAKES_ANY_TIME] !== true) {
+          timer = setTimeout(() => destroySocket(client), this.answerTimeoutMs);
+        }
+        isSent = true;
+        return await query(text, ...others);
+      } catch (error) {
+        const isChange = text === 'COMMIT' || !(queryRunner.isTransactionActive || /^\s*SELECT\b/i.test(text));
+        throw asUnavailable(error, isSent && isChange);
+      } finally {
+        clearTimeout(timer);
+      }
+    };
+    return queryRunner;
+  }
+
+  override async destroy(): Promise<void> {
+    try {
+      await super.destroy();
+    } finally {
+      await this.engine?.close();
+    }
+  }
+}

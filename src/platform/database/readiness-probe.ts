@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DataSource } from 'typeorm';
+import type { Statement } from './connections/statement.js';
+import type { StatementRunner } from './connections/statement-runner.js';
+import { isSchemaCurrent } from './schema/schema-check.js';
+
+/** Whether the database can serve the requests of this version. */
+export type Readiness = 'ready' | 'unreachable' | 'wrong schema';
+
+/** Time in ms between two queries for the readiness. */
+const INTERVAL_MS = 1_000;
+
+/** Time in ms to wait for the answer. */
+const TIMEOUT_MS = 1_000;
+
+const APPLIED_MIGRATIONS: Statement = { name: 'schema_migration_names', text: 'SELECT name FROM schema_migration' };
+
+/** SQLSTATE of a table that does not exist. */
+const UNDEFINED_TABLE = '42P01';
+
+/** Asks the primary which migrations are applied. */
+export class ReadinessProbe {
+  private answer: Promise<Readiness> = Promise.resolve('unreachable');
+  private expiresAt = -Infinity;
+
+  constructor(
+    private readonly statements: StatementRunner,
+    private readonly dataSource: DataSource,
+  ) {}
+
+  /** Answers within 1 s. The answer is shared for 1 s, because the readiness endpoint is public. */
+  readiness(): Promise<Readiness> {
+    if (performance.now() >= this.expiresAt) {
+      this.expiresAt = performance.now() + INTERVAL_MS;
+      this.answer = this.ask();
+    }
+    return this.answer;
+  }
+
+  /** Makes the next call of `readiness` ask again. */
+  expire(): void {
+    this.expiresAt = -Infinity;
+  }
+
+  private async ask(): Promise<Readiness> {
+    const answer = this.statements.run<[name: string]>(APPLIED_MIGRATIONS, []).then(
+      (rows): Readiness => {
+        const names = rows.map(([name]) => name);
+        return isSchemaCurrent(this.dataSource, names) ? 'ready' : 'wrong schema';
+      },
+      (error: { code?: string }): Readiness => (error.code === UNDEFINED_TABLE ? 'wrong schema' : 'unreachable'),
+    );
+    const stop = new AbortController();
+    const timeout = sleep(TIMEOUT_MS, 'unreachable' as const, { signal: stop.signal }).catch(
+      () => 'unreachable' as const,
+    );
+    return Promise.race([answer, timeout]).finally(() => stop.abort());
+  }
+}

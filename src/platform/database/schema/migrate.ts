@@ -1,0 +1,83 @@
+import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
+import { StartupError } from '../../errors/startup-error.js';
+import { appliedMigrations, knownMigrations } from './migration-history.js';
+import { withSchemaLock } from './schema-lock.js';
+
+/** TypeORM's own table, plus `applied_at`. */
+const CREATE_MIGRATION_TABLE = `
+  CREATE TABLE IF NOT EXISTS schema_migration (
+    id integer GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_schema_migration PRIMARY KEY,
+    timestamp bigint NOT NULL,
+    name varchar NOT NULL CONSTRAINT uq_schema_migration_name UNIQUE,
+    applied_at timestamptz NOT NULL DEFAULT now()
+  )`;
+
+/**
+ * Applies the pending migrations in order, each in a transaction unless it says `transaction = false`. Processes that
+ * migrate at the same time wait for each other; the second one finds nothing to do.
+ *
+ * @param onProgress called after each migration, with the number applied so far and the number to apply
+ * @returns the names of the applied migrations
+ * @throws StartupError when a migration fails, which is then rolled back, or another process migrates for over 60 s
+ */
+export async function migrate(
+  dataSource: DataSource,
+  onProgress?: (name: string, done: number, total: number) => void,
+): Promise<string[]> {
+  return withSchemaLock(dataSource, async (queryRunner) => {
+    await queryRunner.query(CREATE_MIGRATION_TABLE);
+    const applied = await appliedMigrations(queryRunner);
+    const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
+    for (const [index, { name, timestamp, migration }] of pending.entries()) {
+      await change(queryRunner, name, migration, async () => {
+        await migration.up(queryRunner);
+        await queryRunner.query('INSERT INTO schema_migration (timestamp, name) VALUES ($1, $2)', [timestamp, name]);
+      });
+      onProgress?.(name, index + 1, pending.length);
+    }
+    return pending.map(({ name }) => name);
+  });
+}
+
+/**
+ * Reverts the migration that was applied last.
+ *
+ * @returns its name; undefined when none is applied
+ * @throws StartupError when the revert fails, which is then rolled back, this version does not know the migration, or
+ * another process migrates for over 60 s
+ */
+export async function revertLastMigration(dataSource: DataSource): Promise<string | undefined> {
+  return withSchemaLock(dataSource, async (queryRunner) => {
+    const last = [...(await appliedMigrations(queryRunner)).keys()].at(-1);
+    if (last === undefined) return undefined;
+    const known = knownMigrations(dataSource).find(({ name }) => name === last);
+    if (known === undefined) {
+      throw new StartupError(
+        `Migration ${last} is unknown to this version. Revert it with the version that applied it.`,
+      );
+    }
+    await change(queryRunner, last, known.migration, async () => {
+      await known.migration.down(queryRunner);
+      await queryRunner.query('DELETE FROM schema_migration WHERE name = $1', [last]);
+    });
+    return last;
+  });
+}
+
+async function change(
+  queryRunner: QueryRunner,
+  name: string,
+  migration: MigrationInterface,
+  work: () => Promise<void>,
+): Promise<void> {
+  const inTransaction = migration.transaction !== false;
+  try {
+    if (inTransaction) await queryRunner.startTransaction();
+    await work();
+    if (inTransaction) await queryRunner.commitTransaction();
+  } catch (error) {
+    if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
+    const undone = inTransaction ? ' and was undone' : '';
+    throw new StartupError(`Migration ${name} failed${undone}: ${(error as Error).message}`, { cause: error });
+  }
+}

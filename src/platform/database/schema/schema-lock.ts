@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DataSource, QueryRunner } from 'typeorm';
+import { StartupError } from '../../errors/startup-error.js';
+
+/** Longest time in ms that a process waits while another one changes the schema. */
+const LOCK_TIMEOUT_MS = 60_000;
+const LOCK_POLL_MS = 100;
+
+/** Key of the advisory lock that every schema change takes: 'petstore' in ASCII. */
+const LOCK_KEY = '8099007544119226981';
+
+/** A member of `QueryRunner.data`: when true, no time limit applies to the query runner's statements. */
+export const TAKES_ANY_TIME = 'takesAnyTime';
+
+/**
+ * Runs work that changes the schema while no other process does. Work gets the one connection that holds the lock, because
+ * PostgreSQL binds an advisory lock to its session and the embedded engine has no second connection.
+ *
+ * @throws StartupError when another process holds the lock for over 60 s
+ */
+export async function withSchemaLock<T>(
+  dataSource: DataSource,
+  work: (queryRunner: QueryRunner) => Promise<T>,
+): Promise<T> {
+  const queryRunner = dataSource.createQueryRunner('master');
+  try {
+    // A migration of a large table takes longer than any time limit for requests.
+    queryRunner.data[TAKES_ANY_TIME] = true;
+    await queryRunner.query('SET statement_timeout = 0');
+    await acquireSchemaLock(queryRunner);
+    try {
+      return await work(queryRunner);
+    } finally {
+      await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
+      await queryRunner.query('RESET statement_timeout').catch(() => undefined);
+    }
+  } finally {
+    await queryRunner.release();
+  }
+}
+
+async function acquireSchemaLock(queryRunner: QueryRunner): Promise<void> {
+  const deadline = Date.now() + LOCK_TIMEOUT_MS;
+  // Polls, because a statement that waits for the lock would block CREATE INDEX CONCURRENTLY in the process that holds it:
+  // a deadlock.
+  while (Date.now() < deadline) {
+    const query = `SELECT pg_try_advisory_lock(${LOCK_KEY}) AS acquired`;
+    const [{ acquired }] = (await queryRunner.query(query)) as [{ acquired: boolean }];
+    if (acquired) return;
+    await sleep(LOCK_POLL_MS);
+  }
+  throw new StartupError(
+    `Another process has been migrating this database for over ${LOCK_TIMEOUT_MS / 1000} s. Try again when it has finished.`,
+  );
+}

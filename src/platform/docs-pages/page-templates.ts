@@ -1,0 +1,131 @@
+import { STATUS_CODES } from 'node:http';
+import type { ErrorDefinition } from '../errors/error-catalogue.js';
+import { html, type Html } from './html.js';
+import type { DeprecatedOperation } from '../openapi/openapi-document.js';
+
+// All addresses in the pages are relative, so that the pages also work behind a proxy that adds a path prefix.
+
+/**
+ * The page with Swagger UI, at /docs.
+ *
+ * @param service the name of the service, for the title of the page
+ */
+export function swaggerUiPage(service: string, assetsVersion: string): string {
+  const assets = `docs/assets/${assetsVersion}`;
+  return page(
+    `API – ${service}`,
+    assets,
+    'docs',
+    html`<main id="swagger-ui">
+      <noscript>
+        <p>This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the document itself.</p>
+      </noscript>
+    </main>`,
+    html`<link rel="stylesheet" href="${assets}/swagger-ui.css" />
+      <script src="${assets}/swagger-ui-bundle.js" defer></script>
+      <script src="${assets}/docs.js" defer></script> `,
+  );
+}
+
+/** The page of deprecated operations, at /docs/deprecations. The anchor of an operation is its operationId. */
+export function deprecationsPage(
+  service: string,
+  assetsVersion: string,
+  deprecations: readonly DeprecatedOperation[],
+): string {
+  const sections = deprecations.map(
+    ({ operationId, endpoint, summary, since, sunset, replacement }) =>
+      html`<section id="${operationId}">
+        <h2><code>${endpoint}</code></h2>
+        <p>${summary} (<code>${operationId}</code>)</p>
+        <dl>
+          <dt>Deprecated since</dt>
+          <dd>${time(since)}</dd>
+          <dt>To be removed on</dt>
+          <dd>${time(sunset)}</dd>
+          <dt>Instead</dt>
+          <dd>${replacement}</dd>
+        </dl>
+      </section>`,
+  );
+  const introduction = html`<p>
+    These operations still work, but are going to be removed. Until then every answer of theirs carries the header
+    fields <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594), and a <code>Link</code> to what to
+    use instead; afterwards <a href="errors#operation_removed"><code>operation_removed</code></a> is all they answer.
+  </p>`;
+  const content = sections.length > 0 ? html`${introduction}${sections}` : html`<p>No operation is deprecated.</p>`;
+  const main = html`<main class="page">
+    <h1>Deprecations</h1>
+    ${content}
+  </main>`;
+  return page(`Deprecations – ${service}`, `assets/${assetsVersion}`, 'deprecations', main);
+}
+
+/** The page of error codes, at /docs/errors. Each code is an anchor. */
+export function errorsPage(service: string, assetsVersion: string, errors: readonly ErrorDefinition[]): string {
+  const statuses = [...new Set(errors.map(({ status }) => status))];
+  const sections = statuses.map((status) => {
+    const codes = errors
+      .filter((error) => error.status === status)
+      .map(
+        ({ code, description }) =>
+          html`<dt id="${code}"><code>${code}</code></dt>
+            <dd>${description}</dd> `,
+      );
+    return html`<section>
+      <h2>${status} ${STATUS_CODES[status] ?? ''}</h2>
+      <dl>${codes}</dl>
+    </section>`;
+  });
+  return page(
+    `Errors – ${service}`,
+    `assets/${assetsVersion}`,
+    'errors',
+    html`<main class="page">
+      <h1>Errors</h1>
+      <p>
+        Every error has the body <code>{"code": …, "message": …, "status": …}</code>. Programs go by <code>code</code>,
+        and by <code>status</code> when they do not know the code; <code>message</code> is for people.
+      </p>
+      ${sections}
+    </main>`,
+  );
+}
+
+function page(title: string, assets: string, current: string, main: Html, head: Html = html``): string {
+  // The other pages lie one level below /docs.
+  const root = current === 'docs' ? '' : '../';
+  const entries = [
+    ['docs', `${root}docs`, 'API'],
+    ['deprecations', `${root}docs/deprecations`, 'Deprecations'],
+    ['errors', `${root}docs/errors`, 'Errors'],
+    ['json', `${root}openapi.json`, 'openapi.json'],
+    ['yaml', `${root}openapi.yaml`, 'openapi.yaml'],
+  ] as const;
+  const links = entries.map(([name, address, text]) =>
+    name === current
+      ? html`<a href="${address}" aria-current="page">${text}</a>`
+      : html`<a href="${address}">${text}</a>`,
+  );
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>${title}</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <link rel="icon" href="${assets}/icon.svg" />
+        ${head}
+        <link rel="stylesheet" href="${assets}/docs.css" />
+      </head>
+      <body>
+        <nav aria-label="Documentation">${links}</nav>
+        ${main}
+      </body>
+    </html> `.text;
+}
+
+function time(instant: Date): Html {
+  const date = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(instant);
+  return html`<time datetime="${instant.toISOString()}">${date}</time>`;
+}

@@ -1,0 +1,277 @@
+import express, { type Express, type Request, type Response } from 'express';
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { Logger } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { createMessageClasses } from './express-prototypes.js';
+
+/** Sends one request at a time to a server, each on a connection of its own. */
+class Asked {
+  private constructor(private readonly server: Server) {
+    server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+      response.once('close', () => request.socket.end());
+    });
+  }
+
+  static async start(server: Server): Promise<Asked> {
+    const asked = new Asked(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return asked;
+  }
+
+  /** Sends a request and returns all bytes of the answer, without the date. */
+  ask(request: string): Promise<string> {
+    return new Promise<string>((resolve, reject) => {
+      let bytes = '';
+      const { port } = this.server.address() as AddressInfo;
+      const socket = connect(port, '127.0.0.1', () => socket.write(request));
+      socket.setEncoding('latin1');
+      socket.on('data', (chunk: string) => (bytes += chunk));
+      socket.on('end', () => resolve(bytes.replace(/^Date: .{3}, .* GMT\r$/m, 'Date: now\r')));
+      socket.on('error', reject);
+      socket.setTimeout(5_000, () => reject(new Error(`Nothing more came after: ${bytes}`)));
+    });
+  }
+
+  stop(): Promise<void> {
+    return new Promise((resolve) => {
+      this.server.close(() => resolve());
+      this.server.closeAllConnections();
+    });
+  }
+}
+
+/** An application behind the fast path; `createServer(app)` is the original. */
+function createOwnServer(app: Express): Server {
+  return createServer(createMessageClasses(app), app);
+}
+
+/** What Express calls with each request; its types leave it out. */
+type Probe = Express & { handle(request: Request, response: Response, done: () => void): void };
+
+describe('requests and responses of an Express application', () => {
+  const handlers: [string, (request: Request, response: Response) => unknown][] = [
+    [
+      'set, get and append',
+      (_, res) =>
+        res
+          .set({ A: '1', b: ['2', '3'] })
+          .append('a', '4')
+          .append('Link', '<x>')
+          .send(`${String(res.get('A'))} ${String(res.get('B'))}`),
+    ],
+    ['vary', (_, res) => res.vary('Accept').vary('Origin, accept').end()],
+    ['type', (_, res) => res.type('html').send('<p>é</p>')],
+    [
+      'cookie and clearCookie',
+      (_, res) => res.cookie('a', 'ü', { httpOnly: true }).cookie('b', { c: 1 }).clearCookie('d').end(),
+    ],
+    ['links', (_, res) => res.links({ next: '/2' }).links({ last: '/9' }).end()],
+    ['redirect', (_, res) => res.redirect(303, '/é')],
+    ['location and status', (_, res) => res.location('/there').status(201).json({ a: 'é' })],
+    ['jsonp', (_, res) => res.jsonp({ a: 1 })],
+    ['sendStatus', (_, res) => res.sendStatus(418)],
+    ['a status without a body', (_, res) => res.type('txt').status(204).send('none')],
+    ['attachment', (_, res) => res.attachment('naïve plan.txt').send('text')],
+    ['format', (_, res) => res.format({ text: () => res.send('text'), json: () => res.json({}) })],
+    ['a buffer', (_, res) => res.send(Buffer.from('bytes'))],
+    [
+      'removeHeader',
+      (_, res) => {
+        res.removeHeader('X-Powered-By');
+        res.send('text');
+      },
+    ],
+    [
+      'pieces',
+      (_, res) => {
+        res.write('é');
+        res.write(Buffer.from('b'));
+        res.end('c');
+      },
+    ],
+    [
+      'a file',
+      (_, res) =>
+        res.sendFile(fileURLToPath(import.meta.url), { lastModified: false, etag: false, cacheControl: false }),
+    ],
+    [
+      'an error',
+      () => {
+        throw Object.assign(new Error('none of it'), { status: 409, headers: { 'X-A': '1' } });
+      },
+    ],
+    ['an answer that is fresh', (_, res) => res.set('ETag', '"a"').send('text')],
+    [
+      'request',
+      (req, res) =>
+        res.json([
+          req.get('Host'),
+          req.header('referer'),
+          req.protocol,
+          req.secure,
+          req.ip,
+          req.ips,
+          req.hostname,
+          req.host,
+          req.path,
+          req.query,
+          req.xhr,
+          req.fresh,
+          req.stale,
+          req.subdomains,
+          req.accepts(['json', 'html']),
+          req.is('json'),
+          req.range(100),
+          req.baseUrl,
+          req.originalUrl,
+          req.route !== undefined,
+        ]),
+    ],
+    [
+      'each other',
+      (req, res) => res.json([req.res === res, res.req === req, req.app === res.app, req.app.get('name'), res.locals]),
+    ],
+  ];
+  const requests = [
+    '/?b=1&b=2 HTTP/1.1\r\nHost: orders.example:80\r\nAccept: text/plain',
+    '/ HTTP/1.1\r\nHost: x\r\nIf-None-Match: "a"\r\nReferrer: y\r\nX-Requested-With: XMLHttpRequest\r\nRange: bytes=0-5',
+    '/ HTTP/1.0',
+  ].flatMap((request) => ['GET', 'HEAD'].map((method) => `${method} ${request}\r\nConnection: close\r\n\r\n`));
+
+  function createApp(handler: (request: Request, response: Response) => unknown): Express {
+    const app = express();
+    app.set('name', 'of the test').set('env', 'test');
+    app.locals['a'] = 1;
+    app.use((_, response, next) => {
+      response.locals['b'] = 2;
+      next();
+    });
+    app.get('/', (request, response) => {
+      handler(request, response);
+    });
+    return app;
+  }
+
+  async function answers(server: Server): Promise<string[]> {
+    const asked = await Asked.start(server);
+    try {
+      const received = [];
+      for (const request of requests) received.push(await asked.ask(request));
+      return received;
+    } finally {
+      await asked.stop();
+    }
+  }
+
+  test.each(handlers)("do as Express's: %s", async (_, handler) => {
+    const expected = await answers(createServer(createApp(handler)));
+    expect(expected.every((answer) => /^HTTP\/1\.1 \d{3} /.test(answer))).toBe(true);
+    expect(await answers(createOwnServer(createApp(handler)))).toEqual(expected);
+  });
+
+  test('have the prototypes of Express before Express sees them, and Express changes nothing', async () => {
+    const app = createApp((request, response) => {
+      prototypes.push(Object.getPrototypeOf(request), Object.getPrototypeOf(response));
+      response.end();
+    });
+    const prototypes: unknown[] = [];
+    const instances: boolean[] = [];
+    const server = createOwnServer(app);
+    server.prependListener('request', (request: Request, response: Response) => {
+      prototypes.push(Object.getPrototypeOf(request), Object.getPrototypeOf(response));
+      instances.push(request instanceof IncomingMessage && response instanceof ServerResponse);
+    });
+    await answers(server);
+    expect(instances).toEqual(requests.map(() => true));
+    expect(prototypes.length).toBe(4 * requests.length);
+    for (let index = 0; index < prototypes.length; index += 2) {
+      expect(prototypes[index]).toBe(app.request);
+      expect(prototypes[index + 1]).toBe(app.response);
+    }
+  });
+
+  test.each<[difference: string, change: (probe: Probe) => unknown]>([
+    [
+      'Express sets other prototypes than app.request and app.response',
+      (probe) => {
+        const [request, response] = [Object.create(probe.request) as object, Object.create(probe.response) as object];
+        probe.handle = (req: Request, res: Response, done: () => void) => {
+          Object.setPrototypeOf(req, request);
+          Object.setPrototypeOf(res, response);
+          done();
+        };
+      },
+    ],
+    ["Express's prototypes of requests and responses do not extend Node's", (probe) => (probe.request = {} as Request)],
+    [
+      "Express's prototypes of requests and responses do not extend Node's",
+      (probe) => delete (probe as Partial<Probe>).response,
+    ],
+    [
+      'Express fails on a trial request (Error: no trial)',
+      (probe) =>
+        (probe.handle = () => {
+          throw new Error('no trial');
+        }),
+    ],
+  ])('stay those of Node, with one line in the log, when %s', async (difference, change) => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    try {
+      const [handler] = handlers[0]?.slice(1) as [(request: Request, response: Response) => unknown];
+      const app = createApp(handler);
+      const { request, response } = app;
+      const classes = createMessageClasses(app, () => {
+        const probe = express() as Probe;
+        change(probe);
+        return probe;
+      });
+      expect(classes).toEqual({ IncomingMessage, ServerResponse });
+      expect([app.request, app.response]).toEqual([request, response]);
+      expect(warn.mock.calls).toEqual([[expect.stringContaining(`express-prototypes stays off: ${difference}.`)]]);
+      expect(await answers(createServer(classes, app))).toEqual(await answers(createServer(createApp(handler))));
+    } finally {
+      warn.mockRestore();
+    }
+  });
+
+  test('have what is defined for all of them', async () => {
+    const app = createApp((request, response) =>
+      response.json([(request as { a?: string }).a, (response as { b?: string }).b]),
+    );
+    const server = createOwnServer(app);
+    Object.defineProperty(app.request, 'a', { get: () => 'of requests' });
+    Object.defineProperty(app.response, 'b', { get: () => 'of responses' });
+    expect((await answers(server))[0]).toContain('["of requests","of responses"]');
+  });
+
+  test('let a middleware put itself before writeHead, as those do that compress or measure', async () => {
+    const middleware = (_: Request, response: Response, next: () => void): void => {
+      const writeHead = response.writeHead.bind(response) as (...parameters: unknown[]) => Response;
+      response.writeHead = function (this: Response, ...parameters: unknown[]) {
+        this.setHeader('X-Late', `${this.statusCode}, after ${this.getHeaderNames().join(' ')}`);
+        this.removeHeader('Content-Length');
+        this.appendHeader('X-Early', 'and late');
+        return writeHead(...parameters);
+      } as Response['writeHead'];
+      next();
+    };
+    const handlers: ((response: Response) => unknown)[] = [
+      (response) => response.set('X-Early', 'early').send('text'),
+      (response) => response.end('text'),
+      (response) => response.setHeader('a', '1').writeHead(201, { 'X-Early': 'given' }).end('text'),
+    ];
+    for (const handler of handlers) {
+      const createMeasured = (): Express => {
+        const app = express();
+        app.use(middleware);
+        app.get('/', (_, response) => void handler(response));
+        return app;
+      };
+      const received = await answers(createOwnServer(createMeasured()));
+      expect(received[0]).toMatch(/^X-Late: \d{3}, after /m);
+      expect(received).toEqual(await answers(createServer(createMeasured())));
+    }
+  });
+});

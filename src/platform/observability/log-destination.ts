@@ -1,0 +1,113 @@
+import { writeSync } from 'node:fs';
+
+/**
+ * Largest write in bytes: whole lines, unless a single line is longer. Linux writes up to PIPE_BUF (4096) bytes to a pipe at
+ * once or not at all (pipe(7)), so lines of processes that share a pipe never mix.
+ */
+const MAX_WRITE_BYTES = 4096;
+
+/** Lines are buffered at most this long, in ms; a crash loses no more. */
+const FLUSH_INTERVAL_MS = 500;
+
+/** Delay in ms before a write is tried again that the reader had no room for. */
+const RETRY_DELAY_MS = 10;
+
+/** Most bytes that wait for the reader. Further lines are dropped, so that a stuck reader fills no memory. */
+const MAX_WAITING_BYTES = 16_777_216;
+
+/** Longest time in ms that the end of the process waits for a slow or stuck reader; the remaining lines are lost. */
+const MAX_END_WAIT_MS = 2_000;
+
+const STANDARD_OUTPUT = 1;
+
+/**
+ * Standard output as the destination of the log.
+ *
+ * - Memory is bounded: beyond MAX_WAITING_BYTES lines are dropped.
+ * - The service never waits for a reader: Node makes a pipe non-blocking when `process.stdout` is first used.
+ * - A write is at most MAX_WRITE_BYTES of whole lines, in their order.
+ * - Writes are synchronous, so none is in flight when the process ends.
+ */
+export class LogDestination {
+  /** The lines of the block that is being filled. */
+  private lines = '';
+  private bytes = 0;
+  /** Full blocks that the reader has had no room for. */
+  private readonly waiting: Buffer[] = [];
+  private waitingBytes = 0;
+  private retry: NodeJS.Timeout | undefined;
+
+  constructor() {
+    setInterval(() => this.flush(), FLUSH_INTERVAL_MS).unref();
+    process.on('exit', () => this.end());
+  }
+
+  /** Takes one line with its line feed. */
+  write(line: string): void {
+    const bytes = Buffer.byteLength(line);
+    if (this.waitingBytes + this.bytes + bytes > MAX_WAITING_BYTES) return;
+    if (this.bytes > 0 && this.bytes + bytes > MAX_WRITE_BYTES) {
+      this.endBlock();
+      this.writeBlocks();
+    }
+    this.lines += line;
+    this.bytes += bytes;
+  }
+
+  /**
+   * Writes all lines; returns when they are written, or after MAX_END_WAIT_MS. Its name is not `flushSync`, because pino
+   * calls a method of that name after each fatal line.
+   */
+  end(): void {
+    this.endBlock();
+    const latest = performance.now() + MAX_END_WAIT_MS;
+    while (!this.writeBlocks() && performance.now() < latest) {
+      Atomics.wait(NEVER_WRITTEN, 0, 0, RETRY_DELAY_MS);
+    }
+  }
+
+  private flush(): void {
+    // While blocks wait, the last one can still be filled.
+    if (this.waiting.length === 0) this.endBlock();
+    this.writeBlocks();
+  }
+
+  private endBlock(): void {
+    if (this.bytes === 0) return;
+    this.waiting.push(Buffer.from(this.lines));
+    this.waitingBytes += this.bytes;
+    this.lines = '';
+    this.bytes = 0;
+  }
+
+  /** Writes as many blocks as the reader has room for; false when some are left. */
+  private writeBlocks(): boolean {
+    for (let block = this.waiting[0]; block !== undefined; block = this.waiting[0]) {
+      const written = tryToWrite(block);
+      if (written === undefined) {
+        this.retry ??= setTimeout(() => {
+          this.retry = undefined;
+          this.writeBlocks();
+        }, RETRY_DELAY_MS).unref();
+        return false;
+      }
+      this.waitingBytes -= written;
+      if (written === block.length) this.waiting.shift();
+      else this.waiting[0] = block.subarray(written);
+    }
+    return true;
+  }
+}
+
+/** Never written; `Atomics.wait` on it is a synchronous sleep. */
+const NEVER_WRITTEN = new Int32Array(new SharedArrayBuffer(4));
+
+/** Bytes that are done: written, or lost because they cannot be written; undefined when the reader has no room for them. */
+function tryToWrite(block: Buffer): number | undefined {
+  try {
+    return writeSync(STANDARD_OUTPUT, block);
+  } catch (error) {
+    // A reader that has gone, or a full disk, must not end the service.
+    return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? undefined : block.length;
+  }
+}

@@ -1,0 +1,144 @@
+import type { OperationObject, ReferenceObject, ResponseObject } from '@nestjs/swagger';
+import { STATUS_CODES } from 'node:http';
+import {
+  BAD_REQUEST,
+  BODY_TOO_LARGE,
+  type ErrorDefinition,
+  EXPECTATION_FAILED,
+  EXPIRED_API_KEY,
+  HEADERS_TOO_LARGE,
+  IDEMPOTENCY_KEY_REUSED,
+  INSUFFICIENT_SCOPE,
+  INTERNAL_ERROR,
+  INVALID_API_KEY,
+  INVALID_IDEMPOTENCY_KEY,
+  INVALID_PARAMETER,
+  MALFORMED_JSON,
+  METHOD_NOT_ALLOWED,
+  MISSING_API_KEY,
+  MISSING_BODY,
+  OPERATION_REMOVED,
+  RATE_LIMITED,
+  REQUEST_TIMEOUT,
+  REVOKED_API_KEY,
+  ROUTE_NOT_FOUND,
+  UNAVAILABLE,
+  UNSUPPORTED_MEDIA_TYPE,
+  URI_TOO_LONG,
+  VALIDATION_FAILED,
+} from '../errors/error-catalogue.js';
+import type { OperationTraits } from './operation-traits.js';
+import {
+  deprecationHeaders,
+  RATE_LIMIT_HEADERS,
+  rateLimitHeaders,
+  type ResponseHeaderName,
+  responseHeaders,
+} from './response-headers.js';
+
+/** Errors that a client gets only if it breaks HTTP or calls an unknown address. The document has them as `default`. */
+const TRANSPORT_ERRORS = [
+  BAD_REQUEST,
+  ROUTE_NOT_FOUND,
+  METHOD_NOT_ALLOWED,
+  REQUEST_TIMEOUT,
+  URI_TOO_LONG,
+  EXPECTATION_FAILED,
+  HEADERS_TOO_LARGE,
+];
+
+/** Responses that several operations share, by their names among the components of the document. */
+const SHARED_RESPONSES: Record<string, { status: number | 'default'; failures: readonly ErrorDefinition[] }> = {
+  Unauthorized: { status: 401, failures: [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY] },
+  Forbidden: { status: 403, failures: [INSUFFICIENT_SCOPE] },
+  BodyTooLarge: { status: 413, failures: [BODY_TOO_LARGE] },
+  UnsupportedMediaType: { status: 415, failures: [UNSUPPORTED_MEDIA_TYPE] },
+  TooManyRequests: { status: 429, failures: [RATE_LIMITED] },
+  InternalError: { status: 500, failures: [INTERNAL_ERROR] },
+  Unavailable: { status: 503, failures: [UNAVAILABLE] },
+  OtherError: { status: 'default', failures: TRANSPORT_ERRORS },
+};
+
+/** Header fields of error responses, beyond those of every response. */
+const ERROR_HEADERS: Record<string, ResponseHeaderName[]> = {
+  401: ['WWW-Authenticate'],
+  403: ['WWW-Authenticate', ...RATE_LIMIT_HEADERS],
+  413: RATE_LIMIT_HEADERS,
+  415: ['Accept', ...RATE_LIMIT_HEADERS],
+  429: ['Retry-After', ...RATE_LIMIT_HEADERS],
+  500: RATE_LIMIT_HEADERS,
+  503: ['Retry-After', ...RATE_LIMIT_HEADERS],
+  default: ['Allow'],
+};
+
+/** The shared responses, for the components of the document. */
+export function describeSharedResponses(): Record<string, ResponseObject> {
+  const shared = Object.entries(SHARED_RESPONSES);
+  return Object.fromEntries(shared.map(([name, { status, failures }]) => [name, describeError(status, failures)]));
+}
+
+/** Every error with which an operation can answer a request that is valid HTTP. */
+export function failuresOf(
+  { requestBody, parameters = [] }: OperationObject,
+  traits: OperationTraits,
+): ErrorDefinition[] {
+  const hasQuery = parameters.some((parameter) => 'in' in parameter && parameter.in === 'query');
+  return [
+    ...(hasQuery ? [INVALID_PARAMETER] : []),
+    ...(requestBody ? [MALFORMED_JSON, MISSING_BODY, VALIDATION_FAILED, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE] : []),
+    ...(traits.isIdempotent ? [INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED] : []),
+    ...(traits.isPublic ? [] : [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY, RATE_LIMITED]),
+    ...(traits.scopes.length > 0 ? [INSUFFICIENT_SCOPE] : []),
+    ...(traits.deprecation ? [OPERATION_REMOVED] : []),
+    ...traits.failures,
+    INTERNAL_ERROR,
+    UNAVAILABLE,
+  ];
+}
+
+/**
+ * The response for the errors of one status. It is a reference to the shared response if that lists all of these errors.
+ *
+ * @param failures every error of the operation
+ */
+export function describeFailures(
+  status: number,
+  failures: readonly ErrorDefinition[],
+  traits: OperationTraits,
+): ResponseObject | ReferenceObject {
+  const possible = failures.filter((failure) => failure.status === status);
+  const shared = Object.entries(SHARED_RESPONSES).find(([, candidate]) => candidate.status === status);
+  if (shared?.[1].failures.length === possible.length) {
+    return referenceToShared(shared[0]);
+  }
+  const described = describeError(status, possible);
+  return {
+    ...described,
+    headers: { ...described.headers, ...rateLimitHeaders(traits), ...deprecationHeaders(traits) },
+  };
+}
+
+/** The response for some errors of one status, with an example of each. */
+export function describeError(status: number | 'default', failures: readonly ErrorDefinition[]): ResponseObject {
+  const summary = status === 'default' ? 'Any other error; `code` tells which.' : `${STATUS_CODES[status]}.`;
+  const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
+  const examples = failures.map(({ code }): [string, ReferenceObject] => [
+    code,
+    { $ref: `#/components/examples/${code}` },
+  ]);
+  return {
+    description: codes.length === 1 ? (codes[0] as string) : [summary, ...codes.map((code) => `- ${code}`)].join('\n'),
+    headers: responseHeaders('X-Request-Id', 'Cache-Control', ...(ERROR_HEADERS[status] ?? [])),
+    content: {
+      'application/json': {
+        schema: { $ref: '#/components/schemas/Error' },
+        ...(examples.length > 0 ? { examples: Object.fromEntries(examples) } : {}),
+      },
+    },
+  };
+}
+
+/** A reference to a shared response, by its name. */
+export function referenceToShared(name: string): ReferenceObject {
+  return { $ref: `#/components/responses/${name}` };
+}

@@ -1,0 +1,134 @@
+import type { HeaderObject, HeadersObject, ReferenceObject } from '@nestjs/swagger';
+import type { OperationTraits } from './operation-traits.js';
+
+/**
+ * Header fields of responses, by their names among the components of the document. The application provides the examples of
+ * those that name its resources.
+ */
+export const RESPONSE_HEADERS = {
+  'X-Request-Id': {
+    description:
+      "Identifies the request in the service's log: the one the client sent, if it was well-formed, or a new one.",
+    required: true,
+    schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,128}$' },
+    example: 'sGn7x2Lq0aTzV9bM',
+  },
+  'Cache-Control': {
+    description: '`private, no-cache` with what may be stored and revalidated, `no-store` with everything else.',
+    schema: { type: 'string' },
+    example: 'private, no-cache',
+  },
+  ETag: {
+    description:
+      'Weak entity tag of the body; send it as `If-None-Match` to get 304 while nothing has changed (RFC 9110).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'W/"p2mYq0cT8mW3Zt7cU5Hn6y1b2aE"',
+  },
+  Vary: {
+    description: 'The request header fields that the response depends on (RFC 9110).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'Authorization',
+  },
+  'WWW-Authenticate': {
+    description: 'The challenge: what is wrong with the API key, or which scope it lacks (RFC 6750).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'Bearer realm="petstore"',
+  },
+  Accept: {
+    description: 'The media type that a request body must have (RFC 9110).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'application/json',
+  },
+  Allow: {
+    description: 'With 405: the methods that the resource supports (RFC 9110).',
+    schema: { type: 'string' },
+    example: 'GET, HEAD, OPTIONS, POST',
+  },
+  'Retry-After': {
+    description: 'How many seconds to wait before the next attempt (RFC 9110).',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+    example: 1,
+  },
+  'RateLimit-Policy': {
+    description:
+      'The rate limit of the client, for all of its keys together: `q` requests in `w` seconds. They may come at once, and ' +
+      'are given back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent where there is no limit.',
+    schema: { type: 'string' },
+    example: '"client";q=6000;w=60',
+  },
+  RateLimit: {
+    description: 'What is left of it: `r` requests now, and all of them again in `t` seconds without any.',
+    schema: { type: 'string' },
+    example: '"client";r=5999;t=1',
+  },
+  Deprecation: {
+    description: 'Since when the operation is deprecated: `@` and a Unix time in seconds (RFC 9745).',
+    schema: { type: 'string', pattern: '^@-?[0-9]+$' },
+    example: '@1795132800',
+  },
+  Sunset: {
+    description: 'From when on the operation may be gone: an HTTP date (RFC 8594).',
+    schema: { type: 'string' },
+    example: 'Thu, 05 Dec 2030 00:00:00 GMT',
+  },
+  Link: {
+    description:
+      'The operation to use instead (`successor-version`) and the page about the deprecation (RFC 8288, RFC 9745).',
+    schema: { type: 'string' },
+  },
+  Location: {
+    description: 'The address of what was created (RFC 9110).',
+    required: true,
+    schema: { type: 'string', format: 'uri' },
+  },
+  'Idempotent-Replayed': {
+    description:
+      'Sent with an answer that is given again: a request with the same `Idempotency-Key` has been carried out before.',
+    schema: { type: 'string', enum: ['true'] },
+    example: 'true',
+  },
+  NextPage: {
+    description: 'The next page, as `rel="next"` (RFC 8288). Absent on the last page.',
+    schema: { type: 'string' },
+  },
+  'Petstore-Stability': {
+    description: 'How settled the operation is. Operations without it are stable.',
+    schema: { type: 'string', enum: ['experimental', 'beta'] },
+    example: 'beta',
+  },
+} satisfies Record<string, HeaderObject>;
+
+export type ResponseHeaderName = keyof typeof RESPONSE_HEADERS;
+
+/** For `headers` of a 201: the address of the created resource. */
+export const LOCATION_HEADER: HeadersObject = { Location: referenceTo('Location') };
+
+/** For `headers` of a list's 200: the address of the next page. */
+export const NEXT_PAGE_HEADER: HeadersObject = { Link: referenceTo('NextPage') };
+
+/** Header fields of answers that count against a rate limit. Clients without a rate limit do not get them. */
+export const RATE_LIMIT_HEADERS: ResponseHeaderName[] = ['RateLimit-Policy', 'RateLimit'];
+
+/** The rate limit's header fields, which every answer of an operation with authentication may have. */
+export function rateLimitHeaders({ isPublic }: OperationTraits): HeadersObject {
+  return isPublic ? {} : responseHeaders(...RATE_LIMIT_HEADERS);
+}
+
+/** The header fields of a deprecated operation's answers. */
+export function deprecationHeaders({ deprecation }: OperationTraits): HeadersObject {
+  return deprecation ? responseHeaders('Deprecation', 'Sunset', 'Link') : {};
+}
+
+/** References to header fields, for `headers` of a response. */
+export function responseHeaders(...names: ResponseHeaderName[]): HeadersObject {
+  return Object.fromEntries(names.map((name) => [name, referenceTo(name)]));
+}
+
+function referenceTo(name: ResponseHeaderName): ReferenceObject {
+  return { $ref: `#/components/headers/${name}` };
+}

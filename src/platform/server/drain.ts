@@ -1,0 +1,67 @@
+import { Logger } from '@nestjs/common';
+import type { Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '../../config.js';
+import type { Connections } from './connections.js';
+
+/**
+ * The graceful shutdown of the HTTP server. `main.ts` starts it on SIGTERM or SIGINT, through Nest's `app.close()`.
+ *
+ * 1. `begin`: `/health/ready` answers 503, and each answer closes its connection.
+ * 2. For SHUTDOWN_DELAY_MS the server still accepts connections, until load balancers have seen the 503.
+ * 3. The server stops listening. Idle connections stay open until SHUTDOWN_LINGER_MS after `begin`, because a client
+ *    may be sending a request at this moment.
+ * 4. Requests in flight finish. After SHUTDOWN_TIMEOUT_MS, counted from the end of the delay, the rest is cut.
+ */
+export class Drain {
+  private readonly log = new Logger(Drain.name);
+  private startedAt: number | undefined;
+
+  constructor(
+    private readonly server: Server,
+    private readonly connections: Connections,
+    private readonly config: Pick<Config, 'shutdownDelayMs' | 'shutdownLingerMs' | 'shutdownTimeoutMs'>,
+  ) {}
+
+  get hasBegun(): boolean {
+    return this.startedAt !== undefined;
+  }
+
+  begin(): void {
+    this.startedAt ??= performance.now();
+  }
+
+  /** Runs steps 2 to 4. Resolves when no connection is open. */
+  async finish(): Promise<void> {
+    const { shutdownDelayMs, shutdownLingerMs, shutdownTimeoutMs } = this.config;
+    await sleep(shutdownDelayMs);
+    // Not `server.close()`: it closes idle connections at once and stops checking time-outs.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
+    const deadline = setTimeout(() => this.cut(), shutdownTimeoutMs);
+    const sinceBegin = performance.now() - (this.startedAt ?? performance.now());
+    const stop = new AbortController();
+    const linger = sleep(Math.max(0, shutdownLingerMs - sinceBegin), undefined, { signal: stop.signal });
+    await Promise.race([closed, linger]);
+    stop.abort();
+    this.connections.closeIdle();
+    await closed;
+    clearTimeout(deadline);
+    this.server.close();
+  }
+
+  /** Closes all connections, and logs how many requests of which operations were in flight. */
+  private cut(): void {
+    const operations = new Map<string, number>();
+    const requests = this.connections.unanswered();
+    for (const { context, method } of requests) {
+      const name = context.operation ?? `${method} without an operation`;
+      operations.set(name, (operations.get(name) ?? 0) + 1);
+    }
+    const names = [...operations].map(([name, count]) => `${name} (${count})`).join(', ') || 'none had begun';
+    this.log.warn(
+      `Cutting ${requests.length} requests that did not finish within ${this.config.shutdownTimeoutMs} ms: ${names}.`,
+    );
+    this.server.closeAllConnections();
+  }
+}

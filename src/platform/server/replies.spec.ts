@@ -1,0 +1,252 @@
+import { Body, Controller, Get, Header, HttpCode, type INestApplication, Post, Res } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import type { Response } from 'express';
+import type { Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { readConfig } from '../../config.js';
+import { ErrorFilter } from '../errors/error.filter.js';
+import { PlatformExpressAdapter } from './express-adapter.js';
+
+@Controller()
+class AnswersController {
+  @Get('json')
+  json(): unknown {
+    return { name: 'Zoë 🐕' };
+  }
+
+  @Get('text')
+  text(): string {
+    return 'Zoë 🐕';
+  }
+
+  @Get('bytes')
+  @Header('Content-Type', 'application/octet-stream')
+  bytes(): Buffer {
+    return Buffer.from('Zoë 🐕');
+  }
+
+  @Get('empty-text')
+  emptyText(): string {
+    return '';
+  }
+
+  @Get('nothing')
+  nothing(): void {}
+
+  @Get('no-content')
+  @HttpCode(204)
+  noContent(): void {}
+
+  @Get('length-of-another')
+  @Header('Content-Length', '3')
+  lengthOfAnother(@Res({ passthrough: true }) response: Response): unknown {
+    if (response.hasHeader('Content-Length')) throw new Error('The answer of three bytes fails.');
+    return 'one';
+  }
+
+  @Post('unread')
+  unread(): unknown {
+    return { name: 'Zoë 🐕' };
+  }
+
+  @Post('unread-for-a-while')
+  async unreadForAWhile(): Promise<unknown> {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return { name: 'Zoë 🐕' };
+  }
+
+  @Post('unread-nothing')
+  unreadNothing(): void {}
+
+  @Post('read')
+  read(@Body() body: unknown): unknown {
+    return body;
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  /** Decoded as latin1, so that its length is that of its bytes. */
+  readonly body: string;
+}
+
+async function startApp(): Promise<INestApplication> {
+  const config = readConfig({ PORT: '0', HOST: '127.0.0.1', SHUTDOWN_LINGER_MS: '0' });
+  const module = await Test.createTestingModule({
+    controllers: [AnswersController],
+    providers: [ErrorFilter],
+  }).compile();
+  const app = module.createNestApplication(new PlatformExpressAdapter(config), { bodyParser: false, logger: false });
+  app.useGlobalFilters(app.get(ErrorFilter));
+  await app.listen(0, '127.0.0.1');
+  return app;
+}
+
+/** Sends bytes, and returns everything that comes back until the server closes the connection. */
+function exchange(app: INestApplication, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let received = '';
+    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    socket.setEncoding('latin1');
+    socket.on('data', (chunk: string) => (received += chunk));
+    socket.on('end', () => resolve(received));
+    socket.on('error', reject);
+    socket.setTimeout(10_000, () => reject(new Error(`Nothing more came after: ${received}`)));
+  });
+}
+
+async function ask(
+  app: INestApplication,
+  method: string,
+  path: string,
+  fields: string[] = [],
+  version = '1.1',
+): Promise<Answer> {
+  const lines = [`${method} ${path} HTTP/${version}`, 'Host: x', 'Connection: close', ...fields];
+  return parse(await exchange(app, `${lines.join('\r\n')}\r\n\r\n`));
+}
+
+function parse(answer: string): Answer {
+  const end = answer.indexOf('\r\n\r\n');
+  const [statusLine = '', ...lines] = answer.slice(0, end).split('\r\n');
+  const headers = lines.map((line) => [line.split(':', 1)[0]?.toLowerCase(), line.replace(/^[^:]*: */, '')]);
+  expect(new Set(headers.map(([name]) => name)).size).toBe(headers.length);
+  return {
+    status: Number(statusLine.split(' ')[1]),
+    headers: Object.fromEntries(headers) as Record<string, string>,
+    body: answer.slice(end + 4),
+  };
+}
+
+describe('Content-Length', () => {
+  let app: INestApplication;
+  beforeAll(async () => {
+    app = await startApp();
+  });
+  afterAll(() => app.close());
+
+  test.each(['/json', '/text', '/bytes', '/empty-text', '/nothing', '/nowhere'])(
+    'is sent once, in bytes, to GET and HEAD of HTTP/1.1 and HTTP/1.0: %s',
+    async (path) => {
+      const get = await ask(app, 'GET', path);
+      expect(get.headers['content-length']).toBe(String(get.body.length));
+      expect(get.headers['transfer-encoding']).toBeUndefined();
+      expect(get.body === '').toBe(['/empty-text', '/nothing'].includes(path));
+      for (const [method, version] of [
+        ['HEAD', '1.1'],
+        ['GET', '1.0'],
+        ['HEAD', '1.0'],
+      ] as const) {
+        const other = await ask(app, method, path, [], version);
+        expect([method, version, other.headers['content-length'], other.body]).toEqual([
+          method,
+          version,
+          get.headers['content-length'],
+          method === 'HEAD' ? '' : get.body,
+        ]);
+        expect([other.status, other.headers['content-type']]).toEqual([get.status, get.headers['content-type']]);
+      }
+    },
+  );
+
+  test('of an error is its own, also when the handler had set another before it failed', async () => {
+    const { status, headers, body } = await ask(app, 'GET', '/length-of-another');
+    expect([status, headers['content-length']]).toEqual([500, String(body.length)]);
+  });
+
+  test.each(['1.1', '1.0'])('is not sent with 204 and 304, HTTP/%s', async (version) => {
+    const { etag = '' } = (await ask(app, 'GET', '/json')).headers;
+    expect(etag).toMatch(/^W\/"/);
+    const answers = [
+      await ask(app, 'GET', '/no-content', [], version),
+      await ask(app, 'HEAD', '/no-content', [], version),
+      await ask(app, 'GET', '/json', [`If-None-Match: ${etag}`], version),
+      await ask(app, 'HEAD', '/json', [`If-None-Match: ${etag}`], version),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([204, 204, 304, 304]);
+    for (const { headers, body } of answers) {
+      expect([headers['content-length'], headers['transfer-encoding'], body]).toEqual([undefined, undefined, '']);
+    }
+  });
+
+  test.each(['/json', '/nothing'])('lets an HTTP/1.0 client keep its connection: %s', async (path) => {
+    const request = `GET ${path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n`;
+    const last = `GET ${path} HTTP/1.0\r\n\r\n`;
+    const received = await exchange(app, request + request + last);
+    const answers = received.split(/(?=HTTP\/1\.1 )/).map(parse);
+    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
+      [200, 'keep-alive'],
+      [200, 'keep-alive'],
+      [200, 'close'],
+    ]);
+    for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
+  });
+
+  test.each([
+    ['/unread', 201],
+    ['/unread-nothing', 201],
+    ['/nowhere', 404],
+  ])('is sent when the answer comes before the rest of the request: %s', async (path, status) => {
+    const framings = ['Content-Length: 100\r\n\r\nhalf', 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'];
+    const received = await Promise.all(
+      framings.map((framing) => exchange(app, `POST ${path} HTTP/1.1\r\nHost: x\r\n${framing}`)),
+    );
+    for (const answer of received.map(parse)) {
+      expect([answer.status, answer.headers['connection']]).toEqual([status, 'close']);
+      expect(answer.headers['content-length']).toBe(String(answer.body.length));
+      expect(answer.headers['transfer-encoding']).toBeUndefined();
+    }
+  });
+
+  test('is sent when the client waits for 100 Continue', async () => {
+    const answer = parse(
+      await exchange(app, 'POST /unread HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n'),
+    );
+    expect([answer.status, answer.headers['content-length']]).toEqual([201, String(answer.body.length)]);
+  });
+
+  test('is sent, and the connection kept, when the unread body has arrived before the answer', async () => {
+    const request = 'POST /unread-for-a-while HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody';
+    const last = 'GET /json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+    const answers = (await exchange(app, request + last)).split(/(?=HTTP\/1\.1 )/).map(parse);
+    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
+      [201, 'keep-alive'],
+      [200, 'close'],
+    ]);
+    for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
+  });
+
+  test('is sent when the body was read, and when a body is refused before all of it has arrived', async () => {
+    const read = await ask(app, 'POST', '/read', ['Content-Type: application/json', 'Content-Length: 2', '', '{}']);
+    expect([read.status, read.body]).toEqual([201, '{}']);
+    const fields = 'Content-Type: application/json\r\nTransfer-Encoding: chunked';
+    const pieces = `4000\r\n${' '.repeat(0x4000)}\r\n`.repeat(5);
+    const refused = parse(await exchange(app, `POST /read HTTP/1.1\r\nHost: x\r\n${fields}\r\n\r\n${pieces}`));
+    expect([refused.status, refused.headers['connection']]).toEqual([413, 'close']);
+    expect(refused.headers['content-length']).toBe(String(refused.body.length));
+  });
+});
+
+test.each(['GET /json', 'HEAD /json', 'GET /text', 'GET /nothing', 'GET /no-content', 'GET /nowhere'])(
+  'an answer is one write: %s',
+  async (target) => {
+    const app = await startApp();
+    const written: string[] = [];
+    (app.getHttpServer() as Server).on('connection', (socket: Socket) => {
+      const handle = (socket as unknown as { _handle: Record<string, (...parameters: unknown[]) => unknown> })._handle;
+      for (const name of ['writeBuffer', 'writeUtf8String', 'writeLatin1String', 'writeAsciiString', 'writev']) {
+        const write = handle[name];
+        handle[name] = function (...parameters) {
+          written.push(name);
+          return write?.apply(this, parameters);
+        };
+      }
+    });
+    const [method = '', path = ''] = target.split(' ');
+    expect((await ask(app, method, path)).status).toBeGreaterThanOrEqual(200);
+    expect(written).toEqual([expect.stringMatching(/^write(Utf8|Latin1)String$/)]);
+    await app.close();
+  },
+);

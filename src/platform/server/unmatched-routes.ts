@@ -1,0 +1,48 @@
+import type { Express, RequestHandler } from 'express';
+import { ApiError } from '../errors/api-error.js';
+import { METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
+import type { Replies } from './replies.js';
+
+/**
+ * Middleware behind all routes. It answers the requests that no route served:
+ *
+ * - 404 `route_not_found` when no route has the path,
+ * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7),
+ * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
+ */
+export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHandler {
+  return (request, response, next) => {
+    const allowed = allowedMethods(app, request.path);
+    if (allowed.length === 0) {
+      next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
+    } else if (request.method === 'OPTIONS') {
+      response.setHeader('Allow', allowed.join(', '));
+      response.statusCode = 204;
+      replies.send(response, undefined);
+    } else {
+      const message = `${request.method} is not supported here; use ${allowed.join(', ')}.`;
+      next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));
+    }
+  };
+}
+
+/** Methods that the routes of a path serve, HEAD and OPTIONS included; empty when no route has the path. */
+function allowedMethods(app: Express, path: string): string[] {
+  const layers = app.router.stack as unknown as {
+    match(path: string): unknown;
+    route?: { methods: Record<string, boolean> };
+  }[];
+  const methods = new Set<string>();
+  for (const layer of layers) {
+    if (layer.route && layer.match(path)) {
+      Object.keys(layer.route.methods).forEach((method) => methods.add(method.toUpperCase()));
+    }
+  }
+  if (methods.size > 0) {
+    methods.add('OPTIONS');
+  }
+  if (methods.has('GET')) {
+    methods.add('HEAD');
+  }
+  return [...methods].sort();
+}

@@ -1,0 +1,169 @@
+import { Controller, Get, Module, NotFoundException } from '@nestjs/common';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { rawRequest } from '../support/raw-request.js';
+
+@Public()
+@Controller('faults')
+class FaultsController {
+  @Get('bug')
+  bug(): void {
+    throw new TypeError('secret internals at pet.ts:42');
+  }
+
+  @Get('nest')
+  nest(): void {
+    throw new NotFoundException('No such fault.');
+  }
+}
+
+@Module({ controllers: [FaultsController] })
+class FaultsModule {}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({
+    modules: [FaultsModule],
+    settings: { HEADERS_TIMEOUT_MS: '700', REQUEST_TIMEOUT_MS: '1200', KEEP_ALIVE_TIMEOUT_MS: '60000' },
+  });
+});
+afterAll(() => app.close());
+
+const raw = (bytes: string | Buffer, options?: Parameters<typeof rawRequest>[2]): Promise<string> =>
+  rawRequest(app.port, bytes, options);
+
+/** A raw answer must be one Error and nothing else. */
+function expectRawError(answer: string, status: number, code: string): void {
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  expect(head).toMatch(/^content-type: application\/json$/im);
+  expect(head).toMatch(/^cache-control: no-store$/im);
+  expect(head).toMatch(/^x-content-type-options: nosniff$/im);
+  expect(head).toMatch(/^x-request-id: [A-Za-z0-9._-]{1,128}$/im);
+  expect(head).toMatch(new RegExp(`^content-length: ${Buffer.byteLength(body, 'latin1')}$`, 'im'));
+  expect(JSON.parse(body)).toEqual({ code, status, message: expect.any(String) as string });
+  expect(Object.keys(JSON.parse(body) as object)).toEqual(['code', 'message', 'status']);
+}
+
+describe('errors', () => {
+  test('500 internal_error says nothing of its cause, and the log has it with the request id', async () => {
+    const answer = await app.client.get('/v1/faults/bug', { headers: { 'x-request-id': 'find-me' } });
+    expect(answer.json).toEqual({
+      code: 'internal_error',
+      message: 'The service failed to answer; quote the X-Request-Id when you report it.',
+      status: 500,
+    });
+    expect(
+      app.log.lines.find((line) => line.level === 50 && JSON.stringify(line).includes('secret internals')),
+    ).toBeDefined();
+    expect(app.log.requests.find((line) => line['requestId'] === 'find-me')).toMatchObject({
+      status: 500,
+      code: 'internal_error',
+    });
+  });
+
+  test("Nest's own exceptions have the Error body", async () => {
+    expect((await app.client.get('/v1/faults/nest')).json).toEqual({
+      code: 'not_found',
+      message: 'No such fault.',
+      status: 404,
+    });
+  });
+
+  test('414 uri_too_long', async () => {
+    expect((await app.client.get(`/v1/pets?${'x'.repeat(8192)}`)).json).toMatchObject({
+      code: 'uri_too_long',
+      status: 414,
+    });
+    expect((await app.client.get(`/v1/pets?${'x'.repeat(8000)}`)).json).toMatchObject({ code: 'invalid_parameter' });
+  });
+});
+describe('what no HTTP client sends', () => {
+  test('an asterisk or a CONNECT gets an Error too', async () => {
+    expectRawError(await raw('OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'), 404, 'route_not_found');
+    expectRawError(await raw('CONNECT pets.example:443 HTTP/1.1\r\nHost: pets.example\r\n\r\n'), 400, 'bad_request');
+  });
+
+  test.each([
+    ['garbage', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
+    ['a broken request line', 'GET /v1/pets\r\n\r\n'],
+    ['another protocol', 'GET /v1/pets SPDY/3\r\nHost: x\r\n\r\n'],
+    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['an unknown method', 'FETCH /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a header without colon', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization\r\n\r\n'],
+    ['a folded header', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-A: a\r\n b\r\n\r\n'],
+    [
+      'Content-Length and Transfer-Encoding',
+      'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['two Content-Length', 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello'],
+    ['a negative Content-Length', 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n'],
+    [
+      'Transfer-Encoding that does not end in chunked',
+      'POST /v1/pets HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n',
+    ],
+    ['no Host', 'GET /v1/pets HTTP/1.1\r\nConnection: close\r\n\r\n'],
+    ['two Host', 'GET /v1/pets HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n'],
+    [
+      'a broken chunk',
+      `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnot-hex\r\n`,
+    ],
+  ])('400 bad_request: %s', async (_, bytes) => {
+    expectRawError(await raw(Buffer.from(bytes.replace('KEY', app.apiKey), 'latin1')), 400, 'bad_request');
+  });
+
+  test('431 headers_too_large', async () => {
+    expectRawError(
+      await raw(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`),
+      431,
+      'headers_too_large',
+    );
+  });
+
+  test('417 expectation_failed', async () => {
+    expectRawError(
+      await raw('POST /v1/pets HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nConnection: close\r\n\r\n'),
+      417,
+      'expectation_failed',
+    );
+  });
+
+  test('408 request_timeout: half a header section and then silence', async () => {
+    expectRawError(await raw('GET /v1/pets HTTP/1.1\r\nHost: x\r\n'), 408, 'request_timeout');
+  });
+
+  test('408 request_timeout: half a body and then silence', async () => {
+    const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n`;
+    expectRawError(await raw(`${head}{"name":`), 408, 'request_timeout');
+  });
+
+  test('a client that hangs up in the middle of its body leaves no trace but its log line', async () => {
+    const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nX-Request-Id: hung-up\r\nAuthorization: Bearer ${app.apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n`;
+    await raw(head, { until: '100 Continue' });
+    await app.client.get('/v1/pets');
+    const deadline = performance.now() + 5_000;
+    while (!app.log.requests.some((line) => line['requestId'] === 'hung-up') && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(app.log.requests.find((line) => line['requestId'] === 'hung-up')).toMatchObject({ aborted: true });
+    expect(
+      app.log.lines.filter((line) => line.level >= 50 && JSON.stringify(line).includes('closed the connection')),
+    ).toEqual([]);
+  });
+
+  test('pipelined requests are answered in their order, a broken one last', async () => {
+    const good = `GET /v1/pets?limit=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\n\r\n`;
+    const answer = await raw(`${good}${good}BROKEN\r\n\r\n`);
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
+    const behind = await raw(`${good}${good}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`);
+    expect(behind.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
+  });
+
+  test('an Upgrade is served as the request it is', async () => {
+    const answer = await raw(
+      `GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
+      { until: '"ok"' },
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});

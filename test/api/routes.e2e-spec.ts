@@ -1,0 +1,145 @@
+import { Controller, HttpCode, Module, Post } from '@nestjs/common';
+import type { Express, Request, Response } from 'express';
+import type { Server } from 'node:http';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { rawRequest } from '../support/raw-request.js';
+
+@Public()
+@Controller('actions')
+class ActionsController {
+  @Post()
+  @HttpCode(204)
+  act(): void {}
+}
+
+@Module({ controllers: [ActionsController] })
+class ActionsModule {}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ modules: [ActionsModule] });
+});
+afterAll(() => app.close());
+
+describe('routes', () => {
+  test.each([
+    '/v1',
+    '/v1/',
+    '/v1/cats',
+    '/v1/pets/',
+    '/v1/pets/1/',
+    '/v1/pets/1/toys',
+    '/v1/Pets',
+    '/V1/pets',
+    '/pets',
+    '/v2/pets',
+    '//v1/pets',
+    '/v1//pets',
+    '/v1/pets%2F1',
+    '/favicon.ico',
+    '/v1/pets/%ff',
+    '/v1/pets/%zz',
+  ])('404 route_not_found, without a key: %s', async (path) => {
+    const answer = await app.client.get(path, { apiKey: null });
+    expect(answer.json).toEqual({ code: 'route_not_found', status: 404, message: expect.any(String) as string });
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    expect(answer.headers.etag).toBeUndefined();
+  });
+
+  test.each([
+    ['/v1/pets', 'GET, HEAD, OPTIONS, POST', ['PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND']],
+    ['/v1/pets/1', 'GET, HEAD, OPTIONS', ['POST', 'PUT', 'PATCH', 'DELETE']],
+    ['/v1/actions', 'OPTIONS, POST', ['GET', 'HEAD']],
+  ])('405 method_not_allowed with Allow, without a key: %s', async (path, allow, methods) => {
+    for (const method of methods) {
+      const answer = await app.client.send(method, path, { apiKey: null });
+      expect([method, answer.status, answer.headers.allow]).toEqual([method, 405, allow]);
+      if (method !== 'HEAD') {
+        expect(answer.json).toMatchObject({ code: 'method_not_allowed', status: 405 });
+      }
+    }
+  });
+
+  test.each([
+    ['/v1/pets', 'GET, HEAD, OPTIONS, POST'],
+    ['/v1/pets/1', 'GET, HEAD, OPTIONS'],
+  ])('OPTIONS %s: 204 with Allow, without a key', async (path, allow) => {
+    const answer = await app.client.send('OPTIONS', path, { apiKey: null });
+    expect([answer.status, answer.headers.allow, answer.text]).toEqual([204, allow, '']);
+  });
+
+  test('HEAD is GET without its body', async () => {
+    await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    const get = await app.client.get('/v1/pets?limit=1');
+    const head = await app.client.send('HEAD', '/v1/pets?limit=1');
+    expect([head.status, head.text]).toEqual([200, '']);
+    for (const name of ['content-type', 'content-length', 'etag', 'cache-control', 'vary', 'link']) {
+      expect([name, head.headers[name]]).toEqual([name, get.headers[name]]);
+    }
+    expect((await app.client.send('HEAD', '/v1/pets', { apiKey: null })).status).toBe(401);
+  });
+
+  test('Accept is not negotiated', async () => {
+    expect((await app.client.get('/v1/pets', { headers: { accept: 'text/html' } })).status).toBe(200);
+  });
+
+  test('a request target in absolute form is served (RFC 9112, section 3.2.2)', async () => {
+    const answer = await rawRequest(
+      app.port,
+      `GET http://pets.example/v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\nConnection: close\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});
+
+describe('X-Request-Id', () => {
+  test.each(['a', 'A-z_0.9', 'x'.repeat(128)])("the client's own: %s", async (id) => {
+    expect((await app.client.get('/v1/pets', { headers: { 'x-request-id': id } })).headers['x-request-id']).toBe(id);
+  });
+
+  test.each(['x'.repeat(129), 'a b', 'a"b', 'ä', '', undefined])('a new one instead of %j', async (id) => {
+    const sent = id === undefined ? undefined : Buffer.from(id).toString('latin1');
+    const answer = await app.client.get('/v1/nowhere', { headers: { 'x-request-id': sent } });
+    expect(answer.headers['x-request-id']).toMatch(/^[A-Za-z0-9_-]{16}$/);
+  });
+
+  test('new ones differ', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, () => app.client.get('/health/live', { apiKey: null })),
+    );
+    expect(new Set(answers.map(({ headers }) => headers['x-request-id'])).size).toBe(300);
+  });
+});
+
+test('no answer names the software that made it', async () => {
+  for (const path of ['/v1/pets', '/v1/nowhere', '/health/live', '/openapi.json']) {
+    const { headers } = await app.client.get(path);
+    expect(headers['x-powered-by']).toBeUndefined();
+    expect(headers.server).toBeUndefined();
+    expect(headers['x-content-type-options']).toBe('nosniff');
+  }
+});
+describe('Express', () => {
+  test('requests and responses have the members that Express promises', async () => {
+    const seen: Record<string, unknown> = {};
+    const express = app.nest.getHttpAdapter().getInstance() as Express;
+    const server = app.nest.getHttpServer() as Server;
+    server.once('request', (request: Request, response: Response) => {
+      seen['promises'] = [
+        request.get('host') !== undefined,
+        request.path,
+        request.query['limit'],
+        request.ip,
+        request.protocol,
+      ];
+      seen['app'] = request.app === express && response.app === express;
+      response.locals['is'] = 'there';
+    });
+    await app.client.get('/v1/pets?limit=3');
+    expect(seen).toEqual({
+      promises: [true, '/v1/pets', '3', '127.0.0.1', 'http'],
+      app: true,
+    });
+  });
+});

@@ -1,0 +1,85 @@
+import { AggregatorRegistry } from 'prom-client';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Metrics } from '../../src/platform/observability/metrics.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app.close());
+
+test.each(['/health/live', '/health/ready'])('200: %s, without a key and not cached', async (path) => {
+  const answer = await app.client.get(path, { apiKey: null });
+  expect([answer.status, answer.json]).toEqual([200, { status: 'ok' }]);
+  expect(answer.headers['cache-control']).toBe('no-store');
+});
+
+test('503 unavailable: readiness while a migration is missing, liveness stays', async () => {
+  const other = await createTestApp();
+  await other.sql('DELETE FROM schema_migration WHERE id = (SELECT max(id) FROM schema_migration)');
+  const ready = await other.client.get('/health/ready', { apiKey: null });
+  expect(ready.json).toEqual({
+    code: 'unavailable',
+    message: 'The database schema is not the one of this version.',
+    status: 503,
+  });
+  expect(ready.headers['retry-after']).toBe('1');
+  expect((await other.client.get('/health/live', { apiKey: null })).status).toBe(200);
+  await other.close();
+});
+
+test('/metrics needs a key with metrics:read, and counts by operation and status', async () => {
+  expect((await app.client.get('/metrics', { apiKey: null })).status).toBe(401);
+  expect((await app.client.get('/metrics')).json).toMatchObject({ code: 'insufficient_scope' });
+  const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
+  await app.client.get('/v1/pets');
+  await app.client.get('/v1/pets?limit=0');
+  const answer = await app.client.get('/metrics', { apiKey: secret });
+  expect(answer.text).toMatch(/^petstore_database_silent 0$/m);
+  expect(answer.text).toMatch(/^petstore_database_connections\{state="idle"\} [1-9]\d*$/m);
+  expect(answer.text).toMatch(/^petstore_database_waiting_statements 0$/m);
+  expect(answer.headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
+  expect(answer.text).toMatch(
+    /petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="200"\} [1-9]/,
+  );
+  expect(answer.text).toMatch(
+    /petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="400"\} [1-9]/,
+  );
+  expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(403);
+});
+
+test('the database is silent for a group when it is for one process, or for more', async () => {
+  const metrics = await app.nest.get(Metrics).registry.getMetricsAsJSON();
+  const silent = metrics
+    .filter(({ name }) => name === 'petstore_database_silent')
+    .map((metric) => ({ ...metric, values: [{ value: 1, labels: {} }] }));
+  const group = await AggregatorRegistry.aggregate([silent, silent]).metrics();
+  expect(group).toMatch(/^petstore_database_silent 1$/m);
+});
+
+test('one log line a request, with request id, operation, client, status, code and duration', async () => {
+  await app.client.get('/v1/pets?limit=0', { headers: { 'x-request-id': 'log-me' } });
+  expect(app.log.requests.filter((line) => line['requestId'] === 'log-me')).toEqual([
+    expect.objectContaining({
+      level: 30,
+      operation: 'listPets',
+      client: 'test-client',
+      method: 'GET',
+      status: 400,
+      code: 'invalid_parameter',
+      durationMs: expect.any(Number) as number,
+    }),
+  ]);
+});
+
+test('the log holds no key, no header, no body and no query', async () => {
+  const headers = { 'x-secret': 'secret-header-value', cookie: 'secret-cookie' };
+  await app.client.post('/v1/pets', { name: 'secret-body-value', categoryId: 7 }, { headers });
+  await app.client.get('/v1/pets?status=secret-query-value', { headers });
+  await app.client.get('/v1/pets', { apiKey: 'secret-unknown-key-0000' });
+  expect(app.log.requests.length).toBeGreaterThan(2);
+  for (const secret of [app.apiKey, 'secret-']) {
+    expect(app.log.text).not.toContain(secret);
+  }
+});

@@ -1,0 +1,122 @@
+import { Controller, Get, Module, StreamableFile } from '@nestjs/common';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { createTestApp } from '../support/app.js';
+import { rawRequest } from '../support/raw-request.js';
+
+@Public()
+@Controller('slow')
+class SlowController {
+  /** A function for each request in flight; calling it sends the answer. */
+  readonly waiting: (() => void)[] = [];
+
+  @Get()
+  async answerSlowly(): Promise<string[]> {
+    await new Promise<void>((resolve) => this.waiting.push(resolve));
+    return ['done'];
+  }
+}
+
+/** Larger than the buffers of a connection. */
+const LARGE = 'x'.repeat(32 * 1024 * 1024);
+
+@Public()
+@Controller('parts')
+class PartsController {
+  readonly stream = new PassThrough();
+
+  @Get()
+  answerInParts(): StreamableFile {
+    this.stream.write('first ');
+    return new StreamableFile(this.stream);
+  }
+
+  @Get('large')
+  answerMuch(): string {
+    return LARGE;
+  }
+}
+
+@Module({ controllers: [SlowController, PartsController] })
+class SlowModule {}
+
+type Falsy = false | undefined;
+
+/** Asks again and again, for 10 s at most, until the answer is truthy; returns it. */
+async function until<T>(ask: () => T | Falsy | Promise<T | Falsy>): Promise<T> {
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    if (Date.now() > deadline) throw new Error(`Not within 10 s: ${ask.toString()}`);
+    await sleep(20);
+  }
+}
+
+test('readiness turns 503 while SHUTDOWN_DELAY_MS lets a load balancer see it, and requests are served on', async () => {
+  const app = await createTestApp({ settings: { SHUTDOWN_DELAY_MS: '1500' } });
+  const closed = app.close();
+  const ready = await until(async () => {
+    const answer = await app.client.get('/health/ready', { apiKey: null });
+    return answer.status === 503 && answer;
+  });
+  expect(ready.json).toEqual({ code: 'unavailable', message: 'The server is shutting down.', status: 503 });
+  expect(ready.headers).toMatchObject({ connection: 'close', 'retry-after': '1' });
+  expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
+  const pets = await app.client.get('/v1/pets');
+  expect([pets.status, pets.headers.connection]).toEqual([200, 'close']);
+  await closed;
+});
+
+test('requests in flight finish on connections that close, and new ones are refused', async () => {
+  const app = await createTestApp({ modules: [SlowModule] });
+  const slow = rawRequest(app.port, 'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n');
+  const pipelined = rawRequest(
+    app.port,
+    'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\nGET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n',
+  );
+  const { waiting } = app.nest.get(SlowController);
+  await until(() => waiting.length === 2);
+  const closed = app.close();
+  const refusal = await until(() => app.client.get('/health/live').then(() => false as const, String));
+  expect(refusal).toMatch(/ECONNREFUSED|ECONNRESET|socket hang up/);
+  waiting.forEach((answer) => answer());
+  const answer = await slow;
+  expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(answer).toMatch(/\r\nConnection: close\r\n/);
+  expect(answer).toContain('["done"]');
+  expect(await pipelined).toContain('["done"]');
+  await closed;
+});
+
+test('an answer that began before it and ends later closes its connection, and is not cut', async () => {
+  const app = await createTestApp({ modules: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '60000' } });
+  const parts = rawRequest(app.port, 'GET /v1/parts HTTP/1.1\r\nHost: x\r\n\r\n');
+  const slow = connect(app.port, '127.0.0.1');
+  slow.write('GET /v1/parts/large HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(slow, 'readable');
+  await sleep(200);
+  const closed = app.close();
+  await sleep(500);
+  app.nest.get(PartsController).stream.end('last');
+  expect(await parts).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]+Connection: keep-alive\r\n[^]+last/);
+  let length = 0;
+  for await (const chunk of slow) length += (chunk as Buffer).length;
+  expect(length).toBeGreaterThan(LARGE.length);
+  await closed;
+  expect(app.log.text).not.toContain('Cutting');
+});
+
+test('after SHUTDOWN_TIMEOUT_MS what is left is cut, and the log says so', async () => {
+  const app = await createTestApp({ modules: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
+  const slow = app.client.get('/v1/slow', { apiKey: null });
+  const failed = expect(slow).rejects.toThrow();
+  const { waiting } = app.nest.get(SlowController);
+  await until(() => waiting.length === 1);
+  await app.close();
+  await failed;
+  expect(app.log.text).toContain('Cutting 1 requests that did not finish within 200 ms: answerSlowly (1).');
+});

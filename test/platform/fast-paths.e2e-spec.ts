@@ -1,0 +1,50 @@
+import type { Express, Request, Response } from 'express';
+import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
+import { IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { FAST_PATHS, type FastPath } from '../../src/config.js';
+import { Database } from '../../src/platform/database/database.js';
+import { executePreparedQuery } from '../../src/platform/database/connections/prepared-query.js';
+import { createTestApp } from '../support/app.js';
+
+/* Which fast paths a service uses. That answers are the same either way, the whole suite shows: it is run with FAST_PATHS=off too. */
+
+interface Observed {
+  /** Fast paths in use. */
+  readonly used: FastPath[];
+  readonly warnings: string[];
+}
+
+/** Starts a service, sends it a request, and looks at the objects that a fast path would replace. */
+async function observe(setting: string): Promise<Observed> {
+  const app = await createTestApp({ settings: { FAST_PATHS: setting } });
+  try {
+    const express = app.nest.getHttpAdapter().getInstance() as Express;
+    const used: FastPath[] = [];
+    (app.nest.getHttpServer() as Server).prependOnceListener('request', (request: Request, response: Response) => {
+      const prototypes = [request, response].map((message) => Object.getPrototypeOf(message) as unknown);
+      if (prototypes[0] === express.request && prototypes[1] === express.response) used.push('express-prototypes');
+      else expect(prototypes).toEqual([IncomingMessage.prototype, ServerResponse.prototype]);
+      if (Object.hasOwn(request.socket, '_writev')) used.push('joined-writes');
+    });
+    const { status } = await app.client.get('/v1/pets');
+    expect(status).toBe(200);
+    const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
+    if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
+    if (app.nest.get<any>(Database).primary.statements.executeOn === executePreparedQuery)
+      used.push('prepared-queries');
+    return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
+  } finally {
+    await app.close();
+  }
+}
+
+const OBSERVED = FAST_PATHS.filter((name) => name !== 'shared-statements');
+
+test.each<[setting: string, used: readonly FastPath[]]>([
+  ['', OBSERVED],
+  ['on', OBSERVED],
+  ['off', []],
+  ...FAST_PATHS.map((name): [string, FastPath[]] => [name, OBSERVED.filter((observed) => observed === name)]),
+])('FAST_PATHS=%s', async (setting, used) => {
+  expect(await observe(setting)).toEqual({ used, warnings: [] });
+});

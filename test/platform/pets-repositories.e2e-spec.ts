@@ -1,0 +1,152 @@
+import { getRepositoryToken } from '@nestjs/typeorm';
+import fc from 'fast-check';
+import type { Repository } from 'typeorm';
+import { type Pet, toPet } from '../../src/pets/pet.dto.js';
+import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';
+import { PetsRepository } from '../../src/pets/pets.repository.js';
+import { SharedStatementsPetsRepository } from '../../src/pets/pets.shared-statements.repository.js';
+import { Database } from '../../src/platform/database/database.js';
+import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
+import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
+import { INT64_MAX, INT64_MIN } from '../../src/platform/json/int64.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/*
+ * The fast path shared-statements is only speed: on one database, both repositories answer every call alike.
+ */
+
+let app: TestApp;
+let plain: PetsRepository;
+let shared: PetsRepository;
+beforeAll(async () => {
+  app = await createTestApp();
+  const needs = [
+    app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity)),
+    app.nest.get(Idempotency),
+    app.nest.get(Database),
+  ] as const;
+  plain = new PetsRepository(...needs);
+  shared = new SharedStatementsPetsRepository(...needs);
+});
+afterAll(() => app.close());
+
+const id = fc.oneof(fc.bigInt(INT64_MIN, INT64_MAX), fc.constantFrom(INT64_MIN, -1n, 0n, 2n ** 53n + 1n, INT64_MAX));
+const newPet = fc.record({
+  name: fc.constantFrom('Rex', '"quoted"', '{a,b}', 'NULL', ' 語 🐕‍🦺 ', 'back\\slash'),
+  categoryId: id,
+  status: fc.constantFrom(...PET_STATUSES),
+});
+/** The place of an animal among those that exist, or any id. */
+const target = fc.oneof({ arbitrary: fc.nat({ max: 30 }), weight: 3 }, id);
+
+type Step = (pets: readonly Pet[], isPlain: boolean, run: number) => Promise<Pet[]>;
+
+const idOf = (pets: readonly Pet[], at: number | bigint): bigint =>
+  typeof at === 'bigint' ? at : (pets[at % Math.max(pets.length, 1)]?.id ?? 0n);
+
+const insert: fc.Arbitrary<Step> = fc.array(newPet, { minLength: 1, maxLength: 6 }).map((added) => {
+  return async (_pets, isPlain) => {
+    const answers = await Promise.all(added.map((pet) => (isPlain ? plain : shared).insert(pet)));
+    expect(answers.map(({ id: _, ...pet }) => pet)).toEqual(added);
+    return answers;
+  };
+});
+const insertOnce: fc.Arbitrary<Step> = fc.record({ pet: newPet, key: fc.nat({ max: 2 }) }).map(({ pet, key }) => {
+  return async (pets, isPlain, run) => {
+    const outcome = async (repository: PetsRepository): Promise<unknown[]> => {
+      let isReplayed = false;
+      const sent = new IdempotencyKey(1n, 'createPet', `run ${run} key ${key}`, () => (isReplayed = true));
+      const answer = await repository.insert(pet, sent).catch((error: { definition: unknown }) => error.definition);
+      return [answer, isReplayed];
+    };
+    const [first, again, other] = [
+      await outcome(isPlain ? plain : shared),
+      await outcome(plain),
+      await outcome(shared),
+    ] as const;
+    expect(again).toEqual(other);
+    const [answer, isReplayed] = first;
+    const added = 'id' in (answer as object) ? (answer as Pet) : undefined;
+    expect(again).toEqual([answer, added !== undefined]);
+    return added && !isReplayed && !pets.some((known) => known.id === added.id) ? [added] : [];
+  };
+});
+const find: fc.Arbitrary<Step> = fc.array(target, { minLength: 1, maxLength: 6 }).map((targets) => {
+  return async (pets) => {
+    const ids = targets.map((at) => idOf(pets, at));
+    const found = await Promise.all([plain, shared].map((from) => Promise.all(ids.map((one) => from.find(one)))));
+    expect(found[0]).toEqual(ids.map((one) => pets.find((pet) => pet.id === one)));
+    expect(found[1]).toEqual(found[0]);
+    return [];
+  };
+});
+const request = fc.record({
+  firstId: target,
+  limit: fc.oneof(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 5 })),
+  status: fc.constantFrom(undefined, ...PET_STATUSES),
+});
+const list: fc.Arbitrary<Step> = fc.array(request, { minLength: 1, maxLength: 6 }).map((requests) => {
+  return async (pets) => {
+    const sent = requests.map(({ firstId, ...others }) => ({ firstId: idOf(pets, firstId), ...others }));
+    const pages = await Promise.all([plain, shared].map((from) => Promise.all(sent.map((page) => from.list(page)))));
+    const expected = sent.map(({ firstId, limit, status }) => {
+      const rest = pets.filter((pet) => pet.id >= firstId && (status === undefined || pet.status === status));
+      return { pets: rest.slice(0, limit), hasNext: rest.length > limit };
+    });
+    for (const answers of pages) {
+      expect(answers.map(({ pets: page, hasNext }) => ({ pets: page.map(toPet), hasNext }))).toEqual(expected);
+    }
+    return [];
+  };
+});
+
+test('both repositories answer the same, alone and with calls that wait together', async () => {
+  const steps = fc.array(fc.tuple(fc.oneof(insert, insertOnce, find, list, list), fc.boolean()), {
+    minLength: 2,
+    maxLength: 12,
+  });
+  let run = 0;
+  const property = fc.asyncProperty(steps, async (program) => {
+    run++;
+    await app.sql('TRUNCATE pet');
+    let pets: Pet[] = [];
+    for (const [step, isPlain] of program) {
+      const added = await step(pets, isPlain, run);
+      pets = [...pets, ...added].sort((one, other) => (one.id < other.id ? -1 : 1));
+    }
+    const stored = await app.sql('SELECT id::text, name, category_id::text, status FROM pet ORDER BY pet.id');
+    expect(stored).toEqual(pets.map((pet) => [String(pet.id), pet.name, String(pet.categoryId), pet.status]));
+  });
+  await fc.assert(property, { numRuns: 60 });
+});
+
+test('ids at the ends of int64 are exact with both', async () => {
+  await app.sql('TRUNCATE pet');
+  await app.sql(
+    `INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE
+      SELECT id, 'Rex', id FROM unnest($1::bigint[]) AS id`,
+    [[INT64_MIN, 2n ** 53n + 1n, INT64_MAX]],
+  );
+  for (const repository of [plain, shared]) {
+    for (const end of [INT64_MIN, 2n ** 53n + 1n, INT64_MAX]) {
+      const pet = { id: end, name: 'Rex', categoryId: end, status: 'available' };
+      expect(await repository.find(end)).toEqual(pet);
+      const page = await repository.list({ firstId: end, limit: 1, status: 'available' });
+      expect(page.pets.map(toPet)).toEqual([pet]);
+    }
+  }
+});
+
+test.each([
+  ['on', true],
+  ['off', false],
+  ['shared-statements', true],
+  ['express-prototypes', false],
+])('FAST_PATHS=%s: the fast path is used: %s', async (FAST_PATHS, isShared) => {
+  const other = await createTestApp({ settings: { FAST_PATHS } });
+  try {
+    expect(other.nest.get(PetsRepository) instanceof SharedStatementsPetsRepository).toBe(isShared);
+  } finally {
+    await other.close();
+  }
+});
