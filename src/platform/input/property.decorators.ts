@@ -23,6 +23,8 @@ interface Described {
 interface Rule {
   /** Completes the clause "<property> must be …". */
   expected: string;
+  /** Ends the clause for a refused string, which clients send when their JSON writer quotes what it should not. */
+  forStrings?: string;
   /** Whether a converted value is valid. */
   isValid: (value: unknown) => boolean;
   /** Makes the value that the handler gets; what it cannot convert it returns as it is, and isValid refuses it. */
@@ -53,13 +55,15 @@ function checkedProperty(
   rule: Rule,
   { required = true, ...schema }: Described & ApiPropertyOptions,
 ): PropertyDecorator {
-  const { expected, isValid, convert = (value: unknown): unknown => value } = rule;
+  const { expected, forStrings = '', isValid, convert = (value: unknown): unknown => value } = rule;
   const validator: ValidatorConstraintInterface = {
     validate: (value) => (value === undefined ? !required : isValid(value)),
     defaultMessage: (validation) => fault(validation?.property ?? '', validation?.value),
   };
   const fault = (name: string, value: unknown): string =>
-    value === undefined ? `${name} is required` : `${name} must be ${expected}`;
+    value === undefined
+      ? `${name} is required`
+      : `${name} must be ${expected}${typeof value === 'string' ? forStrings : ''}`;
 
   const register: PropertyDecorator = (prototype, key) => {
     const name = String(key);
@@ -110,6 +114,7 @@ export function Int64Property(described: Described): PropertyDecorator {
   return checkedProperty(
     {
       expected: `an integer between ${INT64_MIN} and ${INT64_MAX}`,
+      forStrings: ', sent as a JSON number, not a string',
       convert: (value) => toInt64(value) ?? value,
       isValid: isInt64,
     },
