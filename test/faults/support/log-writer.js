@@ -4,11 +4,12 @@
  * Does what the lines of its standard input say, one after the other, and answers each on standard error with one line:
  *   write <count> <characters>   writes as many lines, numbered from where it stopped, of texts that long at the most
  *   memory                       answers the bytes that it holds
+ *   dropped                      answers how many lines were dropped
  *   exit                         ends at once, without an answer
  * Ends when its standard input does, and with exit code 0 when it is told SIGTERM.
  */
 import { createInterface } from 'node:readline';
-import { createLogger } from '../../../dist/src/platform/observability/logger.js';
+import { createLogger, droppedLogLines } from '../../../dist/src/platform/observability/logger.js';
 
 const log = createLogger({ logLevel: 'info' });
 let number = 0;
@@ -27,6 +28,9 @@ const COMMANDS = {
     globalThis.gc();
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
+  },
+  dropped() {
+    return droppedLogLines();
   },
   exit() {
     process.exit(0);
