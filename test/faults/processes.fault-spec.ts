@@ -204,6 +204,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     expect(await group.stop(signal)).toBe(0);
     const outcomes = await load.stop();
     const lost = outcomes.filter(({ status }) => status !== 201);
+    expect(statuses(outcomes, 201)).toBeGreaterThan(0);
     // Nobody listens any more; or the system had accepted a connection that the service had not yet seen.
     expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
     expect(pids.filter(runs)).toEqual([]);
