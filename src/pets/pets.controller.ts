@@ -37,7 +37,8 @@ export class PetsController {
     const { pets, nextCursor } = await this.pets.list(query);
     if (nextCursor !== undefined) {
       const status = query.status === undefined ? '' : `&status=${query.status}`;
-      response.setHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
+      // Not `setHeader`: the answer may have other links.
+      response.appendHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
     }
     return JsonBody.shared(pets, writePets);
   }

@@ -8,12 +8,13 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { HttpClient } from '../support/http-client.js';
 
 const SECONDS = 10;
-/** Largest allowed rise of the p99 in ms. */
+/** Largest allowed rise of the p99, in ms, and of the memory, in MiB. */
 const P99_ALLOWANCE_MS = 100;
+const MEMORY_ALLOWANCE_MIB = 64;
 const INVALID_PER_SECOND = 1_000;
 const VALID_PER_SECOND = 50;
 
-test('a thousand different invalid keys a second leave the p99 of valid requests and the memory where they were', async () => {
+test(`a thousand different invalid keys a second raise the p99 of valid requests by less than ${P99_ALLOWANCE_MS} ms, and memory by less than ${MEMORY_ALLOWANCE_MIB} MiB`, async () => {
   const app = await createTestApp();
   const [server, origin] = await startServer(app);
   const log: string[] = [];
@@ -42,7 +43,7 @@ test('a thousand different invalid keys a second leave the p99 of valid requests
     // At most 100 key queries per second, one query per valid request, and 200 for everything else.
     expect(transactions).toBeLessThan((100 + VALID_PER_SECOND) * SECONDS + 200);
     expect(during.p99).toBeLessThan(before.p99 + P99_ALLOWANCE_MS);
-    expect(during.memory).toBeLessThan(before.memory + 64);
+    expect(during.memory).toBeLessThan(before.memory + MEMORY_ALLOWANCE_MIB);
   } finally {
     server.kill();
     await once(server, 'close');

@@ -205,6 +205,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     expect(await group.stop(signal)).toBe(0);
     const outcomes = await load.stop();
     const lost = outcomes.filter(({ status }) => status !== 201);
+    expect(statuses(outcomes, 201)).toBeGreaterThan(0);
     // The socket is closed, or the kernel accepted a connection that the service had not yet accepted.
     expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
     expect(pids.filter(runs)).toEqual([]);

@@ -105,6 +105,7 @@ describe('docs/security.md', () => {
     expect(settings.length).toBeGreaterThan(10);
     expect(settings.filter((name) => !read('.env.example').includes(`#${name}=`))).toEqual([]);
     const files = [...text.matchAll(/`(src\/[\w/.-]+\.ts)`/g)].map((match) => match[1] ?? '');
+    expect(files.length).toBeGreaterThan(5);
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
   });
 

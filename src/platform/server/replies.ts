@@ -132,7 +132,7 @@ export class Replies {
       response.end(body);
       return;
     }
-    response.write(body);
+    response.write(body, (error) => (context.isSentEarly = !error));
     dropRest(request, () => response.end());
   }
 }

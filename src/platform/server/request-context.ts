@@ -29,6 +29,8 @@ export class RequestContext {
   isRefused = false;
   /** The connection was cut because the client did not take the answer. Node reports such an answer as finished. */
   isCut = false;
+  /** The whole answer was sent while the request was still arriving. Its client may close the connection at once. */
+  isSentEarly = false;
   /** The response is over: sent, or cut off. */
   isOver = false;
   /** `request.body`: a promise since its first use, or what a middleware has set. */

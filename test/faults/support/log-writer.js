@@ -7,12 +7,13 @@
  *
  *   write <count> <characters>   writes lines with consecutive numbers and texts of at most this length
  *   memory                       answers the used memory in bytes
+ *   dropped                      answers how many lines were dropped
  *   exit                         ends at once, without an answer
  *
  * Ends with its standard input. On SIGTERM it writes one more line and ends with exit code 0.
  */
 import { createInterface } from 'node:readline';
-import { createLogger } from '../../../dist/src/platform/observability/logger.js';
+import { createLogger, droppedLogLines } from '../../../dist/src/platform/observability/logger.js';
 
 const log = createLogger({ logLevel: 'info' });
 let number = 0;
@@ -31,6 +32,9 @@ const COMMANDS = {
     globalThis.gc();
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
+  },
+  dropped() {
+    return droppedLogLines();
   },
   exit() {
     process.exit(0);
