@@ -232,13 +232,26 @@ export interface components {
         };
         /**
          * @description Any other error; `code` tells which.
-         *     - `bad_request`: The request is not valid HTTP.
+         *     - `bad_request`: The request is not valid HTTP, or not what is expected here.
+         *     - `client_error`: The request cannot be carried out, for the reason that the status names: any 4xx without a code of its own.
+         *     - `unauthorized`: The credentials are not accepted here.
+         *     - `forbidden`: The client may not do this.
+         *     - `not_found`: The resource does not exist.
          *     - `route_not_found`: No resource has this path.
          *     - `method_not_allowed`: The resource does not support the method; Allow lists those it does.
+         *     - `not_acceptable`: No representation matches the request.
          *     - `request_timeout`: The request did not arrive in time.
+         *     - `conflict`: The request conflicts with the state of the resource.
+         *     - `gone`: The resource no longer exists.
+         *     - `precondition_failed`: A condition of the request is not met.
          *     - `uri_too_long`: The request target is longer than the limit.
          *     - `expectation_failed`: Expect names something unknown.
+         *     - `unprocessable_content`: The body is valid, but cannot be carried out.
          *     - `headers_too_large`: The header fields are larger than the limit.
+         *     - `server_error`: The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.
+         *     - `not_implemented`: The service does not support this.
+         *     - `bad_gateway`: Another service that is needed for the answer has failed.
+         *     - `gateway_timeout`: Another service that is needed for the answer did not answer in time.
          */
         OtherError: {
             headers: {
