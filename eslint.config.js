@@ -147,10 +147,10 @@ const TYPEORM_AND_ENTITIES = {
 const TYPEORM_ALONE = { regex: '^(?!typeorm$)', message: 'A migration imports only TypeORM.' };
 
 export default tseslint.config(
-  { ignores: ['dist', 'coverage', 'node_modules', '.data'] },
+  { ignores: ['**/dist', 'coverage', 'node_modules', '.data', 'clients/typescript/src/generated'] },
   eslint.configs.recommended,
   {
-    files: ['scripts/*.js', 'test/**/*.js', '*.js'],
+    files: ['scripts/*.js', 'clients/*/scripts/*.js', 'test/**/*.js', '*.js'],
     languageOptions: {
       globals: { performance: 'readonly', process: 'readonly', setTimeout: 'readonly', URL: 'readonly' },
     },
@@ -219,7 +219,7 @@ export default tseslint.config(
   },
   {
     // Answers are `any` in a test: their shape is what the test checks.
-    files: ['test/**/*.ts'],
+    files: ['test/**/*.ts', 'clients/*/test/**/*.ts'],
     rules: {
       'no-restricted-imports': 'off',
       '@typescript-eslint/no-explicit-any': 'off',

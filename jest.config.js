@@ -42,5 +42,7 @@ export default {
     }),
     onEngine('postgresql', 'faults', { roots: ['<rootDir>/test/faults'], testRegex: '\\.fault-spec\\.ts$' }),
     { ...shared, displayName: 'browser', roots: ['<rootDir>/test/browser'], testRegex: '\\.browser-spec\\.ts$' },
+    onEngine('postgresql', 'client', { roots: ['<rootDir>/clients'], testRegex: '\\.spec\\.ts$' }),
+    onEngine('postgresql', 'client-system', { roots: ['<rootDir>/clients'], testRegex: '\\.system-spec\\.ts$' }),
   ],
 };

@@ -3,23 +3,23 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Ticks of the processor's accounting in a second; 100 on every Linux that Node runs on. */
+/** Unit of processor times in /proc; 100 per second on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** A server of the benchmark, running. */
+/** A running server of the benchmark. */
 export interface RunningServer {
   readonly name: string;
   readonly origin: string;
-  /** Time in ms from the start of its process to its first answer. */
+  /** Time in ms from the start of the process to its first answer. */
   readonly startUpMs: number;
-  /** Processor time in µs, user and system, of it and its children since it started. */
+  /** Processor time in µs, user and system, of the process and its descendants since their start. */
   cpuUs(): number;
-  /** The most memory it has held, in MiB. */
+  /** Largest resident memory so far, in MiB; the sum over the process and its descendants. */
   peakMemoryMiB(): number;
   stop(): Promise<void>;
 }
 
-/** Starts a server and waits for its first answer to `path`, 60 s at the most. */
+/** Starts a server and waits for its first answer to `path`, at most 60 s. */
 export async function startServer(
   name: string,
   args: string[],
@@ -61,12 +61,12 @@ export async function startServer(
   };
 }
 
-/** Processor time in µs that processes have used, with those of their children that have ended. */
+/** Processor time in µs of these processes and of those of their children that have ended. */
 export function cpuUs(pids: number[]): number {
   return pids.reduce((sum, pid) => sum + ticks(pid), 0) * (1_000_000 / TICKS_PER_SECOND);
 }
 
-/** Processes below a process, however deep. */
+/** All descendants of a process. */
 export function descendants(pid: number): number[] {
   const parents = new Map<number, number[]>();
   for (const name of readdirSync('/proc')) {
@@ -83,11 +83,14 @@ export function descendants(pid: number): number[] {
 
 function ticks(pid: number): number {
   const fields = fieldsOf(pid);
-  // utime, stime, cutime and cstime are fields 14 to 17 of proc(5), which counts from the process id.
+  // Fields 14 to 17 of proc(5): utime, stime, cutime, cstime. proc(5) counts from 1, and `fields` begins with field 3.
   return fields ? fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) : 0;
 }
 
-/** The fields of /proc/<pid>/stat behind the command's name, the state first; undefined when the process is gone. */
+/**
+ * The fields of /proc/<pid>/stat after the command's name, starting with the state; undefined when the process has
+ * ended.
+ */
 function fieldsOf(pid: number): string[] | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');

@@ -27,7 +27,7 @@ interface Options {
   json?: boolean;
 }
 
-/** One server under one workload, once. */
+/** Figures of one server under one workload, in one turn. */
 interface Measurement {
   readonly cpuUs: number;
   readonly databaseCpuUs: number;
@@ -63,7 +63,7 @@ const numbers = (list: string): number[] => list.split(',').map(Number);
 const progress = (text: string): void => void process.stderr.write(`${text}\n`);
 
 const directory = mkdtempSync(join(tmpdir(), 'petstore-bench-'));
-/** As in production: what is acknowledged is on the disk. */
+/** Durable, as in production: an acknowledged change is on the disk. */
 const DATABASE_SETTINGS = {
   fsync: 'on',
   full_page_writes: 'on',
@@ -81,12 +81,12 @@ try {
   rmSync(directory, { recursive: true });
 }
 
-/** A server on a catalogue of a size. */
+/** A running server and the size of its catalogue. */
 interface Contestant extends RunningServer {
   readonly rows: number;
 }
 
-/** All servers on a catalogue of the first size, and ours on the others too. */
+/** Measures all servers on a catalogue of the first size, and this service on catalogues of the other sizes. */
 async function run(): Promise<void> {
   const [size = 0, ...otherSizes] = numbers(options.rows);
   const contestants: Contestant[] = [];
@@ -116,7 +116,7 @@ async function run(): Promise<void> {
   }
 }
 
-/** Medians of alternating rounds. */
+/** Medians over rounds, in each of which every server has one turn. */
 async function measureWorkload(
   workload: Workload,
   connections: number,
@@ -128,7 +128,7 @@ async function measureWorkload(
     const file = join(directory, `${contestants.indexOf(contestant)}-${workload.name}.txt`);
     writeFileSync(file, (await workload.lines(contestant.rows, walker(contestant))).join('\n'));
     files.set(contestant, file);
-    // The compiler's time is not the server's.
+    // Warm up, so that compilation is not measured.
     await turn(contestant, file, connections, 1);
   }
   for (let round = 1; round <= Number(options.rounds); round++) {
@@ -154,9 +154,9 @@ async function measureWorkload(
   });
 }
 
-/** One server under load for some seconds. */
+/** Loads one server for some seconds. */
 async function turn(server: RunningServer, file: string, connections: number, seconds: number): Promise<Measurement> {
-  // Looked for each time: connections, and with them processes, come and go.
+  // Find the processes each time, because PostgreSQL has one per connection.
   const databaseCpuUs = (): number => cpuUs([postgresql.pid, ...descendants(postgresql.pid)]);
   const before = { server: server.cpuUs(), database: databaseCpuUs() };
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', join(ROOT, 'bench/load/requests.lua')];
@@ -176,7 +176,7 @@ async function turn(server: RunningServer, file: string, connections: number, se
   };
 }
 
-/** What a server answers must be what ours answers, or its time means nothing. */
+/** Throws unless all servers give the same answers; otherwise their times could not be compared. */
 async function compareAnswers(workload: Workload, contestants: readonly Contestant[]): Promise<void> {
   const expected = new Map<number, string>();
   for (const server of contestants.filter(({ name }) => name !== 'bare-http')) {
@@ -213,7 +213,7 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
   };
 }
 
-/** @param fastPaths the setting FAST_PATHS, which then is part of the server's name; empty for the default */
+/** @param fastPaths FAST_PATHS of the server, also added to its name; empty for the default */
 function start(name: string, databaseUrl: string, fastPaths = ''): Promise<RunningServer> {
   const environment = {
     DATABASE_URL: databaseUrl,
@@ -232,7 +232,7 @@ function start(name: string, databaseUrl: string, fastPaths = ''): Promise<Runni
   return startServer(label, args, environment, '/v1/pets?limit=1', API_KEY);
 }
 
-/** A database with so many animals, made by the service's own commands. */
+/** Makes a database with this many animals, by the service's own commands. */
 async function fill(rows: number): Promise<string> {
   progress(`Filling a catalogue of ${rows} animals`);
   const name = `bench_${rows}`;
@@ -291,7 +291,7 @@ function report(results: readonly Result[], contestants: readonly Contestant[]):
   );
 }
 
-/** A result beside the one of its reference in the same run; undefined where the reference did not run. */
+/** A result relative to the reference in the same run; undefined when the reference did not run. */
 function ratiosOf(result: Result, results: readonly Result[]): { cpu: number; rate: number; p99: number } | undefined {
   const [size] = numbers(options.rows);
   const reference = results.find(

@@ -1,22 +1,21 @@
 /** One request of a workload, in the form that `load/requests.lua` reads. */
 export type RequestLine = string;
 
-/** A kind of traffic. Its requests are the same for every server, but for the cursors, which are each server's own. */
+/** A kind of traffic. All servers get the same requests, except for cursors, which each server makes itself. */
 export interface Workload {
   readonly name: string;
-  /** Requests to send round and round, on a catalogue of so many animals. */
+  /** Requests to send in turn, again and again, to a catalogue of `rows` animals. */
   lines(rows: number, server: { follow(path: string, pages: number): Promise<string[]> }): Promise<RequestLine[]>;
 }
 
-/** Pages that the workload `walk` asks for, one after the other. */
+/** Pages in the workload `walk`. */
 const WALKED_PAGES = 500;
 
-/** Different animals that the workload `get` asks for, and that `create` adds, before the same come again. */
+/** Different requests in the workloads `get` and `create`; then they repeat. */
 const DIFFERENT_REQUESTS = 5_000;
 
 const get = (path: string): RequestLine => `GET\t${path}`;
 
-/** The workloads of the benchmark, on a catalogue of so many animals. */
 export const workloads: readonly Workload[] = [
   { name: 'list', lines: () => Promise.resolve([get('/v1/pets')]) },
   { name: 'status', lines: () => Promise.resolve([get('/v1/pets?status=sold')]) },
@@ -37,10 +36,10 @@ export const workloads: readonly Workload[] = [
   },
 ];
 
-/** The same "random" requests in every run. */
+/** Pseudo-random requests, the same in every run. */
 function sequence(make: (random: () => number, index: number) => RequestLine): RequestLine[] {
   let state = 42;
-  // mulberry32
+  // The generator mulberry32.
   const random = (): number => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state);

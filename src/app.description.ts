@@ -16,7 +16,7 @@ A catalogue of animals offered in a store: list them, add one, fetch one.
 - **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.
 `;
 
-/** What the platform says in the name of this application. Change it when the service offers something else. */
+/** Texts and defaults of this application. Change them when the service offers something else. */
 export const APPLICATION: Application = {
   info: {
     title: 'Pet Store Service',

@@ -11,7 +11,7 @@ const FEATURES = [PetsModule];
 @Module({})
 export class AppModule {
   static forRoot(config: Config): DynamicModule {
-    // Features first: the router tries routes in this order.
+    // Features first: the router matches routes in this order.
     return { module: AppModule, imports: [...FEATURES, PlatformModule.forRoot(config, APPLICATION)] };
   }
 }

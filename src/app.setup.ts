@@ -23,19 +23,8 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
 /** The routes of every controller are below /v1, unless the controller declares VERSION_NEUTRAL. */
 export const VERSIONING: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
 
-/** Response header fields that scripts of other origins may read. */
-const CORS_EXPOSED_HEADERS = [
-  'Deprecation',
-  'ETag',
-  'Idempotent-Replayed',
-  'Link',
-  'Location',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  'Sunset',
-  'X-Request-Id',
-];
+/** Request header fields that pages of other origins may send, beside those that operations declare. */
+const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'X-Request-Id'];
 
 /** How long browsers may cache the answer to a preflight request, in s. */
 const CORS_MAX_AGE = 3600;
@@ -46,14 +35,17 @@ export function setUpApplication(app: INestApplication): void {
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   app.enableVersioning(VERSIONING);
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
+  const document = app.get(OpenApiDocument);
+  document.describe(app);
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,
-      exposedHeaders: CORS_EXPOSED_HEADERS,
-      maxAge: CORS_MAX_AGE,
-      // `unmatched-routes.ts` answers OPTIONS, with `Allow`.
+      // `unmatched-routes.ts` answers OPTIONS, with the methods that the path serves.
       preflightContinue: true,
+      methods: [],
+      allowedHeaders: [...CORS_REQUEST_HEADERS, ...document.requestHeaders],
+      exposedHeaders: document.responseHeaders,
+      maxAge: CORS_MAX_AGE,
     });
   }
-  app.get(OpenApiDocument).describe(app);
 }

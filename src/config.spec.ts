@@ -240,9 +240,16 @@ describe('readConfig', () => {
       'https://app.example.com/path',
       'null',
       'ftp://a.example',
+      'https://*.example.com',
+      'https://App.example.com',
+      'HTTPS://app.example.com',
+      'https://app.example.com:443',
+      'https://bücher.example',
+      'https://user@app.example.com',
     ]) {
       expect(faultOf({ CORS_ORIGINS: `${origins[0]},${wrong}` })).toContain(
-        'CORS_ORIGINS must be origins such as https://app.example.com, separated by commas.',
+        'CORS_ORIGINS must be origins such as https://app.example.com, separated by commas: in lower case, without ' +
+          'wildcard, default port, path or slash at the end.',
       );
     }
   });

@@ -217,10 +217,16 @@ export function readConfig(environment: Environment = process.env): Config {
   }
 
   function corsOrigin(origin: string): string {
-    const valid = URL.canParse(origin) && /^https?:/.test(origin) && new URL(origin).origin === origin;
+    // Browsers send origins in this form only (RFC 6454, section 6.2); any other would never match.
+    const valid = /^https?:\/\/[^*]+$/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
     return valid
       ? origin
-      : reject('CORS_ORIGINS', 'origins such as https://app.example.com, separated by commas', origin);
+      : reject(
+          'CORS_ORIGINS',
+          'origins such as https://app.example.com, separated by commas: in lower case, without wildcard, default port, ' +
+            'path or slash at the end',
+          origin,
+        );
   }
 
   function fastPaths(): readonly FastPath[] {

@@ -1,4 +1,4 @@
-/** node:http that sends one fixed page to everybody: no server on Node can be faster. */
+/** node:http with one fixed page for every request: the upper bound for a server on Node. */
 import { createServer } from 'node:http';
 import pg from 'pg';
 import { DATABASE_URL, listStatement, type PetRow, PORT, toPet } from './peer.js';

@@ -1,4 +1,4 @@
-/** node:http and pg with prepared statements, as a good engineer writes it who needs nothing else. */
+/** node:http and pg with prepared statements, as a good engineer writes a service with nothing more to do. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import pg from 'pg';
 import {

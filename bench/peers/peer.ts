@@ -1,12 +1,12 @@
-/** What all peers share, so that they differ in the server alone. */
+/** Shared by all peers, so that they differ only in the server. */
 
-/** Reads the settings that the benchmark gives every server. */
+/** Settings that the benchmark passes to every server. */
 export const DATABASE_URL = process.env['DATABASE_URL'] ?? '';
 export const PORT = Number(process.env['PORT']);
 export const API_KEY = process.env['BOOTSTRAP_API_KEY'] ?? '';
 export const POOL_SIZE = Number(process.env['DATABASE_POOL_SIZE'] ?? 10);
 
-/** Longer than the turns of all others, so that none of a server's turns begins with connecting. */
+/** Longer than the turns of all other servers, so that no turn starts with connecting. */
 export const IDLE_TIMEOUT_MS = 600_000;
 
 export interface PetRow {
@@ -20,12 +20,12 @@ export const STATUSES = ['available', 'pending', 'sold'];
 
 export const COLUMNS = 'id, name, category_id, status';
 
-/** Beyond 2^53 a peer would need more than JSON.stringify; the benchmark's rows stay below, which is to their favour. */
+/** Exact up to 2^53 only, unlike this service. The rows of the benchmark stay below, which favours the peers. */
 export function toPet(row: PetRow): object {
   return { id: Number(row.id), name: row.name, categoryId: Number(row.category_id), status: row.status };
 }
 
-/** A page's statement, as anyone would write it: one row more tells whether there is a next page. */
+/** The usual statement for a page. One row more than the page shows whether there is a next page. */
 export function listStatement(limit: number, status: string | undefined, after: string | undefined) {
   const values: unknown[] = [limit + 1];
   const conditions: string[] = [];

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { APPLICATION } from '../app.description.js';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '../config.js';
-import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/api-key-defaults.js';
+import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/key-rotation.js';
 import type { StoredApiKey } from '../platform/api-keys/api-key.repository.js';
 import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import type { KeyUsageRepository, UsageSummary } from '../platform/key-usage/key-usage.repository.js';

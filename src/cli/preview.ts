@@ -7,7 +7,7 @@ import type { Config } from '../config.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
-/** The document of the application, made without a database: a preview has every controller, and no provider. */
+/** The document of the application. It needs no database: in preview mode Nest runs no constructor. */
 export async function describeApplication(config: Config): Promise<OpenApiDocument> {
   const options = { preview: true, logger: false } as const;
   const app: INestApplication = await NestFactory.create(

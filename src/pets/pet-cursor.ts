@@ -4,16 +4,16 @@ import { INVALID_CURSOR } from '../platform/errors/error-catalogue.js';
 import { PET_STATUSES, type PetStatus } from './pet.entity.js';
 
 /*
- * A cursor names the last animal of a page and the filter it was made for: a version byte, a filter byte, the id as 8
- * bytes, and a CRC-32 of all before, in base64url. The checksum finds what was mistyped, cut or changed; a cursor gives
- * access to nothing, so it needs no signature.
+ * A cursor holds the last animal of a page and the filter of the list: a version byte, a filter byte, the id in 8
+ * bytes, and a CRC-32 of the bytes before, in base64url. The checksum detects typing errors, truncation and changes. A
+ * cursor gives access to nothing, so it needs no signature.
  */
 const VERSION = 1;
 const ID_OFFSET = 2;
 const CHECKSUM_OFFSET = 10;
 const LENGTH = 14;
 
-/** The cursor of the page after the one that ends with this animal. */
+/** The cursor of the next page, after the one that ends with this animal. */
 export function encodeCursor(lastId: bigint, status: PetStatus | undefined): string {
   const bytes = Buffer.allocUnsafe(LENGTH);
   bytes.writeUInt8(VERSION, 0);
@@ -30,7 +30,7 @@ export function encodeCursor(lastId: bigint, status: PetStatus | undefined): str
  */
 export function decodeCursor(cursor: string, status: PetStatus | undefined): bigint {
   const bytes = Buffer.from(cursor, 'base64url');
-  // Decoding is lenient; only what encodes to the same text is a cursor of ours.
+  // Node's decoder accepts any text, so compare the canonical encoding.
   const isOurs =
     bytes.length === LENGTH &&
     bytes.toString('base64url') === cursor &&

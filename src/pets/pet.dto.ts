@@ -6,6 +6,7 @@ import {
   OpaqueParameter,
   TextProperty,
 } from '../platform/input/property.decorators.js';
+import { writeString } from '../platform/json/json-writer.js';
 import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
@@ -86,6 +87,16 @@ export class ListPetsQuery {
     required: false,
   })
   cursor?: string;
+}
+
+/** The JSON text of an animal. Bigints and the decimal texts of an entity have the same digits in it. */
+export function writePet({ id, name, categoryId, status }: Pet | PetEntity): string {
+  return `{"id":${id},"name":${writeString(name)},"categoryId":${categoryId},"status":"${status}"}`;
+}
+
+/** The JSON text of a page of animals. */
+export function writePets(pets: readonly (Pet | PetEntity)[]): string {
+  return `[${pets.map(writePet).join()}]`;
 }
 
 /** The animal of a stored row. */

@@ -5,8 +5,8 @@ export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
 
 /**
- * An animal as it is stored. An int64 is its canonical decimal text here, as PostgreSQL and TypeORM give it: exact, and
- * valid in keys, relations and conditions. `toPet` makes it a bigint.
+ * A stored animal. Each int64 is a decimal string, as PostgreSQL and TypeORM return it: exact, and valid in keys,
+ * relations and conditions. `toPet` converts it to a bigint.
  */
 @Entity({ name: 'pet' })
 @Check('ck_pet_name', 'char_length(name) BETWEEN 1 AND 255')

@@ -13,7 +13,7 @@ import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
 import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/response-headers.js';
 import { FailsWith } from '../platform/openapi/fails-with.decorator.js';
 import { Tag } from '../platform/openapi/tag.decorator.js';
-import { ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
+import { ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 
 @Tag('Pets', 'The catalogue of animals.')
@@ -37,9 +37,10 @@ export class PetsController {
     const { pets, nextCursor } = await this.pets.list(query);
     if (nextCursor !== undefined) {
       const status = query.status === undefined ? '' : `&status=${query.status}`;
-      response.setHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
+      // Not `setHeader`: the answer may have other links.
+      response.appendHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
     }
-    return JsonBody.shared(pets);
+    return JsonBody.shared(pets, writePets);
   }
 
   @Post()
@@ -54,7 +55,7 @@ export class PetsController {
   ): Promise<JsonBody> {
     const pet = await this.pets.create(newPet, key);
     response.setHeader('Location', `${this.address}/${pet.id}`);
-    return JsonBody.of(pet);
+    return new JsonBody(writePet(pet));
   }
 
   @Get(':petId')
@@ -71,11 +72,11 @@ export class PetsController {
   @FailsWith(PET_NOT_FOUND)
   async getPet(@Param('petId') petId: string): Promise<JsonBody> {
     const id = parseInt64(petId);
-    // A text that is no int64 names no animal.
+    // undefined: not a valid int64, so no such animal.
     const pet = id === undefined ? undefined : await this.pets.find(id);
     if (!pet) {
       throw new ApiError(PET_NOT_FOUND, 'No animal has this identifier.');
     }
-    return JsonBody.of(pet);
+    return new JsonBody(writePet(pet));
   }
 }

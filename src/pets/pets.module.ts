@@ -17,7 +17,7 @@ import { SharedStatementsPetsRepository } from './pets.shared-statements.reposit
   providers: [
     PetsService,
     {
-      // A module without a fast path lists its repository itself here.
+      // A module without a fast path just lists its repository as a provider.
       provide: PetsRepository,
       inject: [Config, getRepositoryToken(PetEntity), Idempotency, Database],
       useFactory: (config: Config, ...needs: [Repository<PetEntity>, Idempotency, Database]) =>

@@ -15,9 +15,9 @@ export interface PageRequest {
   readonly status: PetStatus | undefined;
 }
 
-/** One page of animals, by ascending id. */
+/** One page of animals as they are stored, by ascending id. */
 export interface PetsPage {
-  readonly pets: readonly Pet[];
+  readonly pets: readonly PetEntity[];
   readonly hasNext: boolean;
 }
 
@@ -47,7 +47,7 @@ export class PetsRepository {
         .addOrderBy('pet.id')
         .getMany();
     });
-    return { pets: found.slice(0, limit).map(toPet), hasNext: found.length > limit };
+    return { pets: found.slice(0, limit), hasNext: found.length > limit };
   }
 
   /** The animal with this id, from the primary: a client must find the animal it just created. */

@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 
-/** Animals that one statement inserts: well below the statement time-out, and a progress bar that moves. */
+/** Animals per statement: few enough for the statement time-out and for frequent progress reports. */
 const BATCH_SIZE = 20_000;
 
 const ADJECTIVES = [
@@ -44,9 +44,10 @@ const INSERT = `
   FROM (SELECT random() AS dice FROM generate_series(1, $1::int)) AS animal`;
 
 /**
- * Adds plausible animals to the catalogue. Each batch is committed by itself: after a failure, those reported are there.
+ * Adds realistic animals to the catalogue. Each batch is committed separately: after a failure, the animals reported so
+ * far are stored.
  *
- * @param onProgress told how many are there so far
+ * @param onProgress called after each batch with the number of animals added so far
  */
 export async function seedPets(
   dataSource: DataSource,
@@ -59,6 +60,6 @@ export async function seedPets(
     done += batch;
     onProgress?.(done);
   }
-  // So that the first requests after it are planned for what is there now.
+  // Update the planner's statistics, so that the first requests get good plans.
   await dataSource.query('ANALYZE pet');
 }

@@ -4,14 +4,15 @@ import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js'
 import { INT64_MAX, INT64_MIN } from '../platform/json/int64.js';
 import { decodeCursor, encodeCursor } from './pet-cursor.js';
 import type { ListPetsQuery, NewPet, Pet } from './pet.dto.js';
+import type { PetEntity } from './pet.entity.js';
 import { PetsRepository } from './pets.repository.js';
 
 export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
 
 /** One page of the list. */
 export interface PetList {
-  /** By ascending id. Requests may share the array: do not change it. */
-  readonly pets: readonly Pet[];
+  /** As they are stored, by ascending id; `toPet` converts one. Requests may share the array: do not change it. */
+  readonly pets: readonly PetEntity[];
   /** Cursor of the page after this one; undefined on the last. */
   readonly nextCursor: string | undefined;
 }
@@ -34,7 +35,7 @@ export class PetsService {
     const firstId = after === undefined ? INT64_MIN : after + 1n;
     const { pets, hasNext } = await this.repository.list({ firstId, limit, status });
     const last = hasNext ? pets.at(-1) : undefined;
-    return { pets, nextCursor: last && encodeCursor(last.id, status) };
+    return { pets, nextCursor: last && encodeCursor(BigInt(last.id), status) };
   }
 
   /** The animal with this id; undefined when there is none. */
@@ -43,7 +44,7 @@ export class PetsService {
   }
 
   /**
-   * Adds an animal; with a key, once for the key.
+   * Adds an animal. Requests with the same idempotency key add one animal together.
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */

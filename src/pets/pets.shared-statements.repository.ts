@@ -6,7 +6,7 @@ import { insertOnceStatement } from '../platform/idempotency/idempotency-key.rep
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import type { Idempotency } from '../platform/idempotency/idempotency.js';
 import type { IdempotentInserts } from '../platform/idempotency/idempotent-inserts.js';
-import { INT64_MAX } from '../platform/json/int64.js';
+import { compareInt64Texts, INT64_MAX } from '../platform/json/int64.js';
 import { type NewPet, type Pet, toPet } from './pet.dto.js';
 import type { PetEntity, PetStatus } from './pet.entity.js';
 import { type PageRequest, PetsRepository, type PetsPage } from './pets.repository.js';
@@ -29,13 +29,13 @@ const pageWithStatus = byLimit((limit) => ({
 }));
 const PAGES: Statement = {
   name: 'pet_pages',
-  text: `SELECT position, ${COLUMNS}
+  text: `SELECT ${COLUMNS}, position
     FROM unnest($1::bigint[], $2::int[]) WITH ORDINALITY AS page (first_id, size, position)
     CROSS JOIN LATERAL (SELECT ${COLUMNS} FROM pet WHERE id >= first_id ORDER BY id LIMIT size) AS found`,
 };
 const PAGES_WITH_STATUS: Statement = {
   name: 'pet_pages_with_status',
-  text: `SELECT position, ${COLUMNS}
+  text: `SELECT ${COLUMNS}, position
     FROM unnest($1::bigint[], $2::int[], $3::pet_status[]) WITH ORDINALITY AS page (first_id, size, wanted, position)
     CROSS JOIN LATERAL (
       SELECT ${COLUMNS} FROM pet
@@ -141,7 +141,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     if (first && requests.length === 1) {
       const { firstId, limit, status } = first;
       const values = status === undefined ? [firstId] : [firstId, status];
-      return [toPage((await this.database.read<Row>(one(limit + 1), values)).map(petOf), limit)];
+      return [toPage((await this.database.read<Row>(one(limit + 1), values)).map(entityOf), limit)];
     }
     const values: unknown[] = [
       arrayOf(requests.map(({ firstId }) => firstId)),
@@ -150,13 +150,13 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     if (first?.status !== undefined) {
       values.push(arrayOf(requests.map(({ status }) => status)));
     }
-    const found: Pet[][] = requests.map(() => []);
-    for (const [position, ...row] of await this.database.read<[string, ...Row]>(many, values)) {
-      found[Number(position) - 1]?.push(petOf(row));
+    const found: PetEntity[][] = requests.map(() => []);
+    for (const row of await this.database.read<[...Row, position: string]>(many, values)) {
+      found[Number(row[4]) - 1]?.push(entityOf(row));
     }
     return requests.map(({ limit }, index) => {
       // PostgreSQL usually returns them in order but does not promise it.
-      const pets = (found[index] ?? []).sort((one, other) => (one.id < other.id ? -1 : 1));
+      const pets = (found[index] ?? []).sort((one, other) => compareInt64Texts(one.id, other.id));
       return toPage(pets, limit);
     });
   }
@@ -164,13 +164,13 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   private async findAll(ids: readonly bigint[]): Promise<readonly (Pet | undefined)[]> {
     if (ids.length === 1) {
       const [row] = await this.database.readPrimary<Row>(FIND, [ids[0]]);
-      return [row && petOf(row)];
+      return [row && toPet(entityOf(row))];
     }
     const rows = await this.database.readPrimary<Row>(FIND_MANY, [arrayOf(ids)]);
     const found = new Map(rows.map((row) => [row[0], row]));
     return ids.map((id) => {
       const row = found.get(id.toString());
-      return row && petOf(row);
+      return row && toPet(entityOf(row));
     });
   }
 
@@ -188,12 +188,12 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   }
 }
 
-function petOf([id, name, categoryId, status]: Row): Pet {
-  return toPet({ id, name, categoryId, status });
+function entityOf([id, name, categoryId, status]: readonly [...Row, ...unknown[]]): PetEntity {
+  return { id, name, categoryId, status };
 }
 
 /** The page of what was found: at most one animal more than the page holds, which shows that another page follows. */
-function toPage(found: Pet[], limit: number): PetsPage {
+function toPage(found: PetEntity[], limit: number): PetsPage {
   return { pets: found.slice(0, limit), hasNext: found.length > limit };
 }
 

@@ -1,13 +1,13 @@
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 
-/** What the platform says in the name of the application that stands on it. The application provides it once. */
+/** Texts and defaults of the application that uses the platform. The application provides one instance. */
 export abstract class Application {
-  /** Title, version and description of the document; the title heads the pages too. */
+  /** Title, version and description in the document; the title is also the heading of the pages. */
   readonly info: OpenAPIObject['info'];
-  /** Tags of the document that no controller describes with `@Tag`. They follow those that do. */
+  /** Tags of the document without a controller that describes them by `@Tag`. They are listed after the others. */
   readonly tags: readonly TagObject[];
-  /** Examples in the document of header fields whose values name resources of the application, by component name. */
+  /** Examples in the document for header fields that name resources of the application, by component name. */
   readonly headerExamples: Readonly<Record<string, string>>;
-  /** Scopes of an API key that is made without naming any; at least one. */
+  /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];
 }

@@ -13,7 +13,7 @@ import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 
-/** Everything that features build on; it knows none of them. */
+/** Everything that features build on. The platform imports no feature. */
 @Global()
 @Module({})
 export class PlatformModule {

@@ -1,12 +1,19 @@
 import {
+  BadRequestException,
   type CallHandler,
   Controller,
   type ExecutionContext,
   Get,
+  Header,
   Module,
   type NestInterceptor,
+  NotFoundException,
+  Query,
+  Res,
   UseInterceptors,
 } from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
+import type { Response } from 'express';
 import { map, type Observable } from 'rxjs';
 import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.js';
 import { Stability } from '../../src/platform/deprecation/stability.decorator.js';
@@ -17,8 +24,15 @@ import type { HttpAnswer } from '../support/http-client.js';
 class PreviewsController {
   @Get()
   @Stability('beta')
-  listPreviews(): string[] {
+  listPreviews(@Query('fail') fail?: string): string[] {
+    if (fail !== undefined) throw new BadRequestException();
     return [];
+  }
+
+  @Get('missing')
+  @Stability('experimental')
+  getMissing(): void {
+    throw new NotFoundException();
   }
 }
 
@@ -44,7 +58,34 @@ class WrappedController {
   }
 }
 
-@Module({ controllers: [PreviewsController, WrappedController] })
+@Controller('linked')
+class LinkedController {
+  @Get()
+  @Header('Link', '</terms>; rel="license"')
+  @Deprecated({
+    since: '2026-01-01T00:00:00Z',
+    sunset: '2999-01-01T00:00:00Z',
+    successor: '/new',
+    replacement: 'Use it.',
+  })
+  listLinked(@Res({ passthrough: true }) response: Response): string[] {
+    response.appendHeader('Link', '</linked?cursor=2>; rel="next"');
+    return [];
+  }
+}
+
+/** An interceptor for every handler, which adds a link. */
+class LinkInterceptor implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    context.switchToHttp().getResponse<Response>().appendHeader('Link', '</terms>; rel="license"');
+    return next.handle();
+  }
+}
+
+@Module({ providers: [{ provide: APP_INTERCEPTOR, useClass: LinkInterceptor }] })
+class LinkModule {}
+
+@Module({ controllers: [PreviewsController, WrappedController, LinkedController] })
 class PreviewsModule {}
 
 let app: TestApp;
@@ -159,9 +200,37 @@ test('@Deprecated goes together with any other interceptor', async () => {
   for (const { headers } of [served, removed]) expect(headers['sunset']).toBe('Fri, 01 Jan 2027 00:00:00 GMT');
 });
 
+describe('Link', () => {
+  const relations = ({ headers }: HttpAnswer): string[] =>
+    [...String(headers.link).matchAll(/rel="([^"]+)"/g)].map(([, relation]) => String(relation));
+
+  test('a deprecated list keeps its links: those of @Header, of the deprecation and of the next page', async () => {
+    const answer = await app.client.get('/v1/linked');
+    expect(relations(answer)).toEqual(['license', 'successor-version', 'deprecation', 'next']);
+  });
+
+  test('the next page of listPets stands beside links that were there before', async () => {
+    const linking = await createTestApp({ modules: [LinkModule] });
+    for (const name of ['Rex', 'Tom']) await linking.client.post('/v1/pets', { name, categoryId: 7 });
+    expect(relations(await linking.client.get('/v1/pets?limit=1'))).toEqual(['license', 'next']);
+    await linking.close();
+  });
+});
+
 describe('@Stability', () => {
-  test('an operation that is marked says so in Petstore-Stability', async () => {
-    expect((await app.client.get('/v1/previews')).headers['petstore-stability']).toBe('beta');
+  test('an operation that is marked says so in Petstore-Stability on every answer behind the guards, errors too', async () => {
+    const answers = [
+      await app.client.get('/v1/previews'),
+      await app.client.get('/v1/previews?fail'),
+      await app.client.get('/v1/previews/missing'),
+      await app.client.get('/v1/previews', { apiKey: null }),
+    ];
+    expect(answers.map(({ status, headers }) => [status, headers['petstore-stability']])).toEqual([
+      [200, 'beta'],
+      [400, 'beta'],
+      [404, 'experimental'],
+      [401, undefined],
+    ]);
   });
 
   test('the three operations carry no mark', async () => {

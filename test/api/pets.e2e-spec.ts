@@ -127,7 +127,6 @@ describe('POST /v1/pets', () => {
 
   test.each([
     '1.5',
-    '"1"',
     'true',
     'null',
     '1e400',
@@ -147,6 +146,17 @@ describe('POST /v1/pets', () => {
     expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, clause)]);
   });
 
+  test.each(['"1"', '"9007199254740993"', '""', '"abc"'])(
+    '400 validation_failed: the categoryId %s is told to be a number',
+    async (categoryId) => {
+      const answer = await app.client.post('/v1/pets', `{"name":"Rex","categoryId":${categoryId}}`);
+      const clause =
+        'categoryId must be an integer between -9223372036854775808 and 9223372036854775807, ' +
+        'sent as a JSON number, not a string';
+      expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, clause)]);
+    },
+  );
+
   test.each(['null', '"Available"', '""', '" sold"', '1', '["sold"]'])(
     '400 validation_failed: the status %s',
     async (status) => {
@@ -159,8 +169,8 @@ describe('POST /v1/pets', () => {
   test('400 validation_failed: all faults at once, in schema order, whatever the order of the members', async () => {
     const answer = await app.client.post('/v1/pets', '{"status":"lost","categoryId":"7"}');
     expect(answer.json.message).toBe(
-      'name is required; categoryId must be an integer between -9223372036854775808 and 9223372036854775807; ' +
-        'status must be one of available, pending, sold',
+      'name is required; categoryId must be an integer between -9223372036854775808 and 9223372036854775807, ' +
+        'sent as a JSON number, not a string; status must be one of available, pending, sold',
     );
     expect((await app.client.post('/v1/pets', {})).json.message).toBe('name is required; categoryId is required');
   });

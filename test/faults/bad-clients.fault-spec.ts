@@ -19,7 +19,7 @@ const HEADERS_TIMEOUT_MS = 1_000;
 const REQUEST_TIMEOUT_MS = 2_500;
 const WRITE_TIMEOUT_MS = 1_500;
 const REQUESTS_IN_FLIGHT = 100;
-/** Requests that are answered on a connection on which any number of them was sent ahead: http-limits.ts says so. */
+/** Requests that are answered on a connection on which any number of them was sent ahead (`server-limits.ts`). */
 const ANSWERED_AHEAD = 101;
 
 const LIST: LoadRequest = { method: 'GET', path: '/v1/pets?limit=1' };
@@ -306,6 +306,16 @@ describe('no request is hidden in another', () => {
       `${POST}Transfer-Encoding: chunked\r\n\r\n1d\r\n${PET}\r\n0\r\nContent-Length: 5\r\n\r\n`,
     ],
     ['two Host fields', `GET /v1/pets HTTP/1.1\r\nHost: y\r\n${AUTHORIZED}\r\n`],
+    ['two Host fields in HTTP/1.0', `GET /v1/pets HTTP/1.0\r\nHost: y\r\n${AUTHORIZED}\r\n`],
+    [
+      'a second Host behind 1,500 fields',
+      `GET /v1/pets HTTP/1.1\r\n${AUTHORIZED}${'x:\r\n'.repeat(1_500)}Host: y\r\n\r\n`,
+    ],
+    ['a Host that is none', `GET /v1/pets HTTP/1.1\r\n${AUTHORIZED.replace('Host: x', 'Host: x y')}\r\n`],
+    ['a fragment', `GET /v1/pets#a HTTP/1.1\r\n${AUTHORIZED}\r\n`],
+    ['a foreign scheme', `GET ftp://x/v1/pets HTTP/1.1\r\n${AUTHORIZED}\r\n`],
+    ['a tab in the request line', `GET\t/v1/pets HTTP/1.1\r\n${AUTHORIZED}\r\n`],
+    ['HTTP/1.2', `GET /v1/pets HTTP/1.2\r\n${AUTHORIZED}\r\n`],
     ['no version', 'GET /v1/pets\r\n\r\n'],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ])('400, and the connection is closed: %s', async (_what, request) => {
@@ -315,6 +325,9 @@ describe('no request is hidden in another', () => {
   test.each<[what: string, status: string, request: string]>([
     ['a chunk extension', '201', `${POST}Transfer-Encoding: chunked\r\n\r\n1d;a=b\r\n${PET}\r\n0\r\n\r\n`],
     ['chunked in capitals', '201', `${POST}Transfer-Encoding: CHUNKED\r\n\r\n${CHUNKED}`],
+    // RFC 9112, section 3 allows it, and Node's parser leaves no trace of either.
+    ['several spaces in the request line', '200', `GET   /v1/pets   HTTP/1.1\r\n${AUTHORIZED}\r\n`],
+    ['RTSP as the name of the protocol', '200', `GET /v1/pets RTSP/1.1\r\n${AUTHORIZED}\r\n`],
     ['a body of GET', '200', `GET /v1/pets HTTP/1.1\r\n${AUTHORIZED}${LENGTH}\r\n${PET}`],
     [
       'a body of GET that is a request',
@@ -324,5 +337,18 @@ describe('no request is hidden in another', () => {
   ])('one meaning only: %s', async (_what, status, request) => {
     // Exactly the request behind it is seen as one.
     expect(statuses(await rawRequest(port, `${request}GET /hidden HTTP/1.0\r\n\r\n`))).toEqual([status, '404']);
+  });
+
+  test('nothing behind an Upgrade is read, in whatever segments it arrives', async () => {
+    const upgrade = `${POST}${LENGTH}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n${PET}`;
+    const bytes = `${upgrade}${HIDDEN}`;
+    for (let split = 1; split < bytes.length; split += 7) {
+      const socket = await open();
+      const answer = socket.setNoDelay(true).setEncoding('latin1').toArray();
+      socket.write(bytes.slice(0, split));
+      await sleep(5);
+      socket.write(bytes.slice(split) + HIDDEN);
+      expect(statuses((await answer).join(''))).toEqual(['201']);
+    }
   });
 });

@@ -12,15 +12,15 @@ import { createOwnDatabase, petsOf } from './support/own-database.js';
 import { balance, creation, NOTHING_WRONG, type PetRow } from './support/witness.js';
 
 /*
- * The service, or PostgreSQL, dies of SIGKILL while clients create animals. What was acknowledged is there afterwards,
- * once and as it was sent.
+ * The service, or PostgreSQL, is killed by SIGKILL while clients create animals. Afterwards every acknowledged animal
+ * is stored, once and as it was sent.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
 const ROUNDS = 20;
 const CLIENTS = 10;
 
-/** What a server that must not lose anything has set. */
+/** Settings of a server that must lose no acknowledged change. */
 const DURABLE = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' };
 
 import.meta.jest.setTimeout(300_000);
@@ -46,7 +46,7 @@ afterEach(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** Starts the service; resolves with its address. */
+/** Starts the service and returns its address. */
 function start(settings: Record<string, string>): Promise<string> {
   const common = { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
   service = new ServiceProcess({ ...common, ...settings }, home);
@@ -54,10 +54,10 @@ function start(settings: Record<string, string>): Promise<string> {
 }
 
 /**
- * Lets clients create animals all the time while something crashes and comes back, round after round.
+ * Lets clients create animals continuously while something crashes and restarts, `ROUNDS` times.
  *
- * @param crash lets it crash and brings it back, and resolves with the service's address
- * @param readRows the animals that are there when all is over
+ * @param crash crashes and restarts it, and returns the service's address
+ * @param readRows reads all stored animals at the end
  */
 async function rounds(
   name: string,
@@ -76,7 +76,7 @@ async function rounds(
   const recoveries: number[] = [];
   const untilCreated = async (since: number): Promise<void> => {
     const deadline = performance.now() + 60_000;
-    // The newest are last.
+    // The newest outcomes are last.
     while (!load.outcomes.slice(-CLIENTS * 20).some(({ status, startedAt }) => status === 201 && startedAt >= since)) {
       if (performance.now() > deadline)
         throw new Error(`Nothing is created any more:\n${service.stderr}${service.stdout}`);
@@ -86,7 +86,7 @@ async function rounds(
   try {
     for (let round = 0; round < ROUNDS; round++) {
       await untilCreated(performance.now());
-      // Never at the same moment of a batch.
+      // A random pause, so that crashes hit different moments of a batch.
       await sleep(100 + Math.random() * 200);
       const crashedAt = performance.now();
       origin = await crash();
@@ -133,7 +133,7 @@ test('PostgreSQL is killed, all of it at once, and the service goes on by itself
     return origin;
   };
   const outcomes = await rounds('PostgreSQL killed', origin, crash, () => petsOf(url, 'pet'));
-  // It was there all the time, and answered everybody.
+  // The same process survived and answered every request.
   expect([service.pid, service.isRunning]).toEqual([pid, true]);
   expect(outcomes.filter(({ failure }) => failure !== undefined)).toEqual([]);
   expect(service.stderr).toMatch(/^The Pet Store Service listens on [^\n]+\n$/);

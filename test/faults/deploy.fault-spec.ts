@@ -9,7 +9,8 @@ import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '.
 import { CHECK_INTERVAL_MS, freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
 
 /*
- * A new version is deployed while clients call: nobody notices. What cannot finish is cut, and named.
+ * A new version is deployed while clients send requests, and no client notices. Requests that cannot finish in time are
+ * cut and logged.
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
@@ -44,7 +45,7 @@ function start(more: Record<string, string> = {}): ServiceProcess {
   return service;
 }
 
-/** Every other request adds an animal, which no proxy may send a second time. */
+/** Every second request adds an animal, which a proxy must not send twice. */
 function next(index: number): LoadRequest {
   return index % 2 === 0
     ? { method: 'GET', path: '/v1/pets' }
@@ -67,13 +68,14 @@ test('SIGTERM under load: every request that was accepted is answered, idle conn
     const service = start();
     const origin = await service.origin();
     const before = await countPets();
-    // Some never rest; of the others, one is idle or about to send at any moment.
+    // Clients without a pause are always busy. With the other pauses, some connections are idle or about to send at any
+    // time.
     const loads = [0, 5, 30, 100].map((pauseMs) => new Load({ origin, apiKey: API_KEY, clients: 8, next, pauseMs }));
     await sleep(500);
     expect(await service.stop('SIGTERM')).toBe(0);
     const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
     const failed = outcomes.filter(({ failure }) => failure !== undefined);
-    // Nobody listens any more; or the system had accepted a connection that the service had not yet seen.
+    // The socket is closed, or the kernel accepted a connection that the service had not yet accepted.
     expect(failed.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
     expect(tally(outcomes)).toEqual({
       200: expect.any(Number) as number,
@@ -99,7 +101,7 @@ test('what does not finish within SHUTDOWN_TIMEOUT_MS is cut, and the log names 
     const exitCode = await service.stop('SIGTERM');
     expect((await Promise.all(stuck)).map(({ status }) => status)).toEqual([undefined, undefined, undefined]);
     expect(service.stdout).toContain('"Cutting 3 requests that did not finish within 700 ms: createPet (3)."');
-    // The database waits for the statements, but not for ever.
+    // The service gives the statements some time to end, then exits.
     expect([exitCode, service.stderr]).toEqual([1, expect.stringMatching(/\npetstore: The database did not close /)]);
   } finally {
     await client.query('ROLLBACK');
@@ -156,7 +158,7 @@ test.each(['1', '2'])(
         expect(await instances[index]?.stop('SIGTERM')).toBe(0);
         const replaced = await startInstance(ports[index] as number);
         instances[index] = replaced;
-        // The next one is taken out when the proxy sends to this one again.
+        // Continue only when the proxy sends requests to the new instance.
         await until(() => /"operation":"listPets"/.test(replaced.stdout));
       }
       const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();

@@ -11,31 +11,31 @@ import { report } from './support/figures.js';
 import { type Outcome, send } from './support/load.js';
 
 /*
- * Clients that do not give up: each sends a request with its key until it has been told 201, while instances die of
- * SIGKILL and connections of PostgreSQL are ended under them.
+ * Clients retry each request with its key until they get 201, while instances are killed by SIGKILL and PostgreSQL ends
+ * their connections.
  */
 
 const API_KEY = 'idempotency-faults-key';
 const CLIENTS = 16;
-/** How often an instance is killed, and connections are ended. */
+/** Number of faults: kills of an instance and ends of connections, in turns. */
 const FAULTS = 40;
-/** Keys that must be answered between two faults, so that each of them meets a load. */
+/** Keys that must be answered before each next step, so that every fault happens under load. */
 const KEYS_BETWEEN_FAULTS = 40;
-/** Attempts after which a client complains: far more than any fault lasts. */
+/** Attempts after which a client gives up: far more than any fault needs. */
 const MAX_ATTEMPTS = 2_000;
 const ATTEMPT_TIMEOUT_MS = 20_000;
 const RETRY_PAUSE_MS = 20;
-/** Every so many keys are sent to both instances at once. */
+/** Every fifth key is sent to both instances at the same time. */
 const HEDGED = 5;
 
-/** A key, and what its client was told. */
+/** A key and the answers to its client. */
 interface Order {
   readonly key: string;
   readonly answers: Set<string>;
   attempts: number;
   lost: number;
   unavailable: number;
-  /** Whether the very first answer that arrived said it was given again: its forerunner was carried out, and lost. */
+  /** Whether the first answer that arrived was a replay: an earlier attempt succeeded, but its answer was lost. */
   wasSettledByRetry: boolean;
 }
 
@@ -65,7 +65,7 @@ beforeAll(async () => {
   await database.connect();
   await start(0);
   await start(1);
-  // Statements that last: so that at every fault some are on their way, and some are committed with nobody left to hear.
+  // Slow statements: at every fault some are running, and some are committed but not yet answered.
   await database.query(`
     CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END';
     CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()`);
@@ -83,7 +83,7 @@ let answered = 0;
 let slowest = 0;
 let stopped = false;
 
-/** A client: one key after the other, each until it is answered 201. */
+/** A client: sends each key until it gets 201, then the next one. */
 async function order(): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 2 });
   while (!stopped) {
@@ -114,7 +114,7 @@ async function order(): Promise<void> {
     }
     slowest = Math.max(slowest, performance.now() - startedAt);
     answered++;
-    // A client that is not sure asks once more, wherever.
+    // Like an uncertain client, ask once more, at the other instance.
     if (index % 3 === 0) {
       const { status, text, headers } = await attempt(one, (index + 1) % 2, agent);
       if (status === 201) {
@@ -136,7 +136,7 @@ function attempt(one: Order, instance: number, agent: Agent): Promise<Outcome> {
       body: `{"name":"${one.key}","categoryId":9223372036854775807}`,
     },
     {
-      // An instance that is not there has no address; the connection is refused, as by a load balancer's empty pool.
+      // A killed instance has no address. Port 1 refuses the connection, as a load balancer without instances does.
       origin: origins[instance] ?? 'http://127.0.0.1:1',
       apiKey: API_KEY,
       timeoutMs: ATTEMPT_TIMEOUT_MS,
@@ -146,7 +146,7 @@ function attempt(one: Order, instance: number, agent: Agent): Promise<Outcome> {
 }
 
 async function untilAnswered(count: number, clients: Promise<unknown>): Promise<void> {
-  // A client that has failed must end the test, not be waited for.
+  // The error of a client must end the test, which otherwise would wait for that client.
   const failed = clients.then(
     () => undefined,
     (error: Error) => error,
@@ -157,7 +157,7 @@ async function untilAnswered(count: number, clients: Promise<unknown>): Promise<
   }
 }
 
-test('whatever dies meanwhile, each key has exactly one animal, and every one that was acknowledged is there', async () => {
+test('each key has exactly one animal, and every acknowledged animal is stored, whatever is killed', async () => {
   const clients = Promise.all(Array.from({ length: CLIENTS }, order));
   let ended = 0;
   for (let fault = 0; fault < FAULTS; fault++) {
@@ -205,7 +205,7 @@ test('whatever dies meanwhile, each key has exactly one animal, and every one th
         `http://localhost:3000/v1/pets/${id}`,
     ]);
   }
-  // Otherwise nothing was put to the test: an animal that was added, and whose client did not hear of it.
+  // Without a lost answer to a successful attempt, this run would have tested nothing.
   expect(orders.some(({ wasSettledByRetry }) => wasSettledByRetry)).toBe(true);
   const keys = await database.query<{ count: number }>('SELECT count(*)::int FROM idempotency_key');
   expect(keys.rows[0]?.count).toBe(orders.length);

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { SPARE_CONNECTION_MS, SPARE_CONNECTIONS } from '../../src/platform/server/server-limits.js';
+import { REFUSAL_PAUSE_MS, SPARE_CONNECTION_MS, SPARE_CONNECTIONS } from '../../src/platform/server/server-limits.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
@@ -13,8 +13,8 @@ import { report } from './support/figures.js';
 import { send } from './support/load.js';
 
 /*
- * More requests and more connections than the service can serve. What it takes on it serves, as fast as ever; the rest is
- * told so at once; and who judges the process gets an answer all the while.
+ * More requests and connections than the service can serve. It serves admitted requests as fast as before, and refuses
+ * the others at once. Health checks and metrics are answered throughout.
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
@@ -25,7 +25,7 @@ let server: PostgresqlServer;
 let settings: Record<string, string>;
 let service: ServiceProcess;
 let origin: string;
-/** Keeps its connections from one test to the next, so that none waits for those of another to be gone. */
+/** All tests share these connections, so that no test waits for those of the previous one to close. */
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, maxFreeSockets: CONNECTIONS });
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ beforeAll(async () => {
     RATE_LIMIT_PER_MINUTE: '0',
     MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
     MAX_CONNECTIONS: String(CONNECTIONS),
-    // The connections of these tests are held for as long as a slow machine takes.
+    // Long enough for a slow machine, because these tests hold connections for the whole time.
     REQUEST_TIMEOUT_MS: '120000',
     HEADERS_TIMEOUT_MS: '120000',
     STATEMENT_TIMEOUT_MS: '60000',
@@ -53,18 +53,18 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** What a generator of load has seen. */
+/** Figures of the load generator. */
 interface Figures {
-  /** Answers by status, and connections that failed by code. */
+  /** Number of answers by status, and of failed connections by error code. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Time in ms of the answers 200, and of those 503: all of them, in ascending order. */
+  /** Durations in ms of the answers 200 and of the answers 503, in ascending order. */
   readonly served: readonly number[];
   readonly refused: readonly number[];
-  /** Answers 503 that did not say all they must. */
+  /** Answers 503 without `Retry-After` or the code `unavailable`. */
   readonly wrong: readonly string[];
 }
 
-/** Calls from a process of its own, whose clients send their next request as soon as they have an answer. */
+/** Runs the load generator. Each client sends its next request as soon as it has an answer. */
 async function load(clients: number, seconds: number): Promise<Figures> {
   const generator = spawn(
     process.execPath,
@@ -80,7 +80,7 @@ function at(durations: readonly number[], share: number): number {
   return Math.ceil(durations[Math.min(durations.length - 1, Math.floor(durations.length * share))] ?? 0);
 }
 
-/** Looks at liveness and readiness over and over, each time on a new connection, until it is stopped. */
+/** Requests liveness and readiness until stopped, each time on a new connection. */
 function observe(): () => Promise<{ looks: number; slowest: number; failed: unknown[] }> {
   let stopped = false;
   const failed: unknown[] = [];
@@ -104,15 +104,21 @@ function observe(): () => Promise<{ looks: number; slowest: number; failed: unkn
   };
 }
 
-/** At least this share of the peak is served. */
+/** Share of the peak rate that must be served under overload. */
 const SHARE = 0.8;
 
-test('at four times the load that saturates it, it serves as much as before; the rest is refused at once', async () => {
+/**
+ * Longest median in ms of a refusal. It waits for no other request; but these clients call again at once, and nothing is
+ * read from a refused connection for REFUSAL_PAUSE_MS.
+ */
+const REFUSED_WITHIN_MS = REFUSAL_PAUSE_MS + 250;
+
+test('at four times the load that saturates it, it serves at least four fifths of the peak; the rest is refused at once', async () => {
   const seconds = 5;
   await load(REQUESTS_IN_FLIGHT, 1);
   let peak = 0;
   let best = 0;
-  // The best of several rounds on both sides, because what else the machine does at the moment is noise.
+  // Both figures are the best of several rounds, because other processes of the machine disturb single rounds.
   for (let round = 0; round < 6 && (round === 0 || best <= SHARE * peak); round++) {
     const saturated = await load(REQUESTS_IN_FLIGHT, seconds);
     expect(Object.keys(saturated.counts)).toEqual(['200']);
@@ -139,6 +145,7 @@ test('at four times the load that saturates it, it serves as much as before; the
     expect(health.looks).toBeGreaterThan(2);
     expect(health.slowest).toBeLessThan(5_000);
     expect(at(overloaded.served, 1)).toBeLessThan(5_000);
+    expect(at(overloaded.refused, 0.5)).toBeLessThan(REFUSED_WITHIN_MS);
   }
   expect(best).toBeGreaterThan(SHARE * peak);
 }, 120_000);
@@ -158,7 +165,7 @@ test('requests whose bodies arrive all at once are bounded like the others', asy
     });
     const refused = requests - REQUESTS_IN_FLIGHT;
     for (const deadline = Date.now() + 30_000; early.length < refused && Date.now() < deadline;) await sleep(20);
-    // Those in flight wait for the lock, so that all answers so far are refusals.
+    // The admitted requests wait for the lock, so all answers so far are refusals.
     expect(early).toEqual(Array.from({ length: refused }, () => 503));
     expect(await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).toMatchObject({ status: 503 });
     expect(await send({ method: 'GET', path: '/health/live' }, { origin, apiKey: API_KEY })).toMatchObject({
@@ -178,17 +185,17 @@ test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health
   const health = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
   const silent: Socket[] = [];
   try {
-    // As many as there may be. Each is held by a request whose body does not come, which takes no place in flight.
+    // Take all connections. The body of each request is held back, so none of the requests is in flight.
     const held = await Promise.all(Array.from({ length: CONNECTIONS }, holdConnection));
 
     expect(await rawRequest(port, list)).toMatch(/^HTTP\/1\.1 503 [^]+\r\nRetry-After: 1\r\n[^]+"code":"unavailable"/);
     expect(await rawRequest(port, health)).toMatch(/^HTTP\/1\.1 200 /);
 
-    // Those that say nothing take the few that are left, and then there are none for a moment.
+    // Silent connections take the spare ones, until none is left for a moment.
     await connectUntilDropped(service, 2 * SPARE_CONNECTIONS, silent);
     expect(await rawRequest(port, health)).toMatch(/^HTTP\/1\.1 200 /);
 
-    // Those that have a connection are served.
+    // Established connections are still served.
     const answers = await Promise.all(held.slice(0, REQUESTS_IN_FLIGHT / 2).map(({ finish }) => finish()));
     expect(answers).toEqual(answers.map(() => 201));
     report('too many connections', {
@@ -199,7 +206,7 @@ test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health
     silent.forEach((socket) => socket.destroy());
     agent.destroy();
   }
-  // And when they have gone, all is well.
+  // After these connections have closed, new ones are served normally.
   await untilServed();
 }, 120_000);
 
@@ -217,7 +224,7 @@ test('the processes of a group drop the connections beyond theirs', async () => 
 
 const DROPPED = /"Dropped (\d+) connections beyond MAX_CONNECTIONS\."/;
 
-/** Opens connections that say nothing, `count` at a time, until the log tells of some that were dropped. */
+/** Opens `count` silent connections at a time, until the log reports dropped ones. */
 async function connectUntilDropped(dropping: ServiceProcess, count: number, silent: Socket[]): Promise<void> {
   const port = Number(new URL(await dropping.origin()).port);
   for (let round = 0; round < 10 && !DROPPED.test(dropping.stdout); round++) {
@@ -237,7 +244,7 @@ async function untilServed(): Promise<void> {
   }
 }
 
-/** A request whose body waits for `finish`, which gives the status of its answer; it holds its connection meanwhile. */
+/** Holds a connection with a request without its body. `finish` sends the body and returns the status. */
 async function holdConnection(): Promise<{ finish: () => Promise<number | undefined> }> {
   const body = '{"name":"Rex","categoryId":7}';
   for (;;) {
@@ -270,7 +277,7 @@ async function holdConnection(): Promise<{ finish: () => Promise<number | undefi
         },
       };
     }
-    // Connections of the test before are still being closed, and have the places.
+    // Connections of the previous test are still closing and count against the limit.
     outgoing.destroy();
     await sleep(50);
   }

@@ -9,14 +9,14 @@ import { report } from './support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
 
 /*
- * WEB_CONCURRENCY: several processes on one port. They die, one by one and all at once, and are told to stop.
+ * WEB_CONCURRENCY: several processes share one port. They are killed one by one and all at once, and are stopped by
+ * signals.
  */
 
 const PROCESSES = 3;
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };
 
-/** A test that is no part of the quick pass. */
 let server: PostgresqlServer;
 let settings: Record<string, string>;
 const running: ServiceProcess[] = [];
@@ -52,7 +52,7 @@ interface LogLine {
 }
 
 function logOf({ stdout }: ServiceProcess): LogLine[] {
-  // The last line may not be complete.
+  // The last line may be incomplete.
   return stdout
     .slice(0, stdout.lastIndexOf('\n') + 1)
     .split('\n')
@@ -60,7 +60,7 @@ function logOf({ stdout }: ServiceProcess): LogLine[] {
     .map((line) => JSON.parse(line) as LogLine);
 }
 
-/** Calls until a condition holds; each call is on a connection of its own, so that every process has its turn. */
+/** Sends requests until a condition holds, each on a new connection, so that every process gets some. */
 async function until(origin: string, holds: () => boolean): Promise<void> {
   for (const deadline = Date.now() + 60_000; !holds();) {
     if (Date.now() > deadline) throw new Error(`Not within 60 s: ${holds.toString()}`);
@@ -69,7 +69,7 @@ async function until(origin: string, holds: () => boolean): Promise<void> {
   }
 }
 
-/** The processes that have answered requests, by the log. */
+/** The processes that have logged a request. */
 function servingPids(group: ServiceProcess): Set<number> {
   return new Set(
     logOf(group)
@@ -78,7 +78,7 @@ function servingPids(group: ServiceProcess): Set<number> {
   );
 }
 
-/** Starts a group, and waits until each of its processes has answered. */
+/** Starts a group and waits until each of its processes has answered a request. */
 async function startedGroup(
   more?: Record<string, string>,
 ): Promise<{ group: ServiceProcess; origin: string; pids: number[] }> {
@@ -88,7 +88,7 @@ async function startedGroup(
   return { group, origin, pids: [...servingPids(group)] };
 }
 
-/** Whether a process runs. One that has ended and that nobody has asked for yet does not. */
+/** Whether a process runs. A zombie does not. */
 function runs(pid: number): boolean {
   return /^[^Z]/.test(spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).stdout);
 }
@@ -120,7 +120,7 @@ test('the processes answer on one port, and a scrape of any of them tells of all
   const counts = [await count(), await count(), await count(), await count()];
   expect(counts).toEqual(counts.map(() => first + 30));
 
-  // What was counted by a process that is gone stays counted, and the scrape is answered without it.
+  // The counts of an ended process stay in the totals, and a scrape succeeds without it.
   process.kill(pids[0] as number, 'SIGKILL');
   await until(origin, () => logOf(group).some(({ ended }) => ended === pids[0]));
   const without = await count();
@@ -128,14 +128,14 @@ test('the processes answer on one port, and a scrape of any of them tells of all
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-test('a process that hangs does not keep a scrape from its answer', async () => {
+test('a suspended process does not block scrapes of the others', async () => {
   const { group, origin, pids } = await startedGroup();
   process.kill(pids[0] as number, 'SIGSTOP');
   try {
     const scrapes = Array.from({ length: 2 * PROCESSES }, () =>
       send({ method: 'GET', path: '/metrics' }, { origin, apiKey: API_KEY, timeoutMs: 4_000 }),
     );
-    // Without the scope; what counts is who answers. Those that were handed to the process that hangs wait.
+    // The key lacks the scope, so 403 is an answer. Scrapes that the suspended process accepted get none.
     expect(statuses(await Promise.all(scrapes), 403)).toBeGreaterThanOrEqual(PROCESSES);
   } finally {
     process.kill(pids[0] as number, 'SIGCONT');
@@ -155,7 +155,8 @@ test('a process that dies is replaced, and the service stays up', async () => {
   }
   const outcomes = await load.stop();
   const lost = outcomes.filter(({ status }) => status !== 200);
-  // A connection dies with its process, each client has one; nobody waits for ever, and somebody listens all the while.
+  // Each client loses at most its one connection to a killed process. Nothing times out, and the port always accepts
+  // connections.
   expect(Object.keys(tally(lost)).filter((failure) => failure !== 'ECONNRESET')).toEqual([]);
   expect(lost.length).toBeLessThanOrEqual(8 * kills);
   expect(statuses(outcomes, 200)).toBeGreaterThan(lost.length);
@@ -199,12 +200,13 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
       }),
     });
     await sleep(500);
-    // To all of them, as a terminal does.
+    // Signal every process, as a terminal does.
     for (const pid of pids) process.kill(pid, signal);
     expect(await group.stop(signal)).toBe(0);
     const outcomes = await load.stop();
     const lost = outcomes.filter(({ status }) => status !== 201);
-    // Nobody listens any more; or the system had accepted a connection that the service had not yet seen.
+    expect(statuses(outcomes, 201)).toBeGreaterThan(0);
+    // The socket is closed, or the kernel accepted a connection that the service had not yet accepted.
     expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
     expect(pids.filter(runs)).toEqual([]);
     expect(group.stderr).toMatch(/^[^\n]+\n$/);
@@ -215,7 +217,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
-test('one process that is told to stop drains and is replaced', async () => {
+test('one process that gets SIGTERM drains and is replaced', async () => {
   const { group, origin, pids } = await startedGroup();
   process.kill(pids[0] as number, 'SIGTERM');
   await until(origin, () => servingPids(group).size === PROCESSES + 1);
@@ -236,7 +238,7 @@ test('no process outlives the first one, however that ends', async () => {
   const { group, origin, pids } = await startedGroup();
   const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
   await sleep(300);
-  // `ended` waits for the end of all who write to the same output.
+  // `ended` resolves after all processes that share the output have ended.
   expect(await group.stop('SIGKILL')).toBeNull();
   const outcomes = await load.stop();
   expect(pids.filter(runs)).toEqual([]);

@@ -6,14 +6,14 @@ import type { HttpAnswer } from '../support/http-client.js';
 import { RedisServer } from './support/redis-server.js';
 
 /*
- * Instances share rate limits in Redis, which hangs, ends and comes back.
+ * Instances share rate limits in Redis. Redis hangs, ends and restarts.
  */
 
 function call(app: TestApp, apiKey: string): Promise<HttpAnswer> {
   return app.client.get('/v1/pets?limit=1', { apiKey });
 }
 
-/** Calls one after another; returns how many were answered 200. */
+/** Sends requests one after another, and returns how many got 200. */
 async function countAllowed(app: TestApp, apiKey: string, calls: number): Promise<number> {
   let allowed = 0;
   for (let count = 0; count < calls; count++) {
@@ -60,7 +60,7 @@ test('two instances share one limit', async () => {
     const { status, headers } = await call(app, key);
     expect([status, headers['retry-after']]).toEqual([429, '10']);
   }
-  // Calls of one client at the same moment take one token each.
+  // Concurrent calls of one client take one token each.
   const bursting = await newKey('bursting');
   const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => call(index % 2 ? one : two, bursting)));
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(6);
@@ -79,14 +79,14 @@ test('a Redis that hangs delays requests by 50 ms at the most, and each instance
     times.push(performance.now() - startedAt);
   }
   expect(allowed).toBe(6);
-  // Only the first request waits for the time limit.
+  // Only the first request waits for Redis; then Redis is not asked for a second.
   expect(Math.max(...times)).toBeLessThan(250);
   expect(times.filter((time) => time > 45).length).toBeLessThanOrEqual(2);
   expect(one.log.text + two.log.text).toContain('Redis is away: each instance limits its clients by itself.');
   await redis.stop();
 });
 
-test('so it is while Redis is gone, and when it is back the limit is shared again', async () => {
+test('without Redis each instance counts by itself, and with Redis again they share the limit', async () => {
   const key = await newKey('returning');
   expect(await countAllowed(one, key, 8)).toBe(6);
   expect(await countAllowed(two, key, 8)).toBe(6);

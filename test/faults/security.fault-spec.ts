@@ -22,25 +22,28 @@ import { report } from './support/figures.js';
 import { type Outcome, percentile, send } from './support/load.js';
 
 /*
- * The service as an operator installs it: what it needs, what it may write, whom it talks to; and whether the time of an
- * answer tells anything of a key.
+ * The service as an operator installs it: the files it needs and writes, and the connections it makes. And whether the
+ * time of a refusal reveals anything about a key.
  */
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Of nobody else, so that what it wrote is known by its owner. It needs no entry in /etc/passwd. */
+/**
+ * A user id that nobody else has, so that all of the user's files come from the service. It needs no entry in
+ * /etc/passwd.
+ */
 const UID = 54_321;
 const isRoot = process.getuid?.() === 0;
 
 let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'petstore-security-'));
-  // For the other user, too.
+  // The other user must be able to read this directory.
   chmodSync(directory, 0o755);
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-/** What operators install: the build, and the packages of the lock file that production needs, without install scripts. */
+/** Installs as operators do: the build, and the production packages of the lock file, without install scripts. */
 async function installForProduction(): Promise<string> {
   const installation = join(directory, 'installation');
   mkdirSync(installation);
@@ -51,7 +54,7 @@ async function installForProduction(): Promise<string> {
   return installation;
 }
 
-/** Everything below a directory that was made or changed after a file. */
+/** All paths below a directory that changed after the marker file did. */
 function changedSince(marker: string, below: string, ...conditions: string[]): string[] {
   const { stdout } = spawnSync('find', [below, '-xdev', '-newer', marker, ...conditions], {
     encoding: 'utf8',
@@ -60,14 +63,14 @@ function changedSince(marker: string, below: string, ...conditions: string[]): s
   return stdout.split('\n').filter((path) => path !== '');
 }
 
-/** Ports on this side of the TCP connections that a process has; from /proc, so on Linux alone. */
+/** Local ports of the TCP connections of a process, from /proc (Linux only). */
 function localPortsOfConnections(pid: number): number[] {
   const own = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
       try {
         return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${name}`))?.[1] ?? [];
       } catch {
-        // Closed meanwhile.
+        // The descriptor was closed in the meantime.
         return [];
       }
     }),
@@ -83,7 +86,7 @@ function localPortsOfConnections(pid: number): number[] {
   );
 }
 
-/** Root runs it as another user, so that the file system shows what that user wrote. */
+/** Root runs the service as another user, so that file owners show what the service wrote. */
 const INSTALLATION = `a production install${isRoot ? ', as another user,' : ''}`;
 
 test.each([INSTALLATION])(
@@ -96,7 +99,7 @@ test.each([INSTALLATION])(
     if (isRoot) chownSync(state, UID, UID);
     const marker = join(directory, 'marker');
     writeFileSync(marker, '');
-    // The clock of files may be coarser than that of processes.
+    // File times may be coarser than the clock, so leave a gap.
     await new Promise((next) => setTimeout(next, 50));
 
     const dataDir = join(state, 'data');
@@ -122,7 +125,7 @@ test.each([INSTALLATION])(
         await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey }, agent);
         const ports = localPortsOfConnections(service.pid);
         agent.destroy();
-        // Ours, which shows that it would be seen, and no other.
+        // Our own connection shows that connections are found. There must be no other.
         expect(ports.length).toBeGreaterThanOrEqual(1);
         expect(new Set(ports)).toEqual(new Set([Number(new URL(origin).port)]));
       }
@@ -150,7 +153,7 @@ test('the time of a refusal tells nothing of how much of a key is right', async 
   const tokens = {
     near: `${valid.slice(0, -1)}X`,
     far: `X${valid.slice(1)}`,
-    // Of the same kind as the one before: how far apart two are by chance.
+    // Another wrong first character: its distance from `far` is chance.
     control: `Y${valid.slice(1)}`,
   };
   const settings = { DATA_DIR: join(directory, 'data'), BOOTSTRAP_API_KEY: valid, LOG_LEVEL: 'warn' };
@@ -164,7 +167,8 @@ test('the time of a refusal tells nothing of how much of a key is right', async 
     const names = Object.keys(tokens) as (keyof typeof tokens)[];
     const rounds = 8_000;
     for (let round = -200; round < rounds; round++) {
-      // In turns, and each of them first, so that whatever else the machine does falls upon all of them.
+      // The three tokens alternate, and each goes first equally often, so that other load of the machine affects all
+      // alike.
       for (let turn = 0; turn < names.length; turn++) {
         const name = names[(turn + round + names.length * 200) % names.length] as keyof typeof tokens;
         const outcome = await send({ method: 'GET', path }, { origin, apiKey: tokens[name] }, agent);
@@ -181,7 +185,8 @@ test('the time of a refusal tells nothing of how much of a key is right', async 
       'first character wrong': microseconds(far),
       'another first character wrong': microseconds(control),
     });
-    // Medians of thousands in turns agree within some µs; what is allowed is what no query, and no scan, would keep.
+    // The medians of thousands of requests differ by some µs. A database query or a scan of keys would exceed this
+    // limit.
     expect(Math.abs(near - far)).toBeLessThan(0.25 * Math.min(far, control));
   } finally {
     await service.kill();

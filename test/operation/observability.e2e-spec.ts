@@ -39,6 +39,7 @@ test('/metrics needs a key with metrics:read, and counts by operation and status
   expect(answer.text).toMatch(/^petstore_database_silent 0$/m);
   expect(answer.text).toMatch(/^petstore_database_connections\{state="idle"\} [1-9]\d*$/m);
   expect(answer.text).toMatch(/^petstore_database_waiting_statements 0$/m);
+  expect(answer.text).toMatch(/^petstore_log_lines_dropped_total 0$/m);
   expect(answer.headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
   expect(answer.text).toMatch(
     /petstore_http_request_duration_seconds_count\{operation="listPets",method="GET",status="200"\} [1-9]/,

@@ -1,7 +1,7 @@
 import { getRepositoryToken } from '@nestjs/typeorm';
 import fc from 'fast-check';
 import type { Repository } from 'typeorm';
-import type { Pet } from '../../src/pets/pet.dto.js';
+import { type Pet, toPet } from '../../src/pets/pet.dto.js';
 import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';
 import { PetsRepository } from '../../src/pets/pets.repository.js';
 import { SharedStatementsPetsRepository } from '../../src/pets/pets.shared-statements.repository.js';
@@ -93,8 +93,9 @@ const list: fc.Arbitrary<Step> = fc.array(request, { minLength: 1, maxLength: 6 
       const rest = pets.filter((pet) => pet.id >= firstId && (status === undefined || pet.status === status));
       return { pets: rest.slice(0, limit), hasNext: rest.length > limit };
     });
-    expect(pages[0]).toEqual(expected);
-    expect(pages[1]).toEqual(expected);
+    for (const answers of pages) {
+      expect(answers.map(({ pets: page, hasNext }) => ({ pets: page.map(toPet), hasNext }))).toEqual(expected);
+    }
     return [];
   };
 });
@@ -130,7 +131,8 @@ test('ids at the ends of int64 are exact with both', async () => {
     for (const end of [INT64_MIN, 2n ** 53n + 1n, INT64_MAX]) {
       const pet = { id: end, name: 'Rex', categoryId: end, status: 'available' };
       expect(await repository.find(end)).toEqual(pet);
-      expect((await repository.list({ firstId: end, limit: 1, status: 'available' })).pets).toEqual([pet]);
+      const page = await repository.list({ firstId: end, limit: 1, status: 'available' });
+      expect(page.pets.map(toPet)).toEqual([pet]);
     }
   }
 });

@@ -39,8 +39,8 @@ test('400, 401, 403: without a word of its own', async () => {
   const refused = await app.client.post('/v1/visits', { petId: '1', weightKg: -1 }, { apiKey });
   expect(refused.json).toMatchObject({ code: 'validation_failed', status: 400 });
   expect(refused.json.message).toBe(
-    'petId must be an integer between -9223372036854775808 and 9223372036854775807; reason is required; ' +
-      'weightKg must be a positive number',
+    'petId must be an integer between -9223372036854775808 and 9223372036854775807, ' +
+      'sent as a JSON number, not a string; reason is required; weightKg must be a positive number',
   );
   expect((await app.client.get('/v1/visits?raeson=x', { apiKey })).json.message).toContain("did you mean 'reason'?");
   expect((await app.client.get('/v1/visits', { apiKey: null })).status).toBe(401);

@@ -26,10 +26,11 @@ function titlesOf(source: string): string[] {
   return [...titles].map((match) => (match[2] ?? '').replaceAll("\\'", "'"));
 }
 
-/** The file that a reference such as `api/pets`, `faults/security` or `src/platform/json/json-reader` means. */
+/** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `src/platform/json/json-reader`. */
 function specOf(name: string): string {
   if (name.startsWith('src/')) return `${name}.spec.ts`;
-  return name.startsWith('faults/') ? `test/${name}.fault-spec.ts` : `test/${name}.e2e-spec.ts`;
+  const paths = ['e2e-spec', 'fault-spec', 'spec'].map((ending) => `test/${name}.${ending}.ts`);
+  return paths.find((path) => existsSync(join(ROOT, path))) ?? `test/${name}`;
 }
 
 /** Fails unless the test of a reference exists. */
@@ -104,6 +105,7 @@ describe('docs/security.md', () => {
     expect(settings.length).toBeGreaterThan(10);
     expect(settings.filter((name) => !read('.env.example').includes(`#${name}=`))).toEqual([]);
     const files = [...text.matchAll(/`(src\/[\w/.-]+\.ts)`/g)].map((match) => match[1] ?? '');
+    expect(files.length).toBeGreaterThan(5);
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
   });
 

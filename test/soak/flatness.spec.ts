@@ -2,12 +2,12 @@ import { judge, median } from './flatness.js';
 
 const TOLERANCE = { share: 0.05, allowance: 4 };
 
-/** Samples of a run, made up. */
+/** Samples of an imaginary run. */
 function series(length: number, value: (index: number) => number): number[] {
   return Array.from({ length }, (_, index) => value(index));
 }
 
-/** Noise that is the same in every run, between -1 and 1. */
+/** Repeatable noise between -1 and 1. */
 const noise = (index: number): number => Math.sin(index * 12.9898) * Math.cos(index * 78.233);
 
 describe('judge', () => {
@@ -48,7 +48,7 @@ describe('judge', () => {
     expect(judge(step(108.001), { share: 0.05, allowance: 8 }).isFlat).toBe(false);
   });
 
-  test('what is no run has no verdict', () => {
+  test('too few samples, or one that is not a number, are refused', () => {
     expect(() =>
       judge(
         series(8, () => 1),

@@ -1,36 +1,36 @@
-/** By how much a figure may grow before it is a leak: the larger of a share of where it began and an absolute allowance. */
+/** Allowed growth of a figure: the larger of a share of its first value and an absolute amount. More is a leak. */
 export interface Tolerance {
-  /** 0.1 for ten per cent. */
+  /** Such as 0.1 for ten per cent. */
   readonly share: number;
-  /** In the unit of the figure. What comes and goes on a healthy service stays below it. */
+  /** In the figure's unit. The normal fluctuation of a healthy service is smaller. */
   readonly allowance: number;
 }
 
-/** What became of a figure over a run. */
+/** Growth of a figure over a run. */
 export interface Verdict {
   /** Median of the first third after the warm-up. */
   readonly first: number;
   /** Median of the last third. */
   readonly last: number;
-  /** `last` less `first`; negative when the figure fell. */
+  /** `last` minus `first`; negative when the figure fell. */
   readonly growth: number;
-  /** The most that it might have grown. */
+  /** Largest allowed growth. */
   readonly allowed: number;
   readonly isFlat: boolean;
 }
 
-/** Share of the samples that belong to the warm-up: the compiler's work, caches and pools that fill once. */
+/** Share of the samples that belong to the warm-up, in which code is compiled, and caches and pools fill. */
 export const WARM_UP_SHARE = 1 / 3;
 
-/** Least samples of a run: two for each third of what is left after the warm-up. */
+/** Smallest number of samples: two for each third after the warm-up. */
 export const MIN_SAMPLES = 9;
 
 /**
- * Tells whether a figure stayed flat after the warm-up. A leak grows for as long as the run goes on, so it shows between
- * the median of the first third and the median of the last one, whatever single samples do. Only growth counts.
+ * Whether a figure stayed flat after the warm-up. A leak grows during the whole run, so it shows between the medians of
+ * the first and the last third; outliers do not matter. A fall counts as flat.
  *
- * @param samples the figure at even intervals over the whole run, oldest first
- * @throws RangeError for fewer than `MIN_SAMPLES` samples, or one that is no finite number
+ * @param samples the figure at equal intervals over the whole run, oldest first
+ * @throws RangeError for fewer than `MIN_SAMPLES` samples, or one that is not a finite number
  */
 export function judge(samples: readonly number[], { share, allowance }: Tolerance): Verdict {
   if (samples.length < MIN_SAMPLES) {
@@ -47,7 +47,7 @@ export function judge(samples: readonly number[], { share, allowance }: Toleranc
   return { first, last, growth: last - first, allowed, isFlat: last - first <= allowed };
 }
 
-/** The value in the middle; the mean of both when there are two of them. */
+/** The middle value; of an even number of values, the mean of the middle two. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const upper = sorted[Math.floor(sorted.length / 2)] ?? NaN;

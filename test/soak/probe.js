@@ -1,13 +1,13 @@
 /*
- * Loaded into the service before its own code (`node --expose-gc --import`). Answers each message of the soak with what
- * the process holds at that moment, after a full garbage collection. The service itself knows nothing of it.
+ * Loaded into the service before its own code (`node --expose-gc --import`). Answers each message of the soak with the
+ * process's figures after a full garbage collection. The service does not depend on it.
  */
 import { readdirSync } from 'node:fs';
 import { setImmediate } from 'node:timers';
 
 process.on('message', () => {
   globalThis.gc();
-  // What the first collection has set free to be finalised, the second one takes.
+  // The first collection runs finalizers; the second frees what they release.
   setImmediate(() => {
     globalThis.gc();
     const { heapUsed, external, rss } = process.memoryUsage();
@@ -17,13 +17,13 @@ process.on('message', () => {
       external,
       rss,
       cpuUs: user + system,
-      // One of them is open only to list them.
+      // Minus the descriptor that lists the directory.
       descriptors: readdirSync('/dev/fd').length - 1,
       resources: process.getActiveResourcesInfo(),
     });
   });
 });
-// Whoever asks has gone, so nobody would stop this process.
+// The soak has ended, and nothing else would stop this process.
 process.on('disconnect', () => process.exit(1));
 // The channel alone must not keep the process running.
 process.channel.unref();

@@ -16,18 +16,18 @@ const MIB = 2 ** 20;
 /** Animals in the catalogue at the start. */
 const ANIMALS = 20_000;
 
-/** Keys that the clients share, each of an application of its own. */
+/** API keys that the clients share, each of a different client. */
 const API_KEYS = 4;
 
-/** Samples of a run; they lie a second apart at the least and fifteen at the most. */
+/** Samples per run, and the limits of the time in ms between two of them. */
 const SAMPLES = 40;
 const MIN_INTERVAL_MS = 1_000;
 const MAX_INTERVAL_MS = 15_000;
 
-/** Least time in ms between two lines of progress where there is no terminal. */
+/** Shortest time in ms between two lines of progress when there is no terminal. */
 const PROGRESS_INTERVAL_MS = 10_000;
 
-/** PostgreSQL as in production: what is acknowledged is on the disk, and what is dead is vacuumed. */
+/** As in production: acknowledged changes are on the disk, dead rows are vacuumed. */
 const DATABASE_SETTINGS = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on', autovacuum: 'on' };
 
 interface Options {
@@ -38,13 +38,13 @@ interface Options {
   json?: boolean;
 }
 
-/** The service and its traffic at a moment, at rest. */
+/** Figures of the service and its traffic, taken while no request is in flight. */
 interface Sample extends Holdings, Figures {
   /** Time in s since the soak began. */
   readonly second: number;
   /** Requests since the soak began. */
   readonly requestsSoFar: number;
-  /** Processor time in µs a request since the sample before. */
+  /** Processor time per request in µs since the previous sample. */
   readonly cpuUsPerRequest: number;
 }
 
@@ -64,7 +64,7 @@ const MEASURES: readonly Measure[] = [
     of: ({ external }) => external / MIB,
     tolerance: { share: 0.02, allowance: 4 },
   },
-  // What the collector sets free stays with the process for a while, so this one swings.
+  // Fluctuates: the process keeps freed memory for a while.
   { name: 'resident memory', unit: 'MiB', of: ({ rss }) => rss / MIB, tolerance: { share: 0.1, allowance: 24 } },
   {
     name: 'file descriptors',
@@ -79,7 +79,7 @@ const MEASURES: readonly Measure[] = [
     of: ({ cpuUsPerRequest }) => cpuUsPerRequest,
     tolerance: { share: 0.5, allowance: 100 },
   },
-  // Other processes of the machine are felt here first.
+  // Latency depends on other processes of the machine.
   { name: 'p50', unit: 'ms', of: ({ p50Ms }) => p50Ms, tolerance: { share: 0.5, allowance: 5 } },
   { name: 'p99', unit: 'ms', of: ({ p99Ms }) => p99Ms, tolerance: { share: 1, allowance: 50 } },
 ];
@@ -109,7 +109,7 @@ try {
   postgresql = options.embedded ? undefined : await startPostgresqlServer(DATABASE_SETTINGS);
   const settings = {
     ...(postgresql === undefined ? { DATA_DIR: join(directory, 'data') } : { DATABASE_URL: postgresql.url }),
-    // On, and never reached.
+    // Limited, but never reached.
     RATE_LIMIT_PER_MINUTE: '10000000',
   };
   const keys = await prepare(settings);
@@ -129,11 +129,11 @@ interface Keys {
 interface Run {
   readonly samples: readonly Sample[];
   readonly traffic: Traffic;
-  /** Lines of level error in the log of the service. */
+  /** Number of lines of level error in the service's log. */
   readonly errors: number;
 }
 
-/** Makes a schema, animals and keys, by the commands of the service. */
+/** Makes the schema, animals and keys with the service's own commands. */
 async function prepare(settings: Record<string, string>): Promise<Keys> {
   progress(`Filling a catalogue of ${ANIMALS} animals`);
   await petstore(settings, 'migrate', '--json');
@@ -141,18 +141,18 @@ async function prepare(settings: Record<string, string>): Promise<Keys> {
   const createKey = (client: string, scopes: string): Promise<string> =>
     petstore(settings, 'keys', 'create', '--quiet', '--client', client, '--scopes', scopes);
   const apiKeys: string[] = [];
-  // One after the other, for the embedded engine is one process's.
+  // One after the other: only one process at a time can open the embedded engine.
   for (let key = 0; key < API_KEYS; key++) apiKeys.push(await createKey(`soak-${key}`, 'pets:read,pets:write'));
   return { apiKeys, metricsKey: await createKey('soak-metrics', 'metrics:read') };
 }
 
-/** @param databaseUrl where keys can be changed meanwhile; undefined for the embedded engine */
+/** @param databaseUrl the database in which keys change during the soak; undefined for the embedded engine */
 async function soak(running: ProbedService, keys: Keys, databaseUrl: string | undefined): Promise<Run> {
   const origin = await running.origin();
   const administrator = databaseUrl === undefined ? undefined : new pg.Client(databaseUrl);
   await administrator?.connect();
   if (administrator === undefined) {
-    // Where keys change meanwhile, what is remembered of unknown ones is forgotten before it is full.
+    // With PostgreSQL, changes of keys clear this cache before it is full.
     progress('Filling what the service remembers of unknown keys');
     await fillWithUnknownKeys(origin, MAX_UNKNOWN_TOKENS);
   }
@@ -173,7 +173,7 @@ async function soak(running: ProbedService, keys: Keys, databaseUrl: string | un
     while (!isInterrupted && performance.now() - startedAt < durationMs) {
       await sleep(intervalMs);
       if (!running.isRunning) throw new Error(`The service has ended:\n${running.stderr}`);
-      // Every change of a client makes each process forget its keys and look them up again.
+      // Every change of a client makes all processes forget their keys and look them up again.
       await administrator?.query('UPDATE client SET rate_limit_per_minute = NULL');
       await traffic.rest();
       const holdings = await running.probe();

@@ -7,31 +7,31 @@ import { promisify } from 'node:util';
 const BUILD = join(import.meta.dirname, '../../dist/src');
 const PROBE = new URL('probe.js', import.meta.url).href;
 
-/** Longest time in ms for the service to start, and for it to answer the probe. */
+/** Longest time in ms for the service to start, and for the probe to answer. */
 const START_TIMEOUT_MS = 60_000;
 const PROBE_TIMEOUT_MS = 30_000;
 
-/** What the process of the service holds at a moment, after a garbage collection. */
+/** Resources of the service's process, measured after a garbage collection. */
 export interface Holdings {
-  /** Bytes of objects of JavaScript. */
+  /** Bytes of JavaScript objects. */
   readonly heapUsed: number;
-  /** Bytes outside the heap that such objects hold, such as buffers and the memory of WebAssembly. */
+  /** Bytes outside the heap that such objects own, such as buffers and WebAssembly memory. */
   readonly external: number;
-  /** Bytes of memory that the process has of the system. */
+  /** Resident memory in bytes. */
   readonly rss: number;
-  /** Processor time in µs since the start. */
+  /** Processor time in µs since the start of the process. */
   readonly cpuUs: number;
   /** Open file descriptors: files, connections, pipes. */
   readonly descriptors: number;
-  /** What keeps the event loop alive, by kind: timers, sockets, requests under way. */
+  /** Kinds of the resources that keep the event loop alive: timers, sockets, requests in flight. */
   readonly resources: readonly string[];
 }
 
-/** The built service as a process of its own, with a probe in it. */
+/** The built service in a separate process, with a probe in it. */
 export class ProbedService {
-  /** Lines of its log of level error: each needs a person, and a soak must need none. */
+  /** Number of log lines of level error: each needs a person, so a soak must have none. */
   errors = 0;
-  /** What it tells the person at the console. */
+  /** Standard error of the process. */
   stderr = '';
   private readonly child: ChildProcess;
   private readonly ended: Promise<unknown>;
@@ -54,7 +54,7 @@ export class ProbedService {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** `http://127.0.0.1:<port>`, when it listens. */
+  /** `http://127.0.0.1:<port>`, once the service listens. */
   async origin(): Promise<string> {
     for (const deadline = performance.now() + START_TIMEOUT_MS; performance.now() < deadline; await sleep(20)) {
       const port = /listens on http:\/\/localhost:(\d+)\/v1 /.exec(this.stderr)?.[1];
@@ -64,7 +64,7 @@ export class ProbedService {
     throw new Error(`The service does not start:\n${this.stderr}`);
   }
 
-  /** What it holds at this moment. */
+  /** Asks the probe for the current figures. */
   async probe(): Promise<Holdings> {
     const answer = once(this.child, 'message', { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
     this.child.send('probe');
@@ -72,7 +72,7 @@ export class ProbedService {
     return holdings;
   }
 
-  /** Stops it, by force if it does not within 30 s. */
+  /** Stops the service, with SIGKILL if it takes longer than 30 s. */
   async stop(): Promise<void> {
     if (!this.isRunning) return;
     this.child.kill('SIGTERM');
@@ -82,7 +82,7 @@ export class ProbedService {
   }
 }
 
-/** Runs a command of the built `petstore`; what it prints. */
+/** Runs a command of the built `petstore` and returns its output. */
 export async function petstore(settings: Readonly<Record<string, string>>, ...args: string[]): Promise<string> {
   const options = { env: { PATH: process.env['PATH'], ...settings } };
   return (await promisify(execFile)(process.execPath, [join(BUILD, 'cli.js'), ...args], options)).stdout.trim();

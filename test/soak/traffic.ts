@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createApiKey } from '../../src/platform/api-keys/api-key-format.js';
 import { type LoadRequest, type Outcome, percentile, send } from '../faults/support/load.js';
 
-/** What became of the requests since the last look. */
+/** Number and latencies of the requests since the previous sample. */
 export interface Figures {
   readonly requests: number;
   readonly p50Ms: number;
@@ -19,34 +19,34 @@ export interface TrafficOptions {
   readonly apiKeys: readonly string[];
   /** A key with the scope `metrics:read`. */
   readonly metricsKey: string;
-  /** Clients that call at a time, each on a connection of its own. */
+  /** Concurrent clients, each on its own connection. */
   readonly clients: number;
-  /** Requests a second of all clients together. */
+  /** Requests per second of all clients together. */
   readonly requestsPerSecond: number;
-  /** Animals have the ids from 1 to this. */
+  /** The catalogue has animals with the ids 1 to `animals`. */
   readonly animals: number;
 }
 
-/** Requests after which a client hangs up and connects anew. */
+/** Requests after which a client closes its connection and opens a new one. */
 const REQUESTS_PER_CONNECTION = 50;
 
-/** Answers that were not the expected ones and are shown; the others are only counted. */
+/** Wrong answers that are kept for display; further ones are only counted. */
 const MAX_SHOWN_FAILURES = 10;
 
 const STATUSES = ['available', 'pending', 'sold'];
 
-/** What one client remembers from answer to answer. */
+/** State of a client between its requests. */
 interface Memory {
   readonly apiKey: string;
   agent: Agent;
   sent: number;
-  /** Path of the next page of its walk. */
+  /** Path of the next page that the client walks to. */
   nextPage: string | undefined;
   entityTag: string | undefined;
   idempotentRequest: LoadRequest | undefined;
 }
 
-/** A kind of request: how often it comes, what it sends, and which statuses are right. */
+/** A kind of request: its relative frequency, the request, and the statuses that are right. */
 interface Kind {
   readonly name: string;
   readonly weight: number;
@@ -165,17 +165,15 @@ const KINDS: readonly Kind[] = [
 const ALL_WEIGHTS = KINDS.reduce((sum, { weight }) => sum + weight, 0);
 
 /**
- * Clients that send every kind of request at an even rate until they are stopped, and hang up now and then, also in the
- * middle of a request. Answers of an unexpected status are kept in `failures`.
+ * Clients that send all kinds of requests at an even rate until `stop`. From time to time each breaks its connection in
+ * the middle of a request. `failures` has the answers of unexpected status.
  */
 export class Traffic {
-  /** Requests so far. */
   requests = 0;
-  /** Answers that were not the expected ones. */
+  /** Number of wrong answers. */
   failed = 0;
-  /** The first of them, for people. */
+  /** The first wrong answers, for display. */
   readonly failures: string[] = [];
-  /** Requests of each kind so far. */
   readonly byKind = new Map<string, number>();
   private outcomes: Outcome[] = [];
   private isStopped = false;
@@ -188,7 +186,7 @@ export class Traffic {
     this.clients = Array.from({ length: options.clients }, (_, index) => this.call(index));
   }
 
-  /** Lets what is under way finish, and sends nothing until `resume`. */
+  /** Waits for the requests in flight, and sends no more until `resume`. */
   async rest(): Promise<void> {
     this.resting = new Promise((resolve) => (this.endRest = resolve));
     await Promise.all(this.inFlight);
@@ -205,7 +203,7 @@ export class Traffic {
     await Promise.all(this.clients);
   }
 
-  /** The figures since the last call. */
+  /** The figures since the previous call. */
   takeFigures(): Figures {
     const { outcomes } = this;
     this.outcomes = [];
@@ -229,7 +227,7 @@ export class Traffic {
       if (wait > 0) await sleep(wait);
       while (this.resting) await this.resting;
       if (this.isStopped) break;
-      // Whoever is late does not make up for it.
+      // A late client does not catch up.
       dueAt = Math.max(performance.now(), dueAt + intervalMs);
       const request = this.send(memory);
       this.inFlight.add(request);
@@ -268,8 +266,8 @@ export class Traffic {
 }
 
 /**
- * Sends so many keys that nobody has made, each of them another one, so that what the service remembers of such keys is
- * full before the soak begins, and does not look like a leak while it fills.
+ * Sends `count` different keys that nobody has made. They fill the service's cache of unknown keys before the soak, so
+ * that its growth does not look like a leak.
  */
 export async function fillWithUnknownKeys(origin: string, count: number): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
@@ -290,7 +288,7 @@ function create(): LoadRequest {
   return { method: 'POST', path: '/v1/pets', body: JSON.stringify(animal) };
 }
 
-/** A connection that breaks in the middle of a request: of its header section, or of its body. */
+/** Breaks a connection in the middle of a request: alternately in the header section and in the body. */
 function hangUp(origin: string, { apiKey, sent }: Memory): Promise<void> {
   const { hostname, port } = new URL(origin);
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\n`;

@@ -16,7 +16,7 @@ import { HttpClient } from './http-client.js';
 import { MemoryLog } from './memory-log.js';
 import { TestClock } from './test-clock.js';
 
-/** The service as main.ts starts it, with its own database and a free port. */
+/** The service as main.ts starts it, with its own database, on a free port. */
 export interface TestApp {
   readonly nest: INestApplication;
   readonly config: Config;
@@ -26,28 +26,30 @@ export interface TestApp {
   readonly port: number;
   /** The secret of a key with the default scopes. */
   readonly apiKey: string;
-  /** Calls the service with that key. */
+  /** Sends requests with that key. */
   readonly client: HttpClient;
   /** The clock of the service. */
   readonly clock: TestClock;
-  /** Everything the service has logged. */
+  /** The log of the service. */
   readonly log: MemoryLog;
-  /** Runs SQL on the primary database; rows are arrays. */
+  /** Runs SQL on the primary; each row is an array of columns. */
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
-  /** Stops the service; throws when its log holds a secret. */
+  /** Stops the service. Throws when its log contains a secret. */
   close(): Promise<void>;
 }
 
 export interface TestAppOptions {
-  /** Settings beside those of the database, as in the environment. FAST_PATHS is the one of the test run by default. */
+  /**
+   * Settings besides those of the database, as environment variables. FAST_PATHS is that of the test run by default.
+   */
   settings?: Record<string, string>;
-  /** Modules to add to those of the service. */
+  /** Modules besides those of the service. */
   modules?: (Type | DynamicModule)[];
-  /** A database to share with another application; `close` does not drop it. */
+  /** A database shared with another application; `close` does not drop it. */
   database?: TestDatabase;
 }
 
-/** Starts the application that main.ts starts. Close it in `afterAll`. */
+/** Starts the application as main.ts does. Close it in `afterAll`. */
 export async function createTestApp({
   settings = {},
   modules = [],
@@ -58,7 +60,7 @@ export async function createTestApp({
     PORT: '0',
     HOST: '127.0.0.1',
     LOG_LEVEL: 'debug',
-    // The test clients' connections are idle at the end, so nothing needs the time.
+    // By then the test clients' connections are idle, so waiting would only slow the tests.
     SHUTDOWN_LINGER_MS: '0',
     ...FAST_PATHS_SETTING,
     ...database.settings,
@@ -89,7 +91,7 @@ export async function createTestApp({
     client: new HttpClient(origin, secret),
     clock,
     log,
-    // Statements without a name are not prepared.
+    // A statement without a name is not prepared.
     sql: (text, values = []) => nest.get(Database).write({ name: '', text }, values),
     close: async () => {
       await nest.close();

@@ -7,16 +7,16 @@ import { administer, databaseUrl } from './postgresql-database.js';
 
 /** A database for one test file. */
 export interface TestDatabase {
-  /** Settings that select it, for `readConfig` or the environment of a child process. */
+  /** Settings that select the database, for `readConfig` or as environment variables of a child process. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Removes it, even while clients are connected; an embedded one must be closed first. */
+  /** Drops the database, even while clients are connected. An embedded database must be closed first. */
   drop(): Promise<void>;
 }
 
 /** The engine of the current Jest project. */
 export const engine: Engine = globalThis.petstoreTestEngine;
 
-/** Defines a group of tests that need several processes on one database; on the embedded engine it defines none. */
+/** Defines tests that need several processes on one database. Defines nothing on the embedded engine. */
 export function describeOnPostgresql(name: string, define: () => void): void {
   if (engine === 'postgresql') {
     describe(name, define);

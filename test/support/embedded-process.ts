@@ -3,8 +3,8 @@ import { openCurrentDatabase } from '../../src/platform/database/data-source.js'
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 
 /*
- * A process of its own that opens DATA_DIR and adds animals until it is killed. It prints `open`, and then the id of
- * each animal when the database has acknowledged it.
+ * Opens DATA_DIR in a separate process and adds animals until it is killed. Prints `open`, then the id of each animal
+ * once its insert is acknowledged.
  */
 const dataSource = await openCurrentDatabase(await dataSourceOptions(readConfig()));
 process.stdout.write('open\n');

@@ -4,11 +4,11 @@ export type Engine = 'postgresql' | 'embedded';
 declare global {
   /** Set by jest.config.js for each project. */
   var petstoreTestEngine: Engine;
-  /** Run by global-teardown.js, last first. */
+  /** global-teardown.js runs these tasks, last first. */
   var petstoreTestTearDown: (() => Promise<void>)[] | undefined;
 }
 
-/** Environment variables by which the global set-up passes values to Jest's worker processes. */
+/** Environment variables with which the global set-up passes values to Jest's worker processes. */
 export const HANDED_OVER = {
   /** URI of a PostgreSQL server where the tests may create databases. */
   serverUrl: 'PETSTORE_TEST_SERVER_URL',
@@ -18,7 +18,7 @@ export const HANDED_OVER = {
   templateDirectory: 'PETSTORE_TEST_TEMPLATE_DIRECTORY',
 } as const;
 
-/** For global set-ups: runs a task after the tests, also when they fail. */
+/** Registers a task, in a global set-up, that runs after the tests, even if they fail. */
 export function atTearDown(task: () => Promise<void>): void {
   (globalThis.petstoreTestTearDown ??= []).push(task);
 }

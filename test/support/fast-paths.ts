@@ -1,2 +1,2 @@
-/** The setting FAST_PATHS of the environment of the test run: every service that a test starts runs with it. */
+/** The environment variable FAST_PATHS of the test run; every service that a test starts gets it. */
 export const FAST_PATHS_SETTING = { FAST_PATHS: process.env['FAST_PATHS'] ?? '' };

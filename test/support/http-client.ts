@@ -12,13 +12,13 @@ export interface HttpAnswer {
 
 export interface HttpCall {
   headers?: Record<string, string | string[] | undefined>;
-  /** Sent as it is when a string or bytes, else as JSON. */
+  /** A string or bytes are sent as they are; anything else as JSON. */
   body?: unknown;
   /** The API key; null for none. */
   apiKey?: string | null;
 }
 
-/** Calls a tested application over HTTP, hiding nothing of what it answers. */
+/** Sends HTTP requests to a tested application and returns whole answers. */
 export class HttpClient {
   private readonly agent = new Agent({ keepAlive: true, maxSockets: 50 });
 

@@ -16,7 +16,7 @@ export class MemoryLog {
     return this.lines.filter((line) => line.msg === 'request');
   }
 
-  /** Throws when a line holds an API key, or one of these secrets; the message does not repeat it. */
+  /** Throws when a line contains an API key or one of these secrets. The message does not repeat the secret. */
   assertNoSecrets(secrets: readonly (string | undefined)[]): void {
     const isSecret = (line: string): boolean =>
       /pets_[0-9A-Za-z]{49}/.test(line) || secrets.some((secret) => secret !== undefined && line.includes(secret));

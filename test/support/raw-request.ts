@@ -1,15 +1,15 @@
 import { connect } from 'node:net';
 
 export interface RawRequestOptions {
-  /** Stop reading and hang up once the answer contains this; otherwise read until the server closes. */
+  /** Close the connection once the answer contains this text. Without it, read until the server closes. */
   until?: string;
-  /** Once the answer contains `after`, send more. */
+  /** Send `send` once the answer contains `after`. */
   then?: { after: string; send: string };
   /** Longest time in ms to wait for the server to close. */
   timeout?: number;
 }
 
-/** Sends bytes over a connection of their own, whatever they are, and returns everything that comes back. */
+/** Sends any bytes on a new connection and returns everything that the server sends. */
 export function rawRequest(port: number, bytes: string | Buffer, options: RawRequestOptions = {}): Promise<string> {
   const { until, then, timeout = 10_000 } = options;
   return new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ export function rawRequest(port: number, bytes: string | Buffer, options: RawReq
       if (until !== undefined && answer.includes(until)) finish();
     });
     socket.on('end', finish);
-    // A reset after the answer has arrived is how a server may end a connection.
+    // A server may reset the connection after its answer.
     socket.on('error', finish);
   });
 }

@@ -1,4 +1,4 @@
 import { register } from 'node:module';
 
-/** For `node --import` and the global set-ups: from here on, Node imports this project's TypeScript. */
+/** Lets Node import this project's TypeScript. For `node --import` and the global set-ups. */
 register('./typescript-loader.js', import.meta.url);

@@ -3,20 +3,21 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FAST_PATHS_SETTING } from './fast-paths.js';
 
-/** Node's arguments that start the built service. */
+/** Node's arguments for the built service. */
 const BUILD = [new URL('../../dist/src/main.js', import.meta.url).pathname];
 
-/** One process of the service, on a port of its own unless the settings name one. */
+/** A process of the service, on a free port unless the settings name one. */
 export class ServiceProcess {
   stdout = '';
   stderr = '';
-  /** The exit code when it has ended; null when a signal ended it. */
+  /** The exit code; null when a signal ended the process. */
   readonly ended: Promise<number | null>;
   private readonly child: ChildProcess;
 
   /**
-   * @param cwd working directory, where a `.env` counts and relative paths begin
-   * @param options Node's arguments that start another installation, and whom it runs as, which only root can choose
+   * @param cwd working directory, where `.env` is read and relative paths start
+   * @param options `program`: Node's arguments for another installation; `uid` and `gid`: the user to run as (root
+   * only)
    */
   constructor(
     settings: Readonly<Record<string, string>>,
@@ -42,7 +43,7 @@ export class ServiceProcess {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** `http://localhost:<port>`, when it listens; 60 s at the most. */
+  /** `http://localhost:<port>`, once the service listens. Waits at most 60 s. */
   async origin(): Promise<string> {
     for (let waited = 0; waited < 60_000; waited += 20) {
       const address = /listens on (http:\/\/localhost:\d+)\/v1 /.exec(this.stderr)?.[1];
@@ -53,7 +54,7 @@ export class ServiceProcess {
     throw new Error(`The service does not start:\n${this.stdout}${this.stderr}`);
   }
 
-  /** Sends a signal, and waits for the end of the process. */
+  /** Sends a signal and waits until the process has ended. */
   async stop(signal: NodeJS.Signals): Promise<number | null> {
     this.child.kill(signal);
     return this.ended;

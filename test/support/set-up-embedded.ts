@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/platform/database/data-source.js';
 import { migrate } from '../../src/platform/database/schema/migrate.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
 
-/** Makes a migrated directory of the embedded engine, to copy. */
+/** Makes a migrated DATA_DIR of the embedded engine; each test file copies it. */
 export async function setUp(): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-test-embedded-'));
   atTearDown(() => rm(directory, { recursive: true, force: true }));

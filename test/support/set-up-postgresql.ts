@@ -7,8 +7,8 @@ import { administer, databaseUrl } from './postgresql-database.js';
 import { startPostgresqlServer } from './postgresql-server.js';
 
 /**
- * Starts PostgreSQL, or takes the server of `TEST_DATABASE_URL` (of a role that may create databases), and makes a
- * migrated database there to clone.
+ * Starts PostgreSQL and makes a migrated database there, which each test file clones. `TEST_DATABASE_URL` names a
+ * running server to use instead, as a role that may create databases.
  */
 export async function setUp(): Promise<void> {
   const server = await takeServer();

@@ -1,6 +1,6 @@
 import { Clock } from '../../src/platform/clock.js';
 
-/** The real clock until a test sets the time. */
+/** Shows the real time until a test sets the time. */
 export class TestClock extends Clock {
   private fixed: number | undefined;
 
@@ -8,7 +8,7 @@ export class TestClock extends Clock {
     return this.fixed ?? super.now();
   }
 
-  /** Stops the clock at this instant. */
+  /** Stops the clock at this time. */
   travelTo(instant: string | number | Date): void {
     this.fixed = new Date(instant).getTime();
   }

@@ -2,8 +2,8 @@ import { transformFile } from '@swc/core';
 import { fileURLToPath } from 'node:url';
 
 /*
- * Hooks (https://nodejs.org/api/module.html#customization-hooks) with which Node imports the TypeScript of this
- * project, as jest does in the tests. Jest's global set-up runs outside of them.
+ * Module hooks (https://nodejs.org/api/module.html#customization-hooks) with which Node imports this project's
+ * TypeScript. In the tests Jest does this, but not in its global set-up.
  */
 
 export async function resolve(specifier, context, next) {

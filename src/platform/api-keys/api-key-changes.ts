@@ -5,21 +5,22 @@ import { Config } from '../../config.js';
 import { hangUp } from '../database/connections/hang-up.js';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
-/** What triggers of the schema notify whenever a key or a client changes. */
+/** Triggers of the schema notify this channel whenever a key or a client changes. */
 const CHANNEL = 'api_key_change';
 
-/** Time in ms between two signs of life of the connection, and that one may take. */
+/** Time in ms between two heartbeats of the connection, and longest time that one may take. */
 const HEARTBEAT_MS = 5_000;
 
-/** Time in ms before the first attempt to connect again; each further one waits twice as long, to the longest. */
+/** Time in ms before the first reconnection attempt. The delay doubles with each further attempt, up to the longest. */
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 
 /**
- * Lets this process hear of every change of keys and clients, whoever makes it, by LISTEN on a connection of its own.
+ * Listens for every change of keys and clients in the database, by LISTEN on a separate connection.
  *
- * What is missed while the connection is away, or behind a pooler that passes no notifications on, is felt for
- * KEY_TIME_TO_LIVE_MS at the most. The embedded engine has one process, which changes the keys itself.
+ * A notification is missed while the connection is down, or behind a pooler that does not forward notifications. Then
+ * the change takes effect after KEY_TIME_TO_LIVE_MS at most. With the embedded engine there is nothing to listen for:
+ * one process makes all changes.
  */
 @Injectable()
 export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -33,7 +34,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     private readonly verifier: ApiKeyVerifier,
   ) {}
 
-  /** Resolves when it listens, or the first attempt has failed; the next ones follow behind it. */
+  /** Resolves once the first attempt to listen has succeeded or failed. Further attempts follow in the background. */
   async onApplicationBootstrap(): Promise<void> {
     const { databaseUrl } = this.config;
     if (databaseUrl !== undefined) {
@@ -49,7 +50,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     await this.listening;
   }
 
-  /** Listens until the end of the process; on a new connection when one breaks. */
+  /** Listens until shutdown, and reconnects when a connection breaks. */
   private async listen(databaseUrl: string, settled: () => void): Promise<void> {
     let retryMs = FIRST_RETRY_MS;
     while (!this.stop.signal.aborted) {
@@ -74,7 +75,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /** Listens on one connection until it breaks, which is an error. */
+  /** Listens on one connection. Rejects when it breaks. */
   private async listenOnce(databaseUrl: string, onListening: () => void): Promise<void> {
     const connection = new pg.Client({
       connectionString: databaseUrl,
@@ -89,7 +90,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     connection.on('notification', () => this.verifier.forget());
     await connection.connect();
     await connection.query(`LISTEN ${CHANNEL}`);
-    // What changed before was not heard.
+    // Changes made before LISTEN were not notified.
     this.verifier.forget();
     onListening();
     while (!broken.signal.aborted) {

@@ -3,39 +3,42 @@ import { crc32 } from 'node:zlib';
 import { API_KEY_PREFIX } from '../../config.js';
 
 /*
- * A key is the prefix, 43 base62 characters that carry 256 random bits, and 6 base62 characters of the CRC-32 of all before.
- * The prefix lets secret scanners find a leaked key. The checksum lets scanners and the service tell a key from a typing
- * error.
+ * A key is the prefix, 43 base62 characters with 256 random bits, and 6 base62 characters with the CRC-32 of everything
+ * before. The prefix lets secret scanners find a leaked key. The checksum lets scanners and the service recognise a
+ * typing error.
  */
 const SECRET_BYTES = 32;
 const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Characters of a key that may be displayed to tell it from others. */
+/** Characters of a key that may be displayed to identify it. */
 const DISPLAYED_LENGTH = 12;
 
-/** The form of every key that this service makes, checksum not considered. */
+/** The form of every key that this service makes. The checksum is not part of the pattern. */
 export const API_KEY_PATTERN = new RegExp(`^${API_KEY_PREFIX}[0-9A-Za-z]{49}$`);
 
-/** Makes a new key from 256 random bits. It is a secret: show it once, store only its hash. */
+/** Makes a key from 256 random bits. The key is a secret: show it once, store only its hash. */
 export function createApiKey(): string {
   const random = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);
   const unsigned = API_KEY_PREFIX + base62(random, SECRET_LENGTH);
   return unsigned + checksum(unsigned);
 }
 
-/** Whether a text has the form of our keys but cannot be one, because its checksum is wrong. */
+/** Whether a text has the form of a key of this service, but the wrong checksum. */
 export function hasWrongChecksum(token: string): boolean {
   return API_KEY_PATTERN.test(token) && token.slice(-CHECKSUM_LENGTH) !== checksum(token.slice(0, -CHECKSUM_LENGTH));
 }
 
-/** The SHA-256 of a key, 32 bytes: all that is stored of it. A random key of 256 bits needs no salt and no slow hash. */
+/**
+ * The SHA-256 of a key, 32 bytes; nothing else of the secret is stored. A key of 256 random bits needs no salt and no
+ * slow hash.
+ */
 export function hashApiKey(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** The first characters of a key, by which people recognise it. They give away at most 42 of its 256 bits. */
+/** The first characters of a key, for display. They reveal at most 42 of its 256 bits. */
 export function displayedPrefix(token: string): string {
   return token.slice(0, Math.min(DISPLAYED_LENGTH, Math.floor(token.length / 3)));
 }

@@ -1,7 +1,7 @@
 import { Check, Column, Entity, ForeignKey, Index, Unique } from 'typeorm';
 import { ClientEntity } from './client.entity.js';
 
-/** An API key as it is stored, without its secret. `ClientEntity` says why there is an entity. */
+/** A stored API key, without its secret. `ClientEntity` explains why this entity exists. */
 @Entity({ name: 'api_key' })
 @Unique('uq_api_key_hash', ['hash'])
 @Unique('uq_api_key_predecessor', ['predecessorId'])
@@ -19,7 +19,7 @@ export class ApiKeyEntity {
   })
   id: string;
 
-  /** Who uses the key. */
+  /** The client that uses the key. */
   @Column({ name: 'client_id', type: 'bigint' })
   clientId: string;
 

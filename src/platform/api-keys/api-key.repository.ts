@@ -2,15 +2,15 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../database/database.js';
 import { displayedPrefix, hashApiKey } from './api-key-format.js';
 
-/** An application that calls the service, with one key or several. */
+/** An application that calls the service, with one or more keys. */
 export interface Client {
   readonly id: bigint;
   readonly name: string;
-  /** Requests a minute, 0 for any number; null is RATE_LIMIT_PER_MINUTE. */
+  /** Requests per minute; 0 means unlimited, null means RATE_LIMIT_PER_MINUTE. */
   readonly rateLimitPerMinute: number | null;
 }
 
-/** A key as the store knows it; the secret itself is nowhere. */
+/** A stored key. The secret is not stored. */
 export interface StoredApiKey {
   readonly id: bigint;
   readonly client: Client;
@@ -21,28 +21,28 @@ export interface StoredApiKey {
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
   readonly revokedReason: string | null;
-  /** Some seconds late, because usage is written in batches. */
+  /** Some seconds behind, because usage is written in batches. */
   readonly lastUsedAt: Date | null;
-  /** The key that this one was made to replace, and the one made to replace it. */
+  /** The key that this one replaces, and the key that replaces this one. */
   readonly predecessorId: bigint | null;
   readonly successorId: bigint | null;
 }
 
-/** What is stored of a new key. */
+/** A key to store. */
 export interface ApiKeyRecord {
-  /** Name of the client, which is made when there is none. */
+  /** Name of the client, which is created if it does not exist. */
   readonly client: string;
   readonly scopes: readonly string[];
   readonly expiresAt: Date | null;
 }
 
-/** Narrows a list of keys; each condition that is given must hold. */
+/** Conditions on a list of keys; all given conditions must hold. */
 export interface ApiKeyFilter {
   /** Name of the client. */
   readonly client?: string | undefined;
-  /** Neither revoked nor expired at `now`, and expired at this time. */
+  /** Keys that are valid at `now` and expire by this time. */
   readonly expiringBefore?: Date | undefined;
-  /** Neither revoked nor expired at `now`, and neither made nor used since this time. */
+  /** Keys that are valid at `now` and were neither created nor used since this time. */
   readonly unusedSince?: Date | undefined;
   readonly now: Date;
 }
@@ -63,7 +63,7 @@ type Row = [
   successorId: string | null,
 ];
 
-/** Of `key` and `client`. */
+/** Columns of a `Row`, for a query that names its tables `key` and `client`. */
 const COLUMNS = `key.id, client.id, client.name, client.rate_limit_per_minute, key.prefix, key.scopes, key.created_at,
   key.expires_at, key.revoked_at, key.revoked_reason, key.last_used_at, key.predecessor_id,
   (SELECT successor.id FROM api_key successor WHERE successor.predecessor_id = key.id)`;
@@ -89,7 +89,7 @@ const LIST: Statement = {
     ORDER BY client.name, key.id`,
 };
 const EXISTS: Statement = { name: 'api_key_exists', text: 'SELECT EXISTS (SELECT FROM api_key)' };
-// The empty update is what makes ON CONFLICT return the client that is there.
+// The update changes nothing, but with DO NOTHING the statement would not return an existing client.
 const INSERT: Statement = {
   name: 'api_key_insert',
   text: `WITH client AS (
@@ -101,7 +101,7 @@ const INSERT: Statement = {
     )
     SELECT ${COLUMNS} FROM key CROSS JOIN client`,
 };
-// Locked, so that a revocation of this moment comes before or after, and never in between.
+// FOR UPDATE: a concurrent revocation happens entirely before or entirely after.
 const INSERT_SUCCESSOR: Statement = {
   name: 'api_key_insert_successor',
   text: `WITH predecessor AS (SELECT * FROM api_key WHERE id = $1 AND revoked_at IS NULL FOR UPDATE)
@@ -126,25 +126,25 @@ const LIMIT_CLIENT: Statement = {
   text: 'UPDATE client SET rate_limit_per_minute = $2 WHERE name = $1 RETURNING id, name, rate_limit_per_minute',
 };
 
-/** API keys and their clients in PostgreSQL. Whatever changes a key is told to every instance by triggers. */
+/** API keys and their clients in PostgreSQL. Triggers notify all instances of every change. */
 @Injectable()
 export class ApiKeyRepository {
   constructor(private readonly database: Database) {}
 
-  /** The keys with these SHA-256 of their secrets, by the hash in base64; expired and revoked ones too. */
+  /** The keys whose secrets have these SHA-256 hashes, by the hash in base64. Includes expired and revoked keys. */
   async findByHashes(hashes: readonly string[]): Promise<Map<string, StoredApiKey>> {
     const values = hashes.map((hash) => Buffer.from(hash, 'base64'));
     const rows = await this.database.readPrimary<[...Row, hash: Buffer]>(FIND_BY_HASHES, [values]);
     return new Map(rows.map((row) => [row[13].toString('base64'), toStoredApiKey(row)]));
   }
 
-  /** Keys that a person means by an id, by displayed characters (six at least), or by the whole secret. */
+  /** The keys with this id, with these first characters (at least six), or with this secret. */
   async findByReference(reference: string): Promise<StoredApiKey[]> {
     const values = [reference, hashApiKey(reference)];
     return (await this.database.readPrimary<Row>(FIND_BY_REFERENCE, values)).map(toStoredApiKey);
   }
 
-  /** Keys by client and age. */
+  /** Keys ordered by client name and id. */
   async list({ client, expiringBefore, unusedSince, now }: ApiKeyFilter): Promise<StoredApiKey[]> {
     return (await this.database.readPrimary<Row>(LIST, [client, expiringBefore, unusedSince, now])).map(toStoredApiKey);
   }
@@ -154,7 +154,7 @@ export class ApiKeyRepository {
     return rows[0]?.[0] === false;
   }
 
-  /** Stores a key by its hash. A key that exists already stays as it is, and undefined is returned. */
+  /** Stores a key by its hash. Returns undefined, and changes no key, when the key already exists. */
   async insert(secret: string, { client, scopes, expiresAt }: ApiKeyRecord): Promise<StoredApiKey | undefined> {
     const values = [client, displayedPrefix(secret), hashApiKey(secret), scopes, expiresAt];
     const [row] = await this.database.write<Row>(INSERT, values);
@@ -162,9 +162,9 @@ export class ApiKeyRepository {
   }
 
   /**
-   * Stores a key of the same client with the same scopes, and lets its predecessor expire; both or neither.
+   * Stores a key with the client and scopes of its predecessor, and makes the predecessor expire, in one transaction.
    *
-   * @returns the id of the new key; undefined when nothing was done, for the predecessor is revoked or has a successor
+   * @returns the id of the new key; undefined, with nothing changed, when the predecessor is revoked or has a successor
    */
   async replace(
     predecessor: bigint,
@@ -179,7 +179,7 @@ export class ApiKeyRepository {
     });
   }
 
-  /** Marks a key revoked; one that was revoked before keeps its time and reason. */
+  /** Marks a key as revoked. A key that is already revoked keeps its time and reason. */
   async revoke(id: bigint, reason: string | null): Promise<void> {
     await this.database.write(REVOKE, [id, reason]);
   }
@@ -189,7 +189,7 @@ export class ApiKeyRepository {
     return row && toClient(...row);
   }
 
-  /** Gives a client a limit of its own; null takes it away. Undefined when there is no such client. */
+  /** Sets a client's own rate limit, or removes it with null. Undefined when no client has this name. */
   async limitClient(name: string, perMinute: number | null): Promise<Client | undefined> {
     const [row] = await this.database.write<[string, string, number | null]>(LIMIT_CLIENT, [name, perMinute]);
     return row && toClient(...row);

@@ -13,24 +13,26 @@ import {
 import { hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyRepository, type StoredApiKey } from './api-key.repository.js';
 
-/** Longest key that is looked at; a bootstrap key may have 255 characters. */
+/** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
 const MAX_KEY_LENGTH = 255;
 
-/** Time in ms after which what was learned of a key counts no more: the longest that a lost notification can be felt. */
+/** Age in ms at which a cached key or refusal expires. A lost notification has no effect beyond this time. */
 export const KEY_TIME_TO_LIVE_MS = 10_000;
 
-/** Age in ms from which on a key in use is looked up again while requests go on, so that none of them waits for it. */
+/**
+ * Age in ms at which a cached key is looked up again in the background, so that requests with a key in use never wait.
+ */
 const REFRESH_AFTER_MS = KEY_TIME_TO_LIVE_MS / 2;
 
-/** Most keys that are remembered; and, apart from them, most tokens that are remembered to be none. */
+/** Largest number of cached keys, and of cached tokens that are no keys. */
 const MAX_KNOWN_KEYS = 10_000;
 export const MAX_UNKNOWN_TOKENS = 10_000;
 
-/** Least time in ms between two queries for keys, and most tokens that wait for the next one. */
+/** Shortest time in ms between two queries for keys, and largest number of tokens that wait for the next query. */
 const QUERY_INTERVAL_MS = 10;
 const MAX_WAITING_TOKENS = 1_000;
 
-/** A key, and when the database said so. */
+/** A key and the time in ms at which it was looked up. */
 interface KnownKey {
   readonly key: StoredApiKey;
   readonly checkedAt: number;
@@ -43,14 +45,14 @@ interface LookUp {
 }
 
 /**
- * Tells which key a bearer token is. Every request asks, so the answer comes from memory, and at once.
+ * Finds the key of a bearer token, from memory in almost all cases.
  *
- * The database is asked for tokens that are new or over their time to live: with one query at a time for all of them, and
- * at most a hundred queries a second, however many clients send whatever they like. Tokens that are no keys are remembered
- * apart, so that a flood of them drives out no key.
+ * The database is queried for tokens that are new or expired in memory. One query looks up all waiting tokens, and
+ * there are at most 100 queries per second, however many tokens clients send. Tokens that are no keys are cached
+ * separately, so that a flood of them evicts no key.
  *
- * Only the SHA-256 of a token is kept. An attacker cannot steer it, so the time that finding it takes tells nothing of any
- * key's characters.
+ * Stores only a token's SHA-256. Look-up time depends on the hash, which an attacker cannot steer, so it reveals
+ * nothing about a key.
  */
 @Injectable()
 export class ApiKeyVerifier {
@@ -67,10 +69,10 @@ export class ApiKeyVerifier {
   ) {}
 
   /**
-   * The key that a bearer token is; a promise of it only when the database must be asked.
+   * The key of a bearer token; a promise only when the database must be queried.
    *
    * @throws ApiError INVALID_API_KEY, REVOKED_API_KEY or EXPIRED_API_KEY, each with its challenge; UNAVAILABLE when the
-   * database is away, or more than a thousand tokens wait for it
+   * database is unreachable, or already 1000 tokens wait to be looked up
    */
   verify(token: string): StoredApiKey | Promise<StoredApiKey> {
     if (token.length > MAX_KEY_LENGTH) {
@@ -81,13 +83,13 @@ export class ApiKeyVerifier {
     const known = this.knownKeys.get(hashed);
     if (known !== undefined && isFresh(known.checkedAt, now)) {
       if (now - known.checkedAt >= REFRESH_AFTER_MS) {
-        // What goes wrong here goes wrong again, and is heard, when the time to live is over.
+        // Errors are ignored here; the look-up runs again, and is awaited, when the entry expires.
         this.lookUp(hashed).catch(() => undefined);
       }
       return usableKey(known.key, now);
     }
     const unknownAt = this.unknownTokens.get(hashed);
-    // A wrong checksum is a typing error or a guess: not worth a query.
+    // A wrong checksum means a typing error or a guess, so it costs no query.
     if ((unknownAt !== undefined && isFresh(unknownAt, now)) || hasWrongChecksum(token)) {
       throw unknownKey();
     }
@@ -99,11 +101,11 @@ export class ApiKeyVerifier {
     });
   }
 
-  /** Forgets everything, for something of a key or client has changed. Keys in use are looked up again in one query. */
+  /** Clears the cache after a change of keys or clients. One query then looks up all keys in use. */
   forget(): void {
     this.knownKeys.clear();
     this.unknownTokens.clear();
-    // What is under way may have been read before the change.
+    // A query in flight may have read the data before the change. New requests must not join it.
     this.current = undefined;
   }
 
@@ -149,7 +151,10 @@ export class ApiKeyVerifier {
   }
 }
 
-/** Keys in use are looked up, and so put last, again and again: what leaves first is what nobody uses. */
+/**
+ * Evicts the entry that was put longest ago. Keys in use are looked up and put again regularly, so unused ones go
+ * first.
+ */
 function putLast<Value>(map: Map<string, Value>, key: string, value: Value, maxSize: number): void {
   map.delete(key);
   map.set(key, value);
@@ -159,7 +164,7 @@ function putLast<Value>(map: Map<string, Value>, key: string, value: Value, maxS
   }
 }
 
-/** A clock that was set back makes nothing live longer. */
+/** Entries from the future are not fresh: setting the clock back must not prolong them. */
 function isFresh(checkedAt: number, now: number): boolean {
   return now >= checkedAt && now - checkedAt < KEY_TIME_TO_LIVE_MS;
 }

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Application } from '../application.js';
 import { Clock } from '../clock.js';
 import { StartupError } from '../errors/startup-error.js';
-import { DEFAULT_OVERLAP_MS } from './api-key-defaults.js';
+import { DEFAULT_OVERLAP_MS } from './key-rotation.js';
 import { API_KEY_PATTERN, createApiKey, displayedPrefix, hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyRepository, type Client, type StoredApiKey } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
@@ -12,42 +12,42 @@ import { isScope } from './scopes.js';
 const MAX_CLIENT_NAME_LENGTH = 255;
 const MAX_REASON_LENGTH = 500;
 
-/** What a new key may be. */
+/** Options of a new key. */
 export interface NewApiKey {
-  /** The application that uses it, 1 to 255 printable characters; made known when it is new. */
+  /** Name of the client, 1 to 255 printable characters. The client is created if it does not exist. */
   client: string;
-  /** What it may do; the application's default scopes when not given. */
+  /** Scopes of the key; by default those of the application. */
   scopes?: readonly string[] | undefined;
-  /** From when on it is refused; never when not given. */
+  /** Time from which the key is refused; never by default. */
   expiresAt?: Date | undefined;
 }
 
-/** A key just made, and its secret, which is in this answer and nowhere else. */
+/** A new key and its secret, which is not stored and cannot be shown again. */
 export interface IssuedApiKey {
   readonly key: StoredApiKey;
   readonly secret: string;
 }
 
-/** Which keys to list; each condition that is given must hold. */
+/** Conditions on a list of keys; all given conditions must hold. */
 export interface ApiKeyListing {
   /** Name of the client. */
   client?: string | undefined;
-  /** Valid keys that expire within this time in ms. */
+  /** Only valid keys that expire within this time in ms. */
   expiringWithin?: number | undefined;
-  /** Valid keys that were neither made nor used within this time in ms. */
+  /** Only valid keys that were neither created nor used within this time in ms. */
   unusedFor?: number | undefined;
 }
 
-/** What the operator asked for cannot be done; the message says why and what can. */
+/** The operator's request cannot be carried out. The message says why, and what to do instead. */
 export class ApiKeyRequestError extends Error {
   override readonly name = 'ApiKeyRequestError';
 }
 
 /**
- * Makes, shows, limits, replaces and revokes API keys. What changes takes effect in this process at once, and in every
- * other one as soon as PostgreSQL's notification arrives there, or after KEY_TIME_TO_LIVE_MS without one.
+ * Creates, lists, limits, rotates and revokes API keys. A change takes effect in this process at once. It takes effect
+ * in other processes when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS without one.
  *
- * A key is named by its id, by six or more of its displayed characters, or by the whole secret.
+ * A `reference` to a key is its id, at least six of its first characters, or its secret.
  */
 @Injectable()
 export class ApiKeysService {
@@ -59,12 +59,12 @@ export class ApiKeysService {
   ) {}
 
   /**
-   * Makes a key.
+   * Creates a key.
    *
-   * @throws ApiKeyRequestError when the client's name or a scope cannot be one
+   * @throws ApiKeyRequestError when the client's name or a scope is invalid
    */
   async create({ client, scopes = this.application.defaultScopes, expiresAt }: NewApiKey): Promise<IssuedApiKey> {
-    // \p{C}: what cannot be printed; \p{Z}: white space, which nobody sees at an end.
+    // \p{C} are unprintable characters; \p{Z} is white space, which is invisible at either end.
     if (!/^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(client) || client.length > MAX_CLIENT_NAME_LENGTH) {
       throw new ApiKeyRequestError(
         `A client's name has 1 to ${MAX_CLIENT_NAME_LENGTH} printable characters and no white space at its ends`,
@@ -85,9 +85,9 @@ export class ApiKeysService {
   }
 
   /**
-   * Keys by client and age.
+   * Keys ordered by client name and id.
    *
-   * @throws ApiKeyRequestError when there is no such client
+   * @throws ApiKeyRequestError when no client has this name
    */
   async list({ client, expiringWithin, unusedFor }: ApiKeyListing = {}): Promise<StoredApiKey[]> {
     if (client !== undefined && !(await this.repository.findClient(client))) {
@@ -103,14 +103,14 @@ export class ApiKeysService {
   }
 
   /**
-   * The one key that is meant.
+   * The key with this reference.
    *
-   * @throws ApiKeyRequestError when no key or several are meant
+   * @throws ApiKeyRequestError when no key or more than one has it
    */
   async find(reference: string): Promise<StoredApiKey> {
-    // Copied from a table, where the displayed characters end with an ellipsis.
+    // The table of keys shows an ellipsis after the first characters; accept it when copied.
     const [key, ...others] = await this.repository.findByReference(reference.replace(/…$/, ''));
-    // Never the whole of what may be a secret.
+    // A message must not repeat a whole secret.
     const named =
       reference.length > 20 || API_KEY_PATTERN.test(reference) ? `${displayedPrefix(reference)}…` : reference;
     if (!key) {
@@ -125,10 +125,11 @@ export class ApiKeysService {
   }
 
   /**
-   * Makes a key that replaces another one: of the same client, with the same scopes, for as long as the other was made
-   * for. Both are valid until the overlap, in ms, is over; then the predecessor expires.
+   * Replaces a key by a new one of the same client, with the same scopes and the same lifetime. Both are valid during
+   * the overlap, in ms; then the old key expires.
    *
-   * @throws ApiKeyRequestError when no key or several are meant, or the key is revoked, expired or replaced already
+   * @throws ApiKeyRequestError when no key or more than one has the reference, or the key is revoked, expired or
+   * already replaced
    */
   async rotate(reference: string, overlap = DEFAULT_OVERLAP_MS): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
     const { id, createdAt, expiresAt, revokedAt, successorId } = await this.find(reference);
@@ -154,9 +155,10 @@ export class ApiKeysService {
   }
 
   /**
-   * Revokes the key that is meant. One that was revoked before keeps its time and reason.
+   * Revokes a key. A key that is already revoked keeps its time and reason.
    *
-   * @throws ApiKeyRequestError when no key or several are meant, or the reason is longer than 500 characters
+   * @throws ApiKeyRequestError when no key or more than one has the reference, or the reason has more than 500
+   * characters
    */
   async revoke(reference: string, reason?: string): Promise<StoredApiKey> {
     if (reason !== undefined && reason.length > MAX_REASON_LENGTH) {
@@ -169,9 +171,9 @@ export class ApiKeysService {
   }
 
   /**
-   * Gives a client a rate limit of its own in requests a minute, 0 for none at all; null takes it away again.
+   * Sets a client's own rate limit in requests per minute, 0 for unlimited; null removes it.
    *
-   * @throws ApiKeyRequestError when there is no such client
+   * @throws ApiKeyRequestError when no client has this name
    */
   async limit(name: string, perMinute: number | null): Promise<Client> {
     const client = await this.repository.limitClient(name, perMinute);
@@ -182,7 +184,11 @@ export class ApiKeysService {
     return client;
   }
 
-  /** Sees to it that a key given by the operator exists; one that was revoked stays revoked. */
+  /**
+   * Stores the operator's key unless it exists. A revoked key stays revoked.
+   *
+   * @throws StartupError when the key has the form of this service's keys and a wrong checksum
+   */
   async ensureBootstrapKey(secret: string): Promise<void> {
     if (hasWrongChecksum(secret)) {
       throw new StartupError(
@@ -193,7 +199,7 @@ export class ApiKeysService {
     await this.repository.insert(secret, { client: 'bootstrap', scopes: defaultScopes, expiresAt: null });
   }
 
-  /** Makes the very first key of a database that has none; undefined when it has one. */
+  /** Creates a key if the database has none, and returns its secret; otherwise undefined. */
   async createFirstKey(): Promise<string | undefined> {
     return (await this.repository.isEmpty()) ? (await this.create({ client: 'first-start' })).secret : undefined;
   }

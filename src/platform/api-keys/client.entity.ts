@@ -1,10 +1,10 @@
 import { Check, Column, Entity, Unique } from 'typeorm';
 
 /**
- * An application that calls the service. Its keys come and go; limits and usage belong to the client.
+ * An application that calls the service. Keys are replaced; limits and usage belong to the client.
  *
- * The statements of the platform are SQL. Its entities declare the tables, so that a test compares them with the migrations
- * and a module can relate its own entities to them.
+ * The platform reads and writes this table in SQL, without the entity. The entity exists so that a test can compare the
+ * table with the migrations, and so that entities of modules can refer to it.
  */
 @Entity({ name: 'client' })
 @Unique('uq_client_name', ['name'])
@@ -22,7 +22,7 @@ export class ClientEntity {
   @Column({ type: 'text' })
   name: string;
 
-  /** Requests a minute, 0 for any number; null is RATE_LIMIT_PER_MINUTE. */
+  /** Requests per minute; 0 means unlimited, null means RATE_LIMIT_PER_MINUTE. */
   @Column({ name: 'rate_limit_per_minute', type: 'integer', nullable: true })
   rateLimitPerMinute: number | null;
 

@@ -2,7 +2,7 @@ import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { Config } from '../../config.js';
 import { ApiKeysService } from './api-keys.service.js';
 
-/** The keys a service needs so that somebody can call it at all. */
+/** Makes the first keys, without which a new installation could not be called. */
 @Injectable()
 export class StartKeys implements OnApplicationBootstrap {
   constructor(
@@ -10,7 +10,7 @@ export class StartKeys implements OnApplicationBootstrap {
     private readonly apiKeys: ApiKeysService,
   ) {}
 
-  /** @throws StartupError when BOOTSTRAP_API_KEY cannot be a key */
+  /** @throws StartupError when BOOTSTRAP_API_KEY has a wrong checksum */
   async onApplicationBootstrap(): Promise<void> {
     if (this.config.bootstrapApiKey !== undefined) {
       await this.apiKeys.ensureBootstrapKey(this.config.bootstrapApiKey);
@@ -18,8 +18,8 @@ export class StartKeys implements OnApplicationBootstrap {
   }
 
   /**
-   * The secret of a key made just now, when the embedded database has none yet. Ask only when it can be shown: this is
-   * the one time.
+   * Creates a key if the embedded database has none, and returns its secret; otherwise undefined. Call this only when
+   * the secret can be displayed, because it cannot be shown again.
    */
   async createFirstKey(): Promise<string | undefined> {
     return this.config.databaseUrl === undefined ? this.apiKeys.createFirstKey() : undefined;

@@ -11,26 +11,25 @@ import { PUBLIC_METADATA } from './public.decorator.js';
 import { type RateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
 import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
 
-/** What a handler asks of its callers. */
+/** What a handler requires of a request. */
 interface Access {
   readonly operation: string;
   readonly isPublic: boolean;
   readonly scopes: readonly string[];
 }
 
-// RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token; the scheme's case does not matter (RFC 9110, section 11.1).
+// RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 
 /**
- * Closes every handler of every module to requests without a valid API key, `@Public()` ones excepted; to clients beyond
- * their rate limit; and handlers with `@RequireScopes` to keys without those scopes. It runs before anything of the body is
- * read, and as a rule without waiting for anything.
+ * Admits a request to a handler only with a valid API key, within the client's rate limit, and with the scopes of
+ * `@RequireScopes`. Handlers with `@Public()` admit every request. Runs before the body is read, usually synchronously.
  *
- * @throws ApiError of status 401 or 403, with its challenge; or 429, with the time to wait
+ * @throws ApiError of status 401 or 403 with its challenge, or of status 429 with `Retry-After`
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
-  /** Reflection is slow and its result fixed, so each handler of each controller is looked at once. */
+  /** By controller and handler. Reflection is slow, and its result never changes. */
   private readonly known = new Map<unknown, Map<unknown, Access>>();
 
   constructor(
@@ -97,7 +96,7 @@ function judge(key: StoredApiKey, { scopes }: Access, limit: RateLimit | undefin
   return true;
 }
 
-/** 401 when nothing usable was sent (RFC 6750, section 3). */
+/** The challenge names no error, because the request has no usable credentials (RFC 6750, section 3). */
 function missingApiKey(): ApiError {
   return new ApiError(MISSING_API_KEY, 'Send an API key as Authorization: Bearer <API_KEY>, once.', {
     'WWW-Authenticate': 'Bearer realm="petstore"',

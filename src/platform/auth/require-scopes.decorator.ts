@@ -4,11 +4,11 @@ import { isScope } from '../api-keys/scopes.js';
 export const REQUIRED_SCOPES_METADATA = 'petstore:scopes';
 
 /**
- * Lets only API keys call a handler, or the handlers of a controller, that have every one of these scopes; others get
- * 403 with the challenge of RFC 6750, section 3.1. The document names the scopes too. A module invents its own scopes:
- * any name of the form `thing:action` that a key was made with.
+ * Admits only API keys that have all of these scopes to a handler, or to all handlers of a controller. Other keys get
+ * 403 with the challenge of RFC 6750, section 3.1. The document names the scopes. A module chooses its own scopes, of
+ * the form `thing:action`; keys are created with them.
  *
- * @throws Error at start when a scope is not of that form
+ * @throws Error at start when a scope does not have this form
  */
 export function RequireScopes(...scopes: [string, ...string[]]): ClassDecorator & MethodDecorator {
   for (const scope of scopes) {

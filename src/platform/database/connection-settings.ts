@@ -7,15 +7,15 @@ export const APPLICATION_NAME = 'petstore';
 /** Time in ms after which the pool closes an unused connection, and PostgreSQL one that left a transaction open. */
 const IDLE_TIMEOUT_MS = 60_000;
 
-/** Time in ms that we wait beyond `statement_timeout`. PostgreSQL that has not even cancelled by then may be unreachable. */
+/** Time in ms that we wait beyond `statement_timeout`. If PostgreSQL has not cancelled the statement by then, it may be unreachable. */
 const ANSWER_GRACE_MS = 1_000;
 
 /**
  * Settings of every pooled connection to a PostgreSQL server, primary or replica. `pg` sends those in snake_case to
  * PostgreSQL when it opens a connection; it observes the others itself.
  *
- * Any setting that is not listed here, such as `jit` or `work_mem`, keeps the value that the server has for our user and
- * database. `ALTER ROLE … SET jit = off` changes one for this service alone.
+ * `pg` knows only a few of PostgreSQL's settings by name. Any other goes into `options`: `options: '-c jit=off'`. A setting
+ * that is not sent keeps the value that the server has for our role and database.
  */
 export function serverConnectionSettings(config: Config): PoolConfig {
   return {

@@ -4,7 +4,7 @@ import { DeprecationInterceptor } from './deprecation.interceptor.js';
 
 /**
  * Announces the end of an operation, once for everything: the header fields `Deprecation` (RFC 9745), `Sunset` (RFC 8594)
- * and `Link` on every answer of the handler, 410 from the sunset on (unless AFTER_SUNSET is `serve`), the marks in the
+ * and `Link` on every answer behind the guards, 410 from the sunset on (unless AFTER_SUNSET is `serve`), the marks in the
  * OpenAPI document and the row in the page of deprecations.
  *
  * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path

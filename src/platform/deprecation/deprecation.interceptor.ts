@@ -13,7 +13,9 @@ export const DEPRECATIONS_PATH = '/docs/deprecations';
 
 interface Announcement {
   readonly sunset: number;
-  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly deprecationField: string;
+  readonly sunsetField: string;
+  readonly links: string;
   readonly removed: string;
 }
 
@@ -34,9 +36,10 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     const announcement = this.announcementOf(execution);
     const response = execution.getArgByIndex<Response>(1);
     response.req.context.isDeprecated = true;
-    for (const [name, value] of announcement.headers) {
-      response.setHeader(name, value);
-    }
+    response.setHeader('Deprecation', announcement.deprecationField);
+    response.setHeader('Sunset', announcement.sunsetField);
+    // Not `setHeader`: a guard or @Header may have set links of its own.
+    response.appendHeader('Link', announcement.links);
     if (this.config.afterSunset === 'remove' && this.clock.now() >= announcement.sunset) {
       throw new ApiError(OPERATION_REMOVED, announcement.removed);
     }
@@ -57,14 +60,9 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     const documentation = `${new URL(publicBaseUrl).origin}${DEPRECATIONS_PATH}#${operation}`;
     return {
       sunset: sunset.getTime(),
-      headers: [
-        ['Deprecation', `@${Math.floor(since.getTime() / 1000)}`],
-        ['Sunset', sunset.toUTCString()],
-        [
-          'Link',
-          `<${publicBaseUrl}${successor}>; rel="successor-version", <${documentation}>; rel="deprecation"; type="text/html"`,
-        ],
-      ],
+      deprecationField: `@${Math.floor(since.getTime() / 1000)}`,
+      sunsetField: sunset.toUTCString(),
+      links: `<${publicBaseUrl}${successor}>; rel="successor-version", <${documentation}>; rel="deprecation"; type="text/html"`,
       removed: `This operation was removed on ${sunset.toISOString().slice(0, 10)}. ${replacement}`,
     };
   }

@@ -7,7 +7,7 @@ export type StabilityLevel = 'experimental' | 'beta';
 
 /**
  * Marks an operation whose contract may still change: `x-stability` and `x-stability-level` in the document, and the
- * header field `Petstore-Stability` on its successful answers.
+ * header field `Petstore-Stability` on every answer behind the guards, errors included.
  */
 export function Stability(level: StabilityLevel): MethodDecorator {
   return applyDecorators(SetMetadata(STABILITY_METADATA, level), Header('Petstore-Stability', level));

@@ -60,7 +60,18 @@ export const INVALID_IDEMPOTENCY_KEY = defineError(
   400,
   'The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.',
 );
-export const BAD_REQUEST = defineError('bad_request', 400, 'The request is not valid HTTP.');
+export const BAD_REQUEST = defineError(
+  'bad_request',
+  400,
+  'The request is not valid HTTP, or not what is expected here.',
+);
+// Clients treat an unknown status as the 400 or 500 of its class (RFC 9110, section 15), so these two stand there.
+export const CLIENT_ERROR = defineError(
+  'client_error',
+  400,
+  'The request cannot be carried out, for the reason that the status names: any 4xx without a code of its own.',
+);
+export const UNAUTHORIZED = defineError('unauthorized', 401, 'The credentials are not accepted here.');
 export const MISSING_API_KEY = defineError(
   'missing_api_key',
   401,
@@ -74,18 +85,24 @@ export const INSUFFICIENT_SCOPE = defineError(
   403,
   'The API key lacks a scope that the operation needs.',
 );
+export const FORBIDDEN = defineError('forbidden', 403, 'The client may not do this.');
+export const NOT_FOUND = defineError('not_found', 404, 'The resource does not exist.');
 export const ROUTE_NOT_FOUND = defineError('route_not_found', 404, 'No resource has this path.');
 export const METHOD_NOT_ALLOWED = defineError(
   'method_not_allowed',
   405,
   'The resource does not support the method; Allow lists those it does.',
 );
+export const NOT_ACCEPTABLE = defineError('not_acceptable', 406, 'No representation matches the request.');
 export const REQUEST_TIMEOUT = defineError('request_timeout', 408, 'The request did not arrive in time.');
+export const CONFLICT = defineError('conflict', 409, 'The request conflicts with the state of the resource.');
+export const GONE = defineError('gone', 410, 'The resource no longer exists.');
 export const OPERATION_REMOVED = defineError(
   'operation_removed',
   410,
   'The deprecated operation has been removed; Link names its successor.',
 );
+export const PRECONDITION_FAILED = defineError('precondition_failed', 412, 'A condition of the request is not met.');
 export const BODY_TOO_LARGE = defineError('body_too_large', 413, 'The body is larger than the limit.');
 export const URI_TOO_LONG = defineError('uri_too_long', 414, 'The request target is longer than the limit.');
 export const UNSUPPORTED_MEDIA_TYPE = defineError(
@@ -94,6 +111,11 @@ export const UNSUPPORTED_MEDIA_TYPE = defineError(
   'The body is not application/json, or is encoded in another charset than UTF-8 or with a content coding.',
 );
 export const EXPECTATION_FAILED = defineError('expectation_failed', 417, 'Expect names something unknown.');
+export const UNPROCESSABLE_CONTENT = defineError(
+  'unprocessable_content',
+  422,
+  'The body is valid, but cannot be carried out.',
+);
 export const IDEMPOTENCY_KEY_REUSED = defineError(
   'idempotency_key_reused',
   422,
@@ -106,8 +128,20 @@ export const RATE_LIMITED = defineError(
 );
 export const HEADERS_TOO_LARGE = defineError('headers_too_large', 431, 'The header fields are larger than the limit.');
 export const INTERNAL_ERROR = defineError('internal_error', 500, 'The service failed; the request id finds the cause.');
+export const SERVER_ERROR = defineError(
+  'server_error',
+  500,
+  'The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.',
+);
+export const NOT_IMPLEMENTED = defineError('not_implemented', 501, 'The service does not support this.');
+export const BAD_GATEWAY = defineError('bad_gateway', 502, 'Another service that is needed for the answer has failed.');
 export const UNAVAILABLE = defineError(
   'unavailable',
   503,
   'The service cannot answer at the moment; Retry-After says when to try again.',
+);
+export const GATEWAY_TIMEOUT = defineError(
+  'gateway_timeout',
+  504,
+  'Another service that is needed for the answer did not answer in time.',
 );

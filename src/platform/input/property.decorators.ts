@@ -23,6 +23,8 @@ interface Described {
 interface Rule {
   /** Completes the clause "<property> must be …". */
   expected: string;
+  /** Ends the clause for a refused string, which clients send when their JSON writer quotes what it should not. */
+  forStrings?: string;
   /** Whether a converted value is valid. */
   isValid: (value: unknown) => boolean;
   /** Makes the value that the handler gets; what it cannot convert it returns as it is, and isValid refuses it. */
@@ -45,7 +47,9 @@ export class CheckedProperty {
 
   /** The clause of the message for a value that was refused; undefined when it is missing. */
   fault(sent: unknown): string {
-    return sent === undefined ? `${this.name} is required` : `${this.name} must be ${this.rule.expected}`;
+    if (sent === undefined) return `${this.name} is required`;
+    const { expected, forStrings = '' } = this.rule;
+    return `${this.name} must be ${expected}${typeof sent === 'string' ? forStrings : ''}`;
   }
 }
 
@@ -109,6 +113,7 @@ export function Int64Property(described: Described): PropertyDecorator {
   return checkedProperty(
     {
       expected: `an integer between ${INT64_MIN} and ${INT64_MAX}`,
+      forStrings: ', sent as a JSON number, not a string',
       convert: (value) => toInt64(value) ?? value,
       isValid: isInt64,
     },

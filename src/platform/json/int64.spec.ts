@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 } from './int64.js';
+import { compareInt64Texts, INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 } from './int64.js';
 
 const int64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
 
@@ -80,6 +80,18 @@ describe('toInt64', () => {
 
   test.each(['1', true, null, undefined, [1], {}, Object(1)])('refuses %p', (value) => {
     expect(toInt64(value)).toBeUndefined();
+  });
+});
+
+describe('compareInt64Texts', () => {
+  test('orders numerals as their values, of any sign and length', () => {
+    const near = fc.oneof(int64, fc.bigInt(-1_100n, 1_100n));
+    fc.assert(
+      fc.property(near, near, (one, other) => {
+        const expected = one < other ? -1 : one > other ? 1 : 0;
+        expect(compareInt64Texts(String(one), String(other))).toBe(expected);
+      }),
+    );
   });
 });
 

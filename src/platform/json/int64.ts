@@ -35,3 +35,11 @@ export function toInt64(value: unknown): bigint | undefined {
   }
   return isInt64(value) ? value : undefined;
 }
+/** Compares two canonical numerals of int64 by value, for `sort`. Most have the same length and need no bigint. */
+export function compareInt64Texts(one: string, other: string): number {
+  if (one.length === other.length && one[0] !== '-' && other[0] !== '-') {
+    return one < other ? -1 : Number(one > other);
+  }
+  const [left, right] = [BigInt(one), BigInt(other)];
+  return left < right ? -1 : Number(left > right);
+}

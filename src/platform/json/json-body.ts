@@ -16,11 +16,15 @@ export class JsonBody {
     return new JsonBody(writeJson(value));
   }
 
-  /** The body of an object that several answers share and nobody changes: every call for the object gives the same body. */
-  static shared(value: object): JsonBody {
+  /**
+   * The body of an object that several answers share and nobody changes. Every call for the object gives the same body.
+   *
+   * @param write makes the JSON text of the object
+   */
+  static shared<Value extends object>(value: Value, write: (value: Value) => string = writeJson): JsonBody {
     let body = shared.get(value);
     if (body === undefined) {
-      body = JsonBody.of(value);
+      body = new JsonBody(write(value));
       shared.set(value, body);
     }
     return body;

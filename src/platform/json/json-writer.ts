@@ -60,23 +60,10 @@ function writeObject(object: Members, depth: number): string {
   for (const name of Object.keys(object)) {
     const member = write(object[name], name, depth + 1);
     if (member !== undefined) {
-      text += (text === '{' ? '' : ',') + writeName(name) + member;
+      text += `${text === '{' ? '' : ','}${writeString(name)}:${member}`;
     }
   }
   return text + '}';
-}
-
-/** Names of members, each with its quotes and its colon. Most objects have the same few. */
-const writtenNames = new Map<string, string>();
-const MAX_WRITTEN_NAMES = 1_000;
-
-function writeName(name: string): string {
-  let text = writtenNames.get(name);
-  if (text === undefined) {
-    text = `${writeString(name)}:`;
-    if (writtenNames.size < MAX_WRITTEN_NAMES) writtenNames.set(name, text);
-  }
-  return text;
 }
 
 function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {

@@ -4,21 +4,21 @@ import { Clock } from '../clock.js';
 import { BackgroundRemoval } from '../database/background-removal.js';
 import { KeyUsageRepository } from './key-usage.repository.js';
 
-/** Time in ms between two looks for usage that is too old. */
+/** Time in ms between two deletions of old usage. */
 const INTERVAL_MS = 3_600_000;
 
-/** Rows that one statement deletes at the most, and the time in ms that it then leaves to others. */
+/** Most rows that one statement deletes, and the pause in ms after it, in which other statements can run. */
 const BATCH_ROWS = 1_000;
 const PAUSE_MS = 100;
 
 const DAY_MS = 86_400_000;
 
-/** The first day, in UTC, of which usage is kept at this time: `days` of them, today included. */
+/** The first day, in UTC, whose usage is kept. `days` days are kept, today included. */
 export function firstKeptDay(now: number, days: number): string {
   return new Date(now - (days - 1) * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** Deletes the usage of API keys that is older than KEY_USAGE_RETENTION_DAYS: at the start and every hour. */
+/** Deletes the usage of API keys that is older than KEY_USAGE_RETENTION_DAYS, at start and then hourly. */
 @Injectable()
 export class KeyUsageRetention implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly log = new Logger(KeyUsageRetention.name);
@@ -46,7 +46,7 @@ export class KeyUsageRetention implements OnApplicationBootstrap, OnApplicationS
     await this.removal.stop();
   }
 
-  /** Deletes what is too old. One run at a time; what fails is tried again with the next one. */
+  /** Deletes all old usage. Concurrent calls share one run. After an error the next run tries again. */
   deleteOld(): Promise<void> {
     return this.removal.attempt();
   }

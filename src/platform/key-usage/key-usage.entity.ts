@@ -1,7 +1,7 @@
 import { Column, Entity, ForeignKey, Index } from 'typeorm';
 import { ApiKeyEntity } from '../api-keys/api-key.entity.js';
 
-/** The calls of one key to one operation on one day (UTC). `ClientEntity` says why there is an entity. */
+/** Calls of one operation with one key on one day (UTC). `ClientEntity` explains why this entity exists. */
 @Entity({ name: 'key_usage' })
 @Index('ix_key_usage_operation_day', ['operation', 'day'])
 @ForeignKey(() => ApiKeyEntity, ['keyId'], ['id'], { name: 'fk_key_usage_key' })
@@ -27,7 +27,7 @@ export class KeyUsageEntity {
   @Column({ name: 'last_call_at', type: 'timestamptz' })
   lastCallAt: Date;
 
-  /** The first characters of the last call's `User-Agent`; null when it sent none. */
+  /** The first 200 characters of the last call's `User-Agent`; null when the call had none. */
   @Column({ name: 'last_user_agent', type: 'text', nullable: true })
   lastUserAgent: string | null;
 }

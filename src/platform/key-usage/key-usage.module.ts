@@ -6,8 +6,8 @@ import { KeyUsageRepository } from './key-usage.repository.js';
 import { KeyUsage } from './key-usage.js';
 
 /**
- * Usage of API keys. Not global, and not part of the global AuthModule: Nest shuts global modules down last and in no
- * defined order, and the last counts must be written while the database, which is global, is still open.
+ * Usage of API keys. The module is not global, and not part of the global AuthModule. Nest shuts global modules down
+ * last and in undefined order. The last counts must be written before the database, which is global, is closed.
  */
 @Module({
   imports: [TypeOrmModule.forFeature([KeyUsageEntity])],

@@ -1,19 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../database/database.js';
 
-/** Calls of an operation with a key on one day. */
+/** Calls of one operation with one key on one day. */
 export interface UsageRecord {
   readonly keyId: bigint;
   /** The operationId. */
   readonly operation: string;
-  /** The day in UTC, as 2026-11-20. */
+  /** The day in UTC, such as 2026-11-20. */
   readonly day: string;
   readonly calls: number;
   readonly lastCallAt: Date;
   readonly userAgent: string | null;
 }
 
-/** How much something was called, and the last call. */
+/** Sum of calls, with the time and user agent of the last call. */
 export interface UsageSummary {
   readonly calls: bigint;
   readonly lastCallAt: Date;
@@ -22,8 +22,8 @@ export interface UsageSummary {
 
 type Row = [name: string, calls: string, lastCallAt: Date, lastUserAgent: string | null];
 
-// Several instances add to the same rows: the keys are locked in one order, and before any usage, so that none waits for
-// another one in a circle. A key that somebody has deleted takes its calls with it.
+// Several instances update the same rows. Each locks the keys first, in order of id, so that they cannot deadlock.
+// Usage of a deleted key is dropped.
 const ADD: Statement = {
   name: 'key_usage_add',
   text: `WITH called AS (
@@ -58,7 +58,8 @@ const SUM_BY_OPERATION: Statement = {
     WHERE key_id = $1 AND day > $2::date - $3::int AND day <= $2::date
     GROUP BY operation ORDER BY operation`,
 };
-// By operation, because that is how the index is sorted: this looks at what it deletes, and at one row of each operation.
+// Goes through the operations one by one, because the index starts with the operation. So it reads only the rows that
+// it deletes, and one row per operation.
 const DELETE_BEFORE: Statement = {
   name: 'key_usage_delete_before',
   text: `WITH RECURSIVE operations AS (
@@ -75,19 +76,19 @@ const DELETE_BEFORE: Statement = {
     )
     SELECT count(*)::int FROM deleted`,
 };
-// Whatever was called first was counted from then on at the latest.
+// Counting started with the migration that created the table, or with the oldest row if that is earlier.
 const COUNTED_SINCE: Statement = {
   name: 'key_usage_counted_since',
   text: `SELECT least((SELECT min(day) FROM key_usage), (SELECT min(applied_at AT TIME ZONE 'UTC')::date
     FROM schema_migration WHERE name LIKE 'CreateKeyUsage%'))::text`,
 };
 
-/** Who called what, in PostgreSQL. Days are those of UTC. */
+/** Usage of API keys in PostgreSQL. Days are in UTC. */
 @Injectable()
 export class KeyUsageRepository {
   constructor(private readonly database: Database) {}
 
-  /** Adds to what is there, in one statement: all of it or nothing. */
+  /** Adds calls to the stored ones, all in one statement. */
   async add(records: readonly UsageRecord[]): Promise<void> {
     await this.database.write(ADD, [
       records.map(({ keyId }) => keyId),
@@ -99,23 +100,23 @@ export class KeyUsageRepository {
     ]);
   }
 
-  /** The clients that called an operation on the given number of days up to this one, by name; most calls first. */
+  /** Sums of the last `days` days, `today` included, by name of the client; most calls first. */
   async sumByClient(operation: string, today: string, days: number): Promise<Map<string, UsageSummary>> {
     return toSummaries(await this.database.readPrimary<Row>(SUM_BY_CLIENT, [operation, today, days]));
   }
 
-  /** The operations that were called with a key on the given number of days up to this one, by operationId. */
+  /** Sums of the last `days` days, `today` included, by operationId. */
   async sumByOperation(keyId: bigint, today: string, days: number): Promise<Map<string, UsageSummary>> {
     return toSummaries(await this.database.readPrimary<Row>(SUM_BY_OPERATION, [keyId, today, days]));
   }
 
-  /** Deletes usage of days before this one, as many rows of it as are given at the most; how many there were. */
+  /** Deletes at most `rows` rows of days before `day`, and returns their number. */
   async deleteBefore(day: string, rows: number): Promise<number> {
     const [row] = await this.database.write<[number]>(DELETE_BEFORE, [day, rows]);
     return (row as [number])[0];
   }
 
-  /** The first day of which usage was counted; usage that was deleted since is not looked for. */
+  /** The first day of counting. Deleted usage does not change it. */
   async countedSince(): Promise<string> {
     const [row] = await this.database.readPrimary<[string]>(COUNTED_SINCE, []);
     return (row as [string])[0];

@@ -2,18 +2,18 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { Clock } from '../clock.js';
 import { KeyUsageRepository, type UsageRecord } from './key-usage.repository.js';
 
-/** Time in ms between two writes: what a crash may lose. */
+/** Time in ms between two writes. A crash loses at most the calls of this time. */
 const WRITE_INTERVAL_MS = 5_000;
 
-/** Most counters (of a key, an operation and a day) that one process keeps. Calls beyond them are not counted. */
+/** Largest number of counters (one per key, operation and day) in one process. Calls beyond them are not counted. */
 const MAX_COUNTERS = 10_000;
 
-/** Most characters of a `User-Agent` that are stored. */
+/** Characters of a `User-Agent` that are stored. */
 const MAX_USER_AGENT_LENGTH = 200;
 
 const DAY_MS = 86_400_000;
 
-/** Calls that are not written yet. It stays for the next ones, so that counting is an addition. */
+/** Calls not yet written. The counter is reused after a write, so counting a call is an addition. */
 interface Counter {
   readonly keyId: bigint;
   readonly operation: string;
@@ -25,15 +25,15 @@ interface Counter {
 }
 
 /**
- * Counts every call that a valid key makes, whatever its answer: in memory, written in one statement every few seconds and
- * when the process stops. While the database is away the counts wait for it.
+ * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written in one statement
+ * every 5 s and at shutdown. If a write fails, the counts are kept for the next one.
  */
 @Injectable()
 export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly log = new Logger(KeyUsage.name);
-  /** Of the latest day, by key and operation. */
+  /** Counters of the current day, by key and operation. */
   private readonly counters = new Map<bigint, Map<string, Counter>>();
-  /** Of days before, until they are written. */
+  /** Counters of earlier days that are not yet written. */
   private earlier: Counter[] = [];
   private size = 0;
   private uncounted = 0;
@@ -49,14 +49,13 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     this.timer = setInterval(() => void this.write(), WRITE_INTERVAL_MS).unref();
   }
 
-  /** The server has answered its last request by now, and the database is still open. */
+  /** Runs after the last answer, while the database is still open. */
   async onApplicationShutdown(): Promise<void> {
     clearInterval(this.timer);
     await this.writing;
     await this.write();
   }
 
-  /** Counts one call. */
   count(keyId: bigint, operation: string, userAgent: string | undefined): void {
     const now = this.clock.now();
     let counter = this.counters.get(keyId)?.get(operation);
@@ -72,7 +71,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     counter.userAgent = userAgent;
   }
 
-  /** Writes what was counted. One write at a time; what fails is tried again with the next one. */
+  /** Writes the counts. Concurrent calls share one write. After an error the next write tries again. */
   write(): Promise<void> {
     return (this.writing ??= this.writeOnce().finally(() => (this.writing = undefined)));
   }
@@ -112,7 +111,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     this.removeIdle(new Set(counters.filter((counter) => !called.includes(counter))));
   }
 
-  /** Removes counters that nobody has used since the write before. */
+  /** Removes counters without calls since the last write. */
   private removeIdle(idle: ReadonlySet<Counter>): void {
     this.earlier = this.earlier.filter(({ calls }) => calls > 0);
     for (const [keyId, ofKey] of this.counters) {

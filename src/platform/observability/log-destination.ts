@@ -20,15 +20,23 @@ const MAX_END_WAIT_MS = 2_000;
 
 const STANDARD_OUTPUT = 1;
 
+const LINE_FEED = 10;
+
 /**
  * Standard output as the destination of the log.
  *
- * - Memory is bounded: beyond MAX_WAITING_BYTES lines are dropped.
+ * - Memory is bounded: beyond MAX_WAITING_BYTES lines are dropped. They are counted, and reported when the reader is back.
  * - The service never waits for a reader: Node makes a pipe non-blocking when `process.stdout` is first used.
  * - A write is at most MAX_WRITE_BYTES of whole lines, in their order.
  * - Writes are synchronous, so none is in flight when the process ends.
  */
 export class LogDestination {
+  /** Lines that were dropped: too many waited for the reader, or they could not be written. */
+  droppedLines = 0;
+  /** Called when the reader has taken all lines that waited, with the number of lines dropped since the last call. */
+  onGap: (lines: number) => void = () => undefined;
+
+  private reportedLines = 0;
   /** The lines of the block that is being filled. */
   private lines = '';
   private bytes = 0;
@@ -45,7 +53,10 @@ export class LogDestination {
   /** Takes one line with its line feed. */
   write(line: string): void {
     const bytes = Buffer.byteLength(line);
-    if (this.waitingBytes + this.bytes + bytes > MAX_WAITING_BYTES) return;
+    if (this.waitingBytes + this.bytes + bytes > MAX_WAITING_BYTES) {
+      this.droppedLines++;
+      return;
+    }
     if (this.bytes > 0 && this.bytes + bytes > MAX_WRITE_BYTES) {
       this.endBlock();
       this.writeBlocks();
@@ -82,32 +93,48 @@ export class LogDestination {
 
   /** Writes as many blocks as the reader has room for; false when some are left. */
   private writeBlocks(): boolean {
+    let hasReader = false;
     for (let block = this.waiting[0]; block !== undefined; block = this.waiting[0]) {
       const written = tryToWrite(block);
-      if (written === undefined) {
+      if (written === 'later') {
         this.retry ??= setTimeout(() => {
           this.retry = undefined;
           this.writeBlocks();
         }, RETRY_DELAY_MS).unref();
         return false;
       }
-      this.waitingBytes -= written;
-      if (written === block.length) this.waiting.shift();
-      else this.waiting[0] = block.subarray(written);
+      hasReader = written !== 'never';
+      const done = written === 'never' ? block.length : written;
+      if (written === 'never') this.droppedLines += countLines(block);
+      this.waitingBytes -= done;
+      if (done === block.length) this.waiting.shift();
+      else this.waiting[0] = block.subarray(done);
     }
+    if (hasReader) this.reportGap();
     return true;
+  }
+
+  private reportGap(): void {
+    const lines = this.droppedLines - this.reportedLines;
+    if (lines === 0) return;
+    this.reportedLines = this.droppedLines;
+    this.onGap(lines);
   }
 }
 
 /** Never written; `Atomics.wait` on it is a synchronous sleep. */
 const NEVER_WRITTEN = new Int32Array(new SharedArrayBuffer(4));
 
-/** Bytes that are done: written, or lost because they cannot be written; undefined when the reader has no room for them. */
-function tryToWrite(block: Buffer): number | undefined {
+/** The number of bytes written; `later` when the reader has no room for them, `never` when they cannot be written. */
+function tryToWrite(block: Buffer): number | 'later' | 'never' {
   try {
     return writeSync(STANDARD_OUTPUT, block);
   } catch (error) {
     // A reader that has gone, or a full disk, must not end the service.
-    return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? undefined : block.length;
+    return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 'later' : 'never';
   }
+}
+
+function countLines(block: Buffer): number {
+  return block.reduce((count, byte) => (byte === LINE_FEED ? count + 1 : count), 0);
 }

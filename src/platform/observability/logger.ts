@@ -1,11 +1,13 @@
 import type { LoggerService } from '@nestjs/common';
-import { type Logger, pino, stdSerializers } from 'pino';
+import { type Logger, pino } from 'pino';
 import { PinoPretty } from 'pino-pretty';
 import type { Config } from '../../config.js';
+import { RequestContext } from '../server/request-context.js';
 import { LogDestination } from './log-destination.js';
+import { loggable, loggableError } from './loggable.js';
 
 /** Contexts of Nest's own start-up lines, which are logged at level debug. */
-const FRAMEWORK_CONTEXTS = new Set([
+const FRAMEWORK_CONTEXTS = new Set<unknown>([
   'NestFactory',
   'InstanceLoader',
   'RoutesResolver',
@@ -19,16 +21,25 @@ export const LOGGER = Symbol('LOGGER');
 /** The log of the process on standard output: one JSON object per line, or readable lines on a terminal. */
 export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
   const options = { level: config.logLevel, base: { pid: process.pid }, timestamp };
-  return process.stdout.isTTY
-    ? pino(
-        options,
-        PinoPretty({ colorize: true, sync: true, singleLine: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }),
-      )
-    : pino(options, (standardOutput ??= new LogDestination()));
+  if (process.stdout.isTTY) {
+    return pino(
+      options,
+      PinoPretty({ colorize: true, sync: true, singleLine: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }),
+    );
+  }
+  standardOutput ??= new LogDestination();
+  const logger = pino(options, standardOutput);
+  standardOutput.onGap = (lines) => logger.warn({ lines }, `${lines} lines of the log were dropped before this one.`);
+  return logger;
 }
 
 /** Shared by all loggers of the process, so that lines keep their order. */
 let standardOutput: LogDestination | undefined;
+
+/** How many lines this process has dropped, because nobody read them in time or they could not be written. */
+export function droppedLogLines(): number {
+  return standardOutput?.droppedLines ?? 0;
+}
 
 let lastTime = 0;
 let lastText = '';
@@ -43,47 +54,76 @@ function timestamp(): string {
   return lastText;
 }
 
-/**
- * The logged members of an error, with its causes. All others are left out: those of PostgreSQL's and TypeORM's errors
- * contain values of the row and of the statement, which are the client's data.
- */
-function loggedError(error: Error): Record<string, unknown> {
-  const { type, message, stack } = stdSerializers.err(error);
-  const { code, constraint } = error as Error & { code?: unknown; constraint?: unknown };
-  return { type, message, stack, code, constraint };
-}
+type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
-/** Writes the lines of Nest's `Logger`, which all modules use, to the log of the process. */
+/**
+ * Writes the lines of Nest's `Logger`, which all modules use, to the log of the process. Behind the message a caller
+ * may pass, in any order:
+ *
+ * - `request.context`: the line gets `requestId` and `operation`;
+ * - an error, or its stack as a text: `error` or `stack`;
+ * - anything else: `details`.
+ *
+ * A message that is no text is written as JSON. All of it is bounded and without the client's data (`loggable.ts`).
+ */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
-  log(message: unknown, context?: string): void {
-    const level = context !== undefined && FRAMEWORK_CONTEXTS.has(context) ? 'debug' : 'info';
-    this.logger[level]({ context }, String(message));
+  log(message: unknown, ...details: unknown[]): void {
+    this.write(FRAMEWORK_CONTEXTS.has(details.at(-1)) ? 'debug' : 'info', message, details);
   }
 
   error(message: unknown, ...details: unknown[]): void {
-    const context = details.at(-1);
-    if (message instanceof Error) {
-      this.logger.error({ context, err: loggedError(message) }, message.message);
-    } else {
-      this.logger.error({ context, stack: details.length > 1 ? details[0] : undefined }, String(message));
-    }
+    this.write('error', message, details);
   }
 
-  warn(message: unknown, context?: string): void {
-    this.logger.warn({ context }, String(message));
+  warn(message: unknown, ...details: unknown[]): void {
+    this.write('warn', message, details);
   }
 
-  debug(message: unknown, context?: string): void {
-    this.logger.debug({ context }, String(message));
+  debug(message: unknown, ...details: unknown[]): void {
+    this.write('debug', message, details);
   }
 
-  verbose(message: unknown, context?: string): void {
-    this.logger.trace({ context }, String(message));
+  verbose(message: unknown, ...details: unknown[]): void {
+    this.write('trace', message, details);
   }
 
-  fatal(message: unknown, context?: string): void {
-    this.logger.fatal({ context }, String(message));
+  fatal(message: unknown, ...details: unknown[]): void {
+    this.write('fatal', message, details);
   }
+
+  private write(level: Level, message: unknown, details: readonly unknown[]): void {
+    if (!this.logger.isLevelEnabled(level)) return;
+    const last = details.at(-1);
+    // Nest's Logger passes its own context last, behind undefined for a stack that is missing.
+    const context = typeof last === 'string' && !isStack(last) ? last : undefined;
+    const given = (context === undefined ? details : details.slice(0, -1)).filter((detail) => detail !== undefined);
+    const request = given.find((detail) => detail instanceof RequestContext);
+    const error = [message, ...given].find((detail) => detail instanceof Error);
+    const stack = given.find((detail) => typeof detail === 'string' && isStack(detail));
+    const others = given.filter((detail) => detail !== request && detail !== error && detail !== stack);
+    const shown = error && loggableError(error);
+    this.logger[level](
+      {
+        context,
+        requestId: request?.requestId,
+        operation: request?.operation,
+        // Not `err`: pino would read it as an error, and put its causes into its message.
+        error: shown,
+        stack: stack === undefined ? undefined : loggable(stack),
+        details: others.length > 0 ? loggable(others) : undefined,
+      },
+      message === error && shown ? shown.message || shown.type : textOf(message),
+    );
+  }
+}
+
+function textOf(message: unknown): string {
+  const value = loggable(message);
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
+}
+
+function isStack(text: string): boolean {
+  return /\n[ \t]+at .+:\d+:\d+/.test(text);
 }

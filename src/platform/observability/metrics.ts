@@ -1,5 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
+import { droppedLogLines } from './logger.js';
 
 /** The metrics of one process. */
 @Injectable()
@@ -9,7 +10,7 @@ export class Metrics implements OnApplicationShutdown {
 
   readonly requestDurations = new Histogram({
     name: 'petstore_http_request_duration_seconds',
-    help: 'Time from the header section of a request to the end of its answer. operation is empty where no route matched.',
+    help: 'Time from the header section of a request to the end of its answer. operation is empty where no route matched. status is aborted where the answer was not sent completely.',
     labelNames: ['operation', 'method', 'status'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [this.registry],
@@ -31,6 +32,15 @@ export class Metrics implements OnApplicationShutdown {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+    new Counter({
+      name: 'petstore_log_lines_dropped_total',
+      help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        this.inc(droppedLogLines());
+      },
+    });
   }
 
   onApplicationShutdown(): void {

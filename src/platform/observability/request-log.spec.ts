@@ -15,8 +15,12 @@ function lineOf(context: Partial<RequestContext>, response: Partial<Response>): 
   const logger = pino({ base: null, timestamp: false }, { write: (line: string) => void lines.push(line) });
   const times = { startedAt: 1_000, answeredAt: 1_012.34567 };
   new RequestLog(logger, metrics, undefined as unknown as HttpAdapterHost<PlatformExpressAdapter>).answered(
-    { context: { requestId: 'id', isCut: false, ...times, ...context }, method: 'GET' } as Request,
-    { statusCode: 200, writableFinished: true, ...response } as Response,
+    {
+      context: { requestId: 'id', isCut: false, ...times, ...context },
+      method: 'GET',
+      socket: { destroyed: false },
+    } as Request,
+    { statusCode: 200, headersSent: true, writableFinished: true, ...response } as Response,
   );
   expect(lines).toHaveLength(1);
   return String(lines[0]);
@@ -30,15 +34,20 @@ test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
     { statusCode: 404 },
     '"operation":"findOrder","client":"naïve \\"name\\"\\n","method":"GET","status":404,"code":"order_not_found","durationMs":12.346',
   ],
-  [
-    'an answer whose client went away',
-    {},
-    { writableFinished: false },
-    '"method":"GET","status":200,"durationMs":12.346,"aborted":true',
-  ],
-  ['an answer that was cut', { isCut: true }, {}, '"method":"GET","status":200,"durationMs":12.346,"aborted":true'],
 ])('%s', (_, context, response, members) => {
   expect(lineOf(context, response)).toBe(`{"level":30,"requestId":"id",${members},"msg":"request"}\n`);
+});
+
+test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
+  ['an answer that was not finished', {}, { writableFinished: false }, '"status":200,'],
+  ['an answer that was cut', { isCut: true }, {}, '"status":200,'],
+  ['an answer that did not begin', {}, { headersSent: false, writableFinished: false }, ''],
+])('%s is aborted, and took the time until then', (_, context, response, status) => {
+  const line = lineOf({ startedAt: performance.now() - 1_000, ...context }, response);
+  const members = `"method":"GET",${status}"durationMs":(\\d+)\\.?\\d*,"aborted":true`;
+  const pattern = new RegExp(`^{"level":30,"requestId":"id",${members},"msg":"request"}\n$`);
+  expect(line).toMatch(pattern);
+  expect(Number(pattern.exec(line)?.[1])).toBeGreaterThanOrEqual(1_000);
 });
 
 test('each answer is one observation of its operation, method and status', async () => {

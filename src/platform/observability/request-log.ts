@@ -7,6 +7,9 @@ import type { PlatformExpressAdapter, RequestObserver } from '../server/express-
 import { LOGGER } from './logger.js';
 import { Metrics } from './metrics.js';
 
+/** The label `status` of an answer that was not sent completely: whatever its status, the client did not get it. */
+const ABORTED = 'aborted';
+
 /**
  * Writes one log line and one observation of the metrics for each answer. Neither contains a path, a header field, a body or
  * a key, because clients may send secrets there.
@@ -23,11 +26,16 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     this.adapterHost.httpAdapter.observe(this);
   }
 
-  answered({ context, method }: Request, response: Response): void {
-    const duration = (context.answeredAt ?? performance.now()) - context.startedAt;
-    const { operation, client, requestId, errorCode, isCut } = context;
+  answered({ context, method, socket }: Request, response: Response): void {
+    const { operation, client, requestId, errorCode, isCut, isSentEarly } = context;
+    // Node calls an answer finished when its connection was destroyed, too.
+    const isAborted = !isSentEarly && (!response.writableFinished || isCut || socket.destroyed);
+    const duration = (isAborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
     const status = response.statusCode;
-    this.metrics.requestDurations.observe({ operation: operation ?? '', method, status }, duration / 1000);
+    this.metrics.requestDurations.observe(
+      { operation: operation ?? '', method, status: isAborted ? ABORTED : status },
+      duration / 1000,
+    );
     if (context.isDeprecated) {
       this.metrics.deprecatedRequests.inc({ operation: operation ?? '', client: client ?? '' });
     }
@@ -37,10 +45,11 @@ export class RequestLog implements RequestObserver, OnModuleInit {
         operation,
         client,
         method,
-        status,
+        // Without a header section no status was sent.
+        status: response.headersSent ? status : undefined,
         code: errorCode,
         durationMs: Math.round(duration * 1000) / 1000,
-        aborted: response.writableFinished && !isCut ? undefined : true,
+        aborted: isAborted || undefined,
       },
       'request',
     );

@@ -1,12 +1,11 @@
 import type { OperationObject, ReferenceObject, ResponseObject } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
 import {
-  BAD_REQUEST,
   BODY_TOO_LARGE,
+  CLIENT_ERROR,
+  errorCatalogue,
   type ErrorDefinition,
-  EXPECTATION_FAILED,
   EXPIRED_API_KEY,
-  HEADERS_TOO_LARGE,
   IDEMPOTENCY_KEY_REUSED,
   INSUFFICIENT_SCOPE,
   INTERNAL_ERROR,
@@ -14,19 +13,18 @@ import {
   INVALID_IDEMPOTENCY_KEY,
   INVALID_PARAMETER,
   MALFORMED_JSON,
-  METHOD_NOT_ALLOWED,
   MISSING_API_KEY,
   MISSING_BODY,
   OPERATION_REMOVED,
   RATE_LIMITED,
-  REQUEST_TIMEOUT,
   REVOKED_API_KEY,
   ROUTE_NOT_FOUND,
+  SERVER_ERROR,
   UNAVAILABLE,
   UNSUPPORTED_MEDIA_TYPE,
-  URI_TOO_LONG,
   VALIDATION_FAILED,
 } from '../errors/error-catalogue.js';
+import { HTTP_ERRORS } from '../errors/http-exception.js';
 import type { OperationTraits } from './operation-traits.js';
 import {
   deprecationHeaders,
@@ -34,18 +32,18 @@ import {
   rateLimitHeaders,
   type ResponseHeaderName,
   responseHeaders,
+  stabilityHeaders,
 } from './response-headers.js';
 
-/** Errors that a client gets only if it breaks HTTP or calls an unknown address. The document has them as `default`. */
-const TRANSPORT_ERRORS = [
-  BAD_REQUEST,
-  ROUTE_NOT_FOUND,
-  METHOD_NOT_ALLOWED,
-  REQUEST_TIMEOUT,
-  URI_TOO_LONG,
-  EXPECTATION_FAILED,
-  HEADERS_TOO_LARGE,
-];
+/**
+ * Errors that no operation declares: those of a client that breaks HTTP or calls an unknown address, and those of Nest's
+ * exceptions, which any module may throw. The document has them as `default`.
+ */
+const OTHER_ERRORS = errorCatalogue().filter(
+  (error) =>
+    [ROUTE_NOT_FOUND, CLIENT_ERROR, SERVER_ERROR, ...HTTP_ERRORS].includes(error) &&
+    ![BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, RATE_LIMITED, UNAVAILABLE].includes(error),
+);
 
 /** Responses that several operations share, by their names among the components of the document. */
 const SHARED_RESPONSES: Record<string, { status: number | 'default'; failures: readonly ErrorDefinition[] }> = {
@@ -56,7 +54,7 @@ const SHARED_RESPONSES: Record<string, { status: number | 'default'; failures: r
   TooManyRequests: { status: 429, failures: [RATE_LIMITED] },
   InternalError: { status: 500, failures: [INTERNAL_ERROR] },
   Unavailable: { status: 503, failures: [UNAVAILABLE] },
-  OtherError: { status: 'default', failures: TRANSPORT_ERRORS },
+  OtherError: { status: 'default', failures: OTHER_ERRORS },
 };
 
 /** Header fields of error responses, beyond those of every response. */
@@ -114,7 +112,12 @@ export function describeFailures(
   const described = describeError(status, possible);
   return {
     ...described,
-    headers: { ...described.headers, ...rateLimitHeaders(traits), ...deprecationHeaders(traits) },
+    headers: {
+      ...described.headers,
+      ...rateLimitHeaders(traits),
+      ...deprecationHeaders(traits),
+      ...stabilityHeaders(traits),
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import {
   type OpenAPIObject,
   type OperationObject,
   type PathsObject,
+  type ResponseObject,
   type SchemaObject,
   SwaggerModule,
   type TagObject,
@@ -79,6 +80,26 @@ export class OpenApiDocument {
   /** The operations that carry `@Deprecated`, in the order of the document. */
   get deprecations(): readonly DeprecatedOperation[] {
     return this.deprecated;
+  }
+
+  /** The header fields that the document describes in responses, sorted. */
+  get responseHeaders(): string[] {
+    const document = JSON.parse(this.json) as OpenAPIObject;
+    const responses = [
+      ...operationsOf(document).flatMap((operation) => Object.values(operation.responses)),
+      ...Object.values(document.components?.responses ?? {}),
+    ] as ResponseObject[];
+    return sortedNames(responses.flatMap(({ headers = {} }) => Object.keys(headers)));
+  }
+
+  /** The header fields that the document describes as parameters of operations, sorted. */
+  get requestHeaders(): string[] {
+    const parameters = operationsOf(JSON.parse(this.json) as OpenAPIObject).flatMap(
+      (operation) => operation.parameters ?? [],
+    );
+    return sortedNames(
+      parameters.flatMap((parameter) => ('in' in parameter && parameter.in === 'header' ? parameter.name : [])),
+    );
   }
 
   private createDocument(app: INestApplication): OpenAPIObject {
@@ -157,6 +178,14 @@ export class OpenApiDocument {
     }
     return traits;
   }
+}
+
+function operationsOf({ paths }: OpenAPIObject): OperationObject[] {
+  return Object.values(paths).flatMap((item) => Object.values(item as Operations));
+}
+
+function sortedNames(names: readonly string[]): string[] {
+  return [...new Set(names)].sort();
 }
 
 function handlerKey(controller: string, method: string): string {

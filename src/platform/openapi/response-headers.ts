@@ -124,6 +124,11 @@ export function deprecationHeaders({ deprecation }: OperationTraits): HeadersObj
   return deprecation ? responseHeaders('Deprecation', 'Sunset', 'Link') : {};
 }
 
+/** The header field of an operation with `@Stability`. */
+export function stabilityHeaders({ stability }: OperationTraits): HeadersObject {
+  return stability ? responseHeaders('Petstore-Stability') : {};
+}
+
 /** References to header fields, for `headers` of a response. */
 export function responseHeaders(...names: ResponseHeaderName[]): HeadersObject {
   return Object.fromEntries(names.map((name) => [name, referenceTo(name)]));

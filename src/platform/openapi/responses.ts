@@ -2,7 +2,7 @@ import type { OperationObject, ReferenceObject, ResponseObject, ResponsesObject 
 import { STATUS_CODES } from 'node:http';
 import { describeError, describeFailures, failuresOf, referenceToShared } from './error-responses.js';
 import type { OperationTraits } from './operation-traits.js';
-import { deprecationHeaders, rateLimitHeaders, responseHeaders } from './response-headers.js';
+import { deprecationHeaders, rateLimitHeaders, responseHeaders, stabilityHeaders } from './response-headers.js';
 
 /**
  * All responses of an operation: the successes that its decorators declare, completed with the platform's header fields,
@@ -57,7 +57,7 @@ function describeSuccess(
       ...(isRepresentation ? responseHeaders('ETag', 'Vary') : {}),
       ...rateLimitHeaders(traits),
       ...deprecationHeaders(traits),
-      ...(traits.stability ? responseHeaders('Petstore-Stability') : {}),
+      ...stabilityHeaders(traits),
       ...(traits.isIdempotent ? responseHeaders('Idempotent-Replayed') : {}),
       ...response.headers,
     },

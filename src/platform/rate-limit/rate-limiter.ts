@@ -7,7 +7,7 @@ import type { Client } from '../api-keys/api-key.repository.js';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
 import { TokenBuckets, WINDOW_MS } from './token-buckets.js';
 
-/** What came of one call: the header fields to send, and the refusal if it is one. */
+/** Result of one call: the header fields to send, and the error if the call is refused. */
 export interface RateLimit {
   /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10). */
   readonly policy: string;
@@ -18,14 +18,14 @@ export interface RateLimit {
 const WINDOW_S = WINDOW_MS / 1000;
 
 /**
- * Limits how much each client calls, with all of its keys together: RATE_LIMIT_PER_MINUTE, or a limit of its own. With
- * REDIS_URL all instances share the count; while Redis is away each counts by itself.
+ * Limits the calls of each client, counted over all of its keys, to its own limit or to RATE_LIMIT_PER_MINUTE. With
+ * REDIS_URL all instances share the count. While Redis is unreachable each process counts alone.
  */
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
   private shared: SharedTokenBuckets | undefined;
-  /** `RateLimit-Policy` by requests a minute: as many as there are different limits. */
+  /** Values of `RateLimit-Policy` by requests per minute; one per different limit. */
   private readonly policies = new Map<number, string>();
 
   constructor(
@@ -43,7 +43,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     this.shared?.close();
   }
 
-  /** Counts one call of a client; undefined when it has no limit. A promise only when Redis is asked. */
+  /** Counts one call; undefined when the client has no limit. Returns a promise only with Redis. */
   take({ id, rateLimitPerMinute }: Client): RateLimit | undefined | Promise<RateLimit> {
     const perMinute = rateLimitPerMinute ?? this.config.rateLimitPerMinute;
     if (perMinute === 0) {
@@ -59,7 +59,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     return this.describe(left ?? this.buckets.take(client, perMinute, this.clock.now()), perMinute);
   }
 
-  /** @param left how many calls are left; below 0, by how many one was missing */
+  /** @param left as `TokenBuckets.take` returns it */
   private describe(left: number, perMinute: number): RateLimit {
     const secondsPerCall = WINDOW_S / perMinute;
     const available = left < 0 ? left + 1 : left;

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { WINDOW_MS } from './token-buckets.js';
 
-/** Time in ms that a request waits for Redis at the most, and that Redis is left alone after it has failed. */
+/** Longest time in ms that a request waits for Redis, and time in ms without requests to Redis after a failure. */
 const ANSWER_TIMEOUT_MS = 50;
 const PAUSE_MS = 1_000;
 
@@ -10,7 +10,7 @@ const CONNECT_TIMEOUT_MS = 1_000;
 const DISCONNECT_TIMEOUT_MS = 100;
 const LONGEST_RETRY_MS = 2_000;
 
-/** What `TokenBuckets` does, in Redis: nobody comes in between, and the time is that of Redis for all instances. */
+/** The calculation of `TokenBuckets`, as an atomic script. All instances use the clock of Redis. */
 const TAKE = `
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -25,7 +25,7 @@ const TAKE = `
 
 type RedisWithTake = Redis & { takeToken(key: string, perMinute: number): Promise<string> };
 
-/** A bucket of tokens for each client that all instances share, in Redis (5 and later). */
+/** One token bucket per client in Redis (version 5 or later), shared by all instances. */
 export class SharedTokenBuckets {
   private readonly log = new Logger(SharedTokenBuckets.name);
   private pausedUntil = 0;
@@ -33,14 +33,14 @@ export class SharedTokenBuckets {
 
   private constructor(private readonly redis: RedisWithTake) {}
 
-  /** Connects in the background: Redis may be away now, or later. */
+  /** Connects in the background, so Redis may be unreachable at start. */
   static async open(url: string): Promise<SharedTokenBuckets> {
     const { Redis } = await import('ioredis');
     const redis = new Redis(url, {
       connectTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: DISCONNECT_TIMEOUT_MS,
       commandTimeout: ANSWER_TIMEOUT_MS,
-      // Nothing waits for a connection: what cannot be asked now is decided in memory.
+      // No command waits for a connection: without one, memory decides at once.
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
@@ -53,7 +53,7 @@ export class SharedTokenBuckets {
     return buckets;
   }
 
-  /** As `TokenBuckets.take`; undefined when Redis is away, or does not answer in time. */
+  /** As `TokenBuckets.take`; undefined when Redis is unreachable or does not answer in time. */
   async take(client: bigint, perMinute: number): Promise<number | undefined> {
     if (performance.now() < this.pausedUntil) return undefined;
     try {

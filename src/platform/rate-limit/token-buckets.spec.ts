@@ -30,7 +30,7 @@ test('a clock that is set back gives nothing and takes nothing', () => {
   expect(buckets.take(1n, 60, 1_000)).toBe(58);
 });
 
-test('over ten thousand clients, who has not called for longest gets a full bucket, and nobody who calls does', () => {
+test('beyond 10 000 clients, the one that has not called for longest gets a full bucket, and no other does', () => {
   const buckets = new TokenBuckets();
   for (let client = 0n; client < 10_000n; client++) buckets.take(client, 2, 0);
   expect(buckets.take(0n, 2, 0)).toBe(0);

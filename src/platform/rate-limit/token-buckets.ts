@@ -1,7 +1,10 @@
-/** Length in ms of the window in which a full bucket is refilled. */
+/** Time in ms in which an empty bucket becomes full. */
 export const WINDOW_MS = 60_000;
 
-/** Most clients that have a bucket in memory. Beyond them the one that has called least lately gets a full one. */
+/**
+ * Largest number of buckets. Beyond it, the client that has not called for longest loses its bucket, and starts with a
+ * full one.
+ */
 const MAX_BUCKETS = 10_000;
 
 interface Bucket {
@@ -10,8 +13,8 @@ interface Bucket {
 }
 
 /**
- * A bucket of tokens for each client, in the memory of this process. A bucket holds what a client may call in a minute and
- * is refilled evenly, so that a client at rest may send that much at once, and one at work its share of every second.
+ * One token bucket per client, in this process. A bucket holds the calls of one minute and is refilled evenly. So an
+ * idle client may send a minute's calls at once, and a busy one an even share per second.
  */
 export class TokenBuckets {
   private readonly buckets = new Map<bigint, Bucket>();
@@ -20,7 +23,7 @@ export class TokenBuckets {
    * Takes a token from a client's bucket.
    *
    * @param now in ms
-   * @returns how many are left; below 0, by how many one was missing, when there was none to take
+   * @returns the tokens left; negative when no whole token was left, by the part of a token that was missing
    */
   take(client: bigint, perMinute: number, now: number): number {
     const bucket = this.buckets.get(client) ?? { tokens: perMinute, at: now };

@@ -2,10 +2,12 @@ import { Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Config } from '../../config.js';
 import { isExempt, type RequestsInFlight } from './requests-in-flight.js';
 import {
   MAX_PIPELINED_REQUESTS,
+  MAX_REQUESTS_PER_CONNECTION,
   REFUSAL_PAUSE_MS,
   SPARE_CONNECTION_MS,
   SPARE_CONNECTIONS,
@@ -16,25 +18,45 @@ import {
 interface Connection {
   /** The response in progress. The next request of the connection starts when it is over. */
   answering: Response | undefined;
+  /** The response of the request that arrived last. */
+  latest: Response | undefined;
   /** Starts the requests that arrived during an earlier one, in their order. */
   waiting: (() => void)[];
+  /** Requests that have arrived. */
+  arrived: number;
   /** At least one request has been answered. */
   hasAnswered: boolean;
   /** `socket.bytesRead` when the last response was over; a larger value means that another request is arriving. */
   bytesRead: number;
-  /** Further requests are ignored, because too many were sent ahead. */
+  /** No further request is served; the connection is closed behind the answers to the earlier ones. */
   isEnding: boolean;
+  /** Too many requests were sent ahead, so the last of them is refused. */
+  isFlooded: boolean;
+  /** The parser has failed. */
+  hasFailed: boolean;
 }
 
 const CONNECTION = Symbol('connection');
 
-type ConnectionSocket = Socket & { [CONNECTION]?: Connection };
+type ConnectionSocket = Duplex & { [CONNECTION]?: Connection };
+
+function connectionOf(socket: Duplex): Connection {
+  return (socket as ConnectionSocket)[CONNECTION] as Connection;
+}
+
+/** The response in progress on a connection, if there is one. */
+export function answeringOn(socket: Duplex): Response | undefined {
+  return connectionOf(socket).answering;
+}
 
 /**
  * The open connections of this process, and the order of the requests on each of them.
  *
  * - Requests of one connection are served one after the other. A client that sends many requests ahead (pipelining) and
  *   does not read holds one answer in memory instead of many. More than MAX_PIPELINED_REQUESTS end the connection.
+ * - A request with `Upgrade` that is served as ordinary HTTP ends the connection (see `upgrades.ts`), and so does the
+ *   one with the number MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; what arrives behind it is
+ *   ignored.
  * - A connection on which a request was refused is not read for REFUSAL_PAUSE_MS.
  * - Up to SPARE_CONNECTIONS connections beyond MAX_CONNECTIONS get one answer each, then they are closed. The answer is
  *   503, except to health checks and metrics. Connections beyond these are dropped.
@@ -42,7 +64,7 @@ type ConnectionSocket = Socket & { [CONNECTION]?: Connection };
  */
 export class Connections {
   private readonly log = new Logger(Connections.name);
-  private readonly open = new Set<ConnectionSocket>();
+  private readonly open = new Set<Socket>();
   private readonly spare = new Set<Socket>();
   private closesIdle = false;
   private dropped = 0;
@@ -53,7 +75,7 @@ export class Connections {
     { maxConnections, writeTimeoutMs }: Pick<Config, 'maxConnections' | 'writeTimeoutMs'>,
   ) {
     server.timeout = writeTimeoutMs;
-    server.on('connection', (socket: ConnectionSocket) => {
+    server.on('connection', (socket) => {
       // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
       // which would offer it again without end.
       if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
@@ -63,12 +85,16 @@ export class Connections {
       }
       const connection: Connection = {
         answering: undefined,
+        latest: undefined,
         waiting: [],
+        arrived: 0,
         hasAnswered: false,
         bytesRead: 0,
         isEnding: false,
+        isFlooded: false,
+        hasFailed: false,
       };
-      socket[CONNECTION] = connection;
+      (socket as ConnectionSocket)[CONNECTION] = connection;
       this.open.add(socket);
       socket.once('close', () => {
         this.open.delete(socket);
@@ -82,18 +108,56 @@ export class Connections {
 
   /** Calls `begin` when the earlier requests of the connection have been answered; usually at once. */
   arrive(request: Request, response: Response, begin: () => void): void {
-    const connection = (request.socket as ConnectionSocket)[CONNECTION] as Connection;
+    const connection = connectionOf(request.socket);
     if (connection.isEnding) return;
+    connection.latest = response;
+    if (++connection.arrived >= MAX_REQUESTS_PER_CONNECTION || request.headers.upgrade !== undefined) {
+      connection.isEnding = true;
+      response.shouldKeepAlive = false;
+    }
     if (connection.answering === undefined) {
       connection.answering = response;
       begin();
       return;
     }
-    connection.isEnding = connection.waiting.length >= MAX_PIPELINED_REQUESTS;
+    connection.isFlooded = connection.waiting.length >= MAX_PIPELINED_REQUESTS;
+    connection.isEnding ||= connection.isFlooded;
     connection.waiting.push(() => {
       connection.answering = response;
       begin();
     });
+  }
+
+  /**
+   * Ends a connection on which nothing more can be read, because the parser has failed. Earlier requests are answered
+   * first. Later calls for the same connection change nothing.
+   *
+   * @param refuse answers the request whose body is broken, in its turn; called only if that request has not begun
+   * @param finish answers bytes that are no request, and closes the connection; called only if no body is broken
+   * @returns the request whose body is broken, if it has begun: its handler answers
+   */
+  fail(
+    socket: Duplex,
+    refuse: (request: Request, response: Response) => void,
+    finish: () => void,
+  ): Request | undefined {
+    const connection = connectionOf(socket);
+    const { answering, latest, waiting, isEnding } = connection;
+    if (connection.hasFailed) return undefined;
+    connection.hasFailed = true;
+    connection.isEnding = true;
+    if (latest === undefined || latest.req.complete) {
+      if (answering === undefined) finish();
+      else if (!isEnding) waiting.push(finish);
+      return undefined;
+    }
+    latest.shouldKeepAlive = false;
+    if (answering === undefined || latest === answering) return latest.req;
+    waiting[waiting.length - 1] = () => {
+      connection.answering = latest;
+      refuse(latest.req, latest);
+    };
+    return undefined;
   }
 
   /**
@@ -102,9 +166,9 @@ export class Connections {
    */
   admits(request: Request, response: Response): boolean {
     const { context, socket, url } = request;
-    const { isEnding, waiting } = (socket as ConnectionSocket)[CONNECTION] as Connection;
+    const { isFlooded, waiting } = connectionOf(socket);
     // The request beyond MAX_PIPELINED_REQUESTS is refused behind all requests before it.
-    const isLast = isEnding && waiting.length === 0;
+    const isLast = isFlooded && waiting.length === 0;
     const isSpare = this.spare.size > 0 && this.spare.has(socket);
     if (isLast || isSpare) response.shouldKeepAlive = false;
     if (isLast || (isSpare && !isExempt(url))) {
@@ -120,7 +184,7 @@ export class Connections {
   leave({ socket, context }: Request, response: Response): void {
     context.isOver = true;
     this.inFlight.release(context);
-    const connection = (socket as ConnectionSocket)[CONNECTION] as Connection;
+    const connection = connectionOf(socket);
     if (connection.answering !== response) return;
     connection.answering = undefined;
     connection.hasAnswered = true;
@@ -130,7 +194,7 @@ export class Connections {
     const next = connection.waiting.shift();
     if (next !== undefined) {
       next();
-    } else if (this.closesIdle) {
+    } else if (this.closesIdle || connection.isEnding) {
       socket.destroy();
     } else if (context.isRefused) {
       // Answering clients that retry without waiting would steal time from admitted requests.
@@ -141,17 +205,23 @@ export class Connections {
 
   /** The requests that have begun and are not answered yet. */
   unanswered(): Request[] {
-    return [...this.open].flatMap((socket) => socket[CONNECTION]?.answering?.req ?? []);
+    return [...this.open].flatMap((socket) => connectionOf(socket).answering?.req ?? []);
   }
 
   /** Closes the idle connections now, and each other connection when its requests are answered. */
   closeIdle(): void {
     this.closesIdle = true;
     for (const socket of this.open) {
-      const { answering, bytesRead } = socket[CONNECTION] as Connection;
+      const { answering, bytesRead } = connectionOf(socket);
       // Not `server.closeIdleConnections()`: it cuts answers that the client has not taken completely.
       if (answering === undefined && socket.bytesRead === bytesRead) socket.destroy();
     }
+  }
+
+  /** Closes all connections now, also those that a listener of `upgrade` has taken over. */
+  closeAll(): void {
+    // Not `server.closeAllConnections()`: it leaves the latter open.
+    for (const socket of this.open) socket.destroy();
   }
 
   private serveOnce(socket: Socket, connection: Connection): void {
@@ -177,8 +247,8 @@ export class Connections {
  * KEEP_ALIVE_TIMEOUT_MS on an idle connection. Closes the connection if its client does not take its answer, or if it
  * is idle. Keeps it while a request arrives, which has time-outs of its own, and while a handler works.
  */
-function closeUnlessServed(socket: ConnectionSocket): void {
-  const { answering, hasAnswered } = socket[CONNECTION] as Connection;
+function closeUnlessServed(socket: Socket): void {
+  const { answering, hasAnswered } = connectionOf(socket);
   if (socket.writableLength > 0 || (answering === undefined && hasAnswered)) {
     if (answering !== undefined) answering.req.context.isCut = true;
     socket.destroy();

@@ -62,6 +62,6 @@ export class Drain {
     this.log.warn(
       `Cutting ${requests.length} requests that did not finish within ${this.config.shutdownTimeoutMs} ms: ${names}.`,
     );
-    this.server.closeAllConnections();
+    this.connections.closeAll();
   }
 }

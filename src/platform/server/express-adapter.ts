@@ -1,7 +1,7 @@
 import { StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
-import { createServer, type Server } from 'node:http';
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
@@ -18,14 +18,15 @@ import { checkRequest } from './request-checks.js';
 import { RequestContext } from './request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
 import { OVERLOADED, RequestsInFlight } from './requests-in-flight.js';
-import { MAX_HEADER_BYTES, MAX_REQUESTS_PER_CONNECTION, TIMEOUT_CHECK_INTERVAL_MS } from './server-limits.js';
+import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './server-limits.js';
 import { answerUnmatchedRoutes } from './unmatched-routes.js';
+import { limitUpgrades } from './upgrades.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {
   /** The response is over. `response.writableFinished` is false when the connection was closed before all was sent. */
   answered(request: Request, response: Response): void;
-  /** Node's parser refused bytes that never became a request; `parser-errors.ts` has answered. */
+  /** Node's parser refused bytes that are no request; `parser-errors.ts` has answered. */
   refused(error: ApiError, requestId: string): void;
 }
 
@@ -37,11 +38,13 @@ export interface RequestObserver {
  * 3. `request-checks.ts` and `requests-in-flight.ts`: an invalid request gets 400 or 414, one too many gets 503.
  * 4. Express calls Nest's handler of the route: guards, interceptors, pipes, controller. ApiKeyGuard sets
  *    `request.context.operation`. Without a route, `unmatched-routes.ts` answers.
- * 5. `replies.ts` writes the answer, and the observer is called when the response is over.
+ * 5. `replies.ts` writes the answer, or completes one that a handler writes itself. The observer is called when the
+ *    response is over.
  *
  * `request.body` is a promise, because the body must stay unread until the guards have passed: the first access starts
  * reading it (`request-body.ts`). `@Body()` awaits the promise, behind guards and interceptors. Where the handler declares
- * a class of scalars, it holds the members of this class alone.
+ * a class of scalars, the promise has the members of this class alone. A middleware that reads the body itself, such as
+ * `express.json()`, sets `request.body`; `@Body()` then gets that value.
  *
  * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets
  * WRITE_TIMEOUT_MS.
@@ -75,7 +78,14 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       adapter.observer?.answered(this.req, this);
       adapter.connections.leave(this.req, this);
     };
-    Object.defineProperty(app.request, 'body', { configurable: true, get: this.lazyBody() });
+    Object.defineProperty(app.request, 'body', { configurable: true, get: this.lazyBody(), set: setBody });
+    // Whoever writes an answer, Node calls `writeHead` before its first byte.
+    app.response.writeHead = function (...head: unknown[]) {
+      return ServerResponse.prototype.writeHead.apply(
+        this,
+        adapter.replies.beforeHead(this, head) as [number],
+      ) as never;
+    };
   }
 
   /** Registers the observer; there is only one. */
@@ -122,7 +132,14 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
 
-    answerParserErrors(server, (error, requestId) => this.observer?.refused(error, requestId));
+    answerParserErrors(server, this.connections, {
+      refuse: (request, response, error) => {
+        this.begin(request, response);
+        request.context.bodyError = error;
+        this.replies.sendError(response, error);
+      },
+      refused: (error, requestId) => this.observer?.refused(error, requestId),
+    });
     const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
       server.on(event, (request: Request, response: Response) =>
         this.connections.arrive(request, response, () => {
@@ -178,16 +195,31 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return this.connections.admits(request, response) ? undefined : OVERLOADED;
   }
 
-  /** The getter of `request.body`: a promise of the parsed JSON body. The first access starts reading. */
-  private lazyBody(): (this: Request) => Promise<unknown> {
+  /**
+   * The getter of `request.body`: what a middleware has set, else a promise of the parsed JSON body. The first access
+   * starts reading.
+   */
+  private lazyBody(): (this: Request) => unknown {
     const read = (request: Request): Promise<unknown> => {
+      const { context } = request;
+      if (context.bodyError) return Promise.reject(context.bodyError);
       const readBody = (): Promise<unknown> => readJsonBody(request, request.res as Response, this.config.maxBodyBytes);
-      const body = request.complete ? readBody() : this.inFlight.readMeanwhile(request, readBody);
-      const { pickedMembers } = request.context;
-      return pickedMembers ? withMembers(body, pickedMembers) : body;
+      if (request.complete) return readBody();
+      return this.inFlight.readMeanwhile(request, readBody).catch((error: unknown) => {
+        throw context.bodyError ?? error;
+      });
     };
-    return function (this: Request): Promise<unknown> {
-      return this.context.readBodyOnce(() => read(this));
+    return function (this: Request): unknown {
+      const { context } = this;
+      if (context.body === undefined && !context.isBodySet) {
+        const body = read(this);
+        // A middleware may look at `request.body` and not await it.
+        body.catch(() => undefined);
+        context.body = body;
+      }
+      return context.pickedMembers && context.body instanceof Promise
+        ? withMembers(context.body, context.pickedMembers)
+        : context.body;
     };
   }
 
@@ -216,14 +248,26 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 }
 
+/** The setter of `request.body`. */
+function setBody(this: Request, body: unknown): void {
+  this.context.body = body;
+  this.context.isBodySet = true;
+}
+
 /**
  * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
  * over.
  */
 function createHttpServer(app: Express, config: Config): Server {
   const { fastPaths } = config;
+  const classes = fastPaths.includes('express-prototypes') ? createMessageClasses(app) : { IncomingMessage };
+  // Never Node's own class, because its prototype is changed.
+  const Request =
+    classes.IncomingMessage === IncomingMessage ? class extends IncomingMessage {} : classes.IncomingMessage;
+  limitUpgrades(Request.prototype);
   const server = createServer({
-    ...(fastPaths.includes('express-prototypes') && createMessageClasses(app)),
+    ...classes,
+    IncomingMessage: Request,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: config.headersTimeoutMs,
     requestTimeout: config.requestTimeoutMs,
@@ -233,7 +277,9 @@ function createHttpServer(app: Express, config: Config): Server {
     requireHostHeader: false,
     noDelay: true,
   });
-  server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+  // No limit on the number of header fields: by default Node ignores those after the first 1000, so nobody would check
+  // them. MAX_HEADER_BYTES bounds the work.
+  server.maxHeadersCount = 0;
   if (fastPaths.includes('joined-writes') && canJoinWrites()) server.on('connection', joinWrites);
   return server;
 }

@@ -1,4 +1,5 @@
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Request, Response } from 'express';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../errors/api-error.js';
 import {
@@ -8,55 +9,61 @@ import {
   REQUEST_TIMEOUT,
   type ErrorDefinition,
 } from '../errors/error-catalogue.js';
+import { answeringOn, type Connections } from './connections.js';
 import { newRequestId, REQUEST_ID_HEADER } from './request-id.js';
+import { UNSUPPORTED_VERSION } from './request-checks.js';
 import { MAX_HEADER_BYTES } from './server-limits.js';
 
+/** How the errors of the parser are answered. */
+interface ParserErrorListener {
+  /** Must answer a request that has not begun, and whose body is broken. */
+  refuse(request: Request, response: Response, error: ApiError): void;
+  /** Called after each answer to bytes that are no request. */
+  refused(error: ApiError, requestId: string): void;
+}
+
 /**
- * Answers the errors that Node's HTTP parser finds before there is a request for Express: 400, 408 (a request that does
- * not arrive in time), 413 and 431, and 400 for CONNECT. The answer is an Error body, sent behind the answers to
- * earlier requests of the connection. Then the connection is closed.
+ * Answers what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431, and 400 for
+ * CONNECT. The answer is sent behind the answers to earlier requests of the connection. Then the connection is closed.
  *
- * @param onAnswered called after each answer with its error and its `X-Request-Id`
+ * An error in a body belongs to its request: reading the body fails with the error, so the request is answered like any
+ * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`.
  */
-export function answerParserErrors(server: Server, onAnswered: (error: ApiError, requestId: string) => void): void {
-  const latest = new WeakMap<Duplex, { request: IncomingMessage; response: ServerResponse }>();
-  const remember = (request: IncomingMessage, response: ServerResponse): void => {
-    latest.set(request.socket, { request, response });
-  };
-  server.prependListener('request', remember);
-  server.prependListener('checkContinue', remember);
-  server.prependListener('checkExpectation', remember);
+export function answerParserErrors(server: Server, connections: Connections, listener: ParserErrorListener): void {
+  const fail = (socket: Duplex, error: ApiError): Request | undefined =>
+    connections.fail(
+      socket,
+      (request, response) => listener.refuse(request, response, error),
+      () => {
+        if (!socket.writable) {
+          socket.destroy();
+          return;
+        }
+        const requestId = newRequestId();
+        socket.end(errorResponse(error, requestId), () => socket.destroy());
+        listener.refused(error, requestId);
+      },
+    );
 
-  const answerInOrder = (socket: Duplex, error: ApiError | undefined): void => {
-    const answer = (): void => {
-      if (error === undefined || !socket.writable) {
-        socket.destroy();
-        return;
-      }
-      const requestId = newRequestId();
-      socket.end(errorResponse(error, requestId), () => socket.destroy());
-      onAnswered(error, requestId);
-    };
-    const pending = latest.get(socket);
-    if (pending === undefined || pending.response.writableFinished || pending.response.destroyed) {
-      answer();
-    } else if (pending.request.complete) {
-      // The error belongs to a later request: wait for the answer to the pending one.
-      pending.response.once('close', answer);
-    } else if (pending.response.headersSent) {
-      // The error is in the body of a request whose answer has begun.
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
+    const error = parserError(cause);
+    const broken = error && fail(socket, error);
+    if (error === undefined || (broken && (broken.context.isOver || cause.code === 'HPE_INVALID_EOF_STATE'))) {
+      // The connection is gone, the request is answered, or the client has ended the connection in the middle of a body.
       socket.destroy();
-    } else {
-      answer();
+    } else if (broken) {
+      broken.context.bodyError = error;
+      if (broken.listenerCount('error') > 0) broken.emit('error', error);
     }
-  };
-
-  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => answerInOrder(socket, parserError(cause)));
+  });
 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    // Node removes its own listeners from the socket of CONNECT. Without one, a reset would end the process.
+    // Node removes its own listeners from the socket of CONNECT, but earlier answers of the connection need them.
+    // Without a listener of errors, a reset would end the process.
     socket.on('error', () => socket.destroy());
-    answerInOrder(socket, new ApiError(BAD_REQUEST, 'This server is no proxy: CONNECT is not supported.'));
+    socket.on('timeout', () => server.emit('timeout', socket));
+    socket.on('drain', () => answeringOn(socket)?.emit('drain'));
+    fail(socket, new ApiError(BAD_REQUEST, 'This server is no proxy: CONNECT is not supported.'));
   });
 }
 
@@ -65,6 +72,7 @@ function parserError({ code }: NodeJS.ErrnoException): ApiError | undefined {
   const known: Record<string, [ErrorDefinition, string]> = {
     ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, 'The request did not arrive in time.'],
     HPE_HEADER_OVERFLOW: [HEADERS_TOO_LARGE, `The header section must not be larger than ${MAX_HEADER_BYTES} bytes.`],
+    HPE_INVALID_VERSION: [BAD_REQUEST, UNSUPPORTED_VERSION],
     HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
   };
   const match = known[code ?? ''];

@@ -41,6 +41,7 @@ export async function readJsonBody(request: Request, response: Response, maxByte
  */
 export function withMembers<Body>(body: Promise<Body>, names: readonly string[]): Promise<Body> {
   for (const name of names) {
+    if (Object.hasOwn(body, name)) continue;
     const member = body.then((read) => memberOf(read, name));
     // Nest awaits the member unless another parameter fails first; then nobody else would handle the error.
     member.catch(() => undefined);

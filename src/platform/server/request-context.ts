@@ -1,3 +1,5 @@
+import type { ApiError } from '../errors/api-error.js';
+
 /** What the platform keeps about one request, as `request.context`: for its log line, its metrics and its answer. */
 export class RequestContext {
   /** When the header section had arrived, in ms of `performance.now()`. */
@@ -19,12 +21,16 @@ export class RequestContext {
   errorCode: string | undefined;
   /** The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
   expectsContinue = false;
+  /** Why the rest of the body cannot be read: the parser has refused it, or it did not arrive in time. */
+  bodyError: ApiError | undefined;
   /** The request counts towards MAX_REQUESTS_IN_FLIGHT. */
   isInFlight = false;
   /** The request was answered 503 because of MAX_REQUESTS_IN_FLIGHT or MAX_CONNECTIONS. */
   isRefused = false;
   /** The connection was cut because the client did not take the answer. Node reports such an answer as finished. */
   isCut = false;
+  /** The whole answer was sent while the request was still arriving. Its client may close the connection at once. */
+  isSentEarly = false;
   /** The response is over: sent, or cut off. */
   isOver = false;
   /**
@@ -34,17 +40,15 @@ export class RequestContext {
   bodyMembers: readonly string[] | undefined;
   /** The names of the handler's `@Body('name')` parameters; undefined without any. Set by DeclaredBodyGuard. */
   pickedMembers: readonly string[] | undefined;
-  private body: Promise<unknown> | undefined;
+  /** `request.body`: a promise since its first use, or what a middleware has set. */
+  body: unknown;
+  /** A middleware has set `request.body`, be it to undefined. */
+  isBodySet = false;
 
   constructor(
     /** The client's `X-Request-Id` if it is well-formed, else a new one. */
     readonly requestId: string,
   ) {}
-
-  /** Calls `read` once. Later calls return the same promise, because the body of a request can be read only once. */
-  readBodyOnce(read: () => Promise<unknown>): Promise<unknown> {
-    return (this.body ??= read());
-  }
 }
 
 declare global {

@@ -7,7 +7,8 @@ import type { Replies } from './replies.js';
  * Middleware behind all routes. It answers the requests that no route served:
  *
  * - 404 `route_not_found` when no route has the path,
- * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7),
+ * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7), and with
+ *   `Access-Control-Allow-Methods` for a preflight request of a known origin,
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
  */
 export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHandler {
@@ -17,6 +18,10 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
       next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
     } else if (request.method === 'OPTIONS') {
       response.setHeader('Allow', allowed.join(', '));
+      // The CORS middleware, which knows the origins, knows no routes.
+      if (response.hasHeader('Access-Control-Allow-Origin')) {
+        response.setHeader('Access-Control-Allow-Methods', allowed.join(', '));
+      }
       response.statusCode = 204;
       replies.send(response, undefined);
     } else {

@@ -8,7 +8,7 @@ import { VisitEntity } from './visit.entity.js';
 
 export const VISITS_FULL = defineError('visits_full', 409, 'The animal has as many visits as it may have.');
 
-/** Visits that are kept of one animal. */
+/** Largest number of visits per animal. */
 const MAX_VISITS = 3;
 
 @Injectable()

@@ -1,8 +1,8 @@
 /*
- * A generator of load, as a process of its own so that it does not share the event loop of what measures:
+ * A load generator in a separate process, so that it does not share the event loop of the test:
  *   node clients.js <origin> <api key> <clients> <seconds>
- * Each client has a kept-alive connection and sends its next request as soon as it has an answer. Raw sockets, because an
- * HTTP client costs more than the server that is measured. Prints one JSON object.
+ * Each client has a kept-alive connection, and sends its next request as soon as it has an answer. It uses raw sockets,
+ * because an HTTP client would cost more than the measured server. Prints one JSON object.
  */
 import { connect } from 'node:net';
 
@@ -48,7 +48,7 @@ function client() {
     if (stopped) socket.destroy();
     else if (!/\r\nconnection: close\r\n/i.test(text.slice(0, head + 2))) call();
   });
-  // A connection that ends without a word is one that was dropped.
+  // Connections that close without an answer were dropped by the server.
   socket.on('error', ({ code }) => count(code === 'ECONNRESET' && !hasAnswer ? 'dropped' : code));
   socket.on('end', () => !hasAnswer && count('dropped'));
   socket.on('close', () => {
@@ -75,7 +75,7 @@ for (let index = 0; index < Number(clients); index++) client();
 setTimeout(
   () => {
     stopped = true;
-    // Whoever still waits has a moment.
+    // Give requests in flight 1.5 s to finish.
     setTimeout(print, 1_500);
   },
   Number(seconds) * 1_000,

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** The address of a database behind which another server can be put, or nobody. */
+/** An address of a database that can be switched to another server or cut off. */
 export class DatabaseProxy {
   private readonly sockets = new Set<Socket>();
   private isSwallowing = false;
@@ -18,21 +18,21 @@ export class DatabaseProxy {
     return proxy;
   }
 
-  /** The target's URI with this address in it. */
+  /** The target's URI with the proxy's port. */
   get url(): string {
     const url = new URL(this.target);
     url.port = String((this.server.address() as AddressInfo).port);
     return url.href;
   }
 
-  /** Whoever connects from now on reaches this server. Connections that there are lead where they led. */
+  /** Connects new clients to this server. Existing connections stay where they are. */
   switchTo(targetUrl: string): void {
     this.target = new URL(targetUrl);
   }
 
   /**
-   * Drops everything that is sent in either direction, as the network does when a machine is gone. Connections stay open
-   * and are dead for ever; new ones are accepted and lead nowhere.
+   * Drops all data in both directions, as when a machine disappears from the network. Existing connections stay open
+   * but never work again; new ones are accepted and get no answer.
    */
   swallow(): void {
     this.isSwallowing = true;
@@ -42,12 +42,12 @@ export class DatabaseProxy {
     }
   }
 
-  /** Resets all connections, in the middle of whatever is on them. */
+  /** Resets all connections at once. */
   reset(): void {
     this.sockets.forEach((socket) => socket.resetAndDestroy());
   }
 
-  /** New connections lead to the target again. */
+  /** Connects new clients to the target again. */
   deliver(): void {
     this.isSwallowing = false;
   }
@@ -69,7 +69,7 @@ export class DatabaseProxy {
     other.pipe(socket);
     socket.on('close', () => other.destroy());
     other.on('close', () => {
-      // A machine that is gone does not say good-bye.
+      // A machine that has disappeared does not close its connections.
       if (!this.isSwallowing) socket.destroy();
     });
   }

@@ -10,19 +10,19 @@ export interface LoadRequest {
   readonly body?: string;
 }
 
-/** What became of a request: an answer, or the reason why there is none. */
+/** The result of a request: an answer, or the reason for none. */
 export interface Outcome {
   readonly request: LoadRequest;
-  /** `performance.now()` as it was sent. */
+  /** `performance.now()` when the request was sent. */
   readonly startedAt: number;
   readonly durationMs: number;
-  /** Status of the answer; undefined when there was none. */
+  /** Status of the answer; undefined without an answer. */
   readonly status: number | undefined;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-  /** Whether an earlier request had been answered on the connection: then the service had it. */
+  /** Whether the connection had carried an earlier answer, so the service had accepted it. */
   readonly reused: boolean;
-  /** Why there was no answer. */
+  /** The reason for no answer. */
   readonly failure: string | undefined;
 }
 
@@ -30,19 +30,19 @@ export interface Outcome {
 export interface LoadOptions {
   readonly origin: string | (() => string);
   readonly apiKey: string;
-  /** Clients that call at a time, each on a kept-alive connection of its own. */
+  /** Concurrent clients, each on its own kept-alive connection. */
   readonly clients: number;
-  /** The next request; `index` counts all of them. */
+  /** Makes the next request; `index` counts the requests of all clients. */
   readonly next: (index: number) => LoadRequest;
-  /** Told of each outcome, instead of its being kept in `outcomes`. */
+  /** Receives each outcome; then `outcomes` stays empty. */
   readonly onOutcome?: (outcome: Outcome) => void;
-  /** Time in ms that a client waits for an answer; a request that takes longer fails with `no answer in … ms`. */
+  /** Longest time in ms that a client waits for an answer. Then the request fails with `no answer in … ms`. */
   readonly timeoutMs?: number;
-  /** Time in ms between the answer to a client and its next request. */
+  /** Time in ms that each client pauses between an answer and its next request. */
   readonly pauseMs?: number;
 }
 
-/** Clients that call a service over and over until they are stopped, and write down what became of every request. */
+/** Clients that send requests until stopped, and record all outcomes. */
 export class Load {
   readonly outcomes: Outcome[] = [];
   private stopped = false;
@@ -53,7 +53,7 @@ export class Load {
     this.clients = Array.from({ length: options.clients }, () => this.call());
   }
 
-  /** Lets every client finish its request. */
+  /** Stops after the requests in flight. */
   async stop(): Promise<readonly Outcome[]> {
     this.stopped = true;
     await Promise.all(this.clients);
@@ -66,7 +66,7 @@ export class Load {
     while (!this.stopped) {
       const outcome = await send(next(this.count++), this.options, agent);
       onOutcome(outcome);
-      // Nobody answers: as a client would, wait a moment before the next attempt.
+      // Without an answer, pause briefly before the next attempt, as a real client would.
       const waitMs = pauseMs ?? (outcome.status === undefined ? 10 : 0);
       if (waitMs > 0) await sleep(waitMs);
     }
@@ -121,13 +121,13 @@ export function send(
   });
 }
 
-/** Time in ms that a share of the outcomes stayed below: 0.99 for p99. */
+/** The duration in ms that this share of the outcomes did not exceed: 0.99 for p99. */
 export function percentile(outcomes: readonly Outcome[], share: number): number {
   const durations = outcomes.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
   return durations[Math.min(durations.length - 1, Math.floor(durations.length * share))] ?? 0;
 }
 
-/** How many outcomes there were of each status, or failure. */
+/** Number of outcomes by status or failure. */
 export function tally(outcomes: readonly Outcome[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { status, failure } of outcomes) {

@@ -1,14 +1,19 @@
 /*
- * A process with the log of the service, and nothing else of it:
+ * A process that only writes log lines, through the service's logger:
+ *
  *   node --expose-gc log-writer.js
- * Does what the lines of its standard input say, one after the other, and answers each on standard error with one line:
- *   write <count> <characters>   writes as many lines, numbered from where it stopped, of texts that long at the most
- *   memory                       answers the bytes that it holds
+ *
+ * Reads one command per line from standard input, and answers each with one line on standard error:
+ *
+ *   write <count> <characters>   writes lines with consecutive numbers and texts of at most this length
+ *   memory                       answers the used memory in bytes
+ *   dropped                      answers how many lines were dropped
  *   exit                         ends at once, without an answer
- * Ends when its standard input does, and with exit code 0 when it is told SIGTERM.
+ *
+ * Ends with its standard input. On SIGTERM it writes one more line and ends with exit code 0.
  */
 import { createInterface } from 'node:readline';
-import { createLogger } from '../../../dist/src/platform/observability/logger.js';
+import { createLogger, droppedLogLines } from '../../../dist/src/platform/observability/logger.js';
 
 const log = createLogger({ logLevel: 'info' });
 let number = 0;
@@ -17,7 +22,7 @@ const COMMANDS = {
   write(count, characters) {
     for (let written = 0; written < count; written++) {
       const length = written === 0 ? characters : (number * 7919) % (characters + 1);
-      // Characters of more than one byte.
+      // Include characters of several bytes.
       log.info({ number, text: '🐕é'.repeat(Math.ceil(length / 3)).slice(0, length) }, 'line');
       number++;
     }
@@ -27,6 +32,9 @@ const COMMANDS = {
     globalThis.gc();
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
+  },
+  dropped() {
+    return droppedLogLines();
   },
   exit() {
     process.exit(0);

@@ -6,7 +6,7 @@ import { administer } from '../../support/postgresql-database.js';
 import type { PostgresqlServer } from '../../support/postgresql-server.js';
 import type { PetRow } from './witness.js';
 
-/** Makes a migrated database of a role without privileges, and returns its URI. */
+/** Makes a migrated database, owned by a role without privileges, and returns its URI. */
 export async function createOwnDatabase(server: PostgresqlServer, name: string): Promise<string> {
   await administer(server.url, `CREATE ROLE ${name} LOGIN PASSWORD '${name}'`);
   await administer(server.url, `CREATE DATABASE ${name} OWNER ${name}`);
@@ -18,7 +18,7 @@ export async function createOwnDatabase(server: PostgresqlServer, name: string):
   return url.href;
 }
 
-/** Runs a statement on a connection of its own; rows are arrays. */
+/** Runs a statement on a new connection; each row is an array of columns. */
 export async function rowsOf<Row extends unknown[]>(url: string, text: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url, application_name: 'test' });
   await client.connect();
@@ -29,7 +29,7 @@ export async function rowsOf<Row extends unknown[]>(url: string, text: string): 
   }
 }
 
-/** The animals whose names begin so. */
+/** The animals whose names start with `prefix` and a hyphen. */
 export function petsOf(url: string, prefix: string): Promise<PetRow[]> {
   return rowsOf<[string, string, string, string]>(
     url,

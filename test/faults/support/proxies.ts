@@ -6,16 +6,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Time in ms between two looks of a proxy at the readiness of an instance. */
+/** Time in ms between two readiness checks of an instance by a proxy. */
 export const CHECK_INTERVAL_MS = 200;
 
-/** A reverse proxy in front of several instances, as docs/operating.md recommends to configure it. */
+/** A reverse proxy in front of several instances, configured as docs/operating.md recommends. */
 export interface Proxy {
   readonly origin: string;
   stop(): Promise<void>;
 }
 
-/** How a proxy is called, told its configuration, and started in the foreground. */
+/** A proxy program: its command, configuration file, and arguments that keep it in the foreground. */
 interface Program {
   readonly command: string;
   readonly configuration: (port: number, instances: readonly number[], directory: string) => string;
@@ -42,7 +42,7 @@ ${instances.map((instance, index) => `  server petstore${index + 1} 127.0.0.1:${
   parameters: (file) => ['-db', '-f', file],
 };
 
-/** Starts a proxy on a free port. Throws when its program is not installed. */
+/** Starts a proxy on a free port. Throws when the program is not installed. */
 export async function startProxy(program: Program, instances: readonly number[]): Promise<Proxy> {
   if (spawnSync(program.command, ['-v']).status !== 0)
     throw new Error(`This test needs ${program.command}, which is not installed.`);
@@ -65,7 +65,7 @@ export async function startProxy(program: Program, instances: readonly number[])
   };
 }
 
-/** A port of this machine that nobody listens on. */
+/** A port on which nothing listens. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

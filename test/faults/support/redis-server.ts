@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, connect } from 'node:net';
 
-/** A Redis server of one test, on a free port, without persistence. */
+/** A Redis server for one test, on a free port, without persistence. */
 export class RedisServer {
   private process: ChildProcess | undefined;
 

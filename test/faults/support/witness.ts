@@ -5,7 +5,7 @@ import { Load, type LoadRequest, type Outcome, send } from './load.js';
 
 const STATUSES = ['available', 'pending', 'sold'] as const;
 
-/** An animal as a client asks for it. Its name is its own, and tells the rest of it. */
+/** An animal to create. Its category and status follow from its name, which ends in a number. */
 export function newPet(name: string): { name: string; categoryId: number; status: string } {
   const index = Number(/\d+$/.exec(name)?.[0]);
   return { name, categoryId: index * 7, status: STATUSES[index % 3] as string };
@@ -21,7 +21,7 @@ export function createdName({ request }: Outcome): string | undefined {
   return request.body === undefined ? undefined : (JSON.parse(request.body) as { name: string }).name;
 }
 
-/** What an answer says of a change that was not confirmed. */
+/** Messages of 503 answers: the change was certainly not made, or it may have been made. */
 export const NOT_DONE =
   /^The (database is not available|service did not get to the request in time|service has more requests than it can answer)\. Try again\.$/;
 export const OUTCOME_UNKNOWN =
@@ -32,18 +32,18 @@ export interface WitnessOptions {
   readonly service: ServiceProcess;
   readonly origin: string;
   readonly apiKey: string;
-  /** Begins the names of the animals that are created. */
+  /** Names of created animals start with this. */
   readonly prefix: string;
   readonly clients?: number;
-  /** Time in ms between the answer to a client and its next request. */
+  /** Time in ms that each client pauses between an answer and its next request. */
   readonly pauseMs?: number;
-  /** An animal that is there. */
+  /** The id of an existing animal. */
   readonly knownId: number;
 }
 
 /**
- * Calls every operation of a service over and over, and its health checks, while a test lets something go wrong; and
- * then tells whether every answer was one that is promised.
+ * Sends requests to every operation and health check while a test causes a fault. Then checks that every answer was one
+ * that the service promises.
  */
 export class Witness {
   private readonly load: Load;
@@ -68,15 +68,15 @@ export class Witness {
     return this.load.outcomes;
   }
 
-  /** The health checks' outcomes. */
+  /** Outcomes of the readiness checks. */
   get readiness(): readonly Outcome[] {
     return this.ready.outcomes;
   }
 
   /**
-   * Waits until requests of every kind that were sent after a moment have had the answers they have on a good day.
+   * Waits until requests of every kind sent after a moment succeed again, at most 20 s.
    *
-   * @returns time in ms from the moment to the first instant from which on no request was sent in vain
+   * @returns time in ms from that moment to the start of the last failed request
    */
   async recovery(since: number): Promise<number> {
     const deadline = performance.now() + 20_000;
@@ -86,7 +86,7 @@ export class Witness {
       const recoveredAt = Math.max(since, ...failed.map(({ startedAt }) => startedAt));
       const good = sent.filter(({ startedAt }) => startedAt > recoveredAt);
       const kinds = new Set(good.map(({ request }) => request.path.split(/[?]/)[0] + request.method));
-      // Long enough for a request that was sent before to have failed behind it.
+      // After 1 s of successes, no earlier request can still fail.
       const last = Math.max(...good.map(({ startedAt }) => startedAt));
       if (kinds.size === 4 && good.length >= 40 && last - recoveredAt >= 1_000) return recoveredAt - since;
       if (performance.now() > deadline) {
@@ -98,13 +98,13 @@ export class Witness {
     }
   }
 
-  /** Lets every client finish its request. */
+  /** Stops after the requests in flight. */
   async stop(): Promise<readonly Outcome[]> {
     await Promise.all([this.live.stop(), this.ready.stop()]);
     return this.load.stop();
   }
 
-  /** Throws unless every answer was one that is promised. */
+  /** Throws unless every answer was one that the service promises. */
   assertAnswers({ slowestMs }: { slowestMs: number }): void {
     const { service } = this.options;
     for (const outcome of [...this.load.outcomes, ...this.ready.outcomes]) {
@@ -143,26 +143,26 @@ export function residentMiB(pid: number): number {
   return Number(stdout) / 1024;
 }
 
-/** What became of the animals that clients wanted to create. */
+/** Compares the animals that clients tried to create with the stored ones. */
 export interface Balance {
   readonly acknowledged: number;
-  /** Without a confirmation, and there. */
+  /** Not acknowledged, but stored. */
   readonly unacknowledgedButThere: number;
   readonly unacknowledged: number;
-  /** Acknowledged, and not there, or not as it was sent or answered. */
+  /** Acknowledged, but not stored, or stored with other values. */
   readonly lost: number;
-  /** There more than once. */
+  /** Stored more than once. */
   readonly doubled: number;
-  /** Said not to be made, and there. */
+  /** Refused as certainly not made, but stored. */
   readonly deniedButThere: number;
-  /** There as nobody has sent it. */
+  /** Stored, but never sent like this. */
   readonly strange: number;
 }
 
-/** An animal as a row: id, name, category, status. */
+/** A stored animal. */
 export type PetRow = readonly [id: string, name: string, categoryId: string, status: string];
 
-/** Compares what clients were told with what is in the database. */
+/** Compares the answers to clients with the stored animals. */
 export function balance(outcomes: readonly Outcome[], rows: readonly PetRow[]): Balance {
   const found = new Map<string, PetRow[]>();
   for (const row of rows) found.set(row[1], [...(found.get(row[1]) ?? []), row]);
@@ -194,10 +194,10 @@ export function balance(outcomes: readonly Outcome[], rows: readonly PetRow[]): 
   };
 }
 
-/** What a balance must be; the other figures may be anything. */
+/** A balance without faults; the other figures may have any value. */
 export const NOTHING_WRONG = { lost: 0, doubled: 0, deniedButThere: 0, strange: 0 };
 
-/** Sends one request until it is answered as on a good day. */
+/** Repeats a request until it succeeds. */
 export async function untilItWorks(
   call: LoadRequest,
   target: { origin: string; apiKey: string },

@@ -1,0 +1,56 @@
+/**
+ * Codes of failures that the client itself found. Every other code comes from the service; `/docs/errors` of the
+ * service lists those.
+ *
+ * - `invalid_argument`: an argument cannot be sent; no request was made.
+ * - `network_error`: no answer, or one cut short. The request may have been carried out.
+ * - `timeout`: no complete answer in time. The request may have been carried out.
+ * - `aborted`: the caller's AbortSignal ended the call; `cause` is its reason. The request may have been carried out.
+ * - `unexpected_response`: an answer that the service does not give, such as the page of a proxy.
+ * - `foreign_link`: the next page is on another origin than `baseUrl`. The API key is not sent there.
+ */
+export type ClientErrorCode =
+  'invalid_argument' | 'network_error' | 'timeout' | 'aborted' | 'unexpected_response' | 'foreign_link';
+
+interface Details {
+  /** A code of the service, or one of the client. */
+  code: string;
+  message: string;
+  status?: number | undefined;
+  requestId?: string | undefined;
+  retryAfterMs?: number | undefined;
+  cause?: unknown;
+}
+
+/** Every failure of the client, whatever its cause. */
+export class PetStoreError extends Error {
+  override readonly name = 'PetStoreError';
+  /** For programs: a code of the service, such as `pet_not_found`, or a {@link ClientErrorCode}. */
+  readonly code: string;
+  /** Status of the answer; undefined when there was none. */
+  readonly status: number | undefined;
+  /**
+   * Identifies the last attempt in the log of the service. The client sends it, so it is known without an answer, too.
+   * Undefined with `invalid_argument` and `foreign_link`: nothing was sent.
+   */
+  readonly requestId: string | undefined;
+  /** How long the service asked to wait before another attempt, in ms. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor({ code, message, status, requestId, retryAfterMs, cause }: Details) {
+    super(message, { cause });
+    this.code = code;
+    this.status = status;
+    this.requestId = requestId;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** @throws PetStoreError `invalid_argument` when the task throws */
+export function checkArgument<T>(task: () => T): T {
+  try {
+    return task();
+  } catch (cause) {
+    throw new PetStoreError({ code: 'invalid_argument', message: (cause as Error).message, cause });
+  }
+}

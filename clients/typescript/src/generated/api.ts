@@ -1,0 +1,587 @@
+// Generated from openapi.json by `npm run generate:client`. Do not edit.
+
+export interface paths {
+    "/pets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List animals
+         * @description One page of the catalogue, by ascending id.
+         *
+         *     Needs the scope `pets:read`.
+         */
+        get: operations["listPets"];
+        put?: never;
+        /**
+         * Add an animal
+         * @description Adds an animal to the catalogue and assigns its id.
+         *
+         *     Needs the scope `pets:write`.
+         */
+        post: operations["createPet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pets/{petId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an animal
+         * @deprecated
+         * @description One animal by its identifier.
+         *
+         *     Needs the scope `pets:read`.
+         *
+         *     **Deprecated** since 2026-11-20, to be removed on 2030-12-05. Use GET /pets with a status filter instead.
+         */
+        get: operations["getPet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /**
+         * @description Availability of an animal.
+         * @enum {string}
+         */
+        PetStatus: "available" | "pending" | "sold";
+        /** @description An animal of the catalogue. */
+        Pet: {
+            /**
+             * Format: int64
+             * @description Unique identifier, assigned by the service on creation. Ascending, not gapless.
+             * @example 1042
+             */
+            id: bigint;
+            /**
+             * @description The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.
+             * @example Rex
+             */
+            name: string;
+            /**
+             * Format: int64
+             * @description Identifier of the category the animal belongs to.
+             * @example 7
+             */
+            categoryId: bigint;
+            /**
+             * @description Availability of the animal.
+             * @example available
+             */
+            status: components["schemas"]["PetStatus"];
+        };
+        /** @description A page of animals, by ascending id. */
+        Pets: components["schemas"]["Pet"][];
+        /** @description An animal to add. Members that are not listed here are ignored. */
+        NewPet: {
+            /**
+             * @description The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.
+             * @example Rex
+             */
+            name: string;
+            /**
+             * Format: int64
+             * @description Identifier of the category the animal belongs to.
+             * @example 7
+             */
+            categoryId: bigint;
+            /**
+             * @description Availability of the animal; `available` when it is not sent.
+             * @default available
+             * @example available
+             */
+            status?: components["schemas"]["PetStatus"];
+        };
+        /** @description The body of every response that is an error. */
+        Error: {
+            /**
+             * @description Machine-readable error code. The codes of an operation are named with its responses; a code that was published keeps its meaning, and new ones may be added, so treat an unknown code by its `status`.
+             * @example validation_failed
+             */
+            code: string;
+            /**
+             * @description Human-readable description. Meant for people, and may change: do not parse it.
+             * @example name is required
+             */
+            message: string;
+            /**
+             * @description The HTTP status code of the response.
+             * @example 400
+             */
+            status: number;
+        };
+    };
+    responses: {
+        /**
+         * @description Unauthorized.
+         *     - `missing_api_key`: No usable API key was sent in the Authorization header.
+         *     - `invalid_api_key`: The API key is not known.
+         *     - `expired_api_key`: The API key has expired.
+         *     - `revoked_api_key`: The API key was revoked.
+         */
+        Unauthorized: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description `insufficient_scope`: The API key lacks a scope that the operation needs. */
+        Forbidden: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                RateLimit: components["headers"]["RateLimit"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description `body_too_large`: The body is larger than the limit. */
+        BodyTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                RateLimit: components["headers"]["RateLimit"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description `unsupported_media_type`: The body is not application/json, or is encoded in another charset than UTF-8 or with a content coding. */
+        UnsupportedMediaType: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                Accept: components["headers"]["Accept"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                RateLimit: components["headers"]["RateLimit"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description `rate_limited`: The client has called more often than its rate limit allows; Retry-After says when to try again. */
+        TooManyRequests: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "Retry-After": components["headers"]["Retry-After"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                RateLimit: components["headers"]["RateLimit"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description `internal_error`: The service failed; the request id finds the cause. */
+        InternalError: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                RateLimit: components["headers"]["RateLimit"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description `unavailable`: The service cannot answer at the moment; Retry-After says when to try again. */
+        Unavailable: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "Retry-After": components["headers"]["Retry-After"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                RateLimit: components["headers"]["RateLimit"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /**
+         * @description Any other error; `code` tells which.
+         *     - `bad_request`: The request is not valid HTTP, or not what is expected here.
+         *     - `client_error`: The request cannot be carried out, for the reason that the status names: any 4xx without a code of its own.
+         *     - `unauthorized`: The credentials are not accepted here.
+         *     - `forbidden`: The client may not do this.
+         *     - `not_found`: The resource does not exist.
+         *     - `route_not_found`: No resource has this path.
+         *     - `method_not_allowed`: The resource does not support the method; Allow lists those it does.
+         *     - `not_acceptable`: No representation matches the request.
+         *     - `request_timeout`: The request did not arrive in time.
+         *     - `conflict`: The request conflicts with the state of the resource.
+         *     - `gone`: The resource no longer exists.
+         *     - `precondition_failed`: A condition of the request is not met.
+         *     - `uri_too_long`: The request target is longer than the limit.
+         *     - `expectation_failed`: Expect names something unknown.
+         *     - `unprocessable_content`: The body is valid, but cannot be carried out.
+         *     - `headers_too_large`: The header fields are larger than the limit.
+         *     - `server_error`: The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.
+         *     - `not_implemented`: The service does not support this.
+         *     - `bad_gateway`: Another service that is needed for the answer has failed.
+         *     - `gateway_timeout`: Another service that is needed for the answer did not answer in time.
+         */
+        OtherError: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                Allow: components["headers"]["Allow"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: {
+        /**
+         * @description Identifies the request in the service's log: the one the client sent, if it was well-formed, or a new one.
+         * @example sGn7x2Lq0aTzV9bM
+         */
+        "X-Request-Id": string;
+        /**
+         * @description `private, no-cache` with what may be stored and revalidated, `no-store` with everything else.
+         * @example private, no-cache
+         */
+        "Cache-Control": string;
+        /**
+         * @description Weak entity tag of the body; send it as `If-None-Match` to get 304 while nothing has changed (RFC 9110).
+         * @example W/"p2mYq0cT8mW3Zt7cU5Hn6y1b2aE"
+         */
+        ETag: string;
+        /**
+         * @description The request header fields that the response depends on (RFC 9110).
+         * @example Authorization
+         */
+        Vary: string;
+        /**
+         * @description The challenge: what is wrong with the API key, or which scope it lacks (RFC 6750).
+         * @example Bearer realm="petstore"
+         */
+        "WWW-Authenticate": string;
+        /**
+         * @description The media type that a request body must have (RFC 9110).
+         * @example application/json
+         */
+        Accept: string;
+        /**
+         * @description With 405: the methods that the resource supports (RFC 9110).
+         * @example GET, HEAD, OPTIONS, POST
+         */
+        Allow: string;
+        /**
+         * @description How many seconds to wait before the next attempt (RFC 9110).
+         * @example 1
+         */
+        "Retry-After": number;
+        /**
+         * @description The rate limit of the client, for all of its keys together: `q` requests in `w` seconds. They may come at once, and are given back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent where there is no limit.
+         * @example "client";q=6000;w=60
+         */
+        "RateLimit-Policy": string;
+        /**
+         * @description What is left of it: `r` requests now, and all of them again in `t` seconds without any.
+         * @example "client";r=5999;t=1
+         */
+        RateLimit: string;
+        /**
+         * @description Since when the operation is deprecated: `@` and a Unix time in seconds (RFC 9745).
+         * @example @1795132800
+         */
+        Deprecation: string;
+        /**
+         * @description From when on the operation may be gone: an HTTP date (RFC 8594).
+         * @example Thu, 05 Dec 2030 00:00:00 GMT
+         */
+        Sunset: string;
+        /**
+         * @description The operation to use instead (`successor-version`) and the page about the deprecation (RFC 8288, RFC 9745).
+         * @example <https://petstore.example/v1/pets>; rel="successor-version", <https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"
+         */
+        Link: string;
+        /**
+         * @description The address of what was created (RFC 9110).
+         * @example https://petstore.example/v1/pets/1042
+         */
+        Location: string;
+        /**
+         * @description Sent with an answer that is given again: a request with the same `Idempotency-Key` has been carried out before.
+         * @example true
+         */
+        "Idempotent-Replayed": "true";
+        /**
+         * @description The next page, as `rel="next"` (RFC 8288). Absent on the last page.
+         * @example <https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"
+         */
+        NextPage: string;
+    };
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    listPets: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of animals returned. */
+                limit?: number;
+                /** @description Return only animals with this availability. */
+                status?: components["schemas"]["PetStatus"];
+                /** @description Where the page begins: taken from the `Link` of the page before, with the same `status`. Without it, the first page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page of animals. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    ETag: components["headers"]["ETag"];
+                    Vary: components["headers"]["Vary"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["NextPage"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pets"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` names the current `ETag`. There is no body. */
+            304: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    ETag: components["headers"]["ETag"];
+                    Vary: components["headers"]["Vary"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["NextPage"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /**
+             * @description Bad Request.
+             *     - `invalid_parameter`: A query parameter is invalid, unknown or given twice; the message names it.
+             *     - `invalid_cursor`: The cursor was not issued by this service, or for another filter; start again from the first page.
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["OtherError"];
+        };
+    };
+    createPet: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to repeat the request: a text that the client makes up for it, such as a UUID, and sends again with every attempt. 1 to 255 characters of printable ASCII, quoted (a string of RFC 9651) or bare. It is kept for 24 hours, for the client that the API key belongs to: until then the same request is answered as the first time, with `Idempotent-Replayed`, and another one with 422. Nothing is kept of a request that was refused (draft-ietf-httpapi-idempotency-key-header). */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The animal to add. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPet"];
+            };
+        };
+        responses: {
+            /** @description The created animal. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pet"];
+                };
+            };
+            /**
+             * @description Bad Request.
+             *     - `malformed_json`: The body is not UTF-8, not JSON (RFC 8259), names a member twice or nests too deeply.
+             *     - `missing_body`: The operation needs a body and none was sent.
+             *     - `validation_failed`: The body lacks a required member or a value is invalid; the message lists every fault.
+             *     - `invalid_idempotency_key`: The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `idempotency_key_reused`: The Idempotency-Key was sent before with another request; a new request needs a new key. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["OtherError"];
+        };
+    };
+    getPet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifier of the animal. */
+                petId: bigint;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The animal. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    ETag: components["headers"]["ETag"];
+                    Vary: components["headers"]["Vary"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pet"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` names the current `ETag`. There is no body. */
+            304: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    ETag: components["headers"]["ETag"];
+                    Vary: components["headers"]["Vary"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description `pet_not_found`: No animal has this identifier. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `operation_removed`: The deprecated operation has been removed; Link names its successor. */
+            410: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["OtherError"];
+        };
+    };
+}

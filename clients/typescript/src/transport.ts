@@ -1,0 +1,214 @@
+import { PetStoreError } from './errors.js';
+import type { operations } from './generated/api.js';
+import { parseRetryAfter } from './header-fields.js';
+import { readJson } from './json.js';
+import { isRetryable, retryDelay } from './retries.js';
+
+/** The operations of the API, by their operationIds. */
+export type OperationId = keyof operations;
+
+/** How requests are sent. */
+export interface TransportOptions {
+  readonly apiKey: string;
+  readonly fetch: typeof fetch;
+  readonly attemptTimeoutMs: number;
+  readonly maxAttempts: number;
+  readonly maxTotalMs: number;
+}
+
+/** One call of an operation. It may take several requests, which are all the same. */
+export interface Call {
+  readonly operation: OperationId;
+  readonly method: 'GET' | 'POST';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** The statuses that are a success. Only 304 has no body. */
+  readonly expected: readonly number[];
+  /** Whether the body of a success is one of the operation. */
+  readonly isBody: (body: unknown) => boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An answer with an expected status. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The JSON body; undefined with 304. */
+  readonly body: unknown;
+}
+
+/** Sends requests, retries those that may succeed later, and makes a {@link PetStoreError} of every failure. */
+export class Transport {
+  /** @param onAnswer called with the header fields of every answer, errors included */
+  constructor(
+    private readonly options: TransportOptions,
+    private readonly onAnswer: (call: Call, headers: Headers) => void,
+  ) {}
+
+  /** @throws PetStoreError of the last attempt */
+  async send(call: Call): Promise<Answer> {
+    const { maxAttempts, maxTotalMs } = this.options;
+    const deadline = performance.now() + maxTotalMs;
+    const callId = randomId();
+    const headers = this.headersOf(call);
+    for (let attempt = 1; ; attempt++) {
+      const outcome = await this.attempt(call, headers, `${callId}-${attempt}`, deadline - performance.now());
+      if (!(outcome instanceof PetStoreError)) return outcome;
+      const delayMs = retryDelay(attempt, outcome.retryAfterMs);
+      const isLast = attempt >= maxAttempts || performance.now() + delayMs >= deadline;
+      if (isLast || !isRetryable(outcome)) throw outcome;
+      await this.pause(delayMs, call, outcome);
+    }
+  }
+
+  private headersOf({ headers }: Call): Headers {
+    try {
+      return new Headers({ ...headers, authorization: `Bearer ${this.options.apiKey}` });
+    } catch {
+      // The error may quote the API key.
+      const message = 'The API key, the idempotency key and the entity tag must be printable ASCII.';
+      throw new PetStoreError({ code: 'invalid_argument', message });
+    }
+  }
+
+  private async attempt(
+    call: Call,
+    headers: Headers,
+    requestId: string,
+    remainingMs: number,
+  ): Promise<Answer | PetStoreError> {
+    const timeoutMs = Math.min(this.options.attemptTimeoutMs, remainingMs);
+    headers.set('x-request-id', requestId);
+    const limit = new TimeLimit(timeoutMs, call.signal);
+    let response: Response;
+    let text: string;
+    try {
+      // Browsers refuse `fetch` when it is called as a method of another object.
+      const { fetch } = this.options;
+      response = await fetch(call.url, {
+        method: call.method,
+        headers,
+        body: call.body ?? null,
+        signal: limit.signal,
+        // A redirect could lead the API key elsewhere.
+        redirect: 'manual',
+      });
+      text = await response.text();
+    } catch (cause) {
+      if (call.signal?.aborted) return aborted(call.signal, requestId);
+      if (limit.isOver) {
+        const message = `There was no complete answer from ${call.url.origin} in ${Math.round(timeoutMs)} ms.`;
+        return new PetStoreError({ code: 'timeout', message, requestId, cause });
+      }
+      const message = `There was no complete answer from ${call.url.origin}: ${reasonOf(cause)}.`;
+      return new PetStoreError({ code: 'network_error', message, requestId, cause });
+    } finally {
+      limit.end();
+    }
+    this.onAnswer(call, response.headers);
+    return toOutcome(call, response, text, response.headers.get('x-request-id') ?? requestId);
+  }
+
+  /** Waits before another attempt; the caller's signal ends the wait. */
+  private pause(delayMs: number, { signal }: Call, { requestId }: PetStoreError): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        clearTimeout(timer);
+        reject(aborted(signal as AbortSignal, requestId));
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', onAbort);
+        resolve();
+      }, delayMs);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (signal?.aborted) onAbort();
+    });
+  }
+}
+
+/** A signal that aborts when the time is up or the caller's signal does. Call `end` when it is not needed any more. */
+class TimeLimit {
+  isOver = false;
+  private readonly controller = new AbortController();
+  private readonly timer: ReturnType<typeof setTimeout>;
+  private readonly onAbort = (): void => this.controller.abort(this.caller?.reason);
+
+  constructor(
+    ms: number,
+    private readonly caller: AbortSignal | undefined,
+  ) {
+    this.timer = setTimeout(() => {
+      this.isOver = true;
+      this.controller.abort();
+    }, ms);
+    caller?.addEventListener('abort', this.onAbort, { once: true });
+    if (caller?.aborted) this.onAbort();
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+    this.caller?.removeEventListener('abort', this.onAbort);
+  }
+}
+
+function toOutcome(
+  { expected, isBody }: Call,
+  response: Response,
+  text: string,
+  requestId: string,
+): Answer | PetStoreError {
+  const { status, headers } = response;
+  const isExpected = expected.includes(status);
+  if (isExpected && status === 304) return { status, headers, body: undefined };
+  const body = tryToReadJson(text);
+  if (isExpected && isBody(body)) return { status, headers, body };
+
+  const retryAfterMs = parseRetryAfter(headers.get('retry-after'), Date.now());
+  if (isErrorBody(body, status)) {
+    return new PetStoreError({ code: body.code, message: body.message, status, requestId, retryAfterMs });
+  }
+  // A browser hides the status of a redirect.
+  const isRedirect = response.type === 'opaqueredirect' || (status >= 300 && status < 400);
+  const what = isRedirect ? 'a redirect' : `status ${status} with ${headers.get('content-type') ?? 'no content type'}`;
+  return new PetStoreError({
+    code: 'unexpected_response',
+    message: `The answer is not one of the Pet Store Service: ${what}. Check baseUrl, and what is between.`,
+    status: status === 0 ? undefined : status,
+    requestId,
+    retryAfterMs,
+  });
+}
+
+function tryToReadJson(text: string): unknown {
+  try {
+    return readJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isErrorBody(body: unknown, status: number): body is { code: string; message: string } {
+  if (typeof body !== 'object' || body === null) return false;
+  const error = body as Record<string, unknown>;
+  return typeof error['code'] === 'string' && typeof error['message'] === 'string' && error['status'] === status;
+}
+
+function aborted(signal: AbortSignal, requestId: string | undefined): PetStoreError {
+  return new PetStoreError({ code: 'aborted', message: 'The call was aborted.', requestId, cause: signal.reason });
+}
+
+/** Why a connection failed: Node puts the error code into the cause, browsers give a message alone. */
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as { cause?: { code?: string }; message?: string };
+  return cause?.code ?? message ?? String(error);
+}
+
+/** 128 random bits in hexadecimal. Unlike `crypto.randomUUID`, this works on http pages, too. */
+export function randomId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,273 @@
+import { jest } from '@jest/globals';
+import { type NewPet, PetStoreClient, type PetStoreClientOptions } from '../src/index.js';
+import { answer, errorAnswer, failureOf, type ScriptedServer, startServer } from './support.js';
+
+const API_KEY = 'a-key-for-the-tests-of-failures';
+const REX: NewPet = { name: 'Rex', categoryId: 7n };
+const CREATED = answer(201, '{"id":1,"name":"Rex","categoryId":7,"status":"available"}');
+const EMPTY_PAGE = answer(200, '[]');
+
+let server: ScriptedServer;
+afterEach(() => server.close());
+
+async function clientOf(
+  steps: Parameters<typeof startServer>,
+  options: Partial<PetStoreClientOptions> = {},
+): Promise<PetStoreClient> {
+  server = await startServer(...steps);
+  return new PetStoreClient({ baseUrl: `${server.origin}/v1`, apiKey: API_KEY, maxAttempts: 3, ...options });
+}
+
+describe('is tried again', () => {
+  test.each([
+    ['429', errorAnswer(429, 'rate_limited')],
+    ['503', errorAnswer(503, 'unavailable')],
+    ['502 of a proxy', answer(502, '<html>Bad Gateway</html>', { 'content-type': 'text/html' })],
+    ['504 of a proxy', answer(504, '', { 'content-type': 'text/html' })],
+  ])('%s: with the same key and body, and a request id of its own', async (_name, refusal) => {
+    const client = await clientOf([refusal, refusal, CREATED]);
+    expect(await client.createPet(REX)).toEqual({ id: 1n, name: 'Rex', categoryId: 7n, status: 'available' });
+    const { received } = server;
+    expect(received.map(({ body }) => body)).toEqual(Array(3).fill('{"name":"Rex","categoryId":7}'));
+    expect(new Set(received.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
+    expect(received[0]?.headers['idempotency-key']).toMatch(/^"[0-9a-f]{32}"$/);
+    expect(new Set(received.map(({ headers }) => headers['x-request-id'])).size).toBe(3);
+  });
+
+  test('a connection that breaks before the answer, and one that breaks within it', async () => {
+    const client = await clientOf([
+      (request) => request.socket.destroy(),
+      (_request, response) => {
+        response.writeHead(201, { 'content-type': 'application/json', 'content-length': '100' }).write('{"id":1');
+        setTimeout(() => response.socket?.destroy(), 20);
+      },
+      CREATED,
+    ]);
+    expect((await client.createPet(REX)).id).toBe(1n);
+  });
+
+  test('an answer that takes longer than attemptTimeoutMs', async () => {
+    const client = await clientOf([() => undefined, CREATED], { attemptTimeoutMs: 100 });
+    expect((await client.createPet(REX)).id).toBe(1n);
+  });
+
+  test('a page of a list', async () => {
+    const client = await clientOf([errorAnswer(503, 'unavailable'), EMPTY_PAGE]);
+    expect(await client.listPetsPage()).toMatchObject({ pets: [] });
+  });
+
+  test.each([
+    ['seconds', () => '1', 1_000],
+    // The date has no fraction of a second.
+    ['a date', () => new Date(Date.now() + 2_000).toUTCString(), 900],
+  ])('after Retry-After in %s', async (_name, retryAfter, leastMs) => {
+    const refusal: ReturnType<typeof answer> = (request, response) =>
+      errorAnswer(429, 'rate_limited', { 'retry-after': retryAfter() })(request, response);
+    const client = await clientOf([refusal, CREATED]);
+    const startedAt = performance.now();
+    await client.createPet(REX);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(leastMs);
+  });
+});
+
+describe('is given up', () => {
+  test('after maxAttempts, with the error of the last one', async () => {
+    const client = await clientOf(
+      [errorAnswer(429, 'rate_limited'), errorAnswer(503, 'unavailable', { 'x-request-id': 'id-of-the-second' })],
+      { maxAttempts: 2 },
+    );
+    const error = await failureOf(client.createPet(REX));
+    expect(error).toMatchObject({
+      name: 'PetStoreError',
+      code: 'unavailable',
+      status: 503,
+      message: 'This is unavailable.',
+      requestId: 'id-of-the-second',
+    });
+    expect(server.received).toHaveLength(2);
+  });
+
+  test('at once when Retry-After leads beyond maxTotalMs', async () => {
+    const client = await clientOf([errorAnswer(503, 'unavailable', { 'retry-after': '61' })]);
+    expect(await failureOf(client.createPet(REX))).toMatchObject({ status: 503, retryAfterMs: 61_000 });
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('when maxTotalMs is over, also within an attempt', async () => {
+    const client = await clientOf([() => undefined], { maxTotalMs: 300, maxAttempts: 100 });
+    const startedAt = performance.now();
+    const error = await failureOf(client.createPet(REX));
+    expect(error).toMatchObject({ code: 'timeout', status: undefined });
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+
+  test.each([
+    [400, 'validation_failed'],
+    [401, 'invalid_api_key'],
+    [403, 'insufficient_scope'],
+    [404, 'pet_not_found'],
+    [422, 'idempotency_key_reused'],
+    [500, 'internal_error'],
+  ])('at once: %i %s', async (status, code) => {
+    const client = await clientOf([errorAnswer(status, code), CREATED]);
+    expect(await failureOf(client.createPet(REX))).toMatchObject({ code, status, message: `This is ${code}.` });
+    expect(server.received).toHaveLength(1);
+  });
+});
+
+describe('without an answer', () => {
+  test('network_error says why, and has the request id that was sent', async () => {
+    const client = await clientOf([(request) => request.socket.destroy()]);
+    const error = await failureOf(client.createPet(REX));
+    expect(error).toMatchObject({ code: 'network_error', status: undefined });
+    expect(error.requestId).toBe(server.received.at(-1)?.headers['x-request-id']);
+    expect(server.received).toHaveLength(3);
+  });
+
+  test('network_error when nobody listens', async () => {
+    const client = await clientOf([EMPTY_PAGE]);
+    await server.close();
+    const error = await failureOf(client.listPetsPage());
+    expect([error.code, error.message]).toEqual(['network_error', expect.stringContaining('ECONNREFUSED')]);
+    expect(error.cause).toMatchObject({ name: 'TypeError' });
+    server = await startServer(EMPTY_PAGE);
+  });
+
+  test('timeout has the request id that was sent', async () => {
+    const client = await clientOf([() => undefined], { attemptTimeoutMs: 50, maxAttempts: 2 });
+    const error = await failureOf(client.listPetsPage());
+    expect([error.code, error.status]).toEqual(['timeout', undefined]);
+    expect(error.requestId).toBe(server.received.at(-1)?.headers['x-request-id']);
+    expect(server.received).toHaveLength(2);
+  });
+});
+
+describe('unexpected_response', () => {
+  test.each([
+    ['a page of a proxy', 403, '<html>Forbidden</html>', 'text/html'],
+    ['JSON that is no Error', 403, '{"message":"Forbidden"}', 'application/json'],
+    ['an Error with another status', 403, '{"code":"a","message":"b","status":400}', 'application/json'],
+    ['200 that is not JSON', 200, '<html>Sign in to the network</html>', 'text/html'],
+    ['200 with JSON of something else', 200, '{"status":"up"}', 'application/json'],
+    ['200 with a list of something else', 200, '["up"]', 'application/json'],
+    ['200 with null', 200, 'null', 'application/json'],
+    ['204', 204, '', 'text/plain'],
+    ['304 that was not asked for', 304, '', 'text/plain'],
+  ])('%s', async (_name, status, body, type) => {
+    const client = await clientOf([answer(status, body, { 'content-type': type, 'x-request-id': 'of-a-proxy' })]);
+    const error = await failureOf(client.listPetsPage());
+    expect(error).toMatchObject({ code: 'unexpected_response', status, requestId: 'of-a-proxy' });
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('a 502 of a proxy, when the attempts are used up', async () => {
+    const client = await clientOf([answer(502, '<html>', { 'content-type': 'text/html' })], { maxAttempts: 2 });
+    expect(await failureOf(client.createPet(REX))).toMatchObject({ code: 'unexpected_response', status: 502 });
+    expect(server.received).toHaveLength(2);
+  });
+
+  test.each([301, 302, 307, 308])('%i is not followed: the key goes nowhere else', async (status) => {
+    const elsewhere = await startServer(EMPTY_PAGE);
+    const client = await clientOf([answer(status, '', { location: `${elsewhere.origin}/v1/pets` })]);
+    const error = await failureOf(client.listPetsPage());
+    expect([error.code, error.status]).toEqual(['unexpected_response', status]);
+    expect([server.received.length, elsewhere.received.length]).toEqual([1, 0]);
+    await elsewhere.close();
+  });
+});
+
+describe('AbortSignal', () => {
+  const reason = new Error('The user has left.');
+
+  test('aborted beforehand: nothing is sent', async () => {
+    const client = await clientOf([CREATED]);
+    const error = await failureOf(client.createPet(REX, { signal: AbortSignal.abort(reason) }));
+    expect([error.code, error.cause]).toEqual(['aborted', reason]);
+    expect(server.received).toEqual([]);
+  });
+
+  test.each([1, 3])('ends a request, of %i attempts at the most', async (maxAttempts) => {
+    const controller = new AbortController();
+    const client = await clientOf([() => controller.abort(reason)], { maxAttempts });
+    const error = await failureOf(client.createPet(REX, { signal: controller.signal }));
+    expect([error.code, error.cause]).toEqual(['aborted', reason]);
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('ends the wait before another attempt, and its timer', async () => {
+    const controller = new AbortController();
+    const client = await clientOf([errorAnswer(503, 'unavailable', { 'retry-after': '30' })]);
+    const set = jest.spyOn(globalThis, 'setTimeout');
+    const clear = jest.spyOn(globalThis, 'clearTimeout');
+    setTimeout(() => controller.abort(reason), 200);
+    const startedAt = performance.now();
+    const error = await failureOf(client.createPet(REX, { signal: controller.signal }));
+    expect([error.code, error.cause]).toEqual(['aborted', reason]);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(server.received).toHaveLength(1);
+    const wait = set.mock.calls.findIndex(([, ms]) => ms !== undefined && ms >= 30_000);
+    expect(clear.mock.calls).toContainEqual([set.mock.results[wait]?.value]);
+    jest.restoreAllMocks();
+  });
+
+  test('aborted by the time that the answer is there: there is no wait', async () => {
+    const controller = new AbortController();
+    const client = await clientOf([CREATED], {
+      fetch: () => {
+        controller.abort(reason);
+        const body = '{"code":"unavailable","message":"Later.","status":503}';
+        return Promise.resolve(new Response(body, { status: 503, headers: { 'retry-after': '30' } }));
+      },
+    });
+    const error = await failureOf(client.createPet(REX, { signal: controller.signal }));
+    expect([error.code, error.cause]).toEqual(['aborted', reason]);
+  });
+
+  test('ends a list between two pages', async () => {
+    const controller = new AbortController();
+    const page: ReturnType<typeof answer> = (request, response) =>
+      answer(200, '[{"id":1,"name":"Rex","categoryId":7,"status":"sold"}]', {
+        link: `<http://${request.headers.host}/v1/pets?cursor=a>; rel="next"`,
+      })(request, response);
+    const client = await clientOf([page]);
+    const pets = client.listPets({ signal: controller.signal });
+    expect((await pets.next()).value).toMatchObject({ id: 1n });
+    controller.abort(reason);
+    expect((await failureOf(pets.next())).code).toBe('aborted');
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('leaves no listener behind', async () => {
+    const { signal } = new AbortController();
+    const added = jest.spyOn(signal, 'addEventListener');
+    const removed = jest.spyOn(signal, 'removeEventListener');
+    const client = await clientOf([errorAnswer(503, 'unavailable'), CREATED]);
+    await client.createPet(REX, { signal });
+    expect(added).toHaveBeenCalledTimes(3);
+    expect(removed.mock.calls.map(([, listener]) => listener)).toEqual(
+      added.mock.calls.map(([, listener]) => listener),
+    );
+  });
+});
+
+describe('invalid_argument: nothing is sent', () => {
+  test('an API key that no header field can carry, which the error does not repeat', async () => {
+    const apiKey = 'secret\nkey';
+    const error = await failureOf((await clientOf([CREATED], { apiKey })).createPet(REX));
+    expect(error.code).toBe('invalid_argument');
+    expect(`${error.stack} ${String(error.cause)}`).not.toContain('secret');
+    expect(server.received).toEqual([]);
+  });
+
+  test('an idempotency key that no header field can carry', async () => {
+    const client = await clientOf([CREATED]);
+    const error = await failureOf(client.createPet(REX, { idempotencyKey: 'a\nb' }));
+    expect([error.code, server.received.length]).toEqual(['invalid_argument', 0]);
+  });
+
+  test('a baseUrl that is none', async () => {
+    server = await startServer(CREATED);
+    const make = (): PetStoreClient => new PetStoreClient({ baseUrl: 'petstore', apiKey: API_KEY });
+    expect((await failureOf(Promise.resolve().then(make))).code).toBe('invalid_argument');
+  });
+});

@@ -1,0 +1,32 @@
+import { readJson, writeJson } from '../src/json.js';
+
+describe('readJson', () => {
+  test.each(['0', '7', '-7', '9007199254740993', '-9007199254740993', '9223372036854775807', '-9223372036854775808'])(
+    'an int64 member %s is a bigint with every digit',
+    (digits) => {
+      expect(readJson(`[{"id":${digits},"categoryId":${digits}}]`)).toEqual([
+        { id: BigInt(digits), categoryId: BigInt(digits) },
+      ]);
+    },
+  );
+
+  test('other numbers are numbers, and a member that looks like a number of the parser is none', () => {
+    const text = '{"status":404,"weight":12.5,"list":[1],"x":{"isLosslessNumber":true,"value":"1"}}';
+    expect(readJson(text)).toEqual(JSON.parse(text));
+  });
+
+  test.each(['{"id":1.5}', '{"id":1e400}', '{"id":', '<html>', ''])('refuses %s', (text) => {
+    expect(() => readJson(text)).toThrow(SyntaxError);
+  });
+});
+
+describe('writeJson', () => {
+  test('a bigint is a JSON number with every digit, and an undefined member is left out', () => {
+    const pet = { name: 'Rex', categoryId: -9223372036854775808n, status: undefined };
+    expect(writeJson(pet)).toBe('{"name":"Rex","categoryId":-9223372036854775808}');
+  });
+
+  test.each([7, 12.5, '9007199254740993', null])('refuses %p for an int64', (categoryId) => {
+    expect(() => writeJson({ name: 'Rex', categoryId })).toThrow(/^categoryId must be a bigint/);
+  });
+});

@@ -1,0 +1,2 @@
+/** See breaking-changes.js. */
+export function breakingChanges(released: object, current: object): string[];

@@ -1,0 +1,323 @@
+import { Controller, Get, Module } from '@nestjs/common';
+import { createHash } from 'node:crypto';
+import type { Server } from 'node:http';
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { MAX_REQUESTS_PER_CONNECTION } from '../../src/platform/server/server-limits.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { rawRequest } from '../support/raw-request.js';
+
+/** Answers when it is told to. */
+@Public()
+@Controller('slow')
+class SlowController {
+  readonly waiting: (() => void)[] = [];
+
+  @Get()
+  async answerSlowly(): Promise<string[]> {
+    await new Promise<void>((resolve) => this.waiting.push(resolve));
+    return ['slow'];
+  }
+}
+
+@Module({ controllers: [SlowController] })
+class SlowModule {}
+
+let app: TestApp;
+let authorized: string;
+let post: string;
+beforeAll(async () => {
+  app = await createTestApp({
+    modules: [SlowModule],
+    settings: { HEADERS_TIMEOUT_MS: '1500', REQUEST_TIMEOUT_MS: '1500' },
+  });
+  authorized = `Host: x\r\nAuthorization: Bearer ${app.apiKey}\r\n`;
+  post = `POST /v1/pets HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
+});
+afterAll(() => app.close());
+
+const PET = '{"name":"Rex","categoryId":7}';
+const LENGTH = `Content-Length: ${PET.length}\r\n`;
+const LIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n';
+const SLOW = 'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n';
+const BROKEN_CHUNK = 'Transfer-Encoding: chunked\r\n\r\nnot-hex\r\n';
+
+/** Statuses of the answers in a text, in their order. */
+const statuses = (text: string): number[] =>
+  [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+const requestIds = (text: string): string[] => [...text.matchAll(/X-Request-Id: (\S+)/gi)].map(([, id]) => String(id));
+
+/** Sends segments of bytes, one behind the other, and returns all that comes back until the server closes. */
+async function sendSegments(...segments: string[]): Promise<string> {
+  const socket = connect(app.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
+  let answer = '';
+  socket.on('data', (text: string) => (answer += text)).on('error', () => undefined);
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  for (const segment of segments) {
+    if (!socket.destroyed) socket.write(segment, 'latin1');
+    await sleep(60);
+  }
+  const timer = setTimeout(() => {
+    answer += 'STILL OPEN';
+    socket.destroy();
+  }, 3_000);
+  await closed;
+  clearTimeout(timer);
+  return answer;
+}
+
+async function countPets(): Promise<number> {
+  return Number((await app.sql('SELECT count(*) FROM pet'))[0]?.[0]);
+}
+
+/** Calls the waiting handlers of SlowController as they arrive, `count` of them, for 5 s at most. */
+async function answerSlow(count: number): Promise<void> {
+  const { waiting } = app.nest.get(SlowController);
+  const deadline = Date.now() + 5_000;
+  while (count > 0 && Date.now() < deadline) {
+    const answer = waiting.shift();
+    if (answer) count--;
+    answer?.();
+    await sleep(20);
+  }
+}
+
+describe('every header field counts, however many there are', () => {
+  // Shorter than the limit of the header section.
+  const many = 'x:\r\n'.repeat(1_500);
+
+  test.each([
+    [401, 'Authorization', (key: string) => `Authorization: Bearer ${key}`],
+    [400, 'Host', () => 'Host: y'],
+    [400, 'Content-Type', () => 'Content-Type: text/plain'],
+    [415, 'Content-Encoding', () => 'Content-Encoding: gzip'],
+  ])('%i of a %s behind 1,500 others', async (status, _, field) => {
+    const before = await countPets();
+    const answer = await rawRequest(
+      app.port,
+      `${post}${LENGTH}${many}${field(app.apiKey)}\r\nConnection: close\r\n\r\n${PET}`,
+    );
+    expect(statuses(answer)).toEqual([status]);
+    expect(await countPets()).toBe(before);
+  });
+
+  test('an Idempotency-Key behind 1,500 others is seen', async () => {
+    const before = await countPets();
+    const request = `${post}${LENGTH}${many}Idempotency-Key: behind-many\r\nConnection: close\r\n\r\n${PET}`;
+    const [first, second] = [await rawRequest(app.port, request), await rawRequest(app.port, request)];
+    expect([...statuses(first), ...statuses(second)]).toEqual([201, 201]);
+    expect(second).toMatch(/^idempotent-replayed: true/im);
+    expect(await countPets()).toBe(before + 1);
+  });
+
+  test('as many as fit cost little', async () => {
+    const startedAt = performance.now();
+    const answer = await rawRequest(app.port, `${LIVE}${'x:\r\n'.repeat(16_000)}Connection: close\r\n\r\n`);
+    expect(statuses(answer)).toEqual([200]);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+});
+
+describe('Upgrade', () => {
+  const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
+
+  test.each([
+    ['h2c', upgrade],
+    ['websocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'],
+    ['several protocols', 'Connection: keep-alive, Upgrade\r\nUpgrade: h2c, websocket\r\n'],
+  ])('%s is ignored: the request is served, and its answer says that nothing behind it is', async (_, fields) => {
+    for (const segments of [
+      [`${LIVE}${fields}\r\n`, SLOW],
+      [`${LIVE}${fields}\r\n${SLOW}`],
+      [`${LIVE}${fields}\r\n${SLOW.slice(0, 10)}`, SLOW.slice(10)],
+      [`${LIVE}${fields}\r\n${SLOW}`, SLOW, SLOW],
+      [`${LIVE}${fields}\r\nno HTTP at all\r\n\r\n`, SLOW],
+    ]) {
+      const answer = await sendSegments(...segments);
+      expect(statuses(answer)).toEqual([200]);
+      expect(answer).toMatch(/\r\nConnection: close\r\n/);
+      expect(answer).not.toContain('STILL OPEN');
+    }
+    expect(app.nest.get(SlowController).waiting).toEqual([]);
+  });
+
+  test('a POST with it is carried out once, and no request that is hidden behind it', async () => {
+    for (const segments of [
+      [`${post}${LENGTH}${upgrade}\r\n${PET}`],
+      [`${post}${LENGTH}${upgrade}\r\n${PET}${post}${LENGTH}\r\n${PET}`],
+      [`${post}${LENGTH}${upgrade}\r\n${PET.slice(0, 5)}`, `${PET.slice(5)}${post}${LENGTH}\r\n${PET}`],
+      [`${post}${LENGTH}${upgrade}\r\n`, PET, `${post}${LENGTH}\r\n${PET}`],
+      [
+        `${post}Transfer-Encoding: chunked\r\n${upgrade}\r\n1d\r\n${PET}\r\n0\r\n\r\n${post}${LENGTH}\r\n${PET}`,
+        `${post}${LENGTH}\r\n${PET}`,
+      ],
+    ]) {
+      const before = await countPets();
+      expect(statuses(await sendSegments(...segments))).toEqual([201]);
+      expect(await countPets()).toBe(before + 1);
+    }
+  });
+
+  test('the requests before it are answered first, also those that take time', async () => {
+    const answer = sendSegments(`${SLOW}${LIVE}${upgrade}\r\n${LIVE}\r\n`, `${LIVE}\r\n`);
+    await answerSlow(1);
+    expect(statuses(await answer)).toEqual([200, 200]);
+    expect((await answer).indexOf('["slow"]')).toBeLessThan((await answer).indexOf('"ok"'));
+  });
+
+  test('without Connection: Upgrade, and in HTTP/1.0, it is ignored too', async () => {
+    expect(statuses(await sendSegments(`${LIVE}Upgrade: h2c\r\n\r\n${LIVE}\r\n`))).toEqual([200]);
+    const old = LIVE.replace('1.1', '1.0');
+    expect(statuses(await sendSegments(`${old}${upgrade}\r\n${LIVE}\r\n`, `${LIVE}\r\n`))).toEqual([200]);
+  });
+
+  describe('with a module that serves WebSockets', () => {
+    const taken: { url: string | undefined; head: string }[] = [];
+    const handshake =
+      'GET /v1/socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n' +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
+    /** Accepts a handshake, and echoes what is sent behind it. */
+    const accept = (
+      request: { url?: string; headers: Record<string, unknown> },
+      socket: Duplex,
+      head: Buffer,
+    ): void => {
+      taken.push({ url: request.url, head: head.toString('latin1') });
+      const accepted = createHash('sha1')
+        .update(`${String(request.headers['sec-websocket-key'])}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+        .digest('base64');
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
+      );
+      socket.write(head);
+      socket.on('data', (bytes: Buffer) => socket.write(bytes)).on('error', () => socket.destroy());
+      socket.on('end', () => socket.end());
+    };
+    beforeAll(() => void (app.nest.getHttpServer() as Server).on('upgrade', accept));
+    afterAll(() => void (app.nest.getHttpServer() as Server).off('upgrade', accept));
+    beforeEach(() => void taken.splice(0));
+
+    test('it gets every handshake, with all that is sent behind it', async () => {
+      const answer = await rawRequest(app.port, `${handshake}frame one, `, {
+        then: { after: 'one', send: 'frame two' },
+        until: 'two',
+      });
+      expect(answer).toMatch(/^HTTP\/1\.1 101 /);
+      expect(answer).toContain('Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
+      expect(answer).toMatch(/frame one, frame two$/);
+      expect(taken).toEqual([{ url: '/v1/socket', head: 'frame one, ' }]);
+    });
+
+    test('it gets no other Upgrade, which loses and hides nothing', async () => {
+      for (const segments of [
+        [`${LIVE}${upgrade}\r\n${SLOW}`, SLOW],
+        [`${LIVE}Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n\r\n${SLOW}`, SLOW],
+      ]) {
+        expect(statuses(await sendSegments(...segments))).toEqual([200]);
+      }
+      const before = await countPets();
+      const fields = upgrade.replace('h2c', 'websocket');
+      const answer = await sendSegments(`${post}${LENGTH}${fields}\r\n${PET.slice(0, 5)}`, `${PET.slice(5)}${SLOW}`);
+      expect(statuses(answer)).toEqual([201]);
+      expect(await countPets()).toBe(before + 1);
+      expect(taken).toEqual([]);
+    });
+
+    test('no handshake overtakes an earlier answer: it is served as the request it is', async () => {
+      const answer = sendSegments(`${SLOW}${handshake}`);
+      await answerSlow(1);
+      expect(statuses(await answer)).toEqual([200, 404]);
+      expect(taken).toEqual([]);
+    });
+
+    test('CONNECT is none of it', async () => {
+      expect(statuses(await sendSegments('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'))).toEqual([400]);
+      expect(taken).toEqual([]);
+    });
+  });
+});
+
+test('the last request that a connection may carry says so, and nothing behind it is served', async () => {
+  (app.nest.getHttpServer() as Server).once('connection', (socket) => {
+    const key = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'connection');
+    const connection = (socket as unknown as Record<symbol, { arrived: number }>)[key as symbol];
+    Object.assign(connection as object, { arrived: MAX_REQUESTS_PER_CONNECTION - 2 });
+  });
+  const answer = await sendSegments(`${LIVE}\r\n`.repeat(3), `${LIVE}\r\n`);
+  expect(answer.match(/^Connection: .*$/gm)).toEqual(['Connection: keep-alive', 'Connection: close']);
+});
+
+describe('an error of the parser never overtakes an answer', () => {
+  test.each([
+    ['a broken chunk', () => `${post}X-Request-Id: broken\r\n${BROKEN_CHUNK}`, 400, 'broken'],
+    ['a broken request line', () => 'BROKEN\r\n\r\n', 400, undefined],
+    ['a header section that is too large', () => `${LIVE}X: ${'x'.repeat(20_000)}\r\n\r\n`, 431, undefined],
+    ['CONNECT', () => 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 400, undefined],
+    [
+      'chunk extensions that are too large',
+      () => `${post}X-Request-Id: broken\r\nTransfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`,
+      413,
+      'broken',
+    ],
+  ])('in the same packet as a POST: %s', async (_, broken, status, id) => {
+    const before = await countPets();
+    const answer = await sendSegments(`${post}X-Request-Id: first\r\n${LENGTH}\r\n${PET}${broken()}${LIVE}\r\n`);
+    expect(statuses(answer)).toEqual([201, status]);
+    expect(requestIds(answer)).toEqual(['first', id ?? expect.stringMatching(/^[A-Za-z0-9_-]{16}$/)]);
+    expect(answer.split('HTTP/1.1 ')[2]).toMatch(/\r\nConnection: close\r\n/);
+    expect(await countPets()).toBe(before + 1);
+  });
+
+  test.each([
+    ['a broken chunk', () => `${post}${BROKEN_CHUNK}`],
+    ['a broken request line', () => 'BROKEN\r\n\r\n'],
+  ])('behind several that take time, in one packet and in several: %s', async (_, broken) => {
+    for (const segments of [
+      [`${SLOW}${LIVE}\r\n${SLOW}${broken()}`],
+      [SLOW, `${LIVE}\r\n`, SLOW, broken(), broken()],
+    ]) {
+      const answer = sendSegments(...segments);
+      await answerSlow(2);
+      expect(statuses(await answer)).toEqual([200, 200, 200, 400]);
+    }
+  });
+
+  test('408 behind a request that takes longer', async () => {
+    const answer = sendSegments(`${SLOW}${post}X-Request-Id: late\r\n${LENGTH}\r\n{`);
+    await sleep(2_600);
+    await answerSlow(1);
+    expect(statuses(await answer)).toEqual([200, 408]);
+    expect(requestIds(await answer)[1]).toBe('late');
+  });
+});
+
+describe('an error in a body is answered as its request', () => {
+  test.each([
+    ['408', 'request_timeout', () => `${LENGTH}\r\n{`],
+    ['400', 'bad_request', () => BROKEN_CHUNK],
+    ['400', 'bad_request', () => `Transfer-Encoding: chunked\r\n\r\n5\r\n{"nam\r\nnot-hex\r\n`],
+    ['413', 'body_too_large', () => `Transfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`],
+  ])('%s %s, with the request id of its client, in one line of the log', async (status, code, body) => {
+    const id = `body-${status}-${Math.random().toString(36).slice(2)}`;
+    const answer = await sendSegments(`${post}X-Request-Id: ${id}\r\n${body()}`);
+    expect(statuses(answer)).toEqual([Number(status)]);
+    expect(requestIds(answer)).toEqual([id]);
+    expect(answer).toContain(`"code":"${code}"`);
+    expect(answer).toMatch(/\r\nConnection: close\r\n/);
+    await sleep(50);
+    const lines = app.log.requests.filter(({ requestId }) => requestId === id);
+    expect(lines).toEqual([expect.objectContaining({ status: Number(status), code, operation: 'createPet' })]);
+  });
+
+  test('401 comes first, and a body that nobody reads breaks no answer', async () => {
+    const anonymous = post.replace(/Authorization: .*\r\n/, '');
+    expect(statuses(await sendSegments(`${anonymous}${BROKEN_CHUNK}`))).toEqual([401]);
+    const answer = sendSegments(`${SLOW.slice(0, -2)}Transfer-Encoding: chunked\r\n\r\n`, 'not-hex\r\n', 'more\r\n');
+    await answerSlow(1);
+    expect(statuses(await answer)).toEqual([200]);
+    expect(await answer).not.toContain('STILL OPEN');
+    expect(app.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
+  });
+});

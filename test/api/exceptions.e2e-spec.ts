@@ -1,0 +1,128 @@
+import {
+  BadGatewayException,
+  BadRequestException,
+  ConflictException,
+  Controller,
+  Get,
+  HttpException,
+  InternalServerErrorException,
+  Module,
+  Param,
+  PayloadTooLargeException,
+  ServiceUnavailableException,
+  UnauthorizedException,
+} from '@nestjs/common';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { ApiError } from '../../src/platform/errors/api-error.js';
+import { defineError, errorCatalogue } from '../../src/platform/errors/error-catalogue.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { LogLine } from '../support/memory-log.js';
+
+/*
+ * What becomes of the exceptions that a module throws, written as for any other Nest application.
+ */
+
+const OVEN_BROKEN = defineError('oven_broken', 500, 'The oven is broken.');
+
+const THROWN: Record<string, () => Error> = {
+  internal: () => new InternalServerErrorException('hidden-words'),
+  catalogued: () => new ApiError(OVEN_BROKEN, 'The oven is broken.', {}, { cause: new Error('hidden-words') }),
+  unavailable: () => new ServiceUnavailableException('hidden-words'),
+  gateway: () => new BadGatewayException('hidden-words', { cause: new Error('the cause of it') }),
+  conflict: () => new ConflictException('There are two of them.'),
+  unauthorized: () => new UnauthorizedException('No entry.'),
+  large: () => new PayloadTooLargeException('Too much.'),
+  request: () => new BadRequestException(['one fault', 'another fault']),
+};
+
+@Public()
+@Controller('exceptions')
+class ExceptionsController {
+  @Get(':name')
+  fail(@Param('name') name: string): void {
+    throw THROWN[name]?.() ?? new HttpException(`Status ${name}.`, Number(name));
+  }
+}
+
+@Module({ controllers: [ExceptionsController] })
+class ExceptionsModule {}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ modules: [ExceptionsModule] });
+});
+afterAll(() => app.close());
+
+/** The lines of a request beside its request line. */
+function linesOf(requestId: string): LogLine[] {
+  return app.log.lines.filter((line) => line['requestId'] === requestId && line.msg !== 'request');
+}
+
+test('every status from 400 to 599 is kept, with a code of the catalogue', async () => {
+  const codes = new Map(errorCatalogue().map(({ code, status }) => [code, status]));
+  for (let status = 400; status < 600; status++) {
+    const answer = await app.client.get(`/v1/exceptions/${status}`);
+    const { code, ...body } = answer.json as { code: string; message: string; status: number };
+    expect([answer.status, body.status]).toEqual([status, status]);
+    const others = { client_error: status < 500, server_error: status >= 500 }[code];
+    expect([status, code, others ?? codes.get(code) === status]).toEqual([status, code, true]);
+  }
+});
+
+test.each([
+  ['conflict', 409, 'conflict', 'There are two of them.'],
+  ['unauthorized', 401, 'unauthorized', 'No entry.'],
+  ['large', 413, 'body_too_large', 'Too much.'],
+  ['request', 400, 'bad_request', 'Bad Request Exception'],
+  ['404', 404, 'not_found', 'Status 404.'],
+  ['418', 418, 'client_error', 'Status 418.'],
+])('a 4xx keeps its message: %s', async (name, status, code, message) => {
+  const headers = { 'x-request-id': `client-${name}` };
+  const answer = await app.client.get(`/v1/exceptions/${name}`, { headers });
+  expect(answer.json).toEqual({ code, message, status });
+  expect(answer.headers['www-authenticate']).toBe(status === 401 ? 'Bearer realm="petstore"' : undefined);
+  expect(linesOf(`client-${name}`)).toEqual([]);
+});
+
+test.each([
+  ['unavailable', 503, 'unavailable', 'The service cannot answer at the moment; Retry-After says when to try again.'],
+  ['gateway', 502, 'bad_gateway', 'Another service that is needed for the answer has failed.'],
+  ['504', 504, 'gateway_timeout', 'Another service that is needed for the answer did not answer in time.'],
+  [
+    '507',
+    507,
+    'server_error',
+    'The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.',
+  ],
+])('a 5xx has a fixed message, and its cause is a warning of its request: %s', async (name, status, code, message) => {
+  // Such warnings are written once a second.
+  await new Promise((resolve) => setTimeout(resolve, 1_050));
+  const headers = { 'x-request-id': `server-${name}` };
+  const answer = await app.client.get(`/v1/exceptions/${name}`, { headers });
+  expect(answer.json).toEqual({ code, message, status });
+  expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+  const words = THROWN[name] === undefined ? `Status ${name}.` : 'hidden-words';
+  expect(linesOf(`server-${name}`)).toEqual([
+    expect.objectContaining({
+      level: 40,
+      operation: 'fail',
+      msg: expect.stringContaining(`Answered ${status}: ${words}`) as string,
+      error: expect.objectContaining({ stack: expect.stringContaining('exceptions.e2e-spec') as string }) as object,
+    }),
+  ]);
+  if (name === 'gateway')
+    expect(linesOf('server-gateway')[0]?.['error']).toMatchObject({ cause: { message: 'the cause of it' } });
+});
+
+test.each([
+  ['internal', 'internal_error', { message: 'hidden-words' }],
+  ['catalogued', 'oven_broken', { cause: { message: 'hidden-words' } }],
+])('every 500 is an error of its request, for a person to look at: %s', async (name, code, error) => {
+  const headers = { 'x-request-id': `bug-${name}` };
+  const answer = await app.client.get(`/v1/exceptions/${name}`, { headers });
+  expect([answer.status, answer.json]).toEqual([500, expect.objectContaining({ code })]);
+  expect(answer.text).not.toContain('hidden-words');
+  const [line, ...more] = linesOf(`bug-${name}`);
+  expect(more).toEqual([]);
+  expect(line).toMatchObject({ level: 50, operation: 'fail', error });
+});

@@ -1,0 +1,151 @@
+import { Controller, Get, Module } from '@nestjs/common';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { Metrics } from '../../src/platform/observability/metrics.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { LogLine } from '../support/memory-log.js';
+import { rawRequest } from '../support/raw-request.js';
+
+/*
+ * An answer that was not sent completely counts as aborted, and not under a status that the client never saw.
+ */
+
+/** Larger than the buffers of a connection. */
+const LARGE = 'x'.repeat(32 * 1024 * 1024);
+
+@Public()
+@Controller('answers')
+class AnswersController {
+  /** A function for each request in flight; calling it sends the answer. */
+  readonly waiting: (() => void)[] = [];
+
+  @Get('waiting')
+  async answerWaiting(): Promise<string[]> {
+    await new Promise<void>((resolve) => this.waiting.push(resolve));
+    return ['done'];
+  }
+
+  @Get('large')
+  answerLarge(): string {
+    return LARGE;
+  }
+}
+
+@Module({ controllers: [AnswersController] })
+class AnswersModule {}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ modules: [AnswersModule] });
+});
+afterAll(() => app.close());
+
+/** Asks again and again, for 10 s at most, until the answer is there. */
+async function until<T>(ask: () => T | undefined): Promise<T> {
+  for (const deadline = performance.now() + 10_000; performance.now() < deadline; await sleep(10)) {
+    const answer = ask();
+    if (answer !== undefined) return answer;
+  }
+  throw new Error(`Not within 10 s: ${ask.toString()}`);
+}
+
+/** The log line of a request, which comes when its answer is over. */
+function lineOf({ log }: TestApp, requestId: string): Promise<LogLine> {
+  return until(() => log.requests.find((line) => line['requestId'] === requestId));
+}
+
+/** How many answers of an operation were observed, by status. */
+async function countsOf({ nest }: TestApp, operation: string): Promise<Record<string, number>> {
+  const { values } = await nest.get(Metrics).requestDurations.get();
+  const counts: Record<string, number> = {};
+  for (const { metricName, labels, value } of values) {
+    if (!metricName?.endsWith('_count') || labels.operation !== operation) continue;
+    const status = String(labels.status);
+    counts[status] = (counts[status] ?? 0) + value;
+  }
+  return counts;
+}
+
+const head = (method: string, path: string, requestId: string, fields = ''): string =>
+  `${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${requestId}\r\n${fields}\r\n`;
+
+test('aborted: the client goes away before the answer; the log has no status, because none was sent', async () => {
+  const socket = connect(app.port, '127.0.0.1');
+  socket.write(head('GET', '/v1/answers/waiting', 'before'));
+  const { waiting } = app.nest.get(AnswersController);
+  const answer = await until(() => waiting.shift());
+  socket.destroy();
+  const line = await lineOf(app, 'before');
+  answer();
+  expect(line).toMatchObject({ operation: 'answerWaiting', aborted: true });
+  expect(line).not.toHaveProperty('status');
+  expect(await countsOf(app, 'answerWaiting')).toEqual({ aborted: 1 });
+});
+
+test.each([
+  ['closes', 'during-close'],
+  ['resets the connection', 'during-reset'],
+])('aborted: the client %s during the answer; the log has the status that was sent', async (how, requestId) => {
+  const before = (await countsOf(app, 'answerLarge'))['aborted'] ?? 0;
+  const socket = connect(app.port, '127.0.0.1');
+  socket.write(head('GET', '/v1/answers/large', requestId));
+  await once(socket, 'data');
+  if (how === 'closes') socket.destroy();
+  else socket.resetAndDestroy();
+  expect(await lineOf(app, requestId)).toMatchObject({ operation: 'answerLarge', status: 200, aborted: true });
+  expect(await countsOf(app, 'answerLarge')).toEqual({ aborted: before + 1 });
+});
+
+test('aborted: the client goes away in the middle of its body', async () => {
+  const fields = `Authorization: Bearer ${app.apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n`;
+  await rawRequest(app.port, head('POST', '/v1/pets', 'body', fields), { until: '100 Continue' });
+  const line = await lineOf(app, 'body');
+  expect(line).toMatchObject({ operation: 'createPet', client: 'test-client', aborted: true });
+  expect(line).not.toHaveProperty('status');
+  expect(await countsOf(app, 'createPet')).toEqual({ aborted: 1 });
+});
+
+test('aborted: a shutdown cuts what is not answered in time, before and during the answer', async () => {
+  const stopping = await createTestApp({ modules: [AnswersModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
+  const waiting = connect(stopping.port, '127.0.0.1');
+  waiting.write(head('GET', '/v1/answers/waiting', 'cut-before'));
+  const large = connect(stopping.port, '127.0.0.1');
+  large.write(head('GET', '/v1/answers/large', 'cut-during'));
+  await once(large, 'readable');
+  await until(() => stopping.nest.get(AnswersController).waiting.at(0));
+  await stopping.close();
+  expect(await lineOf(stopping, 'cut-before')).toMatchObject({ aborted: true });
+  expect(await lineOf(stopping, 'cut-during')).toMatchObject({ status: 200, aborted: true });
+  expect(await countsOf(stopping, 'answerWaiting')).toEqual({ aborted: 1 });
+  expect(await countsOf(stopping, 'answerLarge')).toEqual({ aborted: 1 });
+  waiting.destroy();
+  large.destroy();
+});
+
+test('no answer that a client gets whole is aborted, whoever closes the connection then', async () => {
+  const authorization = `Authorization: Bearer ${app.apiKey}\r\n`;
+  const calls: [status: number, requestId: string, bytes: string][] = [
+    [200, 'keep-alive', head('GET', '/v1/pets', 'keep-alive', authorization)],
+    [200, 'close', head('GET', '/v1/pets', 'close', `${authorization}Connection: close\r\n`)],
+    [200, 'head', head('HEAD', '/v1/pets', 'head', authorization)],
+    [200, 'old', head('GET', '/v1/pets', 'old', authorization).replace('HTTP/1.1', 'HTTP/1.0')],
+    [204, 'options', head('OPTIONS', '/v1/pets', 'options')],
+    [401, 'refused', head('GET', '/v1/pets', 'refused')],
+    [401, 'unread', head('POST', '/v1/pets', 'unread', 'Content-Length: 100000\r\n')],
+    [401, 'unsent', head('POST', '/v1/pets', 'unsent', 'Content-Length: 100000\r\nExpect: 100-continue\r\n')],
+    [404, 'missing', head('GET', '/v1/none', 'missing')],
+    [414, 'long', head('GET', `/v1/pets?${'x'.repeat(8_200)}`, 'long')],
+  ];
+  for (const [status, requestId, bytes] of calls) {
+    // The client closes as soon as it has the header section.
+    await rawRequest(app.port, bytes, { until: '\r\n\r\n' });
+    const line = await lineOf(app, requestId);
+    expect([requestId, line['status'], line['aborted']]).toEqual([requestId, status, undefined]);
+  }
+  const pipelined = head('GET', '/v1/pets', 'first', authorization) + head('GET', '/v1/pets', 'second', authorization);
+  await rawRequest(app.port, pipelined.replace(/\r\n\r\n$/, '\r\nConnection: close\r\n\r\n'));
+  for (const requestId of ['first', 'second']) expect(await lineOf(app, requestId)).not.toHaveProperty('aborted');
+  expect(await countsOf(app, 'listPets')).toEqual({ 200: 6, 401: 1 });
+});

@@ -1,0 +1,194 @@
+import {
+  Controller,
+  Get,
+  Header,
+  HttpCode,
+  Module,
+  Post,
+  Redirect,
+  Req,
+  Res,
+  Sse,
+  StreamableFile,
+} from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { NEVER, type Observable, of } from 'rxjs';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { rawRequest } from '../support/raw-request.js';
+
+/** Answers in every way that Nest and Express know. Each GET waits until `go` is called, if there is one. */
+@Public()
+@Controller('own')
+class OwnAnswersController {
+  wait = Promise.resolve();
+
+  @Get('text')
+  async text(): Promise<string> {
+    await this.wait;
+    return 'text';
+  }
+
+  @Get('bytes')
+  async bytes(): Promise<Buffer> {
+    await this.wait;
+    return Buffer.from('bytes');
+  }
+
+  @Get('nothing')
+  async nothing(): Promise<void> {
+    await this.wait;
+  }
+
+  @Get('json')
+  async json(): Promise<unknown> {
+    await this.wait;
+    return { is: 'json' };
+  }
+
+  @Get('cached')
+  @Header('Cache-Control', 'public, max-age=60')
+  async cached(): Promise<string> {
+    await this.wait;
+    return 'cached';
+  }
+
+  @Get('res-json')
+  async resJson(@Res() response: Response): Promise<void> {
+    await this.wait;
+    response.json({ by: 'Express' });
+  }
+
+  @Get('res-end')
+  async resEnd(@Res() response: Response): Promise<void> {
+    await this.wait;
+    response.setHeader('Connection', 'keep-alive');
+    response.end('by Node');
+  }
+
+  @Get('res-head')
+  async resHead(@Res() response: Response): Promise<void> {
+    await this.wait;
+    response
+      .writeHead(200, ['Content-Type', 'text/plain', 'Connection', 'keep-alive', 'Content-Length', '4'])
+      .end('head');
+  }
+
+  @Get('redirect')
+  @Redirect('/v1/own/text')
+  async redirect(): Promise<void> {
+    await this.wait;
+  }
+
+  @Get('stream')
+  async stream(): Promise<StreamableFile> {
+    await this.wait;
+    return new StreamableFile(Readable.from([Buffer.from('a '), Buffer.from('stream')]));
+  }
+
+  @Sse('events')
+  async events(): Promise<Observable<{ data: string }>> {
+    await this.wait;
+    return of({ data: 'event' });
+  }
+
+  @Sse('endless')
+  endless(): Observable<{ data: string }> {
+    return NEVER;
+  }
+
+  @Get('endless-stream')
+  endlessStream(@Res() response: Response): void {
+    response.write('first ');
+  }
+
+  @Post('unread')
+  @HttpCode(200)
+  unread(@Req() request: Request, @Res() response: Response): void {
+    response.end(`not read: ${request.url}`);
+  }
+}
+
+@Module({ controllers: [OwnAnswersController] })
+class OwnAnswersModule {}
+
+const PRIVATE = 'private, no-cache';
+const KINDS: [path: string, status: number, cacheControl: string][] = [
+  ['text', 200, PRIVATE],
+  ['bytes', 200, PRIVATE],
+  ['nothing', 200, PRIVATE],
+  ['json', 200, PRIVATE],
+  ['cached', 200, 'public, max-age=60'],
+  ['res-json', 200, PRIVATE],
+  ['res-end', 200, PRIVATE],
+  ['res-head', 200, PRIVATE],
+  ['redirect', 302, 'no-store'],
+  ['stream', 200, PRIVATE],
+  ['events', 200, 'private, no-cache, no-store, must-revalidate, max-age=0, no-transform'],
+];
+
+describe('an answer that a handler writes itself', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp({ modules: [OwnAnswersModule], settings: { MAX_REQUESTS_IN_FLIGHT: '5' } });
+  });
+  afterAll(() => app.close());
+
+  test.each(KINDS)('says who may keep it: %s', async (path, status, cacheControl) => {
+    const { headers, ...answer } = await app.client.get(`/v1/own/${path}`, { apiKey: null });
+    expect([answer.status, headers['cache-control']]).toEqual([status, cacheControl]);
+    expect(headers.vary?.includes('Authorization') ?? false).toBe(status === 200);
+    expect(headers['x-request-id']).toBeDefined();
+    if (status === 200 && path !== 'events') {
+      const head = await app.client.send('HEAD', `/v1/own/${path}`, { apiKey: null });
+      expect([head.status, head.headers['cache-control']]).toEqual([status, cacheControl]);
+    }
+  });
+
+  test('takes no place from the moment it begins', async () => {
+    const answers = Array.from({ length: 20 }, (_, index) =>
+      rawRequest(app.port, `GET /v1/own/endless${index % 2 ? '' : '-stream'} HTTP/1.1\r\nHost: x\r\n\r\n`, {
+        until: 'never',
+        timeout: 700,
+      }).catch(String),
+    );
+    await sleep(300);
+    expect((await app.client.get('/v1/pets')).status).toBe(200);
+    for (const answer of await Promise.all(answers)) expect(answer).toContain('HTTP/1.1 200');
+  });
+
+  test('closes the connection when the request has not been read', async () => {
+    const answer = await rawRequest(
+      app.port,
+      'POST /v1/own/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{',
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*not read/);
+  });
+});
+
+test('every answer of a server that drains closes its connection, however it is written', async () => {
+  const app = await createTestApp({ modules: [OwnAnswersModule], settings: { SHUTDOWN_DELAY_MS: '1000' } });
+  const controller = app.nest.get(OwnAnswersController);
+  let go!: () => void;
+  controller.wait = new Promise((resolve) => (go = resolve));
+  const request = (path: string): string => `GET /v1/own/${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+  const begunBefore = KINDS.map(([path]) => rawRequest(app.port, request(path)));
+  await sleep(200);
+  const closed = app.close();
+  await sleep(100);
+  const begunAfter = KINDS.map(([path]) => rawRequest(app.port, request(path)));
+  await sleep(100);
+  go();
+  for (const answers of [await Promise.all(begunBefore), await Promise.all(begunAfter)]) {
+    for (const [index, answer] of answers.entries()) {
+      const [head = ''] = answer.split('\r\n\r\n');
+      expect([KINDS[index]?.[0], head.match(/^Connection: .*$/gim)]).toEqual([
+        KINDS[index]?.[0],
+        ['Connection: close'],
+      ]);
+    }
+  }
+  await closed;
+});

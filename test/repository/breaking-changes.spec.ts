@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { breakingChanges } from '../../scripts/breaking-changes.js';
+
+/** An OpenAPI document, or a part of it, as JSON.parse gives it. */
+type Node = any;
+
+const released = (): object =>
+  JSON.parse(readFileSync(join(import.meta.dirname, '../../openapi.json'), 'utf8')) as object;
+
+/** The breaking changes of the document behind an edit. */
+function changesOf(edit: (document: Node, schemas: Node) => unknown): string[] {
+  const current: Node = released();
+  edit(current, current.components.schemas);
+  return breakingChanges(released(), current as object);
+}
+
+function add(list: Node, item: unknown): void {
+  (list as unknown[]).push(item);
+}
+
+function removeLast(list: Node): void {
+  (list as unknown[]).pop();
+}
+
+const list = ({ paths }: Node): Node => paths['/pets'].get;
+const create = ({ paths }: Node): Node => paths['/pets'].post;
+const limit = (document: Node): Node => list(document).parameters[0];
+
+describe('breaks clients:', () => {
+  test.each<[string, (document: Node, schemas: Node) => unknown, string]>([
+    ['an operation removed', ({ paths }) => delete paths['/pets'].post, 'POST /pets: removed'],
+    [
+      'a path renamed',
+      ({ paths }) => (delete paths['/pets/{petId}'], (paths['/pet/{petId}'] = {})),
+      'GET /pets/{petId}: removed',
+    ],
+    [
+      'an operation renamed',
+      (api) => (list(api).operationId = 'list'),
+      'GET /pets: operationId was "listPets", is "list"',
+    ],
+    ['a scope more', (api) => add(list(api)['x-required-scopes'], 'pets:all'), 'GET /pets: needs the scope pets:all'],
+    [
+      'other security',
+      (api) => (list(api).security = [{ other: [] }]),
+      'GET /pets: security was [{"bearerAuth":[]}], is [{"other":[]}]',
+    ],
+    [
+      'another scheme',
+      ({ components }) => (components.securitySchemes.bearerAuth.scheme = 'basic'),
+      'GET /pets: scheme of the security scheme bearerAuth was "bearer", is "basic"',
+    ],
+    ['a parameter removed', (api) => removeLast(list(api).parameters), 'GET /pets, query parameter cursor: removed'],
+    ['a parameter renamed', (api) => (limit(api).name = 'size'), 'GET /pets, query parameter limit: removed'],
+    [
+      'a parameter required',
+      (api) => (limit(api).required = true),
+      'GET /pets, query parameter limit: is required and was not',
+    ],
+    [
+      'a new required parameter',
+      (api) => add(list(api).parameters, { name: 'shop', in: 'query', required: true, schema: { type: 'string' } }),
+      'GET /pets, query parameter shop: is new and required',
+    ],
+    [
+      'an upper bound lowered',
+      (api) => (limit(api).schema.maximum = 50),
+      'GET /pets, query parameter limit: maximum was 100, is 50',
+    ],
+    [
+      'a lower bound raised',
+      (api) => (limit(api).schema.minimum = 2),
+      'GET /pets, query parameter limit: minimum was 1, is 2',
+    ],
+    [
+      'a bound that is new',
+      (api) => (list(api).parameters[2].schema.maxLength = 9),
+      'GET /pets, query parameter cursor: maxLength was none, is 9',
+    ],
+    [
+      'another default',
+      (api) => (limit(api).schema.default = 50),
+      'GET /pets, query parameter limit: default was 20, is 50',
+    ],
+    [
+      'another type of input',
+      (api) => (limit(api).schema.type = 'string'),
+      'GET /pets, query parameter limit: type was "integer", is "string"',
+    ],
+    [
+      'another pattern of input',
+      (_, { NewPet }) => (NewPet.properties.name.pattern = '^[a-z]+$'),
+      'POST /pets, request body, member name: pattern was "\\\\S", is "^[a-z]+$"',
+    ],
+    [
+      'a new required member of input',
+      (_, { NewPet }) => ((NewPet.properties.owner = { type: 'string' }), add(NewPet.required, 'owner')),
+      'POST /pets, request body, member owner: is required and was not',
+    ],
+    [
+      'a member of input required',
+      (_, { NewPet }) => add(NewPet.required, 'status'),
+      'POST /pets, request body, member status: is required and was not',
+    ],
+    [
+      'a member of input removed',
+      (_, { NewPet }) => delete NewPet.properties.status,
+      'POST /pets, request body, member status: removed',
+    ],
+    [
+      'other members of input refused',
+      (_, { NewPet }) => (NewPet.additionalProperties = false),
+      'POST /pets, request body: additionalProperties was none, is false',
+    ],
+    [
+      'a value of input removed',
+      (_, { PetStatus }) => removeLast(PetStatus.enum),
+      'GET /pets, query parameter status: enum was ["available","pending","sold"], is ["available","pending"]',
+    ],
+    ['a request body removed', (api) => delete create(api).requestBody, 'POST /pets, request body: removed'],
+    [
+      'a new required request body',
+      (api) => (list(api).requestBody = { required: true, content: {} }),
+      'GET /pets, request body: is new and required',
+    ],
+    [
+      'a media type of input renamed',
+      (api) => (create(api).requestBody.content = { 'text/json': {} }),
+      'POST /pets, request body, application/json: removed',
+    ],
+    ['a response removed', (api) => delete create(api).responses['422'], 'POST /pets, response 422: removed'],
+    [
+      'a success renumbered',
+      (api) => ((create(api).responses['200'] = create(api).responses['201']), delete create(api).responses['201']),
+      'POST /pets, response 201: removed',
+    ],
+    [
+      'a response body removed',
+      (api) => delete create(api).responses['201'].content,
+      'POST /pets, response 201, application/json: removed',
+    ],
+    [
+      'a header of a response removed',
+      (api) => delete list(api).responses['200'].headers.Link,
+      'GET /pets, response 200, header Link: removed',
+    ],
+    [
+      'a header of a response optional',
+      ({ components }) => (components.headers.Location.required = false),
+      'POST /pets, response 201, header Location: may be missing and could not',
+    ],
+    [
+      'a member of output removed',
+      (_, { Pet }) => (delete Pet.properties.status, removeLast(Pet.required)),
+      'GET /pets, response 200, items, member status: removed',
+    ],
+    [
+      'a member of output renamed',
+      (_, { Error: error }) => ((error.properties.kind = error.properties.code), delete error.properties.code),
+      'POST /pets, response 401, member code: removed',
+    ],
+    [
+      'a member of output optional',
+      (_, { Pet }) => removeLast(Pet.required),
+      'POST /pets, response 201, member status: may be missing and could not',
+    ],
+    [
+      'another type of output',
+      (_, { Pet }) => (Pet.properties.id.type = 'string'),
+      'POST /pets, response 201, member id: type was "integer", is "string"',
+    ],
+    [
+      'null as output',
+      (_, { Pet }) => (Pet.properties.name.type = ['string', 'null']),
+      'POST /pets, response 201, member name: type was "string", is ["string","null"]',
+    ],
+    [
+      'another format of output',
+      (_, { Pet }) => delete Pet.properties.id.format,
+      'POST /pets, response 201, member id: format was "int64", is none',
+    ],
+    [
+      'a new value of output',
+      (_, { PetStatus }) => add(PetStatus.enum, 'lost'),
+      'POST /pets, response 201, member status: enum was ["available","pending","sold"], is ["available","pending","sold","lost"]',
+    ],
+    [
+      'a wider bound of output',
+      (_, { Error: error }) => (error.properties.status.maximum = 999),
+      'POST /pets, response 401, member status: maximum was 599, is 999',
+    ],
+    [
+      'a keyword that the check does not know',
+      (_, { Pet }) => (Pet.not = { required: ['owner'] }),
+      'POST /pets, response 201: not was none, is {"required":["owner"]}',
+    ],
+  ])('%s', (_name, edit, change) => {
+    expect(changesOf(edit)).toContain(change);
+  });
+});
+
+describe('breaks no client:', () => {
+  test.each<[string, (document: Node, schemas: Node) => unknown]>([
+    ['nothing changed', () => undefined],
+    ['a new operation', ({ paths }) => (paths['/pets'].delete = { responses: {} })],
+    [
+      'a new optional parameter',
+      (api) => add(list(api).parameters, { name: 'shop', in: 'query', schema: { type: 'string' } }),
+    ],
+    [
+      'parameters in another order',
+      (api) => {
+        list(api).parameters = [...list(api).parameters].reverse();
+      },
+    ],
+    ['a new optional member of input', (_, { NewPet }) => (NewPet.properties.owner = { type: 'string' })],
+    ['a member of input optional', (_, { NewPet }) => removeLast(NewPet.required)],
+    [
+      'a new member of output',
+      (_, { Pet }) => ((Pet.properties.owner = { type: 'string' }), add(Pet.required, 'owner')),
+    ],
+    ['a wider bound of input', (api) => (limit(api).schema.maximum = 200)],
+    ['a wider type of input', (api) => (limit(api).schema.type = 'number')],
+    ['no pattern of input', (_, { NewPet }) => delete NewPet.properties.name.pattern],
+    ['a narrower bound of output', (_, { Pets }) => (Pets.maxItems = 100)],
+    ['a new response', (api) => (list(api).responses['451'] = { description: 'Unavailable for legal reasons.' })],
+    ['a new header of a response', (api) => (list(api).responses['200'].headers.Age = { schema: { type: 'integer' } })],
+    [
+      'other words',
+      (api, { Pet }) => (
+        (Pet.description = 'A pet.'),
+        (limit(api).description = 'How many.'),
+        (api.info.title = 'Pets')
+      ),
+    ],
+    [
+      'a schema written in place',
+      (api, { PetStatus }) => {
+        list(api).parameters[1].schema = { ...PetStatus };
+      },
+    ],
+    ['an operation deprecated', (api) => (list(api).deprecated = true)],
+  ])('%s', (_name, edit) => {
+    expect(changesOf(edit)).toEqual([]);
+  });
+});
