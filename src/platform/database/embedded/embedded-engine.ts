@@ -82,12 +82,13 @@ const NEEDED_FILES = 1_500;
 
 /** The line for a start that failed because the disk is full; undefined if it is not. */
 async function fullDisk(dataDir: string): Promise<string | undefined> {
-  const { bavail, bsize, ffree, files } = await statfs(dataDir);
+  const { bavail, blocks, bsize, ffree, files } = await statfs(dataDir);
   const freeBytes = bavail * bsize;
-  // File systems that make their files as needed report 0 of 0.
-  const isFull = freeBytes < NEEDED_BYTES || (files > 0 && ffree < NEEDED_FILES);
-  if (!isFull) return undefined;
-  const left = freeBytes < NEEDED_BYTES ? `${Math.floor(freeBytes / 1024 / 1024)} MiB` : `${ffree} files`;
+  // File systems that do not count report 0 of 0.
+  const lacksSpace = blocks > 0 && freeBytes < NEEDED_BYTES;
+  const lacksFiles = files > 0 && ffree < NEEDED_FILES;
+  if (!lacksSpace && !lacksFiles) return undefined;
+  const left = lacksSpace ? `${Math.floor(freeBytes / 1024 / 1024)} MiB` : `${ffree} files`;
   return (
     `The disk of DATA_DIR '${dataDir}' is full (${left} left): the embedded database needs 64 MiB and ${NEEDED_FILES} files ` +
     'to open. Nothing that was stored is lost. Free some space, and start again.'
