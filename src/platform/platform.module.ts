@@ -1,5 +1,5 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
-import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { Config } from '../config.js';
 import { Application } from './application.js';
 import { AuthModule } from './auth/auth.module.js';
@@ -7,6 +7,8 @@ import { Clock } from './clock.js';
 import { DatabaseModule } from './database/database.module.js';
 import { DocsPagesModule } from './docs-pages/docs-pages.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
+import { DeclaredBodyGuard } from './input/declared-body.guard.js';
+import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
@@ -18,12 +20,14 @@ export class PlatformModule {
   static forRoot(config: Config, application: Application): DynamicModule {
     return {
       module: PlatformModule,
-      imports: [DatabaseModule, AuthModule, IdempotencyModule, DocsPagesModule, ObservabilityModule],
+      imports: [DiscoveryModule, DatabaseModule, AuthModule, IdempotencyModule, DocsPagesModule, ObservabilityModule],
       providers: [
         Clock,
         { provide: Config, useValue: config },
         { provide: Application, useValue: application },
         { provide: APP_FILTER, useClass: ErrorFilter },
+        InputCheck,
+        { provide: APP_GUARD, useClass: DeclaredBodyGuard },
         { provide: APP_PIPE, useClass: InputPipe },
       ],
       exports: [Config, Application, Clock],

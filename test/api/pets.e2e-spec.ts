@@ -96,6 +96,17 @@ describe('POST /v1/pets', () => {
     expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, NAME_CLAUSE)]);
   });
 
+  test.each(['Rex', ' Rex ', '🐕', '\n.', '', ' \t\u00a0', 'a\0b', '\0', 'a'.repeat(256)])(
+    'the published schema takes the name %j exactly if the service does',
+    async (name) => {
+      const { json: document } = await app.client.get('/openapi.json');
+      const schema = document.components.schemas.NewPet.properties.name as { pattern: string; maxLength: number };
+      const isDescribed = new RegExp(schema.pattern, 'u').test(name) && [...name].length <= Number(schema.maxLength);
+      const { status } = await app.client.post('/v1/pets', { name, categoryId: 1 });
+      expect(status).toBe(isDescribed ? 201 : 400);
+    },
+  );
+
   test.each([
     ['1', '1'],
     ['1.0', '1'],

@@ -37,7 +37,7 @@ export function errorCatalogue(): ErrorDefinition[] {
 export const MALFORMED_JSON = defineError(
   'malformed_json',
   400,
-  'The body is not UTF-8, not JSON (RFC 8259), names a member twice or nests too deeply.',
+  'The body is not UTF-8, not JSON (RFC 8259), names a member twice, nests too deeply or holds too many values.',
 );
 export const MISSING_BODY = defineError('missing_body', 400, 'The operation needs a body and none was sent.');
 export const VALIDATION_FAILED = defineError(

@@ -1,69 +1,85 @@
 import { type ArgumentMetadata, Injectable, type PipeTransform, type Type } from '@nestjs/common';
 import { plainToInstance } from 'class-transformer';
-import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
+import { validate, type ValidationError } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
 import { type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
+import { type InputClass, inputClassOf, isInputClass } from './input-class.js';
 import { nearestName } from './nearest-name.js';
-import { type CheckedProperty, checkedPropertiesOf, INVALID } from './property.decorators.js';
+import { type CheckedProperty, INVALID } from './property.decorators.js';
 
 type Fields = Record<string, unknown>;
 
 /** Most faults in the names of query parameters that one message lists: whoever sends more has another question. */
 const MAX_NAMED_FAULTS = 10;
 
+/** Most faults of a body that one message lists. Nested arrays can have a fault for each few bytes of the body. */
+const MAX_FAULTS = 100;
+
 /**
- * Makes an instance of the class a handler declares for its `@Body()` or `@Query()`, and refuses what does not fit it:
- * every fault at once, in the order of the class's properties. Members of a body that the class does not declare are
- * dropped; query parameters that it does not declare, or that are given twice, are refused.
+ * Makes an instance of the class that a handler declares for its `@Body()`, `@Body('member')` or `@Query()`, and refuses
+ * what does not fit it: every fault at once, in the order of the class's properties. Members of a body that the class does
+ * not declare are dropped; query parameters that it does not declare, or that are given twice, are refused.
+ *
+ * A class without any rule is filled by class-transformer with all that was sent, and checked for nothing but being an
+ * object, as by Nest's ValidationPipe. `@Query('name')` of type string is sent once at most. Values of other types pass as
+ * they are: `InputCheck` lets a handler declare them only where a pipe checks them.
  *
  * @throws ApiError VALIDATION_FAILED or INVALID_PARAMETER
  */
 @Injectable()
 export class InputPipe implements PipeTransform {
-  private readonly inputs = new Map<unknown, Input>();
-
   transform(value: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
-    if ((type !== 'body' && type !== 'query') || data !== undefined || metatype === undefined) {
-      return value;
+    if (type === 'body') {
+      return isInputClass(metatype) ? readBody(metatype, value, data) : value;
     }
-    const input = this.inputOf(metatype);
-    if (input.names.length === 0) {
-      return value;
+    if (type === 'query') {
+      return isInputClass(metatype) ? readQuery(metatype, value as Fields) : readParameter(metatype, value, data);
     }
-    const definition = type === 'body' ? VALIDATION_FAILED : INVALID_PARAMETER;
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw new ApiError(definition, 'the body must be a JSON object');
-    }
-    const faults = type === 'body' ? [] : queryFaults(value as Fields, input.names);
-    if (faults.length > 0) {
-      throw new ApiError(definition, faults.slice(0, MAX_NAMED_FAULTS).join('; '));
-    }
-    return input.properties
-      ? readProperties(metatype, input.properties, value as Fields, definition)
-      : validateInstance(metatype, value, definition);
-  }
-
-  private inputOf(metatype: Type): Input {
-    let input = this.inputs.get(metatype);
-    if (!input) {
-      const rules = getMetadataStorage().getTargetValidationMetadatas(metatype, '', true, false);
-      const properties = checkedPropertiesOf(metatype);
-      input = {
-        names: [...new Set(rules.map((rule) => rule.propertyName))],
-        properties: properties.length === rules.length ? properties : undefined,
-      };
-      this.inputs.set(metatype, input);
-    }
-    return input;
+    return value;
   }
 }
 
-/** What is known of a class, looked up once. */
-interface Input {
-  /** Its properties that have rules, in their order. */
-  readonly names: readonly string[];
-  /** The rules, when our own decorators made all of them; then class-validator needs not be asked. */
-  readonly properties: readonly CheckedProperty[] | undefined;
+/** @param member the member of the body that the class is declared for; undefined for the body itself */
+function readBody(metatype: Type, value: unknown, member: string | undefined): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const what = member ?? 'the body';
+    throw new ApiError(
+      VALIDATION_FAILED,
+      value === undefined ? `${what} is required` : `${what} must be a JSON object`,
+    );
+  }
+  const prefix = member === undefined ? '' : `${member}.`;
+  return makeInstance(metatype, inputClassOf(metatype), value as Fields, VALIDATION_FAILED, prefix);
+}
+
+function readQuery(metatype: Type, query: Fields): unknown {
+  const input = inputClassOf(metatype);
+  const faults = input.names.length > 0 ? queryFaults(query, input.names) : [];
+  if (faults.length > 0) {
+    throw new ApiError(INVALID_PARAMETER, faults.join('; '));
+  }
+  return makeInstance(metatype, input, query, INVALID_PARAMETER, '');
+}
+
+function readParameter(metatype: unknown, value: unknown, name: string | undefined): unknown {
+  if (name !== undefined && metatype === String && Array.isArray(value)) {
+    throw new ApiError(INVALID_PARAMETER, givenTwice(name));
+  }
+  return value;
+}
+
+function makeInstance(
+  metatype: Type,
+  { names, properties }: InputClass,
+  sent: Fields,
+  definition: ErrorDefinition,
+  prefix: string,
+): unknown {
+  if (properties) {
+    return readProperties(metatype, properties, sent, definition, prefix);
+  }
+  const instance = plainToInstance(metatype as Type<object>, sent);
+  return names.length === 0 ? instance : validated(instance, definition, prefix);
 }
 
 function readProperties(
@@ -71,6 +87,7 @@ function readProperties(
   properties: readonly CheckedProperty[],
   sent: Fields,
   definition: ErrorDefinition,
+  prefix: string,
 ): unknown {
   const instance = new metatype() as Fields;
   let faults: string[] | undefined;
@@ -78,7 +95,7 @@ function readProperties(
     const value = sent[property.name];
     const read = value === undefined ? (property.isRequired ? INVALID : undefined) : property.read(value);
     if (read === INVALID) {
-      (faults ??= []).push(property.fault(value));
+      (faults ??= []).push(prefix + property.fault(value));
     } else if (read !== undefined) {
       instance[property.name] = read;
     }
@@ -89,27 +106,42 @@ function readProperties(
   return instance;
 }
 
-async function validateInstance(metatype: Type, sent: object, definition: ErrorDefinition): Promise<unknown> {
-  const instance = plainToInstance(metatype as Type<object>, sent);
+async function validated(instance: object, definition: ErrorDefinition, prefix: string): Promise<unknown> {
   const errors = await validate(instance, { whitelist: true, stopAtFirstError: true });
   if (errors.length > 0) {
-    throw new ApiError(definition, errors.flatMap(clauses).join('; '));
+    const faults: string[] = [];
+    listFaults(errors, prefix, faults);
+    throw new ApiError(definition, faults.join('; '));
   }
   return instance;
 }
 
+/** Adds the clauses of errors to a list, up to MAX_FAULTS. */
+function listFaults(errors: readonly ValidationError[], prefix: string, faults: string[]): void {
+  for (const { property, constraints, children } of errors) {
+    for (const clause of Object.values(constraints ?? {})) {
+      if (faults.length === MAX_FAULTS) return;
+      faults.push(prefix + clause);
+    }
+    listFaults(children ?? [], `${prefix}${property}.`, faults);
+  }
+}
+
 function queryFaults(query: Fields, names: readonly string[]): string[] {
-  return Object.keys(query).flatMap((name) => {
+  const faults: string[] = [];
+  for (const name of Object.keys(query)) {
+    if (faults.length === MAX_NAMED_FAULTS) break;
     if (!names.includes(name)) {
       const nearest = nearestName(name, names);
       const advice = nearest === undefined ? `known are ${names.join(', ')}` : `did you mean '${nearest}'?`;
-      return [`unknown query parameter '${name}'; ${advice}`];
+      faults.push(`unknown query parameter '${name}'; ${advice}`);
+    } else if (Array.isArray(query[name])) {
+      faults.push(givenTwice(name));
     }
-    return Array.isArray(query[name]) ? [`query parameter '${name}' must be given only once`] : [];
-  });
+  }
+  return faults;
 }
 
-function clauses(error: ValidationError): string[] {
-  const nested = (error.children ?? []).flatMap(clauses).map((clause) => `${error.property}.${clause}`);
-  return [...Object.values(error.constraints ?? {}), ...nested];
+function givenTwice(name: string): string {
+  return `query parameter '${name}' must be given only once`;
 }

@@ -1,9 +1,9 @@
-import { applyDecorators, type Type } from '@nestjs/common';
+import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform } from 'class-transformer';
 import { ValidateBy, type ValidatorConstraintInterface } from 'class-validator';
 import { INT64_MAX, INT64_MIN, isInt64, toInt64 } from '../json/int64.js';
-import { isStorableText } from '../json/json-reader.js';
+import { countCharacters, isStorableText } from '../json/text.js';
 
 /*
  * Properties of what clients send: each decorator is the runtime rule, its error clause and its schema in the document
@@ -32,60 +32,59 @@ interface Rule {
 }
 
 /** What one property of a class accepts. */
-export interface CheckedProperty {
-  readonly name: string;
+export class CheckedProperty {
+  constructor(
+    readonly name: string,
+    readonly isRequired: boolean,
+    private readonly rule: Rule,
+  ) {}
+
   /** The value for the handler, or INVALID. */
-  read(sent: unknown): unknown;
+  read(sent: unknown): unknown {
+    const value = this.rule.convert ? this.rule.convert(sent) : sent;
+    return this.rule.isValid(value) ? value : INVALID;
+  }
+
   /** The clause of the message for a value that was refused; undefined when it is missing. */
-  fault(sent: unknown): string;
-  readonly isRequired: boolean;
+  fault(sent: unknown): string {
+    if (sent === undefined) return `${this.name} is required`;
+    const { expected, forStrings = '' } = this.rule;
+    return `${this.name} must be ${expected}${typeof sent === 'string' ? forStrings : ''}`;
+  }
 }
 
 /** Stands for a value that a property does not accept. */
 export const INVALID = Symbol('INVALID');
 
-const PROPERTIES_METADATA = 'petstore:properties';
-
-/** The properties of a class that were declared by the decorators of this file, in their order. */
-export function checkedPropertiesOf(type: Type): readonly CheckedProperty[] {
-  return (Reflect.getMetadata(PROPERTIES_METADATA, type) as CheckedProperty[] | undefined) ?? [];
+/** The property that a rule of class-validator stands for; undefined for a rule of another decorator. */
+export function checkedPropertyOf(rule: { context?: unknown }): CheckedProperty | undefined {
+  return rule.context instanceof CheckedProperty ? rule.context : undefined;
 }
 
 function checkedProperty(
   rule: Rule,
   { required = true, ...schema }: Described & ApiPropertyOptions,
 ): PropertyDecorator {
-  const { expected, forStrings = '', isValid, convert = (value: unknown): unknown => value } = rule;
-  const validator: ValidatorConstraintInterface = {
-    validate: (value) => (value === undefined ? !required : isValid(value)),
-    defaultMessage: (validation) => fault(validation?.property ?? '', validation?.value),
-  };
-  const fault = (name: string, value: unknown): string =>
-    value === undefined
-      ? `${name} is required`
-      : `${name} must be ${expected}${typeof value === 'string' ? forStrings : ''}`;
-
-  const register: PropertyDecorator = (prototype, key) => {
-    const name = String(key);
-    const property: CheckedProperty = {
-      name,
-      isRequired: required,
-      read: (sent) => {
-        const value = convert(sent);
-        return isValid(value) ? value : INVALID;
-      },
-      fault: (sent) => fault(name, sent),
+  return (prototype, key) => {
+    const property = new CheckedProperty(String(key), required, rule);
+    const validator: ValidatorConstraintInterface = {
+      validate: (value) => (value === undefined ? !required : rule.isValid(value)),
+      defaultMessage: (validation) => property.fault(validation?.value),
     };
-    const declared = checkedPropertiesOf(prototype.constructor as Type);
-    Reflect.defineMetadata(PROPERTIES_METADATA, [...declared, property], prototype.constructor);
+    applyDecorators(
+      ApiProperty({ ...schema, required } as ApiPropertyOptions),
+      Transform(({ value }: { value: unknown }) => (rule.convert ? rule.convert(value) : value)),
+      ValidateBy({ name: 'checkedProperty', validator }, { context: property }),
+    )(prototype, key);
   };
-  return applyDecorators(
-    register,
-    ApiProperty({ ...schema, required } as ApiPropertyOptions),
-    Transform(({ value }) => convert(value)),
-    ValidateBy({ name: 'checkedProperty', validator }),
-  );
 }
+
+/*
+ * Patterns of the document. They say nothing of unpaired surrogates: engines that match UTF-16 units would take each emoji
+ * for two of them.
+ */
+const WITHOUT_NULL = '^[^\\x00]*$';
+const NOT_BLANK = '^[^\\x00]*\\S[^\\x00]*$';
 
 /** A string of so many characters (Unicode code points, as in JSON Schema), without U+0000 and unpaired surrogates. */
 export function TextProperty(
@@ -105,7 +104,7 @@ export function TextProperty(
     `${notBlank ? ', not all of them white space,' : ''} without U+0000 and unpaired surrogates`;
   return checkedProperty(
     { expected, isValid },
-    { type: 'string', minLength, maxLength, ...(notBlank ? { pattern: '\\S' } : {}), ...described },
+    { type: 'string', minLength, maxLength, pattern: notBlank ? NOT_BLANK : WITHOUT_NULL, ...described },
   );
 }
 
@@ -162,16 +161,4 @@ export function OpaqueParameter(described: Described): PropertyDecorator {
     { expected: 'a string', isValid: (value) => typeof value === 'string' },
     { type: 'string', ...described },
   );
-}
-
-function countCharacters(text: string): number {
-  let count = 0;
-  for (let index = 0; index < text.length; index++) {
-    // The second half of a surrogate pair belongs to the character before it.
-    const unit = text.charCodeAt(index);
-    const isSecondHalf =
-      unit >= 0xdc00 && unit <= 0xdfff && index > 0 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800;
-    if (!isSecondHalf) count++;
-  }
-  return count;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { ApiError } from '../errors/api-error.js';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { isStorableText, type JsonValue, MAX_JSON_DEPTH, readJson } from './json-reader.js';
+import { type JsonValue, MAX_JSON_DEPTH, MAX_JSON_VALUES, readJson, readMembers } from './json-reader.js';
 
 describe('readJson', () => {
   test('reads every kind of value', () => {
@@ -279,6 +279,26 @@ describe('readJson', () => {
     });
   });
 
+  test('a string of a long text is no slice of it, which would keep the text in memory', () => {
+    const text = JSON.stringify(['an ordinary name', ' '.repeat(10_000), 'späße 🐕']);
+    expect(read(text)).toEqual(JSON.parse(text));
+  });
+
+  describe('values', () => {
+    const items = (count: number) => `[${Array.from({ length: count }, () => '{}').join()}]`;
+
+    test(`takes ${MAX_JSON_VALUES}, the outermost included`, () => {
+      expect(read(items(MAX_JSON_VALUES - 1))).toHaveLength(MAX_JSON_VALUES - 1);
+    });
+
+    test.each([items(MAX_JSON_VALUES), `{"a":${items(MAX_JSON_VALUES - 1)}}`, `[${items(MAX_JSON_VALUES - 1)}]`])(
+      'refuses more',
+      (text) => {
+        expect(refusal(Buffer.from(text))).toContain(`it holds more than ${MAX_JSON_VALUES} values`);
+      },
+    );
+  });
+
   test('repeats nothing of the input', () => {
     for (const text of ['{"secret":1,"secret":2}', '[secret]', '"secret', '"secret\\q"', '1secret', '{"a":"secret"']) {
       expect(refusal(Buffer.from(text))).not.toMatch(/secret|\\q/);
@@ -286,25 +306,117 @@ describe('readJson', () => {
   });
 });
 
-describe('isStorableText', () => {
-  test.each(['', 'Rex', '🐕', 'ü\n\u0001\ufffd\uffff'])('takes %j', (text) => {
-    expect(isStorableText(text)).toBe(true);
+describe('readMembers', () => {
+  const readNamed = (text: string) => readMembers(Buffer.from(text), ['a', 'b', '__proto__']);
+
+  test('gives the members with these names, and an empty array for what is nested', () => {
+    expect(readNamed('{"x":{"a":1},"a":1e2,"y":[1],"b":"\\u0041","__proto__":9007199254740993}')).toEqual(
+      Object.assign(Object.create(null) as object, { a: 100, b: 'A', ['__proto__']: 9007199254740993n }),
+    );
+    expect(readNamed('{ "\\u0061" : {"c":[1]} , "b" : [ 1 , {} ] } ')).toEqual({ a: [], b: [] });
+    expect([readNamed('[{"a":1}]'), readNamed(' "a" '), readNamed('7'), readNamed('null')]).toEqual([[], 'a', 7, null]);
+    expect(readNamed('{}')).toEqual({});
   });
 
-  test.each(['\0', 'a\0b', '\ud83d', 'a\udc15', '\udc15\ud83d', '🐕\ud83d', '\ud83d🐕'])('refuses %j', (text) => {
-    expect(isStorableText(text)).toBe(false);
+  test('does not limit the number of values', () => {
+    const items = Array.from({ length: 2 * MAX_JSON_VALUES }, () => '{"a":[1]}').join();
+    expect(readNamed(`{"x":[${items}],"a":1}`)).toEqual({ a: 1 });
   });
 
-  test('takes what UTF-8 carries there and back', () => {
-    const unit = fc.nat(0xffff).map((code) => String.fromCharCode(code));
-    const text = fc.string({ unit: fc.oneof(unit, fc.constantFrom('\ud83d', '\udc15', '\0')) });
+  test('gives what readJson gives, and refuses what it refuses, for the same reason', () => {
+    const names = fc.constantFrom('a', 'b', 'c', '__proto__', '\\u0061', '\\n', '\\u000a', '', 'ü', '1');
+    const scalars = fc.constantFrom(
+      '1',
+      '-0.5e1',
+      '"a\\u00fcb"',
+      'true',
+      'false',
+      'null',
+      '12345678901234567890',
+      '01',
+      '-',
+      'x',
+    );
+    const { value } = fc.letrec<{ value: string }>((tie) => ({
+      value: fc.oneof(
+        { depthSize: 'small', withCrossShrink: true },
+        scalars,
+        fc.array(tie('value'), { maxLength: 4 }).map((items) => `[${items.join(' , ')}]`),
+        fc
+          .array(fc.tuple(names, tie('value')), { maxLength: 12 })
+          .map((members) => `{${members.map(([name, member]) => `"${name}" :${member}`).join()}}`),
+      ),
+    }));
+    let taken = 0;
+    let refused = 0;
     fc.assert(
-      fc.property(text, (value) => {
-        expect(isStorableText(value)).toBe(Buffer.from(value).toString() === value && !value.includes('\0'));
+      fc.property(value, (text) => {
+        const whole = attempt(() => read(text));
+        const named = attempt(() => readNamed(text));
+        if (whole === REFUSED) {
+          refused++;
+          expect(named).toBe(REFUSED);
+          return;
+        }
+        taken++;
+        expect(named).toEqual(declaredOf(whole));
       }),
+      { numRuns: 3_000 },
+    );
+    expect(Math.min(taken, refused)).toBeGreaterThan(100);
+  });
+
+  test.each([
+    ['{"x":{"c":1,"d":2,"c":3}}', 19],
+    ['{"x":1,"a":2,"x":3}', 14],
+    ['{"a":1,"a":2}', 8],
+    ['{"a":null,"\\u0061":2}', 11],
+    ['{"x":1,"\\u0078":2}', 8],
+    ['{"x":[{"c":1},{"c":1,"\\u0063":2}]}', 22],
+    ['{"x":{"\\n":1,"\\u000a":2}}', 14],
+  ])('refuses %s', (text, character) => {
+    expect(attemptMessage(() => readNamed(text))).toBe(
+      `The body is not valid JSON: a member is named twice (character ${character}).`,
     );
   });
+
+  test('finds a repeated name among thousands, and takes thousands that differ', () => {
+    const members = Array.from({ length: 20_000 }, (_, index) => `"${index.toString(36)}":0`);
+    expect(readNamed(`{"x":{${members.join()}},"a":1}`)).toEqual({ a: 1 });
+    for (const repeated of [0, 9_999, 19_999]) {
+      const text = `{"x":{${[...members, members[repeated]].join()}},"a":1}`;
+      const character = `{"x":{${members.join()},`.length + 1;
+      expect(attemptMessage(() => readNamed(text))).toContain(`a member is named twice (character ${character})`);
+    }
+  });
+
+  test('tells names apart whose hashes are the same', () => {
+    // 32-bit hashes of 200,000 names collide about five times.
+    const members = Array.from({ length: 200_000 }, (_, index) => `"${index.toString(36)}":0`);
+    expect(readNamed(`{${members.join()}}`)).toMatchObject({ a: 0 });
+  });
 });
+
+/** What readMembers gives for a value that readJson gave. */
+function declaredOf(whole: unknown): unknown {
+  if (typeof whole !== 'object' || whole === null) return whole;
+  if (Array.isArray(whole)) return [];
+  const declared = Object.create(null) as Record<string, unknown>;
+  for (const name of ['a', 'b', '__proto__'].filter((known) => known in whole)) {
+    const member = (whole as Record<string, unknown>)[name];
+    declared[name] = typeof member === 'object' && member !== null ? [] : member;
+  }
+  return declared;
+}
+
+function attemptMessage(action: () => unknown): string {
+  try {
+    action();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('Nothing was refused.');
+}
 
 function read(text: string): JsonValue {
   return readJson(Buffer.from(text));

@@ -1,5 +1,10 @@
 import { ApiError } from '../errors/api-error.js';
 import { MALFORMED_JSON } from '../errors/error-catalogue.js';
+import { escapeLength, unescapedUnit } from './escapes.js';
+import { MemberNames } from './member-names.js';
+import { readNumeral } from './numerals.js';
+import { countCharacters } from './text.js';
+import { decodeUtf8 } from './utf8.js';
 
 /** What {@link readJson} gives. A number is a bigint where a double could not hold it exactly. */
 export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject;
@@ -12,8 +17,8 @@ export interface JsonObject {
 /** How many arrays and objects may lie within each other; one more is malformed. */
 export const MAX_JSON_DEPTH = 32;
 
-/** Integers with more decimal digits are read as Infinity: no integer type the service stores comes near. */
-const MAX_INTEGER_DIGITS = 40;
+/** How many values a text may hold of which each becomes a value in memory; one more is malformed. */
+export const MAX_JSON_VALUES = 8_000;
 
 /**
  * Reads a JSON text strictly by RFC 8259 and without changing a number on the way, in time linear in its length.
@@ -21,32 +26,29 @@ const MAX_INTEGER_DIGITS = 40;
  * - The bytes must be UTF-8 without a byte order mark, and one value with nothing but white space around it.
  * - A member named twice in one object is refused, also when its name is escaped differently or its value the same.
  * - Objects have no prototype, so `__proto__` and `constructor` are members like any other.
- * - An integer, however it is spelled (`100`, `1e2`, `100.0`, `-0`), is a `number` if that is safe (up to 2^53 - 1), else
- *   a `bigint`, else (more than 40 digits) Infinity or -Infinity.
- * - Another number is the nearest double; NaN if that double is an integer, which the number sent was not.
- * - Strings may hold U+0000 and unpaired surrogates, if escaped: see {@link isStorableText}.
+ * - Numbers are read by the rules of `readNumeral`.
+ * - Strings may hold U+0000 and unpaired surrogates, if escaped: see `isStorableText`.
  *
  * @throws ApiError `malformed_json`. The message says what is wrong and at which character, counted from 1, and repeats
  * nothing of the input.
  */
 export function readJson(bytes: Buffer): JsonValue {
-  let text: string;
-  try {
-    text = utf8.decode(bytes);
-  } catch {
-    const replaced = bytes.toString('utf8');
-    throw malformed('it is not UTF-8', replaced, firstReplacement(bytes, replaced));
-  }
-  return new JsonReader(text).read();
+  return new JsonReader(decode(bytes)).read();
 }
 
-/** Whether PostgreSQL can store a text as it is: no U+0000 and no unpaired surrogate. */
-export function isStorableText(text: string): boolean {
-  return !text.includes('\0') && !/\p{Surrogate}/u.test(text);
+/**
+ * Reads the members with these names of a JSON object, by the rules of {@link readJson}. The rest of the text is checked
+ * by the same rules and costs no memory: other members are skipped, and so is what arrays and objects hold. An array or
+ * object as the value of a member is given as an empty array; so is a text that is an array. So the number of values in
+ * the text is not limited.
+ */
+export function readMembers(bytes: Buffer, names: readonly string[]): JsonValue {
+  return new JsonReader(decode(bytes)).readMembers(names);
 }
 
-/** A byte order mark is kept, so that the reader sees and refuses it (RFC 8259, section 8.1). */
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+function decode(bytes: Buffer): string {
+  return decodeUtf8(bytes, (replaced, at) => malformed('it is not UTF-8', replaced, at));
+}
 
 const TAB = 0x09;
 const LINE_FEED = 0x0a;
@@ -68,153 +70,292 @@ const SMALL_E = 0x65;
 const SMALL_F = 0x66;
 const SMALL_N = 0x6e;
 const SMALL_T = 0x74;
-const SMALL_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** What may follow a backslash, `u` apart. */
-const ESCAPES = new Map([
-  [QUOTE, '"'],
-  [BACKSLASH, '\\'],
-  [0x2f, '/'],
-  [0x62, '\b'],
-  [SMALL_F, '\f'],
-  [SMALL_N, '\n'],
-  [0x72, '\r'],
-  [SMALL_T, '\t'],
-]);
+/** Integers with so many characters are safe (below 2^53). */
+const MAX_SAFE_DIGITS = 15;
+
+/** A string of a longer text is copied: as a slice it would keep the whole text in memory. */
+const MAX_SLICED_TEXT = 1_024;
+
+/** Names of skipped members. Reading never pauses, so all readers can use one. */
+const skippedNames = new MemberNames();
 
 /** One pass over one text. `at` is the next character not yet read; charCodeAt gives NaN behind the end. */
 class JsonReader {
   private at = 0;
+  private values = 0;
 
-  constructor(private readonly text: string) {}
+  constructor(private readonly text: string) {
+    skippedNames.reset(text);
+  }
 
   read(): JsonValue {
+    this.start();
+    const value = this.value(1);
+    this.finish();
+    return value;
+  }
+
+  readMembers(names: readonly string[]): JsonValue {
+    this.start();
+    const value = this.skipSpace() === OPEN_BRACE ? this.members(names) : this.scalar(1);
+    this.skipSpace();
+    this.finish();
+    return value;
+  }
+
+  private start(): void {
     if (this.text.charCodeAt(0) === BYTE_ORDER_MARK) {
       throw this.fault('it starts with a byte order mark');
     }
-    const value = this.value(1);
+  }
+
+  private finish(): void {
     if (this.at < this.text.length) {
       throw this.fault('the value is followed by something else');
     }
-    return value;
   }
 
   /** A value and the white space around it. `depth` is the nesting it would have as an array or object. */
   private value(depth: number): JsonValue {
-    const value = this.bareValue(this.skipSpace(), depth);
+    if (++this.values > MAX_JSON_VALUES) {
+      throw this.fault(`it holds more than ${MAX_JSON_VALUES} values`);
+    }
+    const code = this.skipSpace();
+    let value: JsonValue;
+    if (code === OPEN_BRACE) {
+      value = this.object(depth);
+    } else if (code === OPEN_BRACKET) {
+      value = this.array(depth);
+    } else {
+      value = this.bareScalar(code);
+    }
     this.skipSpace();
     return value;
   }
 
-  private bareValue(code: number, depth: number): JsonValue {
-    switch (code) {
-      case QUOTE:
-        return this.string();
-      case OPEN_BRACE:
-        return this.object(depth);
-      case OPEN_BRACKET:
-        return this.array(depth);
-      case SMALL_T:
-        return this.literal('true', true);
-      case SMALL_F:
-        return this.literal('false', false);
-      case SMALL_N:
-        return this.literal('null', null);
-      default:
-        if (code === MINUS || isDigit(code)) {
-          return this.number();
-        }
-        throw this.expected('a value');
-    }
-  }
-
   private object(depth: number): JsonObject {
-    this.enter(depth);
     const object = Object.create(null) as JsonObject;
-    let code = this.skipSpace();
-    if (code === CLOSE_BRACE) {
-      this.at++;
-      return object;
-    }
-    for (;;) {
-      if (code !== QUOTE) {
-        throw this.expected('a member name');
-      }
+    for (let more = this.begins(CLOSE_BRACE, depth); more; more = this.continues(CLOSE_BRACE)) {
       const start = this.at;
-      const name = this.string();
+      const name = this.name();
       if (object[name] !== undefined) {
-        this.at = start;
-        throw this.fault('a member is named twice');
+        throw this.namedTwice(start);
       }
-      if (this.skipSpace() !== COLON) {
-        throw this.expected("':'");
-      }
-      this.at++;
       object[name] = this.value(depth + 1);
-      code = this.text.charCodeAt(this.at);
-      if (code === CLOSE_BRACE) {
-        this.at++;
-        return object;
-      }
-      if (code !== COMMA) {
-        throw this.expected("',' or '}'");
-      }
-      this.at++;
-      code = this.skipSpace();
     }
+    return object;
   }
 
   private array(depth: number): JsonValue[] {
-    this.enter(depth);
     const array: JsonValue[] = [];
-    if (this.skipSpace() === CLOSE_BRACKET) {
-      this.at++;
-      return array;
-    }
-    for (;;) {
+    for (let more = this.begins(CLOSE_BRACKET, depth); more; more = this.continues(CLOSE_BRACKET)) {
       array.push(this.value(depth + 1));
-      const code = this.text.charCodeAt(this.at);
-      if (code !== COMMA && code !== CLOSE_BRACKET) {
-        throw this.expected("',' or ']'");
+    }
+    return array;
+  }
+
+  /** The outermost object, with these members alone. */
+  private members(names: readonly string[]): JsonObject {
+    const object = Object.create(null) as JsonObject;
+    const first = skippedNames.begin();
+    for (let more = this.begins(CLOSE_BRACE, 1); more; more = this.continues(CLOSE_BRACE)) {
+      const start = this.at;
+      const isEscaped = this.skipName();
+      const end = this.at;
+      this.skipColon();
+      const name = this.nameAmong(names, start, end, isEscaped);
+      if (name === undefined) {
+        skippedNames.add(start + 1, end - 1);
+        this.skipValue(2);
+      } else if (object[name] === undefined) {
+        object[name] = this.scalar(2);
+      } else {
+        throw this.namedTwice(start);
       }
-      this.at++;
-      if (code === CLOSE_BRACKET) {
-        return array;
-      }
+    }
+    this.endNames(first);
+    return object;
+  }
+
+  /** The name that stands between two indexes, quotes included, if it is one of these. */
+  private nameAmong(names: readonly string[], start: number, end: number, isEscaped: boolean): string | undefined {
+    if (isEscaped) {
+      const unescaped = this.unescaped(start, end);
+      return names.find((name) => name === unescaped);
+    }
+    for (const name of names) {
+      if (name.length === end - start - 2 && this.text.startsWith(name, start + 1)) return name;
+    }
+    return undefined;
+  }
+
+  /** A value and the white space around it; an empty array in place of arrays and objects. */
+  private scalar(depth: number): JsonValue {
+    const code = this.skipSpace();
+    let value: JsonValue;
+    if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      this.skipValue(depth);
+      value = [];
+    } else {
+      value = this.bareScalar(code);
+    }
+    this.skipSpace();
+    return value;
+  }
+
+  private bareScalar(code: number): null | boolean | number | bigint | string {
+    switch (code) {
+      case QUOTE:
+        return this.string();
+      case SMALL_T:
+        this.skipWord('true');
+        return true;
+      case SMALL_F:
+        this.skipWord('false');
+        return false;
+      case SMALL_N:
+        this.skipWord('null');
+        return null;
+      default:
+        return this.number();
     }
   }
 
-  private enter(depth: number): void {
+  private string(): string {
+    const start = this.at;
+    const isEscaped = this.skipString();
+    return isEscaped || this.text.length > MAX_SLICED_TEXT
+      ? this.unescaped(start, this.at)
+      : this.text.slice(start + 1, this.at - 1);
+  }
+
+  /** What a valid string stands for; a copy, not a slice. JSON.parse makes it in one piece, whatever it holds. */
+  private unescaped(start: number, end: number): string {
+    return JSON.parse(this.text.slice(start, end)) as string;
+  }
+
+  private number(): number | bigint {
+    const start = this.at;
+    const isInteger = this.skipNumber();
+    const token = this.text.slice(start, this.at);
+    return isInteger && token.length <= MAX_SAFE_DIGITS ? Number(token) : readNumeral(token);
+  }
+
+  private name(): string {
+    const start = this.at;
+    const isEscaped = this.skipName();
+    const end = this.at;
+    this.skipColon();
+    return isEscaped ? this.unescaped(start, end) : this.text.slice(start + 1, end - 1);
+  }
+
+  /** A value and the white space around it, checked and not made. */
+  private skipValue(depth: number): void {
+    switch (this.skipSpace()) {
+      case OPEN_BRACE:
+        this.skipObject(depth);
+        break;
+      case OPEN_BRACKET:
+        for (let more = this.begins(CLOSE_BRACKET, depth); more; more = this.continues(CLOSE_BRACKET)) {
+          this.skipValue(depth + 1);
+        }
+        break;
+      case QUOTE:
+        this.skipString();
+        break;
+      case SMALL_T:
+        this.skipWord('true');
+        break;
+      case SMALL_F:
+        this.skipWord('false');
+        break;
+      case SMALL_N:
+        this.skipWord('null');
+        break;
+      default:
+        this.skipNumber();
+    }
+    this.skipSpace();
+  }
+
+  private skipObject(depth: number): void {
+    const first = skippedNames.begin();
+    for (let more = this.begins(CLOSE_BRACE, depth); more; more = this.continues(CLOSE_BRACE)) {
+      const start = this.at;
+      this.skipName();
+      skippedNames.add(start + 1, this.at - 1);
+      this.skipColon();
+      this.skipValue(depth + 1);
+    }
+    this.endNames(first);
+  }
+
+  private endNames(first: number): void {
+    const repeated = skippedNames.end(first);
+    if (repeated >= 0) {
+      throw this.namedTwice(repeated - 1);
+    }
+  }
+
+  /** Enters an array or object. Returns whether it holds anything, else it is behind it already. */
+  private begins(close: number, depth: number): boolean {
     if (depth > MAX_JSON_DEPTH) {
       throw this.fault(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
     }
     this.at++;
+    if (this.skipSpace() !== close) return true;
+    this.at++;
+    return false;
   }
 
-  private literal<T extends boolean | null>(word: string, value: T): T {
-    if (!this.text.startsWith(word, this.at)) {
-      throw this.expected('a value');
+  /** Goes to the next item of an array or member of an object. Returns false behind the last. */
+  private continues(close: number): boolean {
+    const code = this.text.charCodeAt(this.at);
+    if (code !== COMMA && code !== close) {
+      throw this.expected(close === CLOSE_BRACE ? "',' or '}'" : "',' or ']'");
     }
-    this.at += word.length;
-    return value;
+    this.at++;
+    if (code === close) return false;
+    this.skipSpace();
+    return true;
   }
 
-  private string(): string {
-    const text = this.text;
-    let start = ++this.at;
-    let result = '';
+  /** Returns whether the name has escape sequences. */
+  private skipName(): boolean {
+    if (this.text.charCodeAt(this.at) !== QUOTE) {
+      throw this.expected('a member name');
+    }
+    return this.skipString();
+  }
+
+  private skipColon(): void {
+    if (this.skipSpace() !== COLON) {
+      throw this.expected("':'");
+    }
+    this.at++;
+  }
+
+  /** Returns whether the string has escape sequences. */
+  private skipString(): boolean {
+    const { text } = this;
+    let isEscaped = false;
+    this.at++;
     for (;;) {
       const code = text.charCodeAt(this.at);
       if (code === QUOTE) {
-        const rest = text.slice(start, this.at++);
-        return result === '' ? rest : result + rest;
+        this.at++;
+        return isEscaped;
       }
       if (code === BACKSLASH) {
-        result += text.slice(start, this.at) + this.escape();
-        start = this.at;
+        if (unescapedUnit(text, this.at) < 0) {
+          throw this.fault('a string has an invalid escape sequence');
+        }
+        isEscaped = true;
+        this.at += escapeLength(text, this.at);
       } else if (code >= SPACE) {
         this.at++;
       } else if (this.at < text.length) {
@@ -225,65 +366,47 @@ class JsonReader {
     }
   }
 
-  private escape(): string {
-    const code = this.text.charCodeAt(this.at + 1);
-    const character = ESCAPES.get(code);
-    if (character !== undefined) {
-      this.at += 2;
-      return character;
+  private skipWord(word: string): void {
+    if (!this.text.startsWith(word, this.at)) {
+      throw this.expected('a value');
     }
-    const digits = this.text.slice(this.at + 2, this.at + 6);
-    if (code !== SMALL_U || !/^[0-9A-Fa-f]{4}$/.test(digits)) {
-      throw this.fault('a string has an invalid escape sequence');
-    }
-    this.at += 6;
-    return String.fromCharCode(Number.parseInt(digits, 16));
+    this.at += word.length;
   }
 
-  private number(): number | bigint {
-    const text = this.text;
-    const start = this.at;
-    const negative = text.charCodeAt(start) === MINUS;
-    if (negative) {
+  /** Returns whether the number has neither a fraction nor an exponent. */
+  private skipNumber(): boolean {
+    const { text } = this;
+    const first = text.charCodeAt(this.at);
+    if (first === MINUS) {
       this.at++;
+    } else if (!isDigit(first)) {
+      throw this.expected('a value');
     }
-    const integerStart = this.at;
-    if (text.charCodeAt(integerStart) === ZERO) {
+    if (text.charCodeAt(this.at) === ZERO) {
       this.at++;
     } else {
-      this.digits();
+      this.skipDigits();
     }
-    const integerEnd = this.at;
-    const next = text.charCodeAt(integerEnd);
-    if (next !== POINT && next !== SMALL_E && next !== CAPITAL_E && integerEnd - integerStart <= 15) {
-      return Number(text.slice(start, integerEnd));
-    }
-
-    let fraction = '';
-    if (next === POINT) {
+    let isInteger = true;
+    if (text.charCodeAt(this.at) === POINT) {
+      isInteger = false;
       this.at++;
-      const fractionStart = this.at;
-      this.digits();
-      fraction = text.slice(fractionStart, this.at);
+      this.skipDigits();
     }
-    let exponent = 0;
     const mark = text.charCodeAt(this.at);
     if (mark === SMALL_E || mark === CAPITAL_E) {
-      this.at++;
-      const exponentStart = this.at;
-      const sign = text.charCodeAt(exponentStart);
+      isInteger = false;
+      const sign = text.charCodeAt(++this.at);
       if (sign === PLUS || sign === MINUS) {
         this.at++;
       }
-      this.digits();
-      exponent = Number(text.slice(exponentStart, this.at));
+      this.skipDigits();
     }
-    const integer = text.slice(integerStart, integerEnd);
-    return exactNumber(negative, integer, fraction, exponent) ?? nearestNumber(text.slice(start, this.at));
+    return isInteger;
   }
 
   /** One digit or more. */
-  private digits(): void {
+  private skipDigits(): void {
     if (!isDigit(this.text.charCodeAt(this.at))) {
       throw this.expected('a digit');
     }
@@ -301,6 +424,11 @@ class JsonReader {
     return code;
   }
 
+  private namedTwice(start: number): ApiError {
+    this.at = start;
+    return this.fault('a member is named twice');
+  }
+
   private expected(what: string): ApiError {
     return this.fault(this.at < this.text.length ? `${what} is expected` : `it ends where ${what} is expected`);
   }
@@ -314,65 +442,8 @@ function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
 }
 
-/**
- * The integer that `integer.fraction * 10^exponent` is, or undefined if it is none. Only the digits are looked at: the
- * exponent may be anything, Infinity too, and costs nothing.
- */
-function exactNumber(
-  negative: boolean,
-  integer: string,
-  fraction: string,
-  exponent: number,
-): number | bigint | undefined {
-  const written = integer + fraction;
-  let first = 0;
-  while (written.charCodeAt(first) === ZERO) {
-    first++;
-  }
-  if (first === written.length) {
-    return negative ? -0 : 0;
-  }
-  let end = written.length;
-  while (written.charCodeAt(end - 1) === ZERO) {
-    end--;
-  }
-  const zeros = exponent - fraction.length + (written.length - end);
-  if (zeros < 0) {
-    return undefined;
-  }
-  if (end - first + zeros > MAX_INTEGER_DIGITS) {
-    return negative ? -Infinity : Infinity;
-  }
-  const digits = (negative ? '-' : '') + written.slice(first, end) + '0'.repeat(zeros);
-  // Rounding never carries an unsafe integer into the safe range, so this test is exact.
-  const value = Number(digits);
-  return Number.isSafeInteger(value) ? value : BigInt(digits);
-}
-
-/** The double nearest to a number that is not an integer. */
-function nearestNumber(token: string): number {
-  const value = Number(token);
-  return Number.isInteger(value) ? NaN : value;
-}
-
-/** Where the decoder put the first U+FFFD that the bytes do not hold themselves. */
-function firstReplacement(bytes: Buffer, replaced: string): number {
-  const replacement = Buffer.from('\ufffd');
-  let from = 0;
-  let offset = 0;
-  for (;;) {
-    const at = replaced.indexOf('\ufffd', from);
-    offset += Buffer.byteLength(replaced.slice(from, at));
-    if (!bytes.subarray(offset, offset + replacement.length).equals(replacement)) {
-      return at;
-    }
-    offset += replacement.length;
-    from = at + 1;
-  }
-}
-
 /** `at` is an index into the text; the message counts characters, so that an emoji is one. */
 function malformed(what: string, text: string, at: number): ApiError {
-  const character = Array.from(text.slice(0, at)).length + 1;
+  const character = countCharacters(text, at) + 1;
   return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${what} (character ${character}).`);
 }

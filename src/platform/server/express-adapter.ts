@@ -13,7 +13,7 @@ import { Connections } from './connections.js';
 import { Drain } from './drain.js';
 import { answerParserErrors } from './parser-errors.js';
 import { Replies } from './replies.js';
-import { readJsonBody } from './request-body.js';
+import { readJsonBody, withMembers } from './request-body.js';
 import { checkRequest } from './request-checks.js';
 import { RequestContext } from './request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
@@ -42,8 +42,9 @@ export interface RequestObserver {
  *    response is over.
  *
  * `request.body` is a promise, because the body must stay unread until the guards have passed: the first access starts
- * reading it (`request-body.ts`). `@Body()` awaits the promise, behind guards and interceptors. A middleware that reads
- * the body itself, such as `express.json()`, sets `request.body`; `@Body()` then gets that value.
+ * reading it (`request-body.ts`). `@Body()` awaits the promise, behind guards and interceptors. Where the handler declares
+ * a class of scalars, the promise has the members of this class alone. A middleware that reads the body itself, such as
+ * `express.json()`, sets `request.body`; `@Body()` then gets that value.
  *
  * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets
  * WRITE_TIMEOUT_MS.
@@ -216,7 +217,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
         body.catch(() => undefined);
         context.body = body;
       }
-      return context.body;
+      return context.pickedMembers && context.body instanceof Promise
+        ? withMembers(context.body, context.pickedMembers)
+        : context.body;
     };
   }
 

@@ -3,10 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../errors/api-error.js';
 import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../errors/error-catalogue.js';
 import { RequestAbortedError } from '../errors/request-aborted.error.js';
-import { type JsonValue, readJson } from '../json/json-reader.js';
+import { type JsonValue, readJson, readMembers } from '../json/json-reader.js';
 
 /**
- * Reads and parses the JSON body of a request. Nothing is read before this call, so guards refuse a request without
+ * Reads and parses the JSON body of a request, by the rules of `readMembers` when `request.context.bodyMembers` is set,
+ * else by those of `readJson`. Nothing is read before this call, so guards refuse a request without
  * waiting for its body. A client that sent `Expect: 100-continue` gets `100 Continue` here.
  *
  * @param maxBytes the setting MAX_BODY_BYTES, 64 KiB by default; checked against Content-Length, and while reading
@@ -31,7 +32,28 @@ export async function readJsonBody(request: Request, response: Response, maxByte
   if (bytes.length === 0) {
     throw missingBody();
   }
-  return readJson(bytes);
+  return context.bodyMembers ? readMembers(bytes, context.bodyMembers) : readJson(bytes);
+}
+
+/**
+ * Adds a promise of each of these members to the promise of a body: Nest gives `@Body('name')` the property `name` of
+ * `request.body`.
+ */
+export function withMembers<Body>(body: Promise<Body>, names: readonly string[]): Promise<Body> {
+  for (const name of names) {
+    if (Object.hasOwn(body, name)) continue;
+    const member = body.then((read) => memberOf(read, name));
+    // Nest awaits the member unless another parameter fails first; then nobody else would handle the error.
+    member.catch(() => undefined);
+    Reflect.defineProperty(body, name, { value: member });
+  }
+  return body;
+}
+
+function memberOf(body: unknown, name: string): unknown {
+  return typeof body === 'object' && body !== null && !Array.isArray(body)
+    ? (body as Record<string, unknown>)[name]
+    : undefined;
 }
 
 /** Whether the request announces a body (RFC 9112, section 6.3). */

@@ -33,6 +33,13 @@ export class RequestContext {
   isSentEarly = false;
   /** The response is over: sent, or cut off. */
   isOver = false;
+  /**
+   * The members of the body that the handler takes, all of them scalars. Nothing else of the body is kept in memory, and
+   * arrays and objects are read as empty arrays. Undefined when the handler takes the whole body. Set by DeclaredBodyGuard.
+   */
+  bodyMembers: readonly string[] | undefined;
+  /** The names of the handler's `@Body('name')` parameters; undefined without any. Set by DeclaredBodyGuard. */
+  pickedMembers: readonly string[] | undefined;
   /** `request.body`: a promise since its first use, or what a middleware has set. */
   body: unknown;
   /** A middleware has set `request.body`, be it to undefined. */

@@ -1,0 +1,35 @@
+import type { PipeTransform, Type } from '@nestjs/common';
+import { PARAMTYPES_METADATA, PIPES_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { RouteParamtypes } from '@nestjs/common/internal';
+
+/** A parameter of a handler, as Nest's decorator and TypeScript describe it. */
+export interface HandlerParameter {
+  /** Undefined for decorators made by `createParamDecorator`. */
+  readonly source: RouteParamtypes | undefined;
+  /** What the decorator takes from the source, as in `@Query('limit')`; undefined for all of it. */
+  readonly data: string | undefined;
+  /** Its declared class. TypeScript emits Object for interfaces, unions and unknown. */
+  readonly metatype: unknown;
+  /** Whether a pipe stands at the parameter, its handler or its controller. */
+  readonly hasPipe: boolean;
+}
+
+/** What `@Body()` and its like keep, by `<source>:<index>`. */
+type Declarations = Record<string, { index: number; data?: unknown; pipes?: readonly PipeTransform[] }>;
+
+/** The decorated parameters of a handler. */
+export function parametersOf(controller: Type, handler: (...parameters: never[]) => unknown): HandlerParameter[] {
+  const declared = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, handler.name) as Declarations | undefined;
+  if (declared === undefined) return [];
+  const types = Reflect.getMetadata(PARAMTYPES_METADATA, controller.prototype as object, handler.name) as unknown[];
+  const isPiped = [controller, handler].some((target) => Reflect.hasMetadata(PIPES_METADATA, target));
+  return Object.entries(declared).map(([key, { index, data, pipes = [] }]) => {
+    const source = Number(key.split(':')[0]);
+    return {
+      source: source in RouteParamtypes ? source : undefined,
+      data: typeof data === 'string' ? data : undefined,
+      metatype: (types as unknown[] | undefined)?.[index],
+      hasPipe: isPiped || pipes.length > 0,
+    };
+  });
+}

@@ -1,0 +1,81 @@
+import { Body, Get, Headers, Logger, Param, ParseIntPipe, Query, Req, UsePipes } from '@nestjs/common';
+import type { DiscoveryService } from '@nestjs/core';
+import { InputCheck } from './input-check.js';
+import { InputPipe } from './input.pipe.js';
+import { TextProperty } from './property.decorators.js';
+
+class Thing {
+  @TextProperty({ description: 'A text.', minLength: 1, maxLength: 40 })
+  name: string;
+}
+
+class Unruled {
+  name: string;
+}
+
+/** Lines that the check has logged. */
+const warnings: string[] = [];
+beforeAll(() => {
+  Logger.overrideLogger({ log: () => undefined, error: () => undefined, warn: (line: string) => warnings.push(line) });
+});
+afterAll(() => {
+  Logger.overrideLogger(false);
+});
+
+/** Checks, as the start does, a handler with one parameter of a declared type. */
+function check(decorator: ParameterDecorator, metatype: unknown, ...more: MethodDecorator[]): void {
+  class Things {
+    add(input: unknown): unknown {
+      return input;
+    }
+  }
+  const { prototype } = Things;
+  Reflect.defineMetadata('design:paramtypes', [metatype], prototype, 'add');
+  decorator(prototype, 'add', 0);
+  for (const decorate of [Get(), ...more]) {
+    decorate(prototype, 'add', Reflect.getOwnPropertyDescriptor(prototype, 'add') as PropertyDescriptor);
+  }
+  new InputCheck({ getControllers: () => [{ metatype: Things }] } as unknown as DiscoveryService).onModuleInit();
+}
+
+test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
+  ['a class of a body', Body(), Thing],
+  ['a class of a member', Body('thing'), Thing],
+  ['a member as unknown', Body('thing'), Object],
+  ['a member with a pipe', Body('count', ParseIntPipe), Number],
+  ['unknown', Body(), Object],
+  ['no type', Body(), undefined],
+  ['a class of a query', Query(), Thing],
+  ['a string of a query', Query('q'), String],
+  ['a string of a path', Param('id'), String],
+  ['all header fields as unknown', Headers(), Object],
+  ['a parameter with a pipe', Param('id', ParseIntPipe), Number],
+  ['a handler with a pipe', Body(), Array, UsePipes(InputPipe)],
+  ['the request', Req(), Thing],
+])('takes %s', (_, decorator, metatype, ...more) => {
+  check(decorator, metatype, ...more);
+  expect(warnings).toEqual([]);
+});
+
+test('logs a class without rules', () => {
+  check(Body(), Unruled);
+  expect(warnings.splice(0)).toEqual(['@Body() of Things.add is not checked: Unruled has no rule.']);
+});
+
+test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
+  ['@Body() of Things.add is declared as Array, which nothing would check.', Body(), Array],
+  ['@Body() of Things.add is declared as String, which nothing would check.', Body(), String],
+  ["@Body('text') of Things.add is declared as String, which nothing would check.", Body('text'), String],
+  ["@Body('list') of Things.add is declared as Array, which nothing would check.", Body('list'), Array],
+  ["@Body('then') of Things.add cannot work: request.body is a promise", Body('then'), String],
+  ["@Query('filter') of Things.add is declared as Thing, which nothing would check.", Query('filter'), Thing],
+  ["@Query('limit') of Things.add is declared as Number, but clients send a text.", Query('limit'), Number],
+  ['@Param() of Things.add is declared as Thing, which nothing would check.', Param(), Thing],
+  ["@Param('id') of Things.add is declared as Number, but clients send a text.", Param('id'), Number],
+  ['@Headers() of Things.add is declared as Thing, which nothing would check.', Headers(), Thing],
+  ["@Headers('age') of Things.add is declared as Number, but clients send a text.", Headers('age'), Number],
+  // Nest gives header fields to no pipe.
+  ['@Headers() of Things.add is declared as Thing, which nothing would check.', Headers(), Thing, UsePipes(InputPipe)],
+])('refuses: %s', (message, decorator, metatype, ...more) => {
+  expect(() => check(decorator, metatype, ...more)).toThrow(message);
+});

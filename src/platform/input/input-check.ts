@@ -1,0 +1,91 @@
+import { Injectable, Logger, type OnModuleInit, type Type } from '@nestjs/common';
+import { RouteParamtypes } from '@nestjs/common/internal';
+import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { type HandlerParameter, parametersOf } from './handler-parameters.js';
+import { inputClassOf, isInputClass } from './input-class.js';
+
+const { BODY, COOKIES, HEADERS, HOST, PARAM, QUERY, SIGNED_COOKIES } = RouteParamtypes;
+
+/** The decorators of what clients send. */
+const DECORATORS = new Map<unknown, string>([
+  [BODY, '@Body'],
+  [COOKIES, '@Cookies'],
+  [HEADERS, '@Headers'],
+  [HOST, '@HostParam'],
+  [PARAM, '@Param'],
+  [QUERY, '@Query'],
+  [SIGNED_COOKIES, '@SignedCookies'],
+]);
+
+/**
+ * Looks at every handler at start: a parameter whose declared type nothing would check fails the start, and one whose class
+ * has no rule is logged. A parameter with a pipe of its own, of its handler or of its controller is left to that pipe.
+ */
+@Injectable()
+export class InputCheck implements OnModuleInit {
+  private readonly log = new Logger(InputCheck.name);
+
+  constructor(private readonly discovery: DiscoveryService) {}
+
+  /** @throws Error when nothing would check the declared type of a parameter */
+  onModuleInit(): void {
+    for (const { metatype } of this.discovery.getControllers()) {
+      this.checkController(metatype as Type);
+    }
+  }
+
+  private checkController(controller: Type): void {
+    const prototype = controller.prototype as Record<string, (...parameters: never[]) => unknown>;
+    for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
+      for (const parameter of parametersOf(controller, prototype[name] as (...parameters: never[]) => unknown)) {
+        const decorator = DECORATORS.get(parameter.source);
+        if (decorator === undefined) continue;
+        const data = parameter.data === undefined ? '' : `'${parameter.data}'`;
+        const problem = problemOf(parameter);
+        if (problem !== undefined) {
+          throw new Error(`${decorator}(${data}) of ${controller.name}.${name} ${problem}`);
+        }
+        if (hasNoRule(parameter)) {
+          this.log.warn(
+            `${decorator}(${data}) of ${controller.name}.${name} is not checked: ${nameOf(parameter)} has no rule.`,
+          );
+        }
+      }
+    }
+  }
+}
+
+function problemOf(parameter: HandlerParameter): string | undefined {
+  const { source, data, metatype } = parameter;
+  const isWhole = data === undefined;
+  if (source === BODY && !isWhole && data in Promise.prototype) {
+    return 'cannot work: request.body is a promise, which has a member of this name. Declare a class for the body.';
+  }
+  if (isLeftToPipe(parameter) || metatype === undefined || metatype === Object) {
+    return undefined;
+  }
+  if (isInputClass(metatype)) {
+    return source === BODY || (source === QUERY && isWhole)
+      ? undefined
+      : `is declared as ${nameOf(parameter)}, which nothing would check. Take each value by its name, or use a pipe.`;
+  }
+  if (source === BODY) {
+    return `is declared as ${nameOf(parameter)}, which nothing would check. Declare a class or unknown, or use a pipe.`;
+  }
+  return isWhole || metatype === String
+    ? undefined
+    : `is declared as ${nameOf(parameter)}, but clients send a text. Declare it as string, or use a pipe.`;
+}
+
+function isLeftToPipe({ source, hasPipe }: HandlerParameter): boolean {
+  // Nest gives header fields and parts of the host to no pipe.
+  return hasPipe && source !== HEADERS && source !== HOST;
+}
+
+function hasNoRule({ metatype, hasPipe }: HandlerParameter): boolean {
+  return !hasPipe && isInputClass(metatype) && inputClassOf(metatype).names.length === 0;
+}
+
+function nameOf({ metatype }: HandlerParameter): string {
+  return (metatype as Type).name;
+}

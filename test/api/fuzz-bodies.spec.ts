@@ -1,0 +1,250 @@
+import fc from 'fast-check';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { NewPet } from '../../src/pets/pet.dto.js';
+import { InputPipe } from '../../src/platform/input/input.pipe.js';
+import { inputClassOf } from '../../src/platform/input/input-class.js';
+import { readJson, readMembers } from '../../src/platform/json/json-reader.js';
+
+/*
+ * What a body costs, at its largest size: whatever a client puts into it, no more than three times the time and the memory
+ * of the dearest ordinary body of the same size. Both are measured in this process, without a connection, and every
+ * comparison is one of ratios: other work of the machine slows both sides.
+ *
+ * The environment variable FUZZ_SEED sets the seed; a failure prints it.
+ */
+const SEED = Number(process.env.FUZZ_SEED ?? 20301205);
+const RUNS = 100;
+const MAX_BODY_BYTES = 65_536;
+/** Times the cost of the dearest ordinary body. */
+const MAX_RATIO = 3;
+
+/** Repeats pieces between a beginning and an end, as often as a body of the largest size has room for. */
+function body(begin: string, piece: (index: number) => string, separator: string, end: string): Buffer {
+  const room = MAX_BODY_BYTES - Buffer.byteLength(begin) - Buffer.byteLength(end);
+  const pieces: Buffer[] = [];
+  let length = 0;
+  for (let index = 0; ; index++) {
+    const bytes = Buffer.from((index === 0 ? '' : separator) + piece(index));
+    length += bytes.length;
+    if (length > room) break;
+    pieces.push(bytes);
+  }
+  return Buffer.concat([Buffer.from(begin), ...pieces, Buffer.from(end)]);
+}
+
+const PET = '{"name":"Rex","categoryId":7,"status":"sold"';
+
+/** What well-meaning clients send: a valid animal, and beside it much that the service does not know. */
+const ORDINARY: Record<string, Buffer> = {
+  animals: body(
+    `${PET},"others":[`,
+    (index) => `{"id":${1000 + index},"name":"Rex ${index}","categoryId":7,"status":"available"}`,
+    ',',
+    ']}',
+  ),
+  measurements: body(`${PET},"weights":[`, (index) => String(index * 1.37), ',', ']}'),
+  text: body(`${PET},"note":"`, () => 'A dog that likes water.\\n', '', '"}'),
+  'text that is not English': body(`${PET},"note":"`, () => 'Ein großer Hund für 5 €. ', '', '"}'),
+};
+
+/** Pieces that make a body dear for one reader of JSON or another. */
+const PIECES: Record<string, (index: number) => string> = {
+  'empty objects': () => '{}',
+  'empty arrays': () => '[]',
+  digits: () => '1',
+  exponents: () => '1e1',
+  fractions: () => '1.5e-1',
+  'integers of 17 digits': (index) => `${90071992547409930n + BigInt(index)}`,
+  literals: () => 'null',
+  'empty strings': () => '""',
+  'short strings': (index) => `"${index.toString(36)}"`,
+  'strings with escapes': () => '"\\n\\u0041"',
+  'objects of one member': () => '{"":1}',
+  'objects of a name each': (index) => `{"${index.toString(36)}":0}`,
+  'objects of eight members': () => '{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1}',
+  'objects of nine members': () => '{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}',
+  'long names with one beginning': (index) => `{"${'a'.repeat(500)}${index}":1,"${'a'.repeat(500)}":1}`,
+  'deep arrays': () => '['.repeat(25) + ']'.repeat(25),
+  'deep objects': () => '{"a":'.repeat(25) + '1' + '}'.repeat(25),
+  'white space': () => '\t \n 1',
+};
+
+const MEMBERS: Record<string, (index: number) => string> = {
+  names: (index) => `"${index.toString(36)}":0`,
+  'names of CJK characters': (index) => `"${String.fromCharCode(0x4e00 + index)}":0`,
+  'names with escapes': (index) => `"\\n\\u00${(0x20 + (index % 0x60)).toString(16)}${index}":0`,
+  'names of a hundred characters': (index) => `"${'a'.repeat(100)}${index}":0`,
+};
+
+const TEXTS: Record<string, string> = {
+  letters: 'a',
+  'short escapes': '\\n',
+  'long escapes': '\\u0041',
+  'escaped surrogates': '\\ud83d',
+  'CJK characters': '\u6f22',
+  emoji: '\u{1f415}',
+  'replacement characters': '\ufffd',
+};
+
+/** Where an attacker puts the dear part: `{"name":"b","categoryId":1,"x":` and so on. */
+const PLACES = {
+  'an unknown member': ['{"name":"b","categoryId":1,"x":', '}'],
+  'a known member': ['{"categoryId":1,"name":', '}'],
+  'the whole body': ['', ''],
+} as const;
+
+interface Attack {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
+const attacks = (place: keyof typeof PLACES): Attack[] => {
+  const [begin, end] = PLACES[place];
+  const made = (name: string, bytes: Buffer): Attack => ({ name: `${name} in ${place}`, bytes });
+  return [
+    ...Object.entries(PIECES).map(([name, piece]) => made(name, body(`${begin}[`, piece, ',', `]${end}`))),
+    ...Object.entries(MEMBERS).map(([name, member]) => made(name, body(`${begin}{`, member, ',', `}${end}`))),
+    ...Object.entries(TEXTS).map(([name, text]) =>
+      made(
+        name,
+        body(`${begin}"`, () => text, '', `"${end}`),
+      ),
+    ),
+    made(
+      'one numeral',
+      body(begin, () => '9', '', end),
+    ),
+    made(
+      'one fraction',
+      body(`${begin}1.`, () => '0', '', end),
+    ),
+    made(
+      'one exponent',
+      body(`${begin}1e`, () => '9', '', end),
+    ),
+    made(
+      'white space alone',
+      body(begin, () => ' ', '', `1${end}`),
+    ),
+  ];
+};
+
+/** The same, with a fault as late as can be: in the JSON, or in the UTF-8. */
+const faulty = ({ name, bytes }: Attack): Attack[] => [
+  { name: `${name}, and a fault at the end`, bytes: Buffer.concat([bytes.subarray(0, -1), Buffer.from('!')]) },
+  { name: `${name}, and no UTF-8 at the end`, bytes: Buffer.concat([bytes.subarray(0, -1), Buffer.of(0xff)]) },
+];
+
+const ATTACKS = (Object.keys(PLACES) as (keyof typeof PLACES)[]).flatMap(attacks);
+ATTACKS.push(...ATTACKS.filter(({ name }) => name.endsWith('in an unknown member')).flatMap(faulty));
+
+/** Bodies that nobody has thought of: pieces of all kinds mixed, in a random order, within each other. */
+const mixture: fc.Arbitrary<Attack> = fc
+  .record({
+    place: fc.constantFrom(...(Object.keys(PLACES) as (keyof typeof PLACES)[])),
+    pieces: fc.array(fc.constantFrom(...Object.keys(PIECES)), { minLength: 1, maxLength: 4 }),
+    around: fc.constantFrom(['', ''], ['[', ']'], ['{"a":', '}'], ['[[{"a":1,"b":', '}]]']),
+    text: fc.constantFrom(...Object.values(TEXTS)),
+    length: fc.nat(40),
+  })
+  .map(({ place, pieces, around: [before, behind], text, length }) => {
+    const [begin, end] = PLACES[place];
+    const piece = (index: number): string => {
+      const name = pieces[index % pieces.length] as string;
+      return `${before}${index % 3 === 0 ? `["${text.repeat(length)}",` : '[0,'}${PIECES[name]?.(index)}]${behind}`;
+    };
+    return { name: `${pieces.join(', ')} in ${place}`, bytes: body(`${begin}[`, piece, ',', `]${end}`) };
+  });
+
+// ---- What is measured ------------------------------------------------------------------------------------------------
+
+interface Cost {
+  /** In µs. */
+  readonly time: number;
+  /** Allocated, in bytes. */
+  readonly memory: number;
+}
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as (options: { type: 'minor' }) => void;
+
+/** The least of several measurements: what else the machine does only adds to it. */
+function costOf(read: (bytes: Buffer) => unknown, bytes: Buffer, rounds: number): Cost {
+  let time = Infinity;
+  let memory = Infinity;
+  const attempt = (): void => {
+    try {
+      read(bytes);
+    } catch {
+      // A refusal has its cost, too.
+    }
+  };
+  for (let round = 0; round < rounds; round++) {
+    const began = performance.now();
+    attempt();
+    time = Math.min(time, 1000 * (performance.now() - began));
+  }
+  for (let round = 0; round < 2; round++) {
+    collectGarbage({ type: 'minor' });
+    const { heapUsed } = process.memoryUsage();
+    attempt();
+    memory = Math.min(memory, process.memoryUsage().heapUsed - heapUsed);
+  }
+  return { time, memory };
+}
+
+const pipe = new InputPipe();
+const NAMES = inputClassOf(NewPet).names;
+
+/** All that is done with the body of createPet before its handler is called. */
+const readPet = (bytes: Buffer): unknown =>
+  pipe.transform(readMembers(bytes, NAMES), { type: 'body', metatype: NewPet });
+
+describe.each([
+  ['createPet', readPet],
+  ['a handler that takes the whole body', readJson],
+])('the body of %s', (_, read) => {
+  let dearest: Cost;
+  beforeAll(() => {
+    // Lets V8 compile what is measured.
+    for (const { bytes } of ATTACKS) costOf(read, bytes, 1);
+    for (const bytes of Object.values(ORDINARY)) costOf(read, bytes, 30);
+    const costs = Object.values(ORDINARY).map((bytes) => costOf(read, bytes, 30));
+    dearest = {
+      time: Math.max(...costs.map(({ time }) => time)),
+      memory: Math.max(...costs.map(({ memory }) => memory)),
+    };
+  });
+
+  /** Times the cost of the dearest ordinary body. */
+  const ratios = ({ bytes }: Attack): Cost => {
+    let cost = costOf(read, bytes, 3);
+    for (let round = 0; round < 30 && cost.time > MAX_RATIO * dearest.time; round++) {
+      const again = costOf(read, bytes, 10);
+      cost = { time: Math.min(cost.time, again.time), memory: Math.min(cost.memory, again.memory) };
+    }
+    return { time: cost.time / dearest.time, memory: cost.memory / dearest.memory };
+  };
+
+  test('ordinary bodies are taken', () => {
+    for (const bytes of Object.values(ORDINARY)) expect(() => read(bytes)).not.toThrow();
+  });
+
+  test(`no known attack costs more than ${MAX_RATIO} times the dearest ordinary body`, () => {
+    const dear = ATTACKS.map((attack) => ({ name: attack.name, ...ratios(attack) })).filter(
+      ({ time, memory }) => time > MAX_RATIO || memory > MAX_RATIO,
+    );
+    expect(dear).toEqual([]);
+  });
+
+  test(`no mixture of them costs more than ${MAX_RATIO} times the dearest ordinary body`, () => {
+    fc.assert(
+      fc.property(mixture, (attack) => {
+        const { time, memory } = ratios(attack);
+        expect(Math.max(time, memory)).toBeLessThan(MAX_RATIO);
+      }),
+      { numRuns: RUNS, seed: SEED, endOnFailure: true },
+    );
+  });
+});

@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { report } from './support/figures.js';
+import { Load } from './support/load.js';
+
+/*
+ * Bodies of the largest size, hundreds at a time, that hold thousands of values nobody asked for. A process with little
+ * memory lives on, and others are answered meanwhile.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-fault-tests';
+const HEAP_MB = 256;
+const CLIENTS = 200;
+const SECONDS = 8;
+
+let server: PostgresqlServer;
+let service: ServiceProcess;
+let origin: string;
+
+beforeAll(async () => {
+  server = await startPostgresqlServer();
+  service = new ServiceProcess(
+    {
+      NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}`,
+      DATABASE_URL: server.url,
+      MIGRATE_ON_START: 'true',
+      BOOTSTRAP_API_KEY: API_KEY,
+      RATE_LIMIT_PER_MINUTE: '0',
+      LOG_LEVEL: 'warn',
+    },
+    tmpdir(),
+  );
+  origin = await service.origin();
+}, 60_000);
+afterAll(async () => {
+  await service.kill();
+  await server.stop();
+});
+
+/** Lists animals over and over, from a process of its own: this one is busy with the flood. */
+async function callAsOthers(): Promise<{ counts: Record<string, number>; served: readonly number[] }> {
+  const clients = new URL('support/clients.js', import.meta.url).pathname;
+  const child = spawn(process.execPath, [clients, origin, API_KEY, '1', String(SECONDS)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  for await (const text of child.stdout.setEncoding('utf8')) output += text as string;
+  return JSON.parse(output) as Awaited<ReturnType<typeof callAsOthers>>;
+}
+
+test.each([
+  ['empty objects', '{}'],
+  ['objects of a member each', '{"":1}'],
+  ['arrays', '[[[[]]]]'],
+  ['integers', '1'],
+])(
+  `a process with ${HEAP_MB} MB survives bodies full of %s, and answers others`,
+  async (name, piece) => {
+    const begin = '{"name":"b","categoryId":1,"x":[';
+    const pieces = Array.from({ length: Math.floor((65_530 - begin.length) / (piece.length + 1)) }, () => piece);
+    const body = `${begin}${pieces.join()}]}`;
+    const counts = new Map<string, number>();
+    const flood = new Load({
+      origin,
+      apiKey: API_KEY,
+      clients: CLIENTS,
+      next: () => ({ method: 'POST', path: '/v1/pets', body }),
+      onOutcome: ({ status, failure }) => {
+        const outcome = String(status ?? failure);
+        counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+      },
+    });
+    const others = await callAsOthers();
+    await flood.stop();
+    report(`bodies full of ${name}`, {
+      ...Object.fromEntries(counts),
+      'answers to others': others.served.length,
+      'median ms': Math.round(others.served[Math.floor(others.served.length / 2)] as number),
+      'slowest ms': Math.round(others.served.at(-1) as number),
+    });
+    expect(service.isRunning).toBe(true);
+    expect([...counts.keys()]).toEqual(['201']);
+    expect(Object.keys(others.counts)).toEqual(['200']);
+    expect(others.served.length).toBeGreaterThan(1);
+  },
+  120_000,
+);
