@@ -5,7 +5,7 @@ import { addKeyCommands } from './cli/keys.js';
 import { addOpenApiCommand } from './cli/openapi.js';
 import { CommandError } from './cli/terminal.js';
 import { loadEnvironmentFile } from './config.js';
-import { StartupError } from './platform/errors/startup-error.js';
+import { failureText } from './start-messages.js';
 
 // Commands import Nest and TypeORM only when they run, so that --help answers at once.
 const program = new Command('petstore')
@@ -28,11 +28,8 @@ try {
   if (error instanceof CommanderError) {
     // Commander has already printed the help or the error.
     process.exitCode = error.exitCode;
-  } else if (error instanceof CommandError || error instanceof StartupError) {
-    process.stderr.write(`petstore: ${error.message}\n`);
-    process.exitCode = 1;
   } else {
-    process.stderr.write(`${String((error as Error | undefined)?.stack ?? error)}\n`);
+    process.stderr.write(`${error instanceof CommandError ? `petstore: ${error.message}` : failureText(error)}\n`);
     process.exitCode = 1;
   }
 }

@@ -7,10 +7,9 @@ import { AppModule } from './app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
 import { type Config, loadEnvironmentFile, readConfig } from './config.js';
 import { StartKeys } from './platform/api-keys/start-keys.js';
-import { StartupError } from './platform/errors/startup-error.js';
 import { ProcessGroup } from './platform/process-group/process-group.js';
 import { PlatformExpressAdapter } from './platform/server/express-adapter.js';
-import { listenError, welcome } from './start-messages.js';
+import { failureText, listenError, openFilesWarning, welcome } from './start-messages.js';
 
 /**
  * Time in ms that the modules have to close after the last connection; the database waits for its statements. Together
@@ -21,6 +20,8 @@ const CLOSE_TIMEOUT_MS = 3_000;
 async function main(): Promise<void> {
   loadEnvironmentFile();
   const config = readConfig();
+  const warning = cluster.isPrimary ? openFilesWarning(config) : undefined;
+  if (warning !== undefined) tell(warning);
   if (config.webConcurrency === 1 || cluster.isWorker) {
     await serve(config);
   } else {
@@ -93,9 +94,7 @@ function tell(text: string): void {
 }
 
 function fail(error: unknown): never {
-  tell(
-    error instanceof StartupError ? `petstore: ${error.message}` : String((error as Error | undefined)?.stack ?? error),
-  );
+  tell(failureText(error));
   process.exit(1);
 }
 

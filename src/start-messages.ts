@@ -1,4 +1,6 @@
 import type { Config } from './config.js';
+import { SPARE_CONNECTIONS } from './platform/server/server-limits.js';
+import { databaseFault, rootFault } from './platform/database/database-faults.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
 /** The text on the console after a start: the address of the service, and the first API key if one was made. */
@@ -23,6 +25,42 @@ export function welcome(config: Config, port: number, firstKey?: string): string
     );
   }
   return lines.join('\n');
+}
+
+/** Open files of a process beside its connections: sockets to the database, the log, the modules. */
+const OTHER_OPEN_FILES = 100;
+
+/** A line for the console when the system lets a process open fewer files than MAX_CONNECTIONS needs. */
+export function openFilesWarning({
+  maxConnections,
+  databasePoolSize,
+  databaseReplicaUrls,
+}: Config): string | undefined {
+  const report = process.report as typeof process.report & { excludeNetwork?: boolean };
+  // Without it the report asks DNS for the names of peers.
+  report.excludeNetwork = true;
+  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
+  const limit = Number(userLimits?.open_files?.soft);
+  const needed =
+    maxConnections + SPARE_CONNECTIONS + databasePoolSize * (1 + databaseReplicaUrls.length) + OTHER_OPEN_FILES;
+  // The limit is the text 'unlimited' where there is none.
+  if (!(limit < needed)) return undefined;
+  return (
+    `petstore: The limit of open files is ${limit}, and MAX_CONNECTIONS=${maxConnections} needs ${needed}. ` +
+    `Raise it (ulimit -n ${needed}), or lower MAX_CONNECTIONS. Clients beyond the limit are not answered.`
+  );
+}
+
+/** What is printed of an error that ends a start or a command: one line if somebody can mend it, else its stack. */
+export function failureText(error: unknown): string {
+  const fault = error instanceof StartupError ? error : (openFilesFault(error) ?? databaseFault(error));
+  return fault === undefined ? String((error as Error | undefined)?.stack ?? error) : `petstore: ${fault.message}`;
+}
+
+function openFilesFault(error: unknown): StartupError | undefined {
+  const { code } = (rootFault(error) ?? {}) as { code?: unknown };
+  if (code !== 'EMFILE' && code !== 'ENFILE') return undefined;
+  return new StartupError('The limit of open files is too small. Raise it (ulimit -n 20000).');
 }
 
 /** A StartupError that says how to mend an error of `listen`. Other errors are returned unchanged. */

@@ -126,9 +126,10 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     return this.finds.run(id);
   }
 
-  override async insert({ name, categoryId, status }: NewPet, key?: IdempotencyKey): Promise<Pet> {
+  override async insert(newPet: NewPet, key?: IdempotencyKey): Promise<Pet> {
+    const { name, categoryId, status } = newPet;
     const pet = { name, categoryId, status };
-    const id = await (key === undefined ? this.inserts.run(pet) : this.insertsOnce.insert(key, pet));
+    const id = await (key === undefined ? this.inserts.run(pet) : this.insertsOnce.insert(key, newPet));
     return { id, ...pet };
   }
 

@@ -1,5 +1,6 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
 import fc from 'fast-check';
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
@@ -146,6 +147,18 @@ describe('the same request again', () => {
     ]) {
       expectReplay(await add(key, body), first);
     }
+  });
+
+  test('201: a key that the version before this one has stored', async () => {
+    const key = newKey();
+    const first = await add(key, { name: 'Rex', categoryId: 7 });
+    // It took the handler's name and all members.
+    const version1 = createHash('sha256')
+      .update('createPet\n{"categoryId":7,"name":"Rex","status":"available"}')
+      .digest();
+    await app.sql('UPDATE idempotency_key SET fingerprint = $2 WHERE key = $1', [key, version1]);
+    expectReplay(await add(key, { name: 'Rex', categoryId: 7 }), first);
+    expectRefusal(await add(key, { name: 'Rex', categoryId: 8 }), 'idempotency_key_reused');
   });
 
   test.each([
@@ -337,7 +350,7 @@ describe('24 hours', () => {
   });
 
   test('to the microsecond, by the clock of the database', async () => {
-    const key = new IdempotencyKey(1n, 'createPet', newKey(), () => undefined);
+    const key = new IdempotencyKey(1n, 'POST /v1/pets', 'createPet', newKey(), () => undefined);
     const stored = { fingerprint: Buffer.alloc(32), result: '1' };
     const keys = app.nest.get(IdempotencyKeyRepository);
     // In one transaction now() stands still.

@@ -1,12 +1,17 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtempSync, rmdirSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { handedOver } from '../support/engines.js';
 import { HttpClient } from '../support/http-client.js';
+import { administer } from '../support/postgresql-database.js';
 import { ServiceProcess } from '../support/service-process.js';
 
 /*
@@ -34,16 +39,19 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** Starts the service; the end of the test ends it. */
-function start(settings: Readonly<Record<string, string>>): ServiceProcess {
-  const service = new ServiceProcess(settings, home);
+/** Starts the service, or another program; the end of the test ends it. */
+function start(settings: Readonly<Record<string, string>>, program?: readonly string[]): ServiceProcess {
+  const service = new ServiceProcess(settings, home, program && { program });
   running.push(service);
   return service;
 }
 
+const MAIN = new URL('../../dist/src/main.js', import.meta.url).pathname;
+const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+
 /** Starts a process that must not: exit code 1 and one line on standard error, which is returned. */
-async function refusal(settings: Record<string, string>): Promise<string> {
-  const service = start(settings);
+async function refusal(settings: Readonly<Record<string, string>>, program?: readonly string[]): Promise<string> {
+  const service = start(settings, program);
   const code = await service.ended;
   expect([code, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+[^\n\s]\n$/) as string]);
   // Nest's own report of a failure would be in the log.
@@ -55,6 +63,19 @@ async function sql(settings: Readonly<Record<string, string>>, statement: string
   const dataSource = await openDatabase(readConfig(settings));
   await dataSource.query(statement);
   await dataSource.destroy();
+}
+
+/** A file system of its own, which only root may make. */
+function mount(type: string, options: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
+  const { status, stderr } = spawnSync('mount', ['-t', type, '-o', options, type, directory], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`This test mounts a file system, as root: ${stderr}`);
+  return directory;
+}
+
+function unmount(directory: string): void {
+  spawnSync('umount', [directory]);
+  rmdirSync(directory);
 }
 
 test('every wrong setting is named at once, and no value is printed', async () => {
@@ -136,6 +157,12 @@ if (engine === 'postgresql') {
       (url: URL) => (url.pathname = '/none'),
       / has no database 'none'\. Create it \(createdb none\)/,
     ],
+    ['of a server without TLS', (url: URL) => (url.search = '?sslmode=verify-full'), / over TLS: The server does not /],
+    [
+      'with a certificate that is no file',
+      (url: URL) => (url.search = '?sslrootcert=/none.pem'),
+      /: its certificate file '\/none\.pem' cannot be read \(ENOENT\)\./,
+    ],
   ])('DATABASE_URL %s', async (_, change, expected) => {
     const url = new URL(database.settings.DATABASE_URL ?? '');
     change(url);
@@ -143,6 +170,92 @@ if (engine === 'postgresql') {
     expect(line).toMatch(/^petstore: DATABASE_URL: /);
     expect(line).toMatch(expected);
     expect(line).not.toMatch(/secret-word|:\/\//);
+  });
+
+  test('DATABASE_REPLICA_URLS with a wrong password', async () => {
+    const url = new URL(database.settings.DATABASE_URL ?? '');
+    url.password = 'secret-word';
+    const line = await refusal({ ...database.settings, DATABASE_REPLICA_URLS: url.href });
+    expect(line).toMatch(/^petstore: DATABASE_REPLICA_URLS: PostgreSQL at .+ refuses user '.+'\. Correct/);
+    expect(line).not.toMatch(/secret-word|:\/\//);
+  });
+
+  test('DATABASE_URL of a server that is not PostgreSQL', async () => {
+    const server = createHttpServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const line = await refusal({ DATABASE_URL: `postgresql://x:y@127.0.0.1:${port}/z` }).finally(() => server.close());
+    expect(line).toBe(
+      `petstore: DATABASE_URL: what answers at 127.0.0.1:${port} is not PostgreSQL. Correct host and port.`,
+    );
+  });
+
+  test('a port in use, with several processes', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const settings = { ...database.settings, PORT: String(port), WEB_CONCURRENCY: '2' };
+    const line = await refusal(settings).finally(() => server.close());
+    expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
+  });
+
+  describe('a database user without rights', () => {
+    const role = 'petstore_without_rights';
+    const urlOf = (settings: Readonly<Record<string, string>>): string => {
+      const url = new URL(settings.DATABASE_URL ?? '');
+      Object.assign(url, { username: role, password: 'secret-word' });
+      return url.href;
+    };
+    beforeAll(async () => {
+      await administer(handedOver('serverUrl'), `DROP ROLE IF EXISTS ${role}`);
+      await administer(handedOver('serverUrl'), `CREATE ROLE ${role} LOGIN PASSWORD 'secret-word'`);
+    });
+    afterAll(() => administer(handedOver('serverUrl'), `DROP ROLE ${role}`));
+
+    const ADVICE = / Grant the user of DATABASE_URL what "Roles and rights" of docs\/operating\.md lists\.$/;
+
+    test('cannot migrate, by the command and at the start', async () => {
+      const empty = await createEmptyTestDatabase();
+      const settings = { DATABASE_URL: urlOf(empty.settings) };
+      for (const line of [
+        await refusal(settings, [CLI, 'migrate']),
+        await refusal({ ...settings, MIGRATE_ON_START: 'true' }),
+      ]) {
+        expect(line).toMatch(/^petstore: PostgreSQL refuses: permission denied for schema public\. /);
+        expect(line).toMatch(ADVICE);
+      }
+      await empty.drop();
+    });
+
+    test('cannot start, list keys or add animals', async () => {
+      const settings = { DATABASE_URL: urlOf(database.settings) };
+      for (const program of [undefined, [CLI, 'keys', 'list'], [CLI, 'seed', '--count', '1']]) {
+        const line = await refusal(settings, program);
+        expect(line).toMatch(/^petstore: PostgreSQL refuses: permission denied for table /);
+        expect(line).toMatch(ADVICE);
+      }
+    });
+  });
+
+  test('a database that is read-only: nothing can be added, and what changes nothing works', async () => {
+    const { pathname } = new URL(database.settings.DATABASE_URL ?? '');
+    await administer(
+      handedOver('serverUrl'),
+      `ALTER DATABASE ${pathname.slice(1)} SET default_transaction_read_only = on`,
+    );
+    const expected = /^petstore: PostgreSQL refuses: cannot execute \w+ in a read-only transaction: .+ the primary\.$/;
+    const withKey = { ...database.settings, BOOTSTRAP_API_KEY: 'bootstrap-key-of-the-tests' };
+    expect(await refusal(withKey)).toMatch(expected);
+    expect(await refusal(database.settings, [CLI, 'keys', 'create', '--client', 'x'])).toMatch(expected);
+    // Nothing is pending, so nothing needs to be written.
+    const migrated = start(database.settings, [CLI, 'migrate']);
+    expect([await migrated.ended, migrated.stdout]).toEqual([0, 'The schema is current.\n']);
+
+    const empty = await createEmptyTestDatabase();
+    const name = new URL(empty.settings.DATABASE_URL ?? '').pathname.slice(1);
+    await administer(handedOver('serverUrl'), `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+    expect(await refusal(empty.settings, [CLI, 'migrate'])).toMatch(/ cannot execute CREATE TABLE in a read-only /);
+    await empty.drop();
   });
 } else {
   test('DATA_DIR that is a file', async () => {
@@ -160,6 +273,49 @@ if (engine === 'postgresql') {
     expect(line).toMatch(/^petstore: DATA_DIR '\/sys\/petstore' .+ Set DATA_DIR to a directory that can be written/);
   });
 
+  test('DATA_DIR on a disk that is full: what is stored is there again when it has room', async () => {
+    const disk = mount('tmpfs', 'size=200m');
+    try {
+      const directory = join(disk, 'data');
+      await cp(database.settings.DATA_DIR ?? '', directory, { recursive: true });
+      await sql({ DATA_DIR: directory }, `INSERT INTO client (name) VALUES ('kept')`);
+      spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=64k']);
+      const line = await refusal({ DATA_DIR: directory });
+      expect(line).toMatch(
+        /^petstore: The disk of DATA_DIR '.+' is full \(0 MiB left\): .+ Nothing that was stored is lost\. /,
+      );
+      await rm(join(disk, 'filler'));
+      const dataSource = await openDatabase(readConfig({ DATA_DIR: directory }));
+      expect(await dataSource.query(`SELECT name FROM client WHERE name = 'kept'`)).toEqual([{ name: 'kept' }]);
+      await dataSource.destroy();
+    } finally {
+      unmount(disk);
+    }
+  });
+
+  test('DATA_DIR where too little is left to make a database', async () => {
+    const disk = mount('tmpfs', 'size=20m');
+    try {
+      expect(await refusal({ DATA_DIR: join(disk, 'data') })).toMatch(/ is full \(\d+ MiB left\): /);
+    } finally {
+      unmount(disk);
+    }
+  });
+
+  test('DATA_DIR on a file system where PostgreSQL cannot keep files', async () => {
+    // Files there cannot be written, only mapped into memory.
+    const disk = mount('hugetlbfs', 'mode=777');
+    try {
+      const line = await refusal({ DATA_DIR: join(disk, 'data') });
+      expect(line).toMatch(
+        /^petstore: The embedded database in DATA_DIR '.+' cannot be made: its file system may lack /,
+      );
+      expect(line).toMatch(/ Set DATA_DIR to a directory on a local disk, or DATABASE_URL \(/);
+    } finally {
+      unmount(disk);
+    }
+  });
+
   test('DATA_DIR that another process uses, which goes on', async () => {
     const first = start({ ...database.settings });
     const origin = await first.origin();
@@ -170,6 +326,31 @@ if (engine === 'postgresql') {
     expect((await new HttpClient(origin).get('/health/ready')).status).toBe(200);
   });
 }
+
+test('a limit of open files below MAX_CONNECTIONS is said, in one line, and the service serves', async () => {
+  const script = `
+    const command = ['-c', 'ulimit -n 500; exec "$@"', 'sh', process.execPath, ${JSON.stringify(MAIN)}];
+    const child = require('child_process').spawn('sh', command, { stdio: 'inherit' });
+    child.on('exit', (code) => process.exit(code ?? 1));
+    process.on('SIGTERM', () => child.kill());`;
+  for (const [connections, warning] of [
+    ['300', []],
+    [
+      '10000',
+      [
+        expect.stringMatching(
+          /^petstore: The limit of open files is 500, and MAX_CONNECTIONS=10000 needs \d+\. Raise it /,
+        ),
+      ],
+    ],
+  ] as const) {
+    const service = start({ ...database.settings, MAX_CONNECTIONS: connections }, ['-e', script]);
+    const origin = await service.origin();
+    expect(service.stderr.split('\n').filter((line) => line.startsWith('petstore: '))).toEqual(warning);
+    expect((await new HttpClient(origin).get('/health/ready')).status).toBe(200);
+    expect(await service.stop('SIGTERM')).toBe(0);
+  }
+});
 
 test('.env that cannot be read stops the start in one line', async () => {
   await mkdir(join(home, '.env'));

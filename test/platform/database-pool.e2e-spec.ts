@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { Database } from '../../src/platform/database/database.js';
@@ -114,6 +114,80 @@ test('TypeORM and transactions find connections while statements run', async () 
     database.transaction((transaction) => transaction.run({ name: 'one', text: 'SELECT 1' }, [])),
   ]).flat();
   expect(await Promise.all(work)).toHaveLength(90);
+});
+
+describe('statements that a connection has prepared, and cannot use any more', () => {
+  const MADE_OF = { name: 'stale', text: 'SELECT value FROM stale' };
+  beforeAll(async () => {
+    await app.sql('CREATE TABLE stale (value int)');
+    await app.sql('INSERT INTO stale VALUES (7)');
+  });
+
+  /** Lets every connection of the pool prepare the statement. */
+  async function prepare(): Promise<void> {
+    await Promise.all(Array.from({ length: 12 }, () => database.readPrimary(MADE_OF, [])));
+  }
+
+  test.each([
+    ['the type of a column changes', 'ALTER TABLE stale ALTER value TYPE bigint', '7'],
+    ['it changes again', 'ALTER TABLE stale ALTER value TYPE int', 7],
+    ['somebody drops what is prepared', 'DEALLOCATE ALL', 7],
+  ])('are prepared again, under load, and nobody notices: %s', async (_, change, expected) => {
+    await prepare();
+    let isOver = false;
+    const client = async (): Promise<unknown[]> => {
+      const found: unknown[] = [];
+      while (!isOver) {
+        found.push((await database.write(MADE_OF, []))[0]?.[0]);
+        // The embedded engine answers within one turn of the event loop.
+        await nextTurn();
+      }
+      found.push((await database.write(MADE_OF, []))[0]?.[0]);
+      return found;
+    };
+    const clients = Promise.all(Array.from({ length: 6 }, client));
+    try {
+      for (let round = 0; round < (change === 'DEALLOCATE ALL' ? 20 : 1); round++) await app.sql(change);
+      await sleep(100);
+    } finally {
+      isOver = true;
+    }
+    for (const found of await clients) {
+      expect(found.at(-1)).toBe(expected);
+      expect(found.filter((value) => Number(value) !== 7)).toEqual([]);
+    }
+  });
+
+  test('fail in a transaction, which is undone, and do so once on each connection', async () => {
+    const twice = (): Promise<unknown[][]> =>
+      database.transaction(async (transaction) => {
+        await transaction.run({ name: '', text: 'INSERT INTO stale VALUES (7)' }, []);
+        return transaction.run(MADE_OF, []);
+      });
+    await prepare();
+    await app.sql('ALTER TABLE stale ALTER value TYPE bigint');
+    const attempts: unknown[] = [];
+    for (let attempt = 0; attempt < 5; attempt++) attempts.push(await twice().catch((error: unknown) => error));
+    const failures = attempts.filter((attempt) => !Array.isArray(attempt));
+    expect(failures.length).toBeGreaterThanOrEqual(1);
+    expect(failures.length).toBeLessThanOrEqual(3);
+    for (const failure of failures) {
+      expect(failure).toMatchObject({
+        definition: { code: 'unavailable' },
+        message: 'The database is not available. Try again.',
+      });
+    }
+    expect(attempts.slice(3).every(Array.isArray)).toBe(true);
+    expect(await app.sql('SELECT count(*)::int FROM stale')).toEqual([[1 + attempts.length - failures.length]]);
+  });
+
+  test('the error that says so is told from others of its code', async () => {
+    await expect(
+      database.write({ name: '', text: 'SELECT 1 FROM stale FOR UPDATE OF pg_class' }, []),
+    ).rejects.toThrow();
+    const unsupported = { name: 'unsupported', text: 'SELECT DISTINCT value FROM stale FOR UPDATE' };
+    await expect(database.write(unsupported, [])).rejects.toMatchObject({ code: '0A000' });
+  });
 });
 
 if (engine === 'postgresql') {

@@ -32,10 +32,23 @@ async function checkConnection(setting: string, url: string, timeoutMs: number):
   }
 }
 
+/** Codes and messages of pg and Node for servers without TLS, and with certificates that are not trusted. */
+const TLS_FAULT = /SSL|TLS|CERT|SIGNATURE|ISSUER/i;
+
+function firstLine(text: string): string {
+  return text.split('\n')[0] as string;
+}
+
 /** What is wrong and what to do about it. `client` is undefined when `pg` cannot parse the URI. */
 function explain(error: Error & { code?: string }, client: pg.Client | undefined, timeoutMs: number): string {
-  // pg's error would quote the URI, and with it the password.
-  if (client === undefined) return 'this is no PostgreSQL URI that can be used. Correct it.';
+  if (client === undefined) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    // sslrootcert, sslcert or sslkey of the URI.
+    if (path !== undefined)
+      return `its certificate file '${path}' cannot be read (${code}). Correct its path or rights.`;
+    // pg's error would quote the URI, and with it the password.
+    return 'this is no PostgreSQL URI that can be used. Correct it.';
+  }
   const { user, database, port } = client;
   const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${port}`;
   const logIn = `PostgreSQL at ${host} refuses user '${user}'. Correct user and password, or allow them in pg_hba.conf.`;
@@ -53,6 +66,12 @@ function explain(error: Error & { code?: string }, client: pg.Client | undefined
   if (/time-?out/i.test(error.message)) {
     return `PostgreSQL at ${host} does not answer within ${timeoutMs} ms. Correct host and port, or let it through.`;
   }
-  const reason = (error.message || error.code || 'no reason given').split('\n')[0];
+  if (error.message === 'Connection terminated unexpectedly') {
+    return `what answers at ${host} is not PostgreSQL. Correct host and port.`;
+  }
+  if (TLS_FAULT.test(`${error.code} ${error.message}`)) {
+    return `PostgreSQL at ${host} cannot be used over TLS: ${firstLine(error.message)}. Correct sslmode and certificates.`;
+  }
+  const reason = firstLine(error.message || error.code || 'no reason given');
   return `PostgreSQL at ${host} cannot be used: ${reason}. Mend that, or set another database.`;
 }

@@ -1,6 +1,8 @@
 import type { DataSourceOptions } from 'typeorm';
+import pg from 'pg';
 import type { Config } from '../../config.js';
 import { embeddedConnectionSettings, serverConnectionSettings } from './connection-settings.js';
+import { ServicePool } from './connections/service-pool.js';
 import { loadMigrations } from './schema/migration-files.js';
 
 /** Options of the data source. They carry `config` to `openDataSource`. */
@@ -11,6 +13,7 @@ export async function dataSourceOptions(config: Config): Promise<DatabaseOptions
   const common = {
     type: 'postgres' as const,
     config,
+    driver: { ...pg, Pool: ServicePool },
     migrations: await loadMigrations(),
     migrationsTableName: 'schema_migration',
     synchronize: false,

@@ -1,5 +1,5 @@
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { ClientBase, Pool } from 'pg';
+import type { ClientBase } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
@@ -8,6 +8,7 @@ import { answerTimeoutMs } from './connection-settings.js';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import { chooseExecute } from './connections/execute.js';
 import { Heartbeat } from './connections/heartbeat.js';
+import type { ServicePool } from './connections/service-pool.js';
 import type { Execute, Statement } from './connections/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import { type Readiness, ReadinessProbe } from './readiness-probe.js';
@@ -51,7 +52,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     config: Config,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
-    const { master, slaves } = dataSource.driver as unknown as { master: Pool; slaves: Pool[] };
+    const { master, slaves } = dataSource.driver as unknown as { master: ServicePool; slaves: ServicePool[] };
     const timeoutMs = answerTimeoutMs(config);
     const onReturn = (): void => this.readinessProbe.expire();
     const execute = chooseExecute(config.fastPaths.includes('prepared-queries'));
@@ -72,7 +73,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 
   /** Whether the primary sends no answer at all. False while it refuses connections: a refusal is an answer. */
   get isSilent(): boolean {
-    return this.primary.heartbeat?.silence !== undefined;
+    return this.primary.heartbeat?.isSilent === true;
   }
 
   /** Counts of connections to the primary, of idle ones among them, and of statements that wait for a connection. */
@@ -99,8 +100,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 
   /** Lets TypeORM read from a replica, which may be behind. The primary is read if there is none, or if it fails. */
   async readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
-    const answers = this.replicas.every(({ heartbeat }) => heartbeat?.silence === undefined);
-    if (this.replicas.length > 0 && answers) {
+    if (this.replicas.length > 0) {
       const queryRunner = this.dataSource.createQueryRunner('slave');
       try {
         return await work(queryRunner.manager);
@@ -139,7 +139,6 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
    */
   async transaction<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> {
     const { statements } = this.primary;
-    statements.assertAnswers();
     const queryRunner = this.dataSource.createQueryRunner('master');
     try {
       const client = (await queryRunner.connect()) as ClientBase;
@@ -172,19 +171,22 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 function toSource(
   name: string,
   url: string | undefined,
-  pool: Pool,
+  pool: ServicePool,
   timeoutMs: number,
   execute: Execute,
   onReturn: () => void = () => undefined,
 ): Source {
-  const statements = new StatementRunner(pool, timeoutMs, execute, () => heartbeat?.silence);
-  const heartbeat =
-    url === undefined
-      ? undefined
-      : new Heartbeat(name, url, () => {
-          statements.replace();
-          onReturn();
-        });
+  const statements = new StatementRunner(pool, timeoutMs, execute);
+  if (url === undefined) return { statements, heartbeat: undefined };
+  const heartbeat = new Heartbeat(
+    name,
+    url,
+    (error) => pool.beginSilence(error),
+    () => {
+      pool.endSilence();
+      onReturn();
+    },
+  );
   return { statements, heartbeat };
 }
 

@@ -1,7 +1,16 @@
-import { fingerprintOf } from './fingerprint.js';
+import { createHash } from 'node:crypto';
+import { Fingerprint } from './fingerprint.js';
 
-const fingerprint = (input: unknown, operation = 'createOrder'): string =>
-  fingerprintOf(operation, input).toString('hex');
+const fingerprint = (input: object, operation = 'POST /v1/orders', handler = 'createOrder'): string =>
+  new Fingerprint({ operation, handler }, input).current.toString('hex');
+
+class NewOrder {
+  name: string;
+  colour = 'brown';
+  sizes = [{ width: 1n }];
+  note?: string = undefined;
+}
+const order = (members: object): NewOrder => Object.assign(new NewOrder(), members);
 
 test('is the same whatever the order of members, at every depth', () => {
   const one = { name: 'Rex', categoryId: 7n, tags: [{ a: 1, b: 2 }] };
@@ -27,5 +36,31 @@ test.each([
 });
 
 test('tells one operation from another', () => {
-  expect(fingerprint({ name: 'Rex' })).not.toBe(fingerprint({ name: 'Rex' }, 'createVisit'));
+  expect(fingerprint({ name: 'Rex' })).not.toBe(fingerprint({ name: 'Rex' }, 'POST /v1/visits'));
+});
+
+test('is the same after a handler was renamed', () => {
+  expect(fingerprint({ name: 'Rex' }, 'POST /v1/orders', 'addOrder')).toBe(fingerprint({ name: 'Rex' }));
+});
+
+test('leaves out what is the default of the class, at every depth, and nothing else', () => {
+  const before = fingerprint({ name: 'Rex' });
+  expect(fingerprint(order({ name: 'Rex' }))).toBe(before);
+  expect(fingerprint(order({ name: 'Rex', colour: 'brown', sizes: [{ width: 1n }] }))).toBe(before);
+  expect(fingerprint({ id: 7n, body: order({ name: 'Rex' }) })).toBe(fingerprint({ id: 7n, body: { name: 'Rex' } }));
+  for (const other of [{ colour: 'black' }, { sizes: [] }, { sizes: [{ width: 2n }] }, { note: 'brown' }]) {
+    expect(fingerprint(order({ name: 'Rex', ...other }))).not.toBe(before);
+  }
+});
+
+test('matches what is stored of the same request, also by version 1, which had the handler and all members', () => {
+  const key = { operation: 'POST /v1/orders', handler: 'createOrder' };
+  const version1 = createHash('sha256')
+    .update('createOrder\n{"colour":"brown","name":"Rex","sizes":[{"width":1}]}')
+    .digest();
+  const same = new Fingerprint(key, order({ name: 'Rex' }));
+  expect(same.matches(same.current)).toBe(true);
+  expect(same.matches(version1)).toBe(true);
+  const other = new Fingerprint(key, order({ name: 'Rex', colour: 'black' }));
+  expect([other.matches(same.current), other.matches(version1)]).toEqual([false, false]);
 });

@@ -1,23 +1,74 @@
 import { createHash } from 'node:crypto';
 import { writeJson } from '../json/json-writer.js';
+import type { IdempotencyKey } from './idempotency-key.js';
 
 /**
- * The SHA-256 of what a request means: its operation, and its input as the handler got it. Two inputs are the same when
- * their JSON texts differ in nothing but the order of members; integers count with all their digits.
+ * What a request means: its operation, and its input as the handler got it. Two inputs mean the same when their JSON texts
+ * differ in nothing but the order of members; integers count with all their digits.
+ *
+ * Requests are repeated across a deploy, so a fingerprint must not depend on what a deploy changes. Version 2 names the
+ * operation by method and route, and leaves out members whose value is the default of their class: a new member with a
+ * default changes nothing for clients that do not send it.
+ *
+ * Keys are stored with a fingerprint of version 2, and compared with all versions. Whoever adds a version lets one release
+ * compare with it before another one stores it, because old and new instances run side by side.
  */
-export function fingerprintOf(operation: string, input: unknown): Buffer {
-  return createHash('sha256')
-    .update(`${operation}\n${writeJson(sortMembers(input))}`)
-    .digest();
+export class Fingerprint {
+  /** SHA-256 of the current version, 32 bytes. */
+  readonly current: Buffer;
+
+  constructor(
+    private readonly key: Pick<IdempotencyKey, 'operation' | 'handler'>,
+    private readonly input: object,
+  ) {
+    this.current = sha256(`2\n${key.operation}\n${writeJson(sortMembers(input, true))}`);
+  }
+
+  /** Whether a stored fingerprint, of any version, is of the same request. */
+  matches(stored: Buffer): boolean {
+    return stored.equals(this.current) || stored.equals(this.version1());
+  }
+
+  /** The name of the handler, and all members. */
+  private version1(): Buffer {
+    return sha256(`${this.key.handler}\n${writeJson(sortMembers(this.input, false))}`);
+  }
 }
 
-function sortMembers(value: unknown): unknown {
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function sortMembers(value: unknown, withoutDefaults: boolean): unknown {
   if (Array.isArray(value)) {
-    return value.map(sortMembers);
+    return value.map((item) => sortMembers(item, withoutDefaults));
   }
   if (typeof value !== 'object' || value === null || 'toJSON' in value) {
     return value;
   }
-  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
-  return Object.fromEntries(members.map(([name, member]) => [name, sortMembers(member)]));
+  const defaults = withoutDefaults ? defaultsOf(value) : undefined;
+  const members = Object.entries(value)
+    .map(([name, member]) => [name, sortMembers(member, withoutDefaults)] as const)
+    .filter(([name, member]) => defaults === undefined || !isDefault(member, defaults.get(name)))
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(members);
+}
+
+function isDefault(member: unknown, defaultText: string | undefined): boolean {
+  return defaultText !== undefined && member !== undefined && writeJson(member) === defaultText;
+}
+
+/** The JSON texts of the members that a new instance of a class has, by name. */
+const defaultsByClass = new WeakMap<object, ReadonlyMap<string, string>>();
+
+function defaultsOf(instance: object): ReadonlyMap<string, string> | undefined {
+  const prototype = Object.getPrototypeOf(instance) as { constructor: new () => object } | null;
+  if (prototype === null || prototype === Object.prototype || prototype.constructor.length > 0) return undefined;
+  let defaults = defaultsByClass.get(prototype);
+  if (defaults === undefined) {
+    const members = Object.entries(new prototype.constructor()).filter(([, value]) => value !== undefined);
+    defaults = new Map(members.map(([name, value]) => [name, writeJson(sortMembers(value, true))]));
+    defaultsByClass.set(prototype, defaults);
+  }
+  return defaults;
 }

@@ -26,8 +26,10 @@ export class IdempotencyKey {
   constructor(
     /** The client that the API key belongs to: every client has keys of its own. */
     readonly clientId: bigint,
-    /** The handler's name. */
+    /** Method and route of the request, such as `POST /v1/orders`. */
     readonly operation: string,
+    /** The handler's name, which was the operation in fingerprints of version 1. */
+    readonly handler: string,
     /** 1 to 255 characters of printable ASCII. */
     readonly value: string,
     /** Says in the answer that it is given again. */

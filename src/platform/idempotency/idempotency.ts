@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Transaction } from '../database/database.js';
 import { ApiError } from '../errors/api-error.js';
 import { IDEMPOTENCY_KEY_REUSED } from '../errors/error-catalogue.js';
-import { fingerprintOf } from './fingerprint.js';
+import { Fingerprint } from './fingerprint.js';
 import { type IdempotencyKey, IDEMPOTENCY_KEY_HEADER } from './idempotency-key.js';
 import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 import { IdempotentInserts } from './idempotent-inserts.js';
@@ -25,7 +25,8 @@ export class Idempotency {
    * Two that are sent at the same moment may both run; then only one of them is committed. So work changes nothing but
    * the database, by way of the transaction it is given.
    *
-   * @param input all that the request means beside its operation; another one with the same key is refused
+   * @param input all that the request means beside its operation; another one with the same key is refused. Pass the body as
+   *   the instance of its class, not a copy: members with their class's default do not count
    * @param work returns what is needed beside the input to answer again, such as the id of what it has created
    * @throws ApiError IDEMPOTENCY_KEY_REUSED, and whatever work throws
    */
@@ -37,7 +38,7 @@ export class Idempotency {
     if (key === undefined) {
       return this.database.transaction(work);
     }
-    const fingerprint = fingerprintOf(key.operation, input);
+    const fingerprint = new Fingerprint(key, input);
     const earlier = await this.find(key);
     if (earlier) {
       return repeat(key, fingerprint, earlier);
@@ -46,7 +47,7 @@ export class Idempotency {
       return await this.database.transaction(async (transaction) => {
         const result = await work(transaction);
         // Last, so that the key is locked for a moment only: a batch of other requests may wait for it.
-        if (!(await this.keys.store(transaction, key, { fingerprint, result }))) throw unsettled();
+        if (!(await this.keys.store(transaction, key, { fingerprint: fingerprint.current, result }))) throw unsettled();
         return result;
       });
     } catch (error) {
@@ -77,11 +78,12 @@ export class Idempotency {
 }
 
 /** The first result again, said to be so; or the refusal of another request. */
-function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
-  if (!stored.fingerprint.equals(fingerprint)) {
+function repeat(key: IdempotencyKey, fingerprint: Fingerprint, stored: StoredResult): string {
+  if (!fingerprint.matches(stored.fingerprint)) {
     throw new ApiError(
       IDEMPOTENCY_KEY_REUSED,
-      `The ${IDEMPOTENCY_KEY_HEADER} was sent before with another request. Send a new key with a new request.`,
+      `The ${IDEMPOTENCY_KEY_HEADER} was sent before with another request, which was carried out. ` +
+        'If this one is to be carried out too, send it with a new key.',
     );
   }
   key.markReplayed();

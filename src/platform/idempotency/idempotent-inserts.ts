@@ -1,6 +1,6 @@
 import { type BatchLimits, Batches } from '../database/sharing/batches.js';
 import type { Database, Statement } from '../database/database.js';
-import { fingerprintOf } from './fingerprint.js';
+import { Fingerprint } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import { type IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 
@@ -9,7 +9,7 @@ const LIMITS: Omit<BatchLimits, 'waitMs'> = { size: 100, concurrency: 2, waiting
 
 interface KeyedRow {
   readonly key: IdempotencyKey;
-  readonly fingerprint: Buffer;
+  readonly fingerprint: Fingerprint;
   readonly values: readonly unknown[];
 }
 
@@ -25,7 +25,7 @@ export class IdempotentInserts<Input extends object> {
     private readonly keys: IdempotencyKeyRepository,
     private readonly statement: Statement,
     private readonly valuesOf: (input: Input) => readonly unknown[],
-    private readonly repeat: (key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult) => string,
+    private readonly repeat: (key: IdempotencyKey, fingerprint: Fingerprint, stored: StoredResult) => string,
   ) {
     this.batches = new Batches((rows) => this.insertAll(rows), { ...LIMITS, waitMs: database.acquireTimeoutMs });
   }
@@ -37,7 +37,7 @@ export class IdempotentInserts<Input extends object> {
    * @throws ApiError IDEMPOTENCY_KEY_REUSED when the first request was another one, or UNAVAILABLE: sent again, it settles
    */
   async insert(key: IdempotencyKey, input: Input): Promise<bigint> {
-    const fingerprint = fingerprintOf(key.operation, input);
+    const fingerprint = new Fingerprint(key, input);
     const outcome = await this.batches.run({ key, fingerprint, values: this.valuesOf(input) });
     if ('insertedId' in outcome) {
       return BigInt(outcome.insertedId);
@@ -87,7 +87,7 @@ export class IdempotentInserts<Input extends object> {
     const inserted = await this.database.write<[clientId: string, key: string, id: string]>(this.statement, [
       rows.map(({ key }) => key.clientId),
       rows.map(({ key }) => key.value),
-      rows.map(({ fingerprint }) => fingerprint),
+      rows.map(({ fingerprint }) => fingerprint.current),
       ...columns,
     ]);
     return new Map(inserted.map(([clientId, key, id]) => [nameOf(clientId, key), id]));

@@ -49,7 +49,15 @@ function keyOf(request: Request, response: Response): IdempotencyKey | undefined
   if (clientId === undefined || operation === undefined) {
     throw new Error('@Idempotent() stands at a handler that no client is known to.');
   }
-  return new IdempotencyKey(clientId, operation, key, () => response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true'));
+  return new IdempotencyKey(clientId, routeOf(request), operation, key, () =>
+    response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true'),
+  );
+}
+
+/** Method and route. Names of path parameters do not count: nobody but the code knows them. */
+function routeOf({ method, baseUrl, route }: Request): string {
+  const { path } = route as { path: string };
+  return `${method} ${baseUrl}${path.replace(/:\w+/g, ':')}`;
 }
 
 async function refuse(request: Request): Promise<never> {

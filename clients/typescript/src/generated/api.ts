@@ -458,7 +458,7 @@ export interface operations {
             };
             /**
              * @description Bad Request.
-             *     - `malformed_json`: The body is not UTF-8, not JSON (RFC 8259), names a member twice or nests too deeply.
+             *     - `malformed_json`: The body is not UTF-8, not JSON (RFC 8259), names a member twice, nests too deeply or holds too many values.
              *     - `missing_body`: The operation needs a body and none was sent.
              *     - `validation_failed`: The body lacks a required member or a value is invalid; the message lists every fault.
              *     - `invalid_idempotency_key`: The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.

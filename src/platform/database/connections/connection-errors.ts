@@ -16,6 +16,13 @@ const SQLSTATES = /^(08...|28...|3D000|53...|58...|57P0[1-5]|57014|25006|25P0[34
 /** Those of SQLSTATES that refuse one statement; nothing of the statement was done. */
 const REFUSALS = /^(53...|58...|57014|25006)$/;
 
+/** SQLSTATE of a prepared statement that does not exist. */
+const NO_PREPARED_STATEMENT = '26000';
+
+/** SQLSTATE of a prepared statement whose columns have changed; it has other meanings in other functions of PostgreSQL. */
+const FEATURE_NOT_SUPPORTED = '0A000';
+const PLAN_CHECK = 'RevalidateCachedQuery';
+
 /** Messages of pg's errors that have no code. */
 const MESSAGES = new RegExp(
   [
@@ -33,6 +40,8 @@ const MESSAGES = new RegExp(
 interface DatabaseFailure extends Error {
   readonly code?: unknown;
   readonly syscall?: unknown;
+  /** The function of PostgreSQL that raised the error. */
+  readonly routine?: unknown;
   /** The pg error that a TypeORM error wraps. */
   readonly driverError?: unknown;
 }
@@ -44,6 +53,7 @@ export function isConnectionFailure(error: unknown): error is Error {
   if (driverError !== undefined) return isConnectionFailure(driverError);
   if (typeof code !== 'string') return MESSAGES.test(error.message);
   return (
+    isStalePreparation(error) ||
     (typeof syscall === 'string' && SOCKET_CALLS.has(syscall)) ||
     /^E(CONN|TIMEDOUT|HOST|NET)/.test(code) ||
     NETWORK_ERRORS.has(code) ||
@@ -51,6 +61,15 @@ export function isConnectionFailure(error: unknown): error is Error {
     SQLSTATES.test(code) ||
     isClosedDatabase(code, error.message)
   );
+}
+
+/**
+ * Whether a statement failed before its execution, because the connection has prepared it for a table that has changed
+ * since, or PostgreSQL has dropped what was prepared. Nothing was done. It works when it is parsed anew.
+ */
+export function isStalePreparation(error: unknown): boolean {
+  const { code, routine } = error as DatabaseFailure;
+  return code === NO_PREPARED_STATEMENT || (code === FEATURE_NOT_SUPPORTED && routine === PLAN_CHECK);
 }
 
 /** The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings too. */
@@ -61,7 +80,8 @@ function isClosedDatabase(code: string, message: string): boolean {
 /** Whether PostgreSQL refused the statement, so that nothing of the statement was done. */
 function isRefusal(error: unknown): boolean {
   const { driverError, code } = error as DatabaseFailure;
-  return driverError === undefined ? typeof code === 'string' && REFUSALS.test(code) : isRefusal(driverError);
+  if (driverError !== undefined) return isRefusal(driverError);
+  return (typeof code === 'string' && REFUSALS.test(code)) || isStalePreparation(error);
 }
 
 /**

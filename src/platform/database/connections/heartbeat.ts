@@ -33,19 +33,19 @@ export class Heartbeat {
 
   /**
    * @param name of the database, for the log
+   * @param onSilence called when a silence begins, with a function that makes the error to report
    * @param onReturn called when a silence ends
    */
   constructor(
     private readonly name: string,
     private readonly connectionString: string,
+    private readonly onSilence: (error: () => Error) => void,
     private readonly onReturn: () => void,
   ) {}
 
-  /** The error to report while the database is silent; undefined while it answers. */
-  get silence(): Error | undefined {
-    return this.silentFrom === undefined
-      ? undefined
-      : new Error(`${this.name} has not answered for ${secondsSince(this.silentFrom)} s`);
+  /** Whether the database sends no answer at all. */
+  get isSilent(): boolean {
+    return this.silentFrom !== undefined;
   }
 
   start(): void {
@@ -108,6 +108,10 @@ export class Heartbeat {
     if (this.silentFrom === undefined) {
       this.silentFrom = from;
       this.log.warn(`${this.name} does not answer. Requests that need it are answered 503 at once until it does.`);
+      this.onSilence(() => {
+        const message = `${this.name} has not answered for ${secondsSince(from)} s`;
+        return Object.assign(new Error(message), { code: 'ETIMEDOUT' });
+      });
     }
   }
 

@@ -12,7 +12,7 @@ interface ClientInternals {
 }
 
 interface ConnectionInternals {
-  readonly stream: { write(bytes: Buffer): unknown; destroy(): void };
+  readonly stream: { write(bytes: Buffer): unknown; destroy(error?: Error): void };
   /** The texts of the statements that PostgreSQL has parsed, and of those sent to it, by name. */
   readonly parsedStatements: Record<string, string | undefined>;
   readonly submittedNamedStatements: Record<string, string | undefined>;
@@ -30,9 +30,13 @@ export function awaitsAnswer(client: ClientBase): boolean {
   return clientInternals(client).readyForQuery === false;
 }
 
-/** Closes a client's socket without a message to PostgreSQL, which might not receive it. A statement in flight fails. */
-export function destroySocket(client: ClientBase): void {
-  clientInternals(client).connection.stream.destroy();
+/**
+ * Closes a client's socket without a message to PostgreSQL, which might not receive it.
+ *
+ * @param error with which a statement in flight fails, if not with one of pg
+ */
+export function destroySocket(client: ClientBase, error?: Error): void {
+  clientInternals(client).connection.stream.destroy(error);
 }
 
 /** Whether PostgreSQL has parsed the statement of this name on the connection, or will before the next message. */

@@ -1,14 +1,7 @@
-import type { ClientBase, Pool, PoolClient } from 'pg';
-import { isConnectionFailure, unavailable } from './connection-errors.js';
-import { PoolConnections } from './pool-connections.js';
-import { tooManyWaiting } from './queue-errors.js';
+import type { ClientBase } from 'pg';
+import { isConnectionFailure, isStalePreparation } from './connection-errors.js';
+import type { ServicePool } from './service-pool.js';
 import type { Execute, Statement } from './statement.js';
-
-/** Most statements that wait for a connection of a pool. One more is refused at once. */
-const MAX_WAITING_STATEMENTS = 1_000;
-
-/** Grace period in ms for in-flight statements once a silent database answers again. */
-const LATE_ANSWER_MS = 250;
 
 /** Interval in ms of the check for statements that run too long. */
 const CHECK_INTERVAL_MS = 250;
@@ -24,21 +17,16 @@ interface Execution {
 export class StatementRunner {
   private readonly executions = new Set<Execution>();
   private timer: NodeJS.Timeout | undefined;
-  private readonly connections: PoolConnections;
 
   /**
    * @param timeoutMs longest wait for an answer in ms; then the statement fails and its connection is closed
    * @param executeOn executes a statement on a client
-   * @param silence the error to report while the database is silent; undefined while it answers
    */
   constructor(
-    private readonly pool: Pool,
+    private readonly pool: ServicePool,
     private readonly timeoutMs: number,
     private readonly executeOn: Execute,
-    private readonly silence: () => Error | undefined = () => undefined,
-  ) {
-    this.connections = new PoolConnections(pool);
-  }
+  ) {}
 
   /** Open connections, idle ones among them, and statements that wait for one. */
   get load(): { readonly connections: number; readonly idle: number; readonly waiting: number } {
@@ -57,18 +45,17 @@ export class StatementRunner {
     values: readonly unknown[],
     onSend?: () => void,
   ): Promise<Row[]> {
-    const client = await this.connect();
-    // Without a listener, an error of the connection would end the process. The statement fails anyway.
-    client.on('error', ignore);
+    const client = await this.pool.connect();
     let failure: Error | undefined;
     try {
       onSend?.();
       return await this.execute<Row>(client, statement, values);
     } catch (error) {
       if (isConnectionFailure(error)) failure = error;
-      throw error;
+      if (!isStalePreparation(error)) throw error;
+      // Nothing was done. Without a name the statement is parsed anew; the connection is closed with all it had prepared.
+      return await this.execute<Row>(client, { ...statement, name: '' }, values);
     } finally {
-      client.off('error', ignore);
       client.release(failure);
     }
   }
@@ -92,30 +79,6 @@ export class StatementRunner {
     }
   }
 
-  /** @throws ApiError UNAVAILABLE while the database is silent */
-  assertAnswers(): void {
-    const silence = this.silence();
-    if (silence !== undefined) throw unavailable(silence);
-  }
-
-  /** Replaces all connections after a silence: PostgreSQL may have forgotten them. */
-  replace(): void {
-    void this.connections.replace(LATE_ANSWER_MS);
-  }
-
-  private async connect(): Promise<PoolClient> {
-    this.assertAnswers();
-    if (this.pool.waitingCount >= MAX_WAITING_STATEMENTS) {
-      throw tooManyWaiting();
-    }
-    const client = await this.pool.connect();
-    if (this.silence() !== undefined) {
-      client.release();
-      this.assertAnswers();
-    }
-    return client;
-  }
-
   /** Checks deadlines while statements are in flight. */
   private watch(): void {
     this.timer ??= setInterval(() => {
@@ -130,5 +93,3 @@ export class StatementRunner {
     }, CHECK_INTERVAL_MS).unref();
   }
 }
-
-function ignore(): void {}

@@ -1,7 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { spawn } from 'node:child_process';
 import { constants, existsSync } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, rename, rm, statfs } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -32,21 +32,23 @@ export class EmbeddedEngine {
   static async open(dataDir: string): Promise<EmbeddedEngine> {
     await prepareDirectory(dataDir);
     const lock = await lockDirectory(dataDir);
+    const cluster = resolve(dataDir, CLUSTER);
+    const isNew = !existsSync(cluster);
     try {
-      const cluster = resolve(dataDir, CLUSTER);
-      if (!existsSync(cluster)) {
-        await initialise(dataDir, cluster);
-      }
+      if (isNew) await initialise(dataDir, cluster);
       const { PGlite } = await import('@electric-sql/pglite');
       return new EmbeddedEngine(await PGlite.create({ dataDir: cluster }), lock);
     } catch (error) {
       await lock.release();
       if (error instanceof StartupError) throw error;
+      const full = await fullDisk(dataDir);
       const reason = String((error as Error | undefined)?.message ?? error).split('\n')[0];
-      throw new StartupError(
-        `The embedded database in DATA_DIR '${dataDir}' does not open: ${reason}. Restore it, or set another DATA_DIR.`,
-        { cause: error },
-      );
+      const advice = isNew
+        ? 'cannot be made: its file system may lack what PostgreSQL needs. Set DATA_DIR to a directory on a local disk, or DATABASE_URL'
+        : 'does not open. Restore it, or set another DATA_DIR';
+      throw new StartupError(full ?? `The embedded database in DATA_DIR '${dataDir}' ${advice} (${reason}).`, {
+        cause: error,
+      });
     }
   }
 
@@ -70,6 +72,27 @@ export class EmbeddedEngine {
     // Not `execProtocolRaw`: it keeps every answer in memory.
     execute: (messages, onData) => this.pglite.execProtocolRawStream(messages, { onRawData: onData, syncToFs: false }),
   };
+}
+
+/** Free space in bytes without which the embedded engine may not open: two segments of its write-ahead log, and more. */
+const NEEDED_BYTES = 64 * 1024 * 1024;
+
+/** Files that initdb makes, about; a file system may run out of these, too. */
+const NEEDED_FILES = 1_500;
+
+/** The line for a start that failed because the disk is full; undefined if it is not. */
+async function fullDisk(dataDir: string): Promise<string | undefined> {
+  const { bavail, blocks, bsize, ffree, files } = await statfs(dataDir);
+  const freeBytes = bavail * bsize;
+  // File systems that do not count report 0 of 0.
+  const lacksSpace = blocks > 0 && freeBytes < NEEDED_BYTES;
+  const lacksFiles = files > 0 && ffree < NEEDED_FILES;
+  if (!lacksSpace && !lacksFiles) return undefined;
+  const left = lacksSpace ? `${Math.floor(freeBytes / 1024 / 1024)} MiB` : `${ffree} files`;
+  return (
+    `The disk of DATA_DIR '${dataDir}' is full (${left} left): the embedded database needs 64 MiB and ${NEEDED_FILES} files ` +
+    'to open. Nothing that was stored is lost. Free some space, and start again.'
+  );
 }
 
 async function prepareDirectory(dataDir: string): Promise<void> {

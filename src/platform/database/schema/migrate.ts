@@ -1,4 +1,5 @@
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
+import { ApiError } from '../../errors/api-error.js';
 import { StartupError } from '../../errors/startup-error.js';
 import { appliedMigrations, knownMigrations } from './migration-history.js';
 import { withSchemaLock } from './schema-lock.js';
@@ -25,9 +26,10 @@ export async function migrate(
   onProgress?: (name: string, done: number, total: number) => void,
 ): Promise<string[]> {
   return withSchemaLock(dataSource, async (queryRunner) => {
-    await queryRunner.query(CREATE_MIGRATION_TABLE);
     const applied = await appliedMigrations(queryRunner);
     const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
+    // A user who may not create tables, and a read-only database, pass when nothing is to be done.
+    if (pending.length > 0) await queryRunner.query(CREATE_MIGRATION_TABLE);
     for (const [index, { name, timestamp, migration }] of pending.entries()) {
       await change(queryRunner, name, migration, async () => {
         await migration.up(queryRunner);
@@ -78,6 +80,8 @@ async function change(
   } catch (error) {
     if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
     const undone = inTransaction ? ' and was undone' : '';
-    throw new StartupError(`Migration ${name} failed${undone}: ${(error as Error).message}`, { cause: error });
+    // The error of PostgreSQL says more than the one that clients get.
+    const { message } = (error instanceof ApiError ? error.cause : error) as Error;
+    throw new StartupError(`Migration ${name} failed${undone}: ${message}`, { cause: error });
   }
 }
