@@ -169,7 +169,7 @@ describe('the document', () => {
       type: 'object',
       required: ['name', 'categoryId'],
       properties: {
-        name: { type: 'string', minLength: 1, maxLength: 255, pattern: '\\S' },
+        name: { type: 'string', minLength: 1, maxLength: 255, pattern: String.raw`^[^\x00]*[^\s\x00][^\x00]*$` },
         categoryId: { type: 'integer', format: 'int64' },
         status: { $ref: '#/components/schemas/PetStatus', default: 'available' },
       },

@@ -5,11 +5,14 @@ import {
   createParamDecorator,
   type ExecutionContext,
   HttpCode,
+  type MiddlewareConsumer,
   Module,
+  type NestModule,
   Param,
   ParseIntPipe,
   Post,
   Req,
+  RequestMethod,
   UseGuards,
 } from '@nestjs/common';
 import type { Request } from 'express';
@@ -63,6 +66,12 @@ class NotesController {
     return { note };
   }
 
+  @Post('looked-at')
+  @HttpCode(200)
+  addLookedAt(@Body('note') note: NewNote): unknown {
+    return { note };
+  }
+
   @Post('any')
   @HttpCode(200)
   addAny(@Body() any: unknown): unknown {
@@ -90,7 +99,15 @@ class NotesController {
 }
 
 @Module({ controllers: [NotesController] })
-class NotesModule {}
+class NotesModule implements NestModule {
+  configure(consumer: MiddlewareConsumer): void {
+    const lookAtBody = (request: Request, _: unknown, next: () => void): void => {
+      void request.body;
+      next();
+    };
+    consumer.apply(lookAtBody).forRoutes({ path: 'notes/looked-at', method: RequestMethod.POST, version: '1' });
+  }
+}
 
 let app: TestApp;
 beforeAll(async () => {
@@ -140,6 +157,8 @@ describe("@Body('member')", () => {
       any: { c: [1] },
     });
     expect(await post('/one', sent)).toEqual({ note: { text: 'a' } });
+    // A middleware has begun to read it before the handler is known.
+    expect(await post('/looked-at', sent)).toEqual({ note: { text: 'a' } });
   });
 
   test.each<[string, unknown, string]>([

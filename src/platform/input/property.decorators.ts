@@ -84,7 +84,7 @@ function checkedProperty(
  * for two of them.
  */
 const WITHOUT_NULL = '^[^\\x00]*$';
-const NOT_BLANK = '^[^\\x00]*\\S[^\\x00]*$';
+const NOT_BLANK = '^[^\\x00]*[^\\s\\x00][^\\x00]*$';
 
 /** A string of so many characters (Unicode code points, as in JSON Schema), without U+0000 and unpaired surrogates. */
 export function TextProperty(
