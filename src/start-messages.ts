@@ -1,5 +1,5 @@
 import type { Config } from './config.js';
-import { SPARE_CONNECTIONS } from './platform/server/server-limits.js';
+import { SPARE_CONNECTIONS } from './platform/server/requests/server-limits.js';
 import { databaseFault, rootFault } from './platform/database/database-faults.js';
 import { StartupError } from './platform/errors/startup-error.js';
 

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import { MAX_REQUESTS_PER_CONNECTION } from '../../src/platform/server/server-limits.js';
+import { MAX_REQUESTS_PER_CONNECTION } from '../../src/platform/server/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 

@@ -2,8 +2,8 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INVALID_IDEMPOTENCY_KEY } from '../errors/error-catalogue.js';
-import { countHeader } from '../server/header-fields.js';
-import { announcesBody } from '../server/request-body.js';
+import { countHeader } from '../server/requests/header-fields.js';
+import { announcesBody } from '../server/requests/request-body.js';
 import {
   IDEMPOTENCY_KEY_HEADER,
   IDEMPOTENT_REPLAYED_HEADER,

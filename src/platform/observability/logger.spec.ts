@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { pino } from 'pino';
-import { RequestContext } from '../server/request-context.js';
+import { RequestContext } from '../server/requests/request-context.js';
 import { NestLogger } from './logger.js';
 
 type Line = Record<string, unknown> & { msg: string; error?: Record<string, unknown> };

@@ -2,7 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { type Logger, pino } from 'pino';
 import { PinoPretty } from 'pino-pretty';
 import type { Config } from '../../config.js';
-import { RequestContext } from '../server/request-context.js';
+import { RequestContext } from '../server/requests/request-context.js';
 import { LogDestination } from './log-destination.js';
 import { loggable, loggableError } from './loggable.js';
 

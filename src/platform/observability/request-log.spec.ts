@@ -2,7 +2,7 @@ import type { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { pino } from 'pino';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
-import type { RequestContext } from '../server/request-context.js';
+import type { RequestContext } from '../server/requests/request-context.js';
 import { Metrics } from './metrics.js';
 import { RequestLog } from './request-log.js';
 

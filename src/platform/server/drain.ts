@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.js';
-import type { Connections } from './connections.js';
+import type { Connections } from './connections/connections.js';
 
 /**
  * The graceful shutdown of the HTTP server. `main.ts` starts it on SIGTERM or SIGINT, through Nest's `app.close()`.

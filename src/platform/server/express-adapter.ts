@@ -9,18 +9,18 @@ import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
 import { createMessageClasses } from '../fast-paths/express-prototypes.js';
 import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
-import { Connections } from './connections.js';
+import { Connections } from './connections/connections.js';
 import { Drain } from './drain.js';
-import { answerParserErrors } from './parser-errors.js';
+import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies.js';
-import { readJsonBody, withMembers } from './request-body.js';
-import { checkRequest } from './request-checks.js';
-import { RequestContext } from './request-context.js';
-import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
-import { OVERLOADED, RequestsInFlight } from './requests-in-flight.js';
-import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './server-limits.js';
+import { readJsonBody, withMembers } from './requests/request-body.js';
+import { checkRequest } from './requests/request-checks.js';
+import { RequestContext } from './requests/request-context.js';
+import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
+import { OVERLOADED, RequestsInFlight } from './connections/requests-in-flight.js';
+import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerUnmatchedRoutes } from './unmatched-routes.js';
-import { limitUpgrades } from './upgrades.js';
+import { limitUpgrades } from './connections/upgrades.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {

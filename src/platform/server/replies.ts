@@ -4,9 +4,9 @@ import { ErrorBody } from '../errors/error-body.js';
 import { matchesEntityTag } from '../json/entity-tag.js';
 import { JsonBody } from '../json/json-body.js';
 import type { Drain } from './drain.js';
-import { announcesBody } from './request-body.js';
-import type { RequestsInFlight } from './requests-in-flight.js';
-import { LINGER_BYTES, LINGER_MS } from './server-limits.js';
+import { announcesBody } from './requests/request-body.js';
+import type { RequestsInFlight } from './connections/requests-in-flight.js';
+import { LINGER_BYTES, LINGER_MS } from './requests/server-limits.js';
 
 /** Writes the answers of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. */
 export class Replies {

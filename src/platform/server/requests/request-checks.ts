@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
-import { ApiError } from '../errors/api-error.js';
-import { BAD_REQUEST, URI_TOO_LONG } from '../errors/error-catalogue.js';
+import { ApiError } from '../../errors/api-error.js';
+import { BAD_REQUEST, URI_TOO_LONG } from '../../errors/error-catalogue.js';
 import { countHeader } from './header-fields.js';
 import { MAX_URI_LENGTH } from './server-limits.js';
 

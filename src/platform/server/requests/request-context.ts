@@ -1,4 +1,4 @@
-import type { ApiError } from '../errors/api-error.js';
+import type { ApiError } from '../../errors/api-error.js';
 
 /** What the platform keeps about one request, as `request.context`: for its log line, its metrics and its answer. */
 export class RequestContext {

@@ -2,8 +2,8 @@ import type { Request, Response } from 'express';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { ApiError } from '../errors/api-error.js';
-import { RequestAbortedError } from '../errors/request-aborted.error.js';
+import { ApiError } from '../../errors/api-error.js';
+import { RequestAbortedError } from '../../errors/request-aborted.error.js';
 import { readJsonBody } from './request-body.js';
 import { RequestContext } from './request-context.js';
 

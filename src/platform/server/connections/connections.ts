@@ -3,7 +3,6 @@ import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Config } from '../../config.js';
 import { isExempt, type RequestsInFlight } from './requests-in-flight.js';
 import {
   MAX_PIPELINED_REQUESTS,
@@ -12,7 +11,13 @@ import {
   SPARE_CONNECTION_MS,
   SPARE_CONNECTIONS,
   WARNING_INTERVAL_MS,
-} from './server-limits.js';
+} from '../requests/server-limits.js';
+
+/** The settings of the same names. */
+interface ConnectionLimits {
+  readonly maxConnections: number;
+  readonly writeTimeoutMs: number;
+}
 
 /** What the server remembers about a connection. */
 interface Connection {
@@ -72,7 +77,7 @@ export class Connections {
   constructor(
     server: Server,
     private readonly inFlight: RequestsInFlight,
-    { maxConnections, writeTimeoutMs }: Pick<Config, 'maxConnections' | 'writeTimeoutMs'>,
+    { maxConnections, writeTimeoutMs }: ConnectionLimits,
   ) {
     server.timeout = writeTimeoutMs;
     server.on('connection', (socket) => {

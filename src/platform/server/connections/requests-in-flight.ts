@@ -1,7 +1,7 @@
 import type { Request } from 'express';
-import { ApiError } from '../errors/api-error.js';
-import { UNAVAILABLE } from '../errors/error-catalogue.js';
-import type { RequestContext } from './request-context.js';
+import { ApiError } from '../../errors/api-error.js';
+import { UNAVAILABLE } from '../../errors/error-catalogue.js';
+import type { RequestContext } from '../requests/request-context.js';
 
 /** The 503 of a request beyond MAX_REQUESTS_IN_FLIGHT or MAX_CONNECTIONS. */
 export const OVERLOADED = new ApiError(UNAVAILABLE, 'The service has more requests than it can answer. Try again.', {

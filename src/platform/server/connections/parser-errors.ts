@@ -1,18 +1,18 @@
 import type { Request, Response } from 'express';
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { ApiError } from '../errors/api-error.js';
+import { ApiError } from '../../errors/api-error.js';
 import {
   BAD_REQUEST,
   BODY_TOO_LARGE,
   HEADERS_TOO_LARGE,
   REQUEST_TIMEOUT,
   type ErrorDefinition,
-} from '../errors/error-catalogue.js';
+} from '../../errors/error-catalogue.js';
 import { answeringOn, type Connections } from './connections.js';
-import { newRequestId, REQUEST_ID_HEADER } from './request-id.js';
-import { UNSUPPORTED_VERSION } from './request-checks.js';
-import { MAX_HEADER_BYTES } from './server-limits.js';
+import { newRequestId, REQUEST_ID_HEADER } from '../requests/request-id.js';
+import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
+import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
 
 /** How the errors of the parser are answered. */
 interface ParserErrorListener {
