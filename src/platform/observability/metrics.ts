@@ -23,7 +23,7 @@ export class Metrics implements OnApplicationShutdown {
     registers: [this.registry],
   });
 
-  readonly refusedBytes = new Counter({
+  readonly parserErrors = new Counter({
     name: 'petstore_http_parser_errors_total',
     help: 'Answers to bytes that were no HTTP request, by status.',
     labelNames: ['status'] as const,

@@ -56,7 +56,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
   }
 
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
-    this.metrics.refusedBytes.inc({ status });
+    this.metrics.parserErrors.inc({ status });
     this.logger.info({ requestId, status, code }, 'request');
   }
 }
