@@ -23,6 +23,8 @@ const END_TO_END = '\\.e2e-spec\\.ts$';
 /** They need a second process on the database, or one without it, which the embedded engine cannot have. */
 const POSTGRESQL_ONLY = '/(keys-commands|unavailable)\\.e2e-spec\\.ts$';
 const EMBEDDED_ONLY = '/test/platform/embedded\\.e2e-spec\\.ts$';
+/** Each starts dozens of processes, so `npm test` leaves them to `npm run test:postgresql`. */
+const MANY_PROCESSES = '/test/(operation/(cli|refused-start)|api-keys/keys-commands)\\.e2e-spec\\.ts$';
 /**
  * What `npm test` runs on the embedded engine, too: the API, the start and the engine. A command that opens the engine takes
  * two seconds of CPU time, so those of the command line run there with `npm run test:embedded`.
@@ -34,7 +36,11 @@ export default {
   testTimeout: 30_000,
   projects: [
     { ...shared, displayName: 'unit', roots: ['<rootDir>/src', '<rootDir>/test'], testRegex: '\\.spec\\.ts$' },
-    onEngine('postgresql', 'postgresql', { testRegex: END_TO_END, testPathIgnorePatterns: [EMBEDDED_ONLY] }),
+    onEngine('postgresql', 'postgresql', {
+      testRegex: END_TO_END,
+      testPathIgnorePatterns: [EMBEDDED_ONLY, MANY_PROCESSES],
+    }),
+    onEngine('postgresql', 'postgresql-rest', { testRegex: MANY_PROCESSES }),
     onEngine('embedded', 'embedded', { testRegex: EMBEDDED_BY_DEFAULT, testPathIgnorePatterns: [POSTGRESQL_ONLY] }),
     onEngine('embedded', 'embedded-rest', {
       testRegex: END_TO_END,

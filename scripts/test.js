@@ -13,6 +13,16 @@ const firstOption = rest.findIndex((argument) => argument.startsWith('-'));
 const patterns = firstOption < 0 ? rest : rest.slice(0, firstOption);
 const options = firstOption < 0 ? [] : rest.slice(firstOption);
 
+/** The projects to run. `npm test` without a pattern leaves the files of `…-rest` out; a pattern finds these, too. */
+function selectedProjects() {
+  const names = projects.split(',');
+  if (patterns.length === 0) return names;
+  const rest = names
+    .map((name) => `${name}-rest`)
+    .filter((name) => ['postgresql-rest', 'embedded-rest'].includes(name));
+  return [...new Set([...names, ...rest])];
+}
+
 /** The regular expression that Jest gets for a pattern. */
 function belowRoot(pattern) {
   if (isAbsolute(pattern)) return pattern;
@@ -30,7 +40,7 @@ run('scripts/build-if-needed.js');
 run(
   'node_modules/jest/bin/jest.js',
   [
-    ...['--selectProjects', ...projects.split(',')],
+    ...['--selectProjects', ...selectedProjects()],
     // Fault tests measure time and load the machine, so they run one after another.
     ...(projects === 'faults' ? ['--runInBand'] : []),
     ...(patterns.length > 0 ? ['--testPathPatterns', ...patterns.map(belowRoot)] : []),

@@ -119,6 +119,8 @@ test('DATA_DIR that cannot be written is refused', async () => {
 
 test('a broken database is refused', async () => {
   await writeFile(join(dataDir, 'postgres', 'global', 'pg_control'), 'not a control file');
-  const message = expect.stringMatching(/^The embedded database in DATA_DIR '.+' does not open: /) as string;
+  const message = expect.stringMatching(
+    /^The embedded database in DATA_DIR '.+' does not open\. Restore it, or set another DATA_DIR \(.+\)\.$/,
+  ) as string;
   await expect(open()).rejects.toMatchObject({ name: StartupError.name, message });
 });

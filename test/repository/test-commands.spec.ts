@@ -57,7 +57,7 @@ describe('every test', () => {
   test('belongs to one project; an end-to-end test to one of each engine', () => {
     expect(specs.length).toBeGreaterThan(50);
     for (const spec of specs) {
-      const found = projectsOf(spec).map((name) => name.replace('embedded-rest', 'embedded'));
+      const found = projectsOf(spec).map((name) => name.replace('-rest', ''));
       const [, kind = ''] = /\.(spec|e2e-spec|fault-spec|browser-spec)\.ts$/.exec(spec) ?? [];
       const expected = {
         spec: ['unit'],
@@ -97,6 +97,12 @@ describe('npm test -- <pattern>', () => {
     const { code, listed } = run('test', 'api/pets', 'json/int64', '--listTests');
     expect(code).toBe(0);
     expect(listed.sort()).toEqual(['src/platform/json/int64.spec.ts', 'test/api/pets.e2e-spec.ts']);
+  });
+
+  test('finds the files, too, that npm test without a pattern leaves out', () => {
+    const { code, listed } = run('test', 'keys-commands', '--listTests');
+    expect([code, listed]).toEqual([0, ['test/api-keys/keys-commands.e2e-spec.ts']]);
+    expect(run('test', '--listTests').listed).not.toContain('test/api-keys/keys-commands.e2e-spec.ts');
   });
 
   test('does not look at the path of the checkout', () => {
