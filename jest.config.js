@@ -20,8 +20,8 @@ function onEngine(engine, displayName, { roots = ['<rootDir>/test'], testRegex, 
 }
 
 const END_TO_END = '\\.e2e-spec\\.ts$';
-/** They need a second process on the database, or one without it, which the embedded engine cannot have. */
-const POSTGRESQL_ONLY = '/(keys-commands|unavailable)\\.e2e-spec\\.ts$';
+/** They need roles, a second process on the database, or one without it, which the embedded engine cannot have. */
+const POSTGRESQL_ONLY = '/(database-rights|keys-commands|unavailable)\\.e2e-spec\\.ts$';
 const EMBEDDED_ONLY = '/test/platform/embedded\\.e2e-spec\\.ts$';
 /** Each starts dozens of processes, so `npm test` leaves them to `npm run test:postgresql`. */
 const MANY_PROCESSES = '/test/(operation/(cli|refused-start)|api-keys/keys-commands)\\.e2e-spec\\.ts$';

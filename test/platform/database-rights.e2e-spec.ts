@@ -7,7 +7,6 @@ import { migrate } from '../../src/platform/database/schema/migrate.js';
 import { ExpiredKeys } from '../../src/platform/idempotency/expired-keys.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { describeOnPostgresql } from '../support/database.js';
 import { handedOver } from '../support/engines.js';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 
@@ -30,7 +29,7 @@ function statementsOf(sql: string): string[] {
   return sql.split(';').filter((statement) => statement.trim() !== '');
 }
 
-describeOnPostgresql('a role that owns nothing', () => {
+describe('a role that owns nothing', () => {
   const server = (): string => handedOver('serverUrl');
   const urlOf = (role: 'owner' | 'service'): string => {
     const url = new URL(databaseUrl(server(), `rights_${SUFFIX}`));

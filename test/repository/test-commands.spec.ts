@@ -51,6 +51,7 @@ describe('every test', () => {
   const ONE_ENGINE: Record<string, string[]> = {
     'test/platform/embedded.e2e-spec.ts': ['embedded'],
     'test/api/unavailable.e2e-spec.ts': ['postgresql'],
+    'test/platform/database-rights.e2e-spec.ts': ['postgresql'],
     'test/api-keys/keys-commands.e2e-spec.ts': ['postgresql'],
   };
 

@@ -45,7 +45,7 @@ export class CheckedProperty {
     return this.rule.isValid(value) ? value : INVALID;
   }
 
-  /** The clause of the message for a value that was refused; undefined when it is missing. */
+  /** The message clause for a refused value. `sent` is undefined when the member is missing. */
   fault(sent: unknown): string {
     if (sent === undefined) return `${this.name} is required`;
     const { expected, forStrings = '' } = this.rule;

@@ -17,7 +17,7 @@ export interface JsonObject {
 /** How many arrays and objects may lie within each other; one more is malformed. */
 export const MAX_JSON_DEPTH = 32;
 
-/** How many values a text may hold of which each becomes a value in memory; one more is malformed. */
+/** Largest number of values that are built from one text; one more is malformed. */
 export const MAX_JSON_VALUES = 8_000;
 
 /**
@@ -37,10 +37,10 @@ export function readJson(bytes: Buffer): JsonValue {
 }
 
 /**
- * Reads the members with these names of a JSON object, by the rules of {@link readJson}. The rest of the text is checked
- * by the same rules and costs no memory: other members are skipped, and so is what arrays and objects hold. An array or
- * object as the value of a member is given as an empty array; so is a text that is an array. So the number of values in
- * the text is not limited.
+ * Reads the members with these names of a JSON object, by the rules of {@link readJson}.
+ *
+ * Other members, and the contents of arrays and objects, are checked and skipped. They cost no memory, so their number is
+ * not limited. An array or object as the value of a member is given as an empty array, and so is a text that is an array.
  */
 export function readMembers(bytes: Buffer, names: readonly string[]): JsonValue {
   return new JsonReader(decode(bytes)).readMembers(names);
@@ -301,7 +301,7 @@ class JsonReader {
     }
   }
 
-  /** Enters an array or object. Returns whether it holds anything, else it is behind it already. */
+  /** Enters an array or object. Returns false for an empty one, which is then read to its end. */
   private begins(close: number, depth: number): boolean {
     if (depth > MAX_JSON_DEPTH) {
       throw this.fault(`it nests deeper than ${MAX_JSON_DEPTH} levels`);

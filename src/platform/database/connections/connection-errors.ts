@@ -46,7 +46,10 @@ interface DatabaseFailure extends Error {
   readonly driverError?: unknown;
 }
 
-/** Whether an error of pg or TypeORM means that the database is unreachable, overloaded or read-only. */
+/**
+ * Whether an error of pg or TypeORM means that the database is unreachable, overloaded or read-only, or that the connection
+ * holds a stale preparation. In each case the connection should be closed.
+ */
 export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const { driverError, code, syscall } = error as DatabaseFailure;
@@ -64,8 +67,8 @@ export function isConnectionFailure(error: unknown): error is Error {
 }
 
 /**
- * Whether a statement failed before its execution, because the connection has prepared it for a table that has changed
- * since, or PostgreSQL has dropped what was prepared. Nothing was done. It works when it is parsed anew.
+ * Whether a statement failed before its execution, because its preparation on the connection is stale: a table has changed
+ * since, or `DEALLOCATE` or `DISCARD` has dropped it. Nothing was done. The statement works when it is parsed anew.
  */
 export function isStalePreparation(error: unknown): boolean {
   const { code, routine } = error as DatabaseFailure;

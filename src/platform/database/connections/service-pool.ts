@@ -12,13 +12,14 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * pg's pool, for statements of our own and of TypeORM. It differs from pg's in four ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
- * - While the database is silent, all connections are closed, and whoever waits or asks for one is refused at once.
+ * - While the database is silent (sends no answer at all, see `heartbeat.ts`), all connections are closed, and every caller
+ *   that waits or asks for one is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
  * - A connection that is released with an unanswered statement or an open transaction is closed.
  */
 export class ServicePool extends pg.Pool {
   private readonly clients: Set<pg.Client>;
-  /** Refuses the callers that wait for a connection. */
+  /** For each caller that waits for a connection, the function that refuses it. */
   private readonly refusals = new Set<(error: Error) => void>();
   private silence: (() => Error) | undefined;
 
@@ -59,9 +60,9 @@ export class ServicePool extends pg.Pool {
   }
 
   /**
-   * Closes all connections, so that statements in flight fail, and refuses everybody until `endSilence`.
+   * Closes all connections, so that statements in flight fail, and refuses all callers until `endSilence`.
    *
-   * @param silence makes the error to report
+   * @param silence returns the error to report, which tells how long the silence has lasted
    */
   beginSilence(silence: () => Error): void {
     this.silence = silence;
@@ -71,7 +72,7 @@ export class ServicePool extends pg.Pool {
     this.closeAll(error);
   }
 
-  /** Closes connections that were requested before the silence and are still being opened; then serves again. */
+  /** Closes all connections once more, for some may have opened during the silence. Then serves again. */
   endSilence(): void {
     if (this.silence === undefined) return;
     this.closeAll(this.silence());

@@ -53,7 +53,8 @@ export class StatementRunner {
     } catch (error) {
       if (isConnectionFailure(error)) failure = error;
       if (!isStalePreparation(error)) throw error;
-      // Nothing was done. Without a name the statement is parsed anew; the connection is closed with all it had prepared.
+      // Nothing was done (DEALLOCATE, or a changed table). Without a name the statement is parsed anew. The release with
+      // `failure` closes the connection, whose other preparations may be stale too.
       return await this.execute<Row>(client, { ...statement, name: '' }, values);
     } finally {
       client.release(failure);

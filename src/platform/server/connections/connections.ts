@@ -35,7 +35,7 @@ interface Connection {
   bytesRead: number;
   /** No further request is served; the connection is closed behind the answers to the earlier ones. */
   isEnding: boolean;
-  /** Too many requests were sent ahead, so the last of them is refused. */
+  /** More than MAX_PIPELINED_REQUESTS were sent ahead. The first one beyond them is refused. */
   isFlooded: boolean;
   /** The parser has failed. */
   hasFailed: boolean;
@@ -59,8 +59,8 @@ export function answeringOn(socket: Duplex): Response | undefined {
  *
  * - Requests of one connection are served one after the other. A client that sends many requests ahead (pipelining) and
  *   does not read holds one answer in memory instead of many. More than MAX_PIPELINED_REQUESTS end the connection.
- * - A request with `Upgrade` that is served as ordinary HTTP ends the connection (see `upgrades.ts`), and so does the
- *   one with the number MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; what arrives behind it is
+ * - A request with `Upgrade` that is served as ordinary HTTP ends the connection (see `upgrades.ts`), and so does
+ *   request number MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; what arrives behind it is
  *   ignored.
  * - A connection on which a request was refused is not read for REFUSAL_PAUSE_MS.
  * - Up to SPARE_CONNECTIONS connections beyond MAX_CONNECTIONS get one answer each, then they are closed. The answer is
@@ -138,8 +138,9 @@ export class Connections {
    * first. Later calls for the same connection change nothing.
    *
    * @param refuse answers the request whose body is broken, in its turn; called only if that request has not begun
-   * @param finish answers bytes that are no request, and closes the connection; called only if no body is broken
-   * @returns the request whose body is broken, if it has begun: its handler answers
+   * @param finish answers bytes that are no request, and closes the connection; called only if no body is broken and no
+   *   earlier answer already ends the connection
+   * @returns the request whose body is broken, if it has begun: its handler answers, or has answered
    */
   fail(
     socket: Duplex,
@@ -225,7 +226,7 @@ export class Connections {
 
   /** Closes all connections now, also those that a listener of `upgrade` has taken over. */
   closeAll(): void {
-    // Not `server.closeAllConnections()`: it leaves the latter open.
+    // Not `server.closeAllConnections()`, which leaves those of `upgrade` open.
     for (const socket of this.open) socket.destroy();
   }
 
