@@ -5,7 +5,11 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { REFUSAL_PAUSE_MS, SPARE_CONNECTION_MS, SPARE_CONNECTIONS } from '../../src/platform/server/requests/server-limits.js';
+import {
+  REFUSAL_PAUSE_MS,
+  SPARE_CONNECTION_MS,
+  SPARE_CONNECTIONS,
+} from '../../src/platform/server/requests/server-limits.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
