@@ -26,11 +26,11 @@ const EMBEDDED_ONLY = '/test/platform/embedded\\.e2e-spec\\.ts$';
 /** Each starts dozens of processes, so `npm test` leaves them to `npm run test:postgresql`. */
 const MANY_PROCESSES = '/test/(operation/(cli|refused-start)|api-keys/keys-commands)\\.e2e-spec\\.ts$';
 /**
- * What `npm test` runs on the embedded engine, too: the API, the start and the engine. The rest runs there with
- * `npm run test:embedded`: commands, which take two seconds of CPU time each to open the engine, and HTTP that no database sees.
+ * What `npm test` runs on the embedded engine, too: the API and the engine. The rest runs there with
+ * `npm run test:embedded`: processes, which take two seconds of CPU time each to open the engine, and HTTP that no database sees.
  */
 const HTTP_ONLY = 'connections|cors|exceptions|http-errors|routes|security';
-const EMBEDDED_BY_DEFAULT = `/test/(api/(?!(${HTTP_ONLY})\\.).*|operation/start|platform/embedded)${END_TO_END}`;
+const EMBEDDED_BY_DEFAULT = `/test/(api/(?!(${HTTP_ONLY})\\.).*|platform/embedded)${END_TO_END}`;
 
 export default {
   maxWorkers: 2,
