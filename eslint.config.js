@@ -11,10 +11,11 @@ import tseslint from 'typescript-eslint';
  */
 export const PLATFORM_ROOMS = {
   errors: [],
-  json: ['errors'],
+  json: [],
+  'json/reader': ['errors', 'json'],
   input: ['errors', 'json'],
   'fast-paths': ['json'],
-  'server/requests': ['errors', 'json'],
+  'server/requests': ['errors', 'json/reader'],
   'server/connections': ['errors', 'server/requests'],
   server: ['errors', 'fast-paths', 'json', 'server/connections', 'server/requests'],
   'database/connections': ['errors', 'fast-paths'],

@@ -1,30 +1,12 @@
 import fc from 'fast-check';
-import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { readJson } from './json-reader.js';
+import { INT64_MAX } from './int64.js';
 import { MAX_WRITTEN_DEPTH, writeJson } from './json-writer.js';
-
-const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
-const int64 = fc.oneof(
-  fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
-  fc.constantFrom(...edges.filter((edge) => edge >= INT64_MIN && edge <= INT64_MAX)),
-);
 
 describe('writeJson', () => {
   test('writes an array as the specification shows it', () => {
     const things = [{ id: INT64_MAX, name: 'Rex "the" dög 🐕', categoryId: -5n, status: 'available' }];
     expect(writeJson(things)).toBe(
       '[{"id":9223372036854775807,"name":"Rex \\"the\\" dög 🐕","categoryId":-5,"status":"available"}]',
-    );
-  });
-
-  test('writes what readJson reads back, over the whole range of int64', () => {
-    fc.assert(fc.property(int64, (value) => toInt64(readJson(Buffer.from(writeJson(value)))) === value));
-    const things = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
-    fc.assert(
-      fc.property(things, (list) => {
-        const read = readJson(Buffer.from(writeJson(list))) as { id: number | bigint }[];
-        expect(read.map((thing) => ({ ...thing, id: toInt64(thing.id) }))).toEqual(list);
-      }),
     );
   });
 

@@ -16,7 +16,7 @@ const SEED = randomInt(2 ** 32);
  * Objects lie within each other, so their names lie on a stack: {@link begin} before the first name of an object,
  * {@link add} for each, {@link end} behind the last.
  */
-export class MemberNames {
+export class RepeatedNames {
   private text = '';
   /** Names on the stack. */
   private count = 0;

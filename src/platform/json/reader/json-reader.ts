@@ -1,9 +1,9 @@
-import { ApiError } from '../errors/api-error.js';
-import { MALFORMED_JSON } from '../errors/error-catalogue.js';
+import { ApiError } from '../../errors/api-error.js';
+import { MALFORMED_JSON } from '../../errors/error-catalogue.js';
 import { escapeLength, unescapedUnit } from './escapes.js';
-import { MemberNames } from './member-names.js';
+import { RepeatedNames } from './repeated-names.js';
 import { readNumeral } from './numerals.js';
-import { countCharacters } from './text.js';
+import { countCharacters } from '../text.js';
 import { decodeUtf8 } from './utf8.js';
 
 /** What {@link readJson} gives. A number is a bigint where a double could not hold it exactly. */
@@ -81,7 +81,7 @@ const MAX_SAFE_DIGITS = 15;
 const MAX_SLICED_TEXT = 1_024;
 
 /** Names of skipped members. Reading never pauses, so all readers can use one. */
-const skippedNames = new MemberNames();
+const skippedNames = new RepeatedNames();
 
 /** One pass over one text. `at` is the next character not yet read; charCodeAt gives NaN behind the end. */
 class JsonReader {
