@@ -7,6 +7,7 @@ import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { Database } from '../../src/platform/database/database.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
+import { KEY_USAGE_STATEMENTS } from '../../src/platform/key-usage/key-usage.repository.js';
 import { IDEMPOTENCY_STATEMENTS } from '../../src/platform/idempotency/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
@@ -51,6 +52,10 @@ beforeAll(async () => {
       FROM generate_series(1, $1::int) n`,
     [IDEMPOTENCY_KEYS],
   );
+  await app.sql(
+    `INSERT INTO key_usage SELECT id, 'listPets', current_date - 500 * (id % 2)::int, 1, now(), 'agent' FROM api_key`,
+  );
+  await app.sql('ANALYZE key_usage');
   await app.sql('ANALYZE idempotency_key');
   await app.sql('ANALYZE client');
   await app.sql('ANALYZE pet');
@@ -252,6 +257,14 @@ describe('with a billion rows in every table, no plan is dear enough to be compi
       ['REMOVE_EXPIRED', []],
     ] as const) {
       await explain(`idempotency ${name}`, IDEMPOTENCY_STATEMENTS[name].text, [...values]);
+    }
+    const [ids, times, days] = [page(1_000, 7), page(1_000, '2026-11-21T00:00Z'), page(1_000, '2026-11-21')];
+    for (const [name, values] of [
+      ['TOUCH', [ids, times]],
+      ['ADD', [ids, page(1_000, 'listPets'), days, ids, times, page(1_000, 'agent')]],
+      ['DELETE_BEFORE', ['2026-11-21']],
+    ] as const) {
+      await explain(`key usage ${name}`, KEY_USAGE_STATEMENTS[name].text, [...values]);
     }
     expect(Object.entries(costs).filter(([, cost]) => !(cost < JIT_ABOVE_COST / 10))).toEqual([]);
   });
