@@ -66,13 +66,16 @@ export class Pet {
 @ArraySchema(Pet, 'A page of animals, by ascending id.')
 export class Pets {}
 
+/** Largest `limit`: animals on a page. */
+export const MAX_LIMIT = 100;
+
 /** Query of listPets. */
 export class ListPetsQuery {
   @IntegerParameter({
     description: 'Maximum number of animals returned.',
     required: false,
     minimum: 1,
-    maximum: 100,
+    maximum: MAX_LIMIT,
     default: 20,
     example: 20,
   })

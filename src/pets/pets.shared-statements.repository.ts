@@ -7,7 +7,7 @@ import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js'
 import type { Idempotency } from '../platform/idempotency/idempotency.js';
 import type { IdempotentInserts } from '../platform/idempotency/idempotent-inserts.js';
 import { compareInt64Texts, INT64_MAX } from '../platform/json/int64.js';
-import { type NewPet, type Pet, toPet } from './pet.dto.js';
+import { MAX_LIMIT, type NewPet, type Pet, toPet } from './pet.dto.js';
 import type { PetEntity, PetStatus } from './pet.entity.js';
 import { type PageRequest, PetsRepository, type PetsPage } from './pets.repository.js';
 
@@ -27,19 +27,28 @@ const pageWithStatus = byLimit((limit) => ({
   text: `SELECT ${COLUMNS} FROM pet
     WHERE (status, id) >= ($2, $1) AND (status, id) <= ($2, ${INT64_MAX}) ORDER BY status, id LIMIT ${limit}`,
 }));
+// PostgreSQL does not know `size` and would expect a tenth of the table for each page. With many animals it would then
+// compile the statement (JIT) at each execution, which takes longer than the statement. So the inner limit is a number.
+const LARGEST_PAGE = MAX_LIMIT + 1;
 const PAGES: Statement = {
   name: 'pet_pages',
   text: `SELECT ${COLUMNS}, position
     FROM unnest($1::bigint[], $2::int[]) WITH ORDINALITY AS page (first_id, size, position)
-    CROSS JOIN LATERAL (SELECT ${COLUMNS} FROM pet WHERE id >= first_id ORDER BY id LIMIT size) AS found`,
+    CROSS JOIN LATERAL (
+      SELECT * FROM (SELECT ${COLUMNS} FROM pet WHERE id >= first_id ORDER BY id LIMIT ${LARGEST_PAGE}) AS largest
+      ORDER BY id LIMIT size
+    ) AS found`,
 };
 const PAGES_WITH_STATUS: Statement = {
   name: 'pet_pages_with_status',
   text: `SELECT ${COLUMNS}, position
     FROM unnest($1::bigint[], $2::int[], $3::pet_status[]) WITH ORDINALITY AS page (first_id, size, wanted, position)
     CROSS JOIN LATERAL (
-      SELECT ${COLUMNS} FROM pet
-      WHERE (status, id) >= (wanted, first_id) AND (status, id) <= (wanted, ${INT64_MAX}) ORDER BY status, id LIMIT size
+      SELECT * FROM (
+        SELECT ${COLUMNS} FROM pet
+        WHERE (status, id) >= (wanted, first_id) AND (status, id) <= (wanted, ${INT64_MAX})
+        ORDER BY status, id LIMIT ${LARGEST_PAGE}
+      ) AS largest ORDER BY status, id LIMIT size
     ) AS found`,
 };
 const FIND: Statement = { name: 'pet_find', text: `SELECT ${COLUMNS} FROM pet WHERE id = $1` };

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
 import { ApiKeyChanges } from '../../src/platform/api-keys/api-key-changes.js';
 import { createApiKey, hashApiKey } from '../../src/platform/api-keys/api-key-format.js';
@@ -23,6 +23,8 @@ async function untilChangesAreHeard(app: TestApp): Promise<void> {
   const { connection } = changes as { connection?: { query(sql: string): Promise<unknown> } };
   // PostgreSQL sends what is notified before it says that it is ready for the next statement.
   await connection?.query('SELECT');
+  // Notifications that arrive together are acted on together, at the end of the turn.
+  await setImmediate();
 }
 
 /** The queries for keys that an application sends from now on, each by how many tokens it asks for. */
@@ -66,7 +68,7 @@ describe('one instance', () => {
   test('a key in use is looked up again behind a request, before its time to live is over', async () => {
     app.clock.travelTo(Date.now());
     await call(app, app.apiKey);
-    app.nest.get(ApiKeyVerifier).forget();
+    app.nest.get(ApiKeyVerifier).forgetAll();
     await call(app, app.apiKey);
     const queries = watchQueries(app);
     app.clock.travelTo(app.clock.now() + KEY_TIME_TO_LIVE_MS / 2);
@@ -366,6 +368,63 @@ describeOnPostgresql('two instances', () => {
     await Promise.all(both.map(untilChangesAreHeard));
     await statuses(both, one.apiKey);
     expect(queries).toEqual([]);
+  });
+
+  test('a change of a key, and of a client, leaves all other keys in memory', async () => {
+    const { key, secret } = await keys.create({ client: 'changing' });
+    const { secret: sibling } = await keys.create({ client: 'changing' });
+    const { secret: stranger } = await keys.create({ client: 'unchanged' });
+    await Promise.all(both.map(untilChangesAreHeard));
+    for (const known of [secret, sibling, stranger]) expect(await statuses(both, known)).toEqual([200, 200]);
+    const queries = both.map(watchQueries);
+    await keys.revoke(String(key.id));
+    await Promise.all(both.map(untilChangesAreHeard));
+    for (const known of [sibling, stranger]) await statuses(both, known);
+    expect(queries).toEqual([[], []]);
+    await keys.limit('changing', 5);
+    await Promise.all(both.map(untilChangesAreHeard));
+    await statuses(both, stranger);
+    expect(queries).toEqual([[], []]);
+    await statuses(both, sibling);
+    expect(queries).toEqual([[1], [1]]);
+  });
+
+  test('a change of many keys at once takes effect for each of them', async () => {
+    const secrets = await Promise.all(
+      Array.from({ length: 30 }, async () => (await keys.create({ client: 'many' })).secret),
+    );
+    await Promise.all(both.map(untilChangesAreHeard));
+    for (const secret of secrets) expect(await statuses(both, secret)).toEqual([200, 200]);
+    await one.sql(
+      `UPDATE api_key SET revoked_at = now() FROM client WHERE client.id = client_id AND client.name = 'many'`,
+    );
+    await Promise.all(both.map(untilChangesAreHeard));
+    for (const secret of secrets) expect(await statuses(both, secret)).toEqual([401, 401]);
+  });
+
+  test('a notification that names nothing known empties the memory', async () => {
+    await statuses(both, one.apiKey);
+    for (const payload of ['', 'api_key', 'pet 1', 'client x']) {
+      const queries = both.map(watchQueries);
+      await one.sql(`SELECT pg_notify('api_key_change', $1)`, [payload]);
+      await Promise.all(both.map(untilChangesAreHeard));
+      await statuses(both, one.apiKey);
+      expect(queries.map((sizes) => sizes.length)).toEqual([1, 1]);
+    }
+  });
+
+  test('a start with a BOOTSTRAP_API_KEY that exists notifies nobody', async () => {
+    const settings = { BOOTSTRAP_API_KEY: createApiKey() };
+    await (await createTestApp({ database, settings })).close();
+    await Promise.all(both.map(untilChangesAreHeard));
+    await statuses(both, one.apiKey);
+    const queries = both.map(watchQueries);
+    await (await createTestApp({ database, settings })).close();
+    await Promise.all(both.map(untilChangesAreHeard));
+    expect(await statuses(both, settings.BOOTSTRAP_API_KEY)).toEqual([200, 200]);
+    await statuses(both, one.apiKey);
+    // Of the bootstrap key alone, which nobody has used before.
+    expect(queries).toEqual([[1], [1]]);
   });
 
   /** As if a pooler in between swallowed the notification. */

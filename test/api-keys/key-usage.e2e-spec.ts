@@ -49,6 +49,21 @@ describe('one instance', () => {
     expect(await app.sql('SELECT last_used_at FROM api_key')).toEqual([[midnight]]);
   });
 
+  test('the last use of a key is written once a minute, however often it is used', async () => {
+    const lastUse = async (): Promise<unknown> => (await app.sql('SELECT last_used_at FROM api_key'))[0]?.[0];
+    app.clock.travelTo('2027-03-01T12:00:00Z');
+    for (const [now, stored] of [
+      ['2027-03-01T12:00:00Z', '2027-03-01T12:00:00Z'],
+      ['2027-03-01T12:01:00Z', '2027-03-01T12:00:00Z'],
+      ['2027-03-01T12:01:01Z', '2027-03-01T12:01:01Z'],
+    ] as const) {
+      app.clock.travelTo(now);
+      await call(app, '/v1/pets');
+      await usage.write();
+      expect(await lastUse()).toEqual(new Date(stored));
+    }
+  });
+
   test('a long user agent is cut, and none is none', async () => {
     await call(app, '/v1/pets', 'x'.repeat(300));
     await call(app, '/v1/pets/1');
@@ -148,6 +163,27 @@ test('usage is written every few seconds by itself', async () => {
   await app.close();
 });
 
+test('of many counters a thousand are written at a time, those first that have waited longest', async () => {
+  const app = await createTestApp();
+  const usage = app.nest.get(KeyUsage);
+  const repository = app.nest.get(KeyUsageRepository);
+  const writes: { at: number; keyIds: bigint[] }[] = [];
+  repository.add = (records) => {
+    writes.push({ at: performance.now(), keyIds: records.map(({ keyId }) => keyId) });
+    // The first ones are used again while they are written.
+    usage.count(1n, 'listPets', undefined);
+    return Promise.resolve();
+  };
+  for (let key = 1n; key <= 1_500n; key++) usage.count(key, 'listPets', undefined);
+  for (const deadline = Date.now() + 15_000; writes.length < 2 && Date.now() < deadline;) await sleep(50);
+  expect(writes.map(({ keyIds }) => [keyIds.length, keyIds[0], keyIds.at(-1)])).toEqual([
+    [1_000, 1n, 1_000n],
+    [501, 1_001n, 1n],
+  ]);
+  expect(writes[1]!.at - writes[0]!.at).toBeGreaterThan(4_000);
+  await app.close();
+});
+
 test('what was counted is written when the service stops, the last request too', async () => {
   const database = await createTestDatabase();
   const app = await createTestApp({ database });
@@ -188,9 +224,9 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
     const deleteBefore = repository.deleteBefore.bind(repository);
     const batches: number[] = [];
     repository.deleteBefore = async (...batch) => {
-      const rows = await deleteBefore(...batch);
-      batches.push(rows);
-      return rows;
+      const removed = await deleteBefore(...batch);
+      batches.push(removed.rows);
+      return removed;
     };
     await app.nest.get(KeyUsageRetention).deleteOld();
     expect(await stored()).toEqual(kept());

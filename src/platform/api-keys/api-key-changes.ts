@@ -5,8 +5,9 @@ import { Config } from '../../config.js';
 import { hangUp } from '../database/connections/hang-up.js';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
-/** Triggers of the schema notify this channel whenever a key or a client changes. */
+/** Triggers of the schema notify this channel for each row of a key or a client that changes: table and id. */
 const CHANNEL = 'api_key_change';
+const PAYLOAD = /^(api_key|client) (\d{1,19})$/;
 
 /** Time in ms between two heartbeats of the connection, and longest time that one may take. */
 const HEARTBEAT_MS = 5_000;
@@ -28,6 +29,8 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
   private readonly stop = new AbortController();
   private connection: pg.Client | undefined;
   private listening: Promise<void> | undefined;
+  /** Ids of keys and clients whose notifications have arrived in this turn of the event loop. */
+  private changed = { keys: new Set<bigint>(), clients: new Set<bigint>() };
 
   constructor(
     private readonly config: Config,
@@ -87,16 +90,33 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     this.connection = connection;
     const broken = new AbortController();
     connection.on('error', (error) => broken.abort(error)).on('end', () => broken.abort(new Error('it hung up')));
-    connection.on('notification', () => this.verifier.forget());
+    connection.on('notification', ({ payload }) => this.note(payload));
     await connection.connect();
     await connection.query(`LISTEN ${CHANNEL}`);
     // Changes made before LISTEN were not notified.
-    this.verifier.forget();
+    this.verifier.forgetAll();
     onListening();
     while (!broken.signal.aborted) {
       await connection.query('SELECT');
       await sleep(HEARTBEAT_MS, undefined, { signal: broken.signal }).catch(() => undefined);
     }
     throw broken.signal.reason;
+  }
+
+  /** A change of many keys arrives as many notifications at once; the verifier's cache is searched once for all of them. */
+  private note(payload = ''): void {
+    const [, table, id] = PAYLOAD.exec(payload) ?? [];
+    if (id === undefined) {
+      this.verifier.forgetAll();
+      return;
+    }
+    const { keys, clients } = this.changed;
+    if (keys.size + clients.size === 0) {
+      setImmediate(() => {
+        this.changed = { keys: new Set(), clients: new Set() };
+        this.verifier.forget({ keys, clients });
+      });
+    }
+    (table === 'client' ? clients : keys).add(BigInt(id));
   }
 }

@@ -101,9 +101,25 @@ export class ApiKeyVerifier {
     });
   }
 
-  /** Clears the cache after a change of keys or clients. One query then looks up all keys in use. */
-  forget(): void {
+  /**
+   * Removes what has changed from the cache: keys, and all keys of clients, by their ids. Searches the whole cache, so
+   * changes of the same moment belong in one call.
+   */
+  forget({ keys, clients }: { keys?: ReadonlySet<bigint>; clients?: ReadonlySet<bigint> }): void {
+    for (const [hashed, { key }] of this.knownKeys) {
+      if (keys?.has(key.id) || clients?.has(key.client.id)) this.knownKeys.delete(hashed);
+    }
+    this.forgetReadings();
+  }
+
+  /** Clears the cache when any key may have changed. One query then looks up all keys in use. */
+  forgetAll(): void {
     this.knownKeys.clear();
+    this.forgetReadings();
+  }
+
+  private forgetReadings(): void {
+    // An unknown token may be the secret of a new key.
     this.unknownTokens.clear();
     // A query in flight may have read the data before the change. New requests must not join it.
     this.current = undefined;

@@ -147,7 +147,7 @@ export class ApiKeysService {
       expiresAt: expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime()),
       overlapUntil: new Date(now + overlap),
     });
-    this.verifier.forget();
+    this.verifier.forget({ keys: new Set([id]) });
     if (successor === undefined) {
       throw new ApiKeyRequestError(`API key ${id} was revoked or replaced just now; 'keys show ${id}' tells`);
     }
@@ -166,7 +166,7 @@ export class ApiKeysService {
     }
     const { id } = await this.find(reference);
     await this.repository.revoke(id, reason ?? null);
-    this.verifier.forget();
+    this.verifier.forget({ keys: new Set([id]) });
     return this.find(String(id));
   }
 
@@ -177,10 +177,10 @@ export class ApiKeysService {
    */
   async limit(name: string, perMinute: number | null): Promise<Client> {
     const client = await this.repository.limitClient(name, perMinute);
-    this.verifier.forget();
     if (!client) {
       throw unknownClient(name);
     }
+    this.verifier.forget({ clients: new Set([client.id]) });
     return client;
   }
 

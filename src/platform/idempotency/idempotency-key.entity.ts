@@ -1,12 +1,13 @@
-import { Check, Column, Entity, ForeignKey, Index } from 'typeorm';
-import { ClientEntity } from '../api-keys/client.entity.js';
+import { Check, Column, Entity, Index } from 'typeorm';
 
-/** An `Idempotency-Key` and the result of its request. `ClientEntity` says why there is an entity. */
+/**
+ * An `Idempotency-Key` and the result of its request. `ClientEntity` says why there is an entity. There is no foreign key:
+ * each new row would lock its client's row.
+ */
 @Entity({ name: 'idempotency_key' })
 @Check('ck_idempotency_key_key', 'char_length(key) BETWEEN 1 AND 255')
 @Check('ck_idempotency_key_fingerprint', 'octet_length(fingerprint) = 32')
 @Index('ix_idempotency_key_created_at', ['createdAt'])
-@ForeignKey(() => ClientEntity, ['clientId'], ['id'], { name: 'fk_idempotency_key_client', onDelete: 'CASCADE' })
 export class IdempotencyKeyEntity {
   @Column({
     name: 'client_id',

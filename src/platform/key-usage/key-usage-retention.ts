@@ -7,8 +7,7 @@ import { KeyUsageRepository } from './key-usage.repository.js';
 /** Time in ms between two deletions of old usage. */
 const INTERVAL_MS = 3_600_000;
 
-/** Most rows that one statement deletes, and the pause in ms after it, in which other statements can run. */
-const BATCH_ROWS = 1_000;
+/** Pause in ms between two statements of a deletion, in which other statements can run. */
 const PAUSE_MS = 100;
 
 const DAY_MS = 86_400_000;
@@ -26,11 +25,7 @@ export class KeyUsageRetention implements OnApplicationBootstrap, OnApplicationS
 
   constructor(repository: KeyUsageRepository, clock: Clock, config: Config) {
     this.removal = new BackgroundRemoval(
-      async () => {
-        const day = firstKeptDay(clock.now(), config.keyUsageRetentionDays);
-        const rows = await repository.deleteBefore(day, BATCH_ROWS);
-        return { rows, isThereMore: rows === BATCH_ROWS };
-      },
+      () => repository.deleteBefore(firstKeptDay(clock.now(), config.keyUsageRetentionDays)),
       INTERVAL_MS,
       PAUSE_MS,
       ({ message }) => this.log.warn(`Old usage of API keys could not be deleted and waits: ${message}`),

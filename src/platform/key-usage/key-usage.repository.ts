@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { RemovedBatch } from '../database/background-removal.js';
 import { Database, type Statement } from '../database/database.js';
 
 /** Calls of one operation with one key on one day. */
@@ -20,24 +21,33 @@ export interface UsageSummary {
   readonly lastUserAgent: string | null;
 }
 
+/** `last_used_at` of a key is written when it is older than this, so that a key in use is one update a minute for all instances. */
+const LAST_USED_PRECISION = `interval '1 minute'`;
+
+/** Rows that one statement deletes, so that it is short. */
+const REMOVAL_SIZE = 1_000;
+
 type Row = [name: string, calls: string, lastCallAt: Date, lastUserAgent: string | null];
 
-// Several instances update the same rows. Each locks the keys first, in order of id, so that they cannot deadlock.
-// Usage of a deleted key is dropped.
+// Several instances update the same rows. Each statement locks its rows in the order of their key, so two of them cannot
+// deadlock. Usage of a deleted key is dropped.
+const TOUCH: Statement = {
+  name: 'key_usage_touch',
+  text: `WITH latest AS (
+      SELECT key_id, max(last_call_at) AS at FROM unnest($1::bigint[], $2::timestamptz[]) AS called (key_id, last_call_at)
+      GROUP BY key_id
+    ), outdated AS (
+      SELECT id, at FROM latest JOIN api_key ON id = key_id
+      WHERE last_used_at IS NULL OR last_used_at < at - ${LAST_USED_PRECISION} ORDER BY id FOR NO KEY UPDATE OF api_key
+    )
+    UPDATE api_key SET last_used_at = at FROM outdated WHERE api_key.id = outdated.id`,
+};
 const ADD: Statement = {
   name: 'key_usage_add',
-  text: `WITH called AS (
-      SELECT * FROM unnest($1::bigint[], $2::text[], $3::date[], $4::bigint[], $5::timestamptz[], $6::text[])
-        AS called (key_id, operation, day, calls, last_call_at, last_user_agent)
-    ), locked AS (
-      SELECT id FROM api_key WHERE id IN (SELECT key_id FROM called) ORDER BY id FOR NO KEY UPDATE
-    ), used AS (
-      UPDATE api_key SET last_used_at = greatest(last_used_at, latest.at)
-      FROM locked JOIN (SELECT key_id, max(last_call_at) AS at FROM called GROUP BY key_id) latest ON key_id = id
-      WHERE api_key.id = locked.id RETURNING api_key.id
-    )
-    INSERT INTO key_usage (key_id, operation, day, calls, last_call_at, last_user_agent)
-    SELECT called.* FROM called JOIN used ON used.id = key_id ORDER BY key_id, operation, day
+  text: `INSERT INTO key_usage (key_id, operation, day, calls, last_call_at, last_user_agent)
+    SELECT called.* FROM unnest($1::bigint[], $2::text[], $3::date[], $4::bigint[], $5::timestamptz[], $6::text[])
+      AS called (key_id, operation, day, calls, last_call_at, last_user_agent)
+    JOIN api_key ON id = key_id ORDER BY key_id, operation, day
     ON CONFLICT (key_id, operation, day) DO UPDATE SET
       calls = key_usage.calls + excluded.calls,
       last_call_at = greatest(key_usage.last_call_at, excluded.last_call_at),
@@ -69,8 +79,8 @@ const DELETE_BEFORE: Statement = {
       WHERE operation IS NOT NULL
     ), old AS (
       SELECT of_operation.ctid FROM operations, LATERAL (
-        SELECT ctid FROM key_usage WHERE operation = operations.operation AND day < $1::date LIMIT $2
-      ) of_operation LIMIT $2
+        SELECT ctid FROM key_usage WHERE operation = operations.operation AND day < $1::date LIMIT ${REMOVAL_SIZE}
+      ) of_operation LIMIT ${REMOVAL_SIZE}
     ), deleted AS (
       DELETE FROM key_usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM old)) RETURNING 1
     )
@@ -83,19 +93,26 @@ const COUNTED_SINCE: Statement = {
     FROM schema_migration WHERE name LIKE 'CreateKeyUsage%'))::text`,
 };
 
+/** The statements that run in the background. A test reads the plan of each. */
+export const KEY_USAGE_STATEMENTS = { TOUCH, ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
+
 /** Usage of API keys in PostgreSQL. Days are in UTC. */
 @Injectable()
 export class KeyUsageRepository {
   constructor(private readonly database: Database) {}
 
-  /** Adds calls to the stored ones, all in one statement. */
+  /** Adds calls to the stored ones, all or none. The `last_used_at` of their keys may be a minute behind. */
   async add(records: readonly UsageRecord[]): Promise<void> {
+    const keyIds = records.map(({ keyId }) => keyId);
+    const lastCalls = records.map(({ lastCallAt }) => lastCallAt);
+    // First what may be done twice: if the other statement fails, both run again.
+    await this.database.write(TOUCH, [keyIds, lastCalls]);
     await this.database.write(ADD, [
-      records.map(({ keyId }) => keyId),
+      keyIds,
       records.map(({ operation }) => operation),
       records.map(({ day }) => day),
       records.map(({ calls }) => calls),
-      records.map(({ lastCallAt }) => lastCallAt),
+      lastCalls,
       records.map(({ userAgent }) => userAgent),
     ]);
   }
@@ -110,10 +127,11 @@ export class KeyUsageRepository {
     return toSummaries(await this.database.readPrimary<Row>(SUM_BY_OPERATION, [keyId, today, days]));
   }
 
-  /** Deletes at most `rows` rows of days before `day`, and returns their number. */
-  async deleteBefore(day: string, rows: number): Promise<number> {
-    const [row] = await this.database.write<[number]>(DELETE_BEFORE, [day, rows]);
-    return (row as [number])[0];
+  /** Deletes some rows of days before `day`. */
+  async deleteBefore(day: string): Promise<RemovedBatch> {
+    const [row] = await this.database.write<[number]>(DELETE_BEFORE, [day]);
+    const [rows] = row as [number];
+    return { rows, isThereMore: rows === REMOVAL_SIZE };
   }
 
   /** The first day of counting. Deleted usage does not change it. */

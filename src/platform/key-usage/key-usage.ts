@@ -2,8 +2,14 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { Clock } from '../clock.js';
 import { KeyUsageRepository, type UsageRecord } from './key-usage.repository.js';
 
-/** Time in ms between two writes. A crash loses at most the calls of this time. */
+/** Time in ms between two writes. A crash loses the calls of this time, and those of counters that had to wait. */
 const WRITE_INTERVAL_MS = 5_000;
+
+/**
+ * Counters of one write, so that it stays short however many keys are in use. The counters that have waited longest
+ * come first: with 10,000 in use each is written every 50 s.
+ */
+const MAX_COUNTERS_PER_WRITE = 1_000;
 
 /** Largest number of counters (one per key, operation and day) in one process. Calls beyond them are not counted. */
 const MAX_COUNTERS = 10_000;
@@ -13,7 +19,7 @@ const MAX_USER_AGENT_LENGTH = 200;
 
 const DAY_MS = 86_400_000;
 
-/** Calls not yet written. The counter is reused after a write, so counting a call is an addition. */
+/** Calls that are not yet written. */
 interface Counter {
   readonly keyId: bigint;
   readonly operation: string;
@@ -25,20 +31,19 @@ interface Counter {
 }
 
 /**
- * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written in one statement
- * every 5 s and at shutdown. If a write fails, the counts are kept for the next one.
+ * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written in the background every
+ * 5 s, at most 1,000 counters at a time, and all of them at shutdown. If a write fails, its counts are kept for the next.
  */
 @Injectable()
 export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly log = new Logger(KeyUsage.name);
-  /** Counters of the current day, by key and operation. */
+  /** The counters that calls add to, by key and operation. */
   private readonly counters = new Map<bigint, Map<string, Counter>>();
-  /** Counters of earlier days that are not yet written. */
-  private earlier: Counter[] = [];
-  private size = 0;
+  /** All counters, also those of earlier days, in the order in which they are written. */
+  private readonly queue = new Set<Counter>();
   private uncounted = 0;
   private timer: NodeJS.Timeout | undefined;
-  private writing: Promise<void> | undefined;
+  private writing: Promise<boolean> | undefined;
 
   constructor(
     private readonly repository: KeyUsageRepository,
@@ -46,13 +51,12 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   ) {}
 
   onApplicationBootstrap(): void {
-    this.timer = setInterval(() => void this.write(), WRITE_INTERVAL_MS).unref();
+    this.timer = setInterval(() => void this.writeNext(), WRITE_INTERVAL_MS).unref();
   }
 
   /** Runs after the last answer, while the database is still open. */
   async onApplicationShutdown(): Promise<void> {
     clearInterval(this.timer);
-    await this.writing;
     await this.write();
   }
 
@@ -60,67 +64,73 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     const now = this.clock.now();
     let counter = this.counters.get(keyId)?.get(operation);
     if (counter === undefined || counter.day !== Math.floor(now / DAY_MS)) {
-      counter = this.createCounter(keyId, operation, Math.floor(now / DAY_MS));
-      if (counter === undefined) {
+      if (this.queue.size >= MAX_COUNTERS) {
         this.uncounted++;
         return;
       }
+      counter = this.createCounter(keyId, operation, Math.floor(now / DAY_MS));
     }
     counter.calls++;
     counter.lastCallAt = now;
     counter.userAgent = userAgent;
   }
 
-  /** Writes the counts. Concurrent calls share one write. After an error the next write tries again. */
-  write(): Promise<void> {
-    return (this.writing ??= this.writeOnce().finally(() => (this.writing = undefined)));
+  /** Writes all that was counted before the call. After an error the counts wait for the next write. */
+  async write(): Promise<void> {
+    await this.writing;
+    let statements = Math.ceil(this.queue.size / MAX_COUNTERS_PER_WRITE);
+    while (statements-- > 0 && (await this.writeNext()));
   }
 
-  private createCounter(keyId: bigint, operation: string, day: number): Counter | undefined {
-    if (this.size >= MAX_COUNTERS) return undefined;
+  private createCounter(keyId: bigint, operation: string, day: number): Counter {
     let ofKey = this.counters.get(keyId);
     if (ofKey === undefined) {
       ofKey = new Map<string, Counter>();
       this.counters.set(keyId, ofKey);
     }
-    const ofAnotherDay = ofKey.get(operation);
-    if (ofAnotherDay) this.earlier.push(ofAnotherDay);
     const counter = { keyId, operation, day, calls: 0, lastCallAt: 0, userAgent: undefined };
     ofKey.set(operation, counter);
-    this.size++;
+    this.queue.add(counter);
     return counter;
   }
 
-  private async writeOnce(): Promise<void> {
+  /** Writes the first counters of the queue, one write at a time. False after an error, which is logged. */
+  private writeNext(): Promise<boolean> {
+    return (this.writing ??= this.writeOnce().finally(() => (this.writing = undefined)));
+  }
+
+  private async writeOnce(): Promise<boolean> {
     if (this.uncounted > 0) {
       this.log.warn(
         `${this.uncounted} calls were not counted: over ${MAX_COUNTERS} pairs of key and operation at once.`,
       );
       this.uncounted = 0;
     }
-    const counters = [...this.earlier, ...[...this.counters.values()].flatMap((ofKey) => [...ofKey.values()])];
-    const called = counters.filter(({ calls }) => calls > 0);
-    const records = called.map(toRecord);
+    const first = [...this.queue].slice(0, MAX_COUNTERS_PER_WRITE);
+    const written = first.map((counter) => ({ counter, ...toRecord(counter) }));
     try {
-      if (records.length > 0) await this.repository.add(records);
+      if (written.length > 0) await this.repository.add(written);
     } catch (error) {
       this.log.warn(`The usage of API keys could not be written and waits: ${(error as Error).message}`);
-      return;
+      return false;
     }
-    called.forEach((counter, index) => (counter.calls -= (records[index] as UsageRecord).calls));
-    this.removeIdle(new Set(counters.filter((counter) => !called.includes(counter))));
+    for (const { counter, calls } of written) {
+      counter.calls -= calls;
+      this.queue.delete(counter);
+      if (counter.calls > 0) {
+        this.queue.add(counter);
+      } else {
+        this.removeCounter(counter);
+      }
+    }
+    return true;
   }
 
-  /** Removes counters without calls since the last write. */
-  private removeIdle(idle: ReadonlySet<Counter>): void {
-    this.earlier = this.earlier.filter(({ calls }) => calls > 0);
-    for (const [keyId, ofKey] of this.counters) {
-      for (const [operation, counter] of ofKey) {
-        if (counter.calls === 0 && idle.has(counter)) ofKey.delete(operation);
-      }
-      if (ofKey.size === 0) this.counters.delete(keyId);
-    }
-    this.size = [...this.counters.values()].reduce((sum, ofKey) => sum + ofKey.size, this.earlier.length);
+  private removeCounter(counter: Counter): void {
+    const ofKey = this.counters.get(counter.keyId);
+    if (ofKey?.get(counter.operation) !== counter) return;
+    ofKey.delete(counter.operation);
+    if (ofKey.size === 0) this.counters.delete(counter.keyId);
   }
 }
 
