@@ -28,7 +28,7 @@ export const PLATFORM_ROOMS = {
   'rate-limit': ['api-keys', 'errors'],
   auth: ['api-keys', 'errors', 'key-usage', 'rate-limit', 'server/requests'],
   deprecation: ['errors', 'fast-paths'],
-  idempotency: ['api-keys', 'database', 'database/sharing', 'errors', 'json', 'server/requests'],
+  idempotency: ['database', 'database/sharing', 'errors', 'json', 'server/requests'],
   openapi: ['auth', 'deprecation', 'errors', 'idempotency'],
   'docs-pages': ['auth', 'errors', 'json', 'openapi'],
   observability: ['auth', 'database', 'errors', 'server', 'server/requests'],
