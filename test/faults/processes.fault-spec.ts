@@ -7,6 +7,7 @@ import { type PostgresqlServer, startPostgresqlServer } from '../support/postgre
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from './support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
+import { createOwnDatabase } from './support/own-database.js';
 
 /*
  * WEB_CONCURRENCY: several processes share one port. They are killed one by one and all at once, and are stopped by
@@ -24,9 +25,8 @@ const running: ServiceProcess[] = [];
 beforeAll(async () => {
   server = await startPostgresqlServer();
   settings = {
-    DATABASE_URL: server.url,
+    DATABASE_URL: await createOwnDatabase(server, 'petstore'),
     DATABASE_POOL_SIZE: '4',
-    MIGRATE_ON_START: 'true',
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     WEB_CONCURRENCY: String(PROCESSES),
