@@ -8,6 +8,7 @@ import { ApiError } from '../../src/platform/errors/api-error.js';
 import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer, HttpCall } from '../support/http-client.js';
+import { rawRequest } from '../support/raw-request.js';
 
 const ORIGIN = 'https://app.example.com';
 
@@ -149,6 +150,49 @@ test('CORS: answers name a known origin, and Vary lists Origin and Authorization
   expect(unknown.headers['access-control-allow-origin']).toBeUndefined();
   const refused = await app.client.get('/v1/pets', { apiKey: null, headers: { origin: 'http://localhost:5173' } });
   expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([401, 'http://localhost:5173']);
+});
+
+describe('CORS: answers that are given before the route is known', () => {
+  const fields = (answer: string): unknown[] => [
+    Number(/^HTTP\/1\.1 (\d+) /.exec(answer)?.[1]),
+    /^access-control-allow-origin: (.*)$/im.exec(answer)?.[1],
+    /^access-control-expose-headers: .*\bx-request-id\b/im.test(answer),
+    /^vary: (.*)$/im.exec(answer)?.[1],
+  ];
+  const request = (line: string, ...lines: string[]): string =>
+    [line, 'Connection: close', ...lines, '', ''].join('\r\n');
+
+  test.each([
+    [414, request(`GET /v1/pets?${'x'.repeat(8192)} HTTP/1.1`, 'Host: x', `Origin: ${ORIGIN}`)],
+    [400, request('GET /v1/pets HTTP/1.1', 'Host: x y', `Origin: ${ORIGIN}`)],
+    [417, request('GET /v1/pets HTTP/1.1', 'Host: x', 'Expect: a-miracle', `Origin: ${ORIGIN}`)],
+  ])('%i names a known origin, and no other', async (status, bytes) => {
+    expect(fields(await rawRequest(app.port, bytes))).toEqual([status, ORIGIN, true, 'Origin']);
+    const other = bytes.replace(ORIGIN, 'https://evil.example');
+    expect(fields(await rawRequest(app.port, other)).slice(0, 2)).toEqual([status, undefined]);
+  });
+
+  test('400 of a broken body behind a request that is being served', async () => {
+    const broken = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nTransfer-Encoding: chunked\r\n\r\nnot-hex\r\n`;
+    const answer = await rawRequest(app.port, `GET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n${broken}`);
+    expect(fields(answer.slice(answer.lastIndexOf('HTTP/1.1 ')))).toEqual([400, ORIGIN, true, 'Origin']);
+  });
+
+  test('503 of a service that has more requests than it can answer', async () => {
+    const busy = await createTestApp({
+      modules: [SamplesModule],
+      settings: { CORS_ORIGINS: ORIGIN, MAX_REQUESTS_IN_FLIGHT: '1' },
+    });
+    const call = (): Promise<HttpAnswer> => busy.client.get('/v1/pets', { headers: { origin: ORIGIN } });
+    const answers = await Promise.all(Array.from({ length: 20 }, call));
+    const refused = answers.filter(({ status }) => status === 503);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { headers } of refused) {
+      expect(headers).toMatchObject({ 'access-control-allow-origin': ORIGIN, 'retry-after': '1' });
+      expect(namesIn(headers['access-control-expose-headers'])).toContain('retry-after');
+    }
+    await busy.close();
+  });
 });
 
 test('CORS is off unless CORS_ORIGINS is set', async () => {

@@ -111,7 +111,7 @@ describe('a pool of one connection', () => {
       await transaction.run({ name: '', text: 'SELECT pg_sleep(5)' }, []);
     });
     await expect(late).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
-    expect(await one.sql('SELECT 1')).toEqual([[1]]);
+    expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
   });
 
   test('nor is one on which a transaction was left open', async () => {
@@ -157,6 +157,6 @@ describe('a pool of one connection', () => {
     const change = dataSource.query(`UPDATE client SET name = 'Max' WHERE ${end}`);
     await expect(change).rejects.toMatchObject({ definition: UNAVAILABLE, message: UNKNOWN });
     await expect(dataSource.query('SELECT nonsense')).rejects.toMatchObject({ name: 'QueryFailedError' });
-    expect(await one.sql('SELECT 1')).toEqual([[1]]);
+    expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
   });
 });

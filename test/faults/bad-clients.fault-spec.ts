@@ -8,6 +8,7 @@ import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from './support/figures.js';
 import { type LoadRequest, send } from './support/load.js';
+import { createOwnDatabase } from './support/own-database.js';
 
 /*
  * Clients that are broken, slow or hostile. Each of them is cut within a time limit, none costs more than a bounded amount of
@@ -38,8 +39,7 @@ beforeAll(async () => {
   server = await startPostgresqlServer();
   service = new ServiceProcess(
     {
-      DATABASE_URL: server.url,
-      MIGRATE_ON_START: 'true',
+      DATABASE_URL: await createOwnDatabase(server, 'petstore'),
       BOOTSTRAP_API_KEY: API_KEY,
       RATE_LIMIT_PER_MINUTE: '0',
       HEADERS_TIMEOUT_MS: String(HEADERS_TIMEOUT_MS),

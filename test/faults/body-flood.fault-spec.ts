@@ -4,6 +4,7 @@ import { type PostgresqlServer, startPostgresqlServer } from '../support/postgre
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from './support/figures.js';
 import { Load } from './support/load.js';
+import { createOwnDatabase } from './support/own-database.js';
 
 /*
  * Bodies of the largest size, hundreds at a time, that hold thousands of values nobody asked for. A process with little
@@ -24,8 +25,7 @@ beforeAll(async () => {
   service = new ServiceProcess(
     {
       NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}`,
-      DATABASE_URL: server.url,
-      MIGRATE_ON_START: 'true',
+      DATABASE_URL: await createOwnDatabase(server, 'petstore'),
       BOOTSTRAP_API_KEY: API_KEY,
       RATE_LIMIT_PER_MINUTE: '0',
       LOG_LEVEL: 'warn',

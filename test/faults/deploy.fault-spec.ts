@@ -2,11 +2,13 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from './support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
 import { CHECK_INTERVAL_MS, freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
+import { createOwnDatabase } from './support/own-database.js';
 
 /*
  * A new version is deployed while clients send requests, and no client notices. Requests that cannot finish in time are
@@ -22,14 +24,13 @@ const running: ServiceProcess[] = [];
 
 beforeAll(async () => {
   server = await startPostgresqlServer();
-  client = new pg.Client({ connectionString: server.url });
-  await client.connect();
   settings = {
-    DATABASE_URL: server.url,
-    MIGRATE_ON_START: 'true',
+    DATABASE_URL: await createOwnDatabase(server, 'petstore'),
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
   };
+  client = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
+  await client.connect();
 }, 60_000);
 afterEach(async () => {
   for (const service of running.splice(0)) await service.kill();

@@ -5,10 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from './support/figures.js';
 import { type Outcome, send } from './support/load.js';
+import { createOwnDatabase } from './support/own-database.js';
 
 /*
  * Clients retry each request with its key until they get 201, while instances are killed by SIGKILL and PostgreSQL ends
@@ -41,14 +43,15 @@ interface Order {
 
 let directory: string;
 let server: PostgresqlServer;
+let serviceUrl: string;
+/** As superuser, who may end the connections of others. */
 let database: pg.Client;
 const instances: (ServiceProcess | undefined)[] = [];
 const origins: (string | undefined)[] = [];
 
 async function start(index: number): Promise<void> {
   const settings = {
-    DATABASE_URL: server.url,
-    MIGRATE_ON_START: 'true',
+    DATABASE_URL: serviceUrl,
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     LOG_LEVEL: 'error',
@@ -61,7 +64,8 @@ async function start(index: number): Promise<void> {
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-faults-'));
   server = await startPostgresqlServer();
-  database = new pg.Client({ connectionString: server.url });
+  serviceUrl = await createOwnDatabase(server, 'petstore');
+  database = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
   await database.connect();
   await start(0);
   await start(1);

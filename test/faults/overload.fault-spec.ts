@@ -10,11 +10,13 @@ import {
   SPARE_CONNECTION_MS,
   SPARE_CONNECTIONS,
 } from '../../src/platform/server/requests/server-limits.js';
+import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from './support/figures.js';
 import { send } from './support/load.js';
+import { createOwnDatabase } from './support/own-database.js';
 
 /*
  * More requests and connections than the service can serve. It serves admitted requests as fast as before, and refuses
@@ -35,8 +37,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, maxFreeSocke
 beforeAll(async () => {
   server = await startPostgresqlServer();
   settings = {
-    DATABASE_URL: server.url,
-    MIGRATE_ON_START: 'true',
+    DATABASE_URL: await createOwnDatabase(server, 'petstore'),
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
@@ -156,7 +157,7 @@ test('at four times the load that saturates it, it serves at least four fifths o
 
 test('requests whose bodies arrive all at once are bounded like the others', async () => {
   const requests = CONNECTIONS / 2;
-  const locker = new pg.Client({ connectionString: server.url });
+  const locker = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
   await locker.connect();
   try {
     const held = await Promise.all(Array.from({ length: requests }, holdConnection));

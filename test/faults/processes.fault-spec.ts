@@ -1,4 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,6 +8,7 @@ import { type PostgresqlServer, startPostgresqlServer } from '../support/postgre
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from './support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
+import { createOwnDatabase } from './support/own-database.js';
 
 /*
  * WEB_CONCURRENCY: several processes share one port. They are killed one by one and all at once, and are stopped by
@@ -24,9 +26,8 @@ const running: ServiceProcess[] = [];
 beforeAll(async () => {
   server = await startPostgresqlServer();
   settings = {
-    DATABASE_URL: server.url,
+    DATABASE_URL: await createOwnDatabase(server, 'petstore'),
     DATABASE_POOL_SIZE: '4',
-    MIGRATE_ON_START: 'true',
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     WEB_CONCURRENCY: String(PROCESSES),
@@ -69,6 +70,22 @@ async function until(origin: string, holds: () => boolean): Promise<void> {
   }
 }
 
+async function createMetricsKey(): Promise<string> {
+  const cli = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [cli, ...'keys create --client prometheus --scopes metrics:read --quiet'.split(' ')],
+    { env: { ...settings, PATH: process.env.PATH }, cwd: tmpdir() },
+  );
+  return stdout.trim();
+}
+
+async function scrape(origin: string, apiKey: string): Promise<string> {
+  const { status, text } = await send({ method: 'GET', path: '/metrics' }, { origin, apiKey });
+  expect(status).toBe(200);
+  return text;
+}
+
 /** The processes that have logged a request. */
 function servingPids(group: ServiceProcess): Set<number> {
   return new Set(
@@ -104,17 +121,13 @@ test('the processes answer on one port, and a scrape of any of them tells of all
     `The Pet Store Service listens on ${origin}/v1 (PostgreSQL). Documentation: ${origin}/docs\n`,
   );
 
-  const cli = new URL('../../dist/src/cli.js', import.meta.url).pathname;
-  const { stdout: key } = await promisify(execFile)(
-    process.execPath,
-    [cli, ...'keys create --client prometheus --scopes metrics:read --quiet'.split(' ')],
-    { env: { ...settings, PATH: process.env.PATH }, cwd: tmpdir() },
-  );
-  const count = async (): Promise<number> => {
-    const { status, text } = await send({ method: 'GET', path: '/metrics' }, { origin, apiKey: key.trim() });
-    expect(status).toBe(200);
-    return Number(/^petstore_http_request_duration_seconds_count\{operation="listPets".*\} (\d+)$/m.exec(text)?.[1]);
-  };
+  const apiKey = await createMetricsKey();
+  const count = async (): Promise<number> =>
+    Number(
+      /^petstore_http_request_duration_seconds_count\{operation="listPets".*\} (\d+)$/m.exec(
+        await scrape(origin, apiKey),
+      )?.[1],
+    );
   const first = await count();
   await Promise.all(Array.from({ length: 30 }, () => send(PETS, { origin, apiKey: API_KEY })));
   const counts = [await count(), await count(), await count(), await count()];
@@ -127,6 +140,27 @@ test('the processes answer on one port, and a scrape of any of them tells of all
   expect(without).toBeGreaterThanOrEqual(first + 30);
   expect(await group.stop('SIGTERM')).toBe(0);
 });
+
+test('the log lines that the primary process drops are in the metrics', async () => {
+  const full = openSync('/dev/full', 'w');
+  // At this level workers write nothing here. Without a reader of the log, their ids come from the system.
+  const group = new ServiceProcess({ ...settings, LOG_LEVEL: 'error' }, tmpdir(), { stdout: full });
+  running.push(group);
+  closeSync(full);
+  const origin = await group.origin();
+  const apiKey = await createMetricsKey();
+  const dropped = async (): Promise<number> =>
+    Number(/^petstore_log_lines_dropped_total (\d+)$/m.exec(await scrape(origin, apiKey))?.[1]);
+  expect(await dropped()).toBe(0);
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', String(group.pid)]);
+  process.kill(Number(stdout.trim().split(/\s+/)[0]), 'SIGKILL');
+  // A scrape on its way to the process that was killed gets no answer.
+  for (const deadline = Date.now() + 20_000; (await dropped().catch(() => 0)) !== 1;) {
+    if (Date.now() > deadline) throw new Error(`${await dropped()} dropped lines are counted.`);
+    await sleep(50);
+  }
+  expect(await group.stop('SIGTERM')).toBe(0);
+}, 120_000);
 
 test('a suspended process does not block scrapes of the others', async () => {
   const { group, origin, pids } = await startedGroup();

@@ -135,7 +135,7 @@ test('an outdated schema with MIGRATE_ON_START=false names the command', async (
 
 test('a schema that is newer than the code', async () => {
   await sql(
-    database.settings,
+    database.ownerSettings,
     `INSERT INTO schema_migration (timestamp, name) VALUES (4102444800000, 'AddOwner4102444800000')`,
   );
   const line = await refusal({ ...database.settings, MIGRATE_ON_START: 'true' });
@@ -248,13 +248,15 @@ if (engine === 'postgresql') {
     expect(await refusal(withKey)).toMatch(expected);
     expect(await refusal(database.settings, [CLI, 'keys', 'create', '--client', 'x'])).toMatch(expected);
     // Nothing is pending, so nothing needs to be written.
-    const migrated = start(database.settings, [CLI, 'migrate']);
+    const migrated = start(database.ownerSettings, [CLI, 'migrate']);
     expect([await migrated.ended, migrated.stdout]).toEqual([0, 'The schema is current.\n']);
 
     const empty = await createEmptyTestDatabase();
     const name = new URL(empty.settings.DATABASE_URL ?? '').pathname.slice(1);
     await administer(handedOver('serverUrl'), `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
-    expect(await refusal(empty.settings, [CLI, 'migrate'])).toMatch(/ cannot execute CREATE TABLE in a read-only /);
+    expect(await refusal(empty.ownerSettings, [CLI, 'migrate'])).toMatch(
+      / cannot execute CREATE TABLE in a read-only /,
+    );
     await empty.drop();
   });
 } else {

@@ -1,89 +1,92 @@
-import { readFileSync } from 'node:fs';
 import { DataSource } from 'typeorm';
 import { readConfig } from '../../src/config.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Database } from '../../src/platform/database/database.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { migrate } from '../../src/platform/database/schema/migrate.js';
 import { ExpiredKeys } from '../../src/platform/idempotency/expired-keys.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { handedOver } from '../support/engines.js';
-import { administer, databaseUrl } from '../support/postgresql-database.js';
+import { createEmptyTestDatabase, grantServiceRights, type TestDatabase } from '../support/database.js';
 
-/* The service as a role that owns nothing, with the rights that docs/operating.md grants. */
+/*
+ * All tests on PostgreSQL run the service as a role that owns nothing, with the rights that docs/operating.md grants.
+ * Here is what that role is, and what no other test asks of it.
+ */
 
-/** Names of this test, for those of the document. */
-const SUFFIX = `${process.pid}`;
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ settings: { MIGRATE_ON_START: 'true' } });
+});
+afterAll(() => app.close());
 
-/** The SQL of "Roles and rights": what makes roles and database, and the grants. */
-function documentedSql(): [string, string] {
-  const page = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
-  const section = page.slice(page.indexOf('**Roles and rights.**'));
-  const [making = '', grants = ''] = [...section.matchAll(/```sql\n([^]*?)```/g)].map(([, sql = '']) =>
-    sql.replace(/petstore(_owner|_service)?\b/g, `rights_${SUFFIX}$1`),
-  );
-  return [making, grants];
+/** Runs SQL as the service. */
+function asService(text: string): Promise<unknown[][]> {
+  return app.nest.get(Database).write({ name: '', text }, []);
 }
 
-function statementsOf(sql: string): string[] {
-  return sql.split(';').filter((statement) => statement.trim() !== '');
-}
+test('the role of the service owns nothing, and is a member of no other', async () => {
+  const role = `SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls FROM pg_roles
+    WHERE rolname = current_user`;
+  expect(await asService(role)).toEqual([[false]]);
+  expect(await asService(`SELECT FROM pg_auth_members WHERE member = current_user::regrole`)).toEqual([]);
+  const owned = `SELECT classid::regclass::text, objid FROM pg_shdepend
+    WHERE refobjid = current_user::regrole AND deptype = 'o'`;
+  expect(await asService(owned)).toEqual([]);
+  // The same question finds what the owner has.
+  expect(await app.sql(owned)).not.toEqual([]);
+});
 
-describe('a role that owns nothing', () => {
-  const server = (): string => handedOver('serverUrl');
-  const urlOf = (role: 'owner' | 'service'): string => {
-    const url = new URL(databaseUrl(server(), `rights_${SUFFIX}`));
-    Object.assign(url, { username: `rights_${SUFFIX}_${role}`, password: `secret-of-the-${role}` });
-    return url.href;
-  };
-  let app: TestApp;
+test.each([
+  'CREATE TABLE hole ()',
+  'CREATE TYPE hole AS ENUM ()',
+  `CREATE FUNCTION hole() RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+  'CREATE SCHEMA hole',
+  'CREATE DATABASE hole',
+  'CREATE ROLE hole',
+  'CREATE TRIGGER hole BEFORE INSERT ON pet FOR EACH ROW EXECUTE FUNCTION notify_api_key_change()',
+  'CREATE INDEX hole ON pet (name)',
+  'ALTER TABLE pet ADD hole int',
+  'DROP TABLE pet',
+  'TRUNCATE pet',
+])('it cannot %s', async (change) => {
+  await expect(asService(change)).rejects.toMatchObject({ code: '42501' });
+});
 
-  beforeAll(async () => {
-    const [making, grants] = documentedSql();
-    for (const statement of statementsOf(making)) await administer(server(), statement);
-    for (const statement of statementsOf(grants)) await administer(urlOf('owner'), statement);
-    const dataSource = await openDatabase(readConfig({ DATABASE_URL: urlOf('owner') }));
+test('it can do what the commands and the work in the background do', async () => {
+  const keys = app.nest.get(ApiKeysService);
+  const { key } = await keys.create({ client: 'other' });
+  const rotated = await keys.rotate(String(key.id), 0);
+  await keys.revoke(String(rotated.key.id), 'test');
+  await keys.limit('other', 7);
+  expect((await keys.list({})).length).toBeGreaterThan(1);
+  await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: { 'idempotency-key': 'a-key' } });
+  await app.sql(`UPDATE idempotency_key SET created_at = now() - interval '2 days'`);
+  await app.nest.get(ExpiredKeys).remove();
+  expect(await app.sql('SELECT FROM idempotency_key')).toEqual([]);
+  await seedPets(app.nest.get(DataSource), 10);
+});
+
+describe('the rights', () => {
+  /** Who may do what with every table and sequence, after an operator has migrated. */
+  async function migrated(database: TestDatabase): Promise<DataSource> {
+    const dataSource = await openDatabase(readConfig(database.ownerSettings));
     await migrate(dataSource);
-    await dataSource.destroy();
-    const database = { settings: { DATABASE_URL: urlOf('service') }, drop: () => Promise.resolve() };
-    app = await createTestApp({ database, settings: { MIGRATE_ON_START: 'true', RATE_LIMIT_PER_MINUTE: '0' } });
-  });
-  afterAll(async () => {
-    await app?.close();
-    await administer(server(), `DROP DATABASE rights_${SUFFIX} WITH (FORCE)`);
-    await administer(server(), `DROP ROLE rights_${SUFFIX}_owner, rights_${SUFFIX}_service`);
-  });
+    return dataSource;
+  }
 
-  test('the SQL of docs/operating.md is enough for every operation', async () => {
-    const body = { name: 'Rex', categoryId: 7 };
-    const headers = { 'idempotency-key': 'a-key' };
-    const answers = await Promise.all([
-      ...Array.from({ length: 5 }, () => app.client.post('/v1/pets', body)),
-      ...Array.from({ length: 5 }, () => app.client.post('/v1/pets', body, { headers })),
-    ]);
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
-    expect((await app.client.get('/v1/pets')).json).toHaveLength(6);
-    expect((await app.client.get(`/v1/pets/${answers[0]?.json.id}`)).status).toBe(200);
-    expect((await app.client.get('/health/ready')).status).toBe(200);
-  });
+  const rightsIn = (dataSource: DataSource): Promise<unknown> =>
+    dataSource.query(`SELECT relname, relacl::text[] FROM pg_class
+      WHERE relkind IN ('r', 'S') AND relnamespace = 'public'::regnamespace ORDER BY relname`);
 
-  test('and for what the commands and the work in the background do', async () => {
-    const keys = app.nest.get(ApiKeysService);
-    const { key } = await keys.create({ client: 'other' });
-    const rotated = await keys.rotate(String(key.id), 0);
-    await keys.revoke(String(rotated.key.id), 'test');
-    await keys.limit('other', 7);
-    expect((await keys.list({})).length).toBeGreaterThan(1);
-    await app.sql(`UPDATE idempotency_key SET created_at = now() - interval '2 days'`);
-    await app.nest.get(ExpiredKeys).remove();
-    await seedPets(app.nest.get(DataSource), 10);
-  });
-
-  test('it owns nothing, and cannot change the schema', async () => {
-    const owned = `SELECT relname FROM pg_class WHERE relowner = current_user::regrole`;
-    expect(await app.sql(owned)).toEqual([]);
-    for (const change of ['DROP TABLE pet', 'ALTER TABLE pet ADD hole int', 'CREATE TABLE hole ()', 'TRUNCATE pet']) {
-      await expect(app.sql(change)).rejects.toMatchObject({ code: '42501' });
-    }
+  test('are the same whether they are granted before or after migrate', async () => {
+    const before = await createEmptyTestDatabase();
+    const after = await createEmptyTestDatabase(false);
+    const dataSources = [await migrated(before), await migrated(after)] as const;
+    expect(await rightsIn(dataSources[1])).not.toEqual(await rightsIn(dataSources[0]));
+    await grantServiceRights(after);
+    expect(await rightsIn(dataSources[1])).toEqual(await rightsIn(dataSources[0]));
+    for (const dataSource of dataSources) await dataSource.destroy();
+    for (const database of [before, after]) await database.drop();
   });
 });

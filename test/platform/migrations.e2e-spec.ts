@@ -21,7 +21,7 @@ const ENTITIES = [PetEntity, ClientEntity, ApiKeyEntity, KeyUsageEntity, Idempot
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  dataSource = await openDatabase(readConfig(database.settings), ENTITIES);
+  dataSource = await openDatabase(readConfig(database.ownerSettings), ENTITIES);
 });
 
 afterEach(async () => {
@@ -73,7 +73,7 @@ test('int64 is exact in entities, at its ends', async () => {
 test('an outdated schema is refused with the command to run', async () => {
   await revertLastMigration(dataSource);
   await dataSource.destroy();
-  const options = await dataSourceOptions(readConfig({ ...database.settings, MIGRATE_ON_START: 'false' }));
+  const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START: 'false' }));
   const message = 'The database schema is outdated: 1 migration(s) pending. Run: npm run petstore -- migrate';
   await expect(openCurrentDatabase(options)).rejects.toMatchObject({ name: StartupError.name, message });
 });
@@ -86,7 +86,7 @@ test('a schema that is newer than the code is refused', async () => {
   await expect(revertLastMigration(dataSource)).rejects.toThrow(StartupError);
   await dataSource.destroy();
   for (const MIGRATE_ON_START of ['true', 'false']) {
-    const options = await dataSourceOptions(readConfig({ ...database.settings, MIGRATE_ON_START }));
+    const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START }));
     const message = expect.stringMatching(
       /^The database schema is newer than this version: it has AddOwner4102444800000\./,
     ) as string;
@@ -113,7 +113,7 @@ test('a migration that fails is undone and named', async () => {
 if (engine === 'postgresql') {
   test('instances that migrate at once do not collide', async () => {
     const empty = await createEmptyTestDatabase();
-    const config = readConfig({ ...empty.settings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' });
+    const config = readConfig({ ...empty.ownerSettings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' });
     const options = await dataSourceOptions(config);
     const starts = await Promise.all(Array.from({ length: 5 }, () => openCurrentDatabase(options)));
     expect((await migrationStatus(starts[0] as DataSource)).every(({ appliedAt }) => appliedAt !== undefined)).toBe(
@@ -127,7 +127,7 @@ if (engine === 'postgresql') {
     [
       'an unknown password',
       (url: URL) => (url.password = 'secret-word'),
-      /: PostgreSQL at .+ refuses user 'postgres'\. Correct/,
+      /: PostgreSQL at .+ refuses user '\w+_service'\. Correct/,
     ],
     [
       'an unknown database',

@@ -1,4 +1,3 @@
-import { DataSource } from 'typeorm';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { CreateVisit1795300000000 } from '../example/visits/1795300000000-create-visit.js';
 import { VisitsModule } from '../example/visits/visits.module.js';
@@ -9,9 +8,7 @@ let apiKey: string;
 
 beforeAll(async () => {
   app = await createTestApp({ modules: [VisitsModule] });
-  const queryRunner = app.nest.get(DataSource).createQueryRunner();
-  await new CreateVisit1795300000000().up(queryRunner);
-  await queryRunner.release();
+  await app.migrate(new CreateVisit1795300000000());
   const scopes = ['visits:read', 'visits:write'];
   apiKey = (await app.nest.get(ApiKeysService).create({ client: 'clinic', scopes })).secret;
 });

@@ -2,15 +2,17 @@ import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
 import { AppModule } from '../../src/app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../../src/app.setup.js';
 import { type Config, readConfig } from '../../src/config.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Clock } from '../../src/platform/clock.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
 import { Database } from '../../src/platform/database/database.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
 import { LOGGER } from '../../src/platform/observability/logger.js';
-import { createTestDatabase, type TestDatabase } from './database.js';
+import { createTestDatabase, engine, type TestDatabase } from './database.js';
 import { FAST_PATHS_SETTING } from './fast-paths.js';
 import { HttpClient } from './http-client.js';
 import { MemoryLog } from './memory-log.js';
@@ -32,8 +34,13 @@ export interface TestApp {
   readonly clock: TestClock;
   /** The log of the service. */
   readonly log: MemoryLog;
-  /** Runs SQL on the primary; each row is an array of columns. */
+  /**
+   * Runs SQL on the primary; each row is an array of columns. On PostgreSQL it runs as the owner of the schema, on
+   * connections beside the service's, whose own role can neither create nor truncate a table.
+   */
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
+  /** Applies a migration of a module that the test brings, as the owner of the schema. */
+  migrate(migration: MigrationInterface): Promise<void>;
   /** Stops the service. Throws when its log contains a secret. */
   close(): Promise<void>;
 }
@@ -81,6 +88,7 @@ export async function createTestApp({
   const { port } = (nest.getHttpServer() as Server).address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
   const { secret } = await nest.get(ApiKeysService).create({ client: 'test-client' });
+  const owner = ownerOf(database, nest);
   return {
     nest,
     config,
@@ -92,11 +100,46 @@ export async function createTestApp({
     clock,
     log,
     // A statement without a name is not prepared.
-    sql: (text, values = []) => nest.get(Database).write({ name: '', text }, values),
+    sql: async (text, values = []) => (await owner.database()).write({ name: '', text }, values),
+    migrate: async (migration) => {
+      await (
+        await owner.database()
+      ).transaction(async ({ manager }) => {
+        await migration.up(manager.queryRunner as QueryRunner);
+      });
+    },
     close: async () => {
       await nest.close();
+      await owner.close();
       if (!options.database) await database.drop();
       log.assertNoSecrets([config.bootstrapApiKey, config.redisUrl, config.databaseUrl]);
+    },
+  };
+}
+
+/**
+ * The database as the role that owns its schema; connects at the first use. The embedded engine has one connection and
+ * one role, so there it is the service's own.
+ */
+function ownerOf(
+  { ownerSettings }: TestDatabase,
+  nest: INestApplication,
+): { database(): Promise<Database>; close(): Promise<void> } {
+  if (engine === 'embedded') {
+    return { database: () => Promise.resolve(nest.get(Database)), close: () => Promise.resolve() };
+  }
+  const config = readConfig(ownerSettings);
+  let dataSource: DataSource | undefined;
+  let opening: Promise<Database> | undefined;
+  const open = async (): Promise<Database> => {
+    dataSource = await openDatabase(config);
+    return new Database(dataSource, config);
+  };
+  return {
+    database: () => (opening ??= open()),
+    close: async () => {
+      await opening;
+      await dataSource?.destroy();
     },
   };
 }

@@ -3,12 +3,18 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Engine, handedOver } from './engines.js';
-import { administer, databaseUrl } from './postgresql-database.js';
+import { administer } from './postgresql-database.js';
+import { grantRights, roleUrls } from './postgresql-roles.js';
 
 /** A database for one test file. */
 export interface TestDatabase {
-  /** Settings that select the database, for `readConfig` or as environment variables of a child process. */
+  /**
+   * Settings that select the database, for `readConfig` or as environment variables of a child process. On PostgreSQL
+   * they name the role of the service, which owns nothing and has the rights that `docs/operating.md` grants.
+   */
   readonly settings: Readonly<Record<string, string>>;
+  /** The same database as the role that owns its schema, for migrations and for looks behind the service. */
+  readonly ownerSettings: Readonly<Record<string, string>>;
   /** Drops the database, even while clients are connected. An embedded database must be closed first. */
   drop(): Promise<void>;
 }
@@ -30,17 +36,33 @@ export function createTestDatabase(): Promise<TestDatabase> {
     : createDirectory((directory) => cp(handedOver('templateDirectory'), directory, { recursive: true }));
 }
 
-/** Creates a database without a schema; for the embedded engine, an empty directory. */
-export function createEmptyTestDatabase(): Promise<TestDatabase> {
-  return engine === 'postgresql' ? createDatabase('') : createDirectory(() => Promise.resolve());
+/**
+ * Creates a database without a schema; for the embedded engine, an empty directory.
+ *
+ * @param withRights whether the service's role gets its rights in it, before there are tables
+ */
+export async function createEmptyTestDatabase(withRights = true): Promise<TestDatabase> {
+  if (engine === 'embedded') return createDirectory(() => Promise.resolve());
+  const database = await createDatabase('');
+  if (withRights) await grantServiceRights(database);
+  return database;
+}
+
+/** Gives the service's role its rights in a database that was made without. */
+export function grantServiceRights({ settings }: TestDatabase): Promise<void> {
+  const name = new URL(settings.DATABASE_URL ?? '').pathname.slice(1);
+  return grantRights(handedOver('serverUrl'), handedOver('templateDatabase'), name);
 }
 
 async function createDatabase(options: string): Promise<TestDatabase> {
   const server = handedOver('serverUrl');
-  const name = `${handedOver('templateDatabase')}_${randomBytes(4).toString('hex')}`;
-  await administer(server, `CREATE DATABASE ${name} ${options}`);
+  const template = handedOver('templateDatabase');
+  const name = `${template}_${randomBytes(4).toString('hex')}`;
+  await administer(server, `CREATE DATABASE ${name} OWNER ${template}_owner ${options}`);
+  const { serviceUrl, ownerUrl } = roleUrls(server, template, name);
   return {
-    settings: { DATABASE_URL: databaseUrl(server, name) },
+    settings: { DATABASE_URL: serviceUrl },
+    ownerSettings: { DATABASE_URL: ownerUrl },
     drop: () => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };
 }
@@ -48,8 +70,10 @@ async function createDatabase(options: string): Promise<TestDatabase> {
 async function createDirectory(fill: (directory: string) => Promise<void>): Promise<TestDatabase> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-test-'));
   await fill(directory);
+  const settings = { DATA_DIR: directory };
   return {
-    settings: { DATA_DIR: directory },
+    settings,
+    ownerSettings: settings,
     drop: () => rm(directory, { recursive: true, force: true }),
   };
 }

@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto';
+import pg from 'pg';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { migrate } from '../../src/platform/database/schema/migrate.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
-import { administer, databaseUrl } from './postgresql-database.js';
+import { createDatabaseWithRoles } from './postgresql-roles.js';
 import { startPostgresqlServer } from './postgresql-server.js';
 
 /**
- * Starts PostgreSQL and makes a migrated database there, which each test file clones. `TEST_DATABASE_URL` names a
- * running server to use instead, as a role that may create databases.
+ * Starts PostgreSQL, and makes there the roles of owner and service, and a migrated database, which each test file
+ * clones. `TEST_DATABASE_URL` names a running server to use instead, as a superuser.
  */
 export async function setUp(): Promise<void> {
   const server = await takeServer();
@@ -16,11 +17,27 @@ export async function setUp(): Promise<void> {
   process.env[HANDED_OVER.serverUrl] = server;
   process.env[HANDED_OVER.templateDatabase] = template;
 
-  await administer(server, `CREATE DATABASE ${template}`);
-  atTearDown(() => administer(server, `DROP DATABASE IF EXISTS ${template} WITH (FORCE)`));
-  const dataSource = await openDatabase(readConfig({ DATABASE_URL: databaseUrl(server, template) }));
+  atTearDown(() => removeAll(server, template));
+  const { ownerUrl } = await createDatabaseWithRoles(server, template);
+  const dataSource = await openDatabase(readConfig({ DATABASE_URL: ownerUrl }));
   await migrate(dataSource);
   await dataSource.destroy();
+}
+
+/** Drops the roles, and first every database of theirs, also those that a failed test has left. */
+async function removeAll(server: string, template: string): Promise<void> {
+  const client = new pg.Client({ connectionString: server });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ datname: string }>(
+      'SELECT datname FROM pg_database WHERE starts_with(datname, $1)',
+      [template],
+    );
+    for (const { datname } of rows) await client.query(`DROP DATABASE ${datname} WITH (FORCE)`);
+    await client.query(`DROP ROLE IF EXISTS ${template}_owner, ${template}_service`);
+  } finally {
+    await client.end();
+  }
 }
 
 async function takeServer(): Promise<string> {

@@ -43,7 +43,7 @@ async function start(): Promise<string> {
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-client-crash-'));
   database = await createTestDatabase();
-  sql = new pg.Client({ connectionString: database.settings['DATABASE_URL'] });
+  sql = new pg.Client({ connectionString: database.ownerSettings['DATABASE_URL'] });
   await sql.connect();
   // Inserts take 10 ms, so that a crash interrupts some of them and loses the answers to others.
   await sql.query(`

@@ -32,18 +32,23 @@ export class Metrics implements OnApplicationShutdown {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
-    new Counter({
-      name: 'petstore_log_lines_dropped_total',
-      help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
-      registers: [this.registry],
-      collect() {
-        this.reset();
-        this.inc(droppedLogLines());
-      },
-    });
+    countDroppedLogLines(this.registry);
   }
 
   onApplicationShutdown(): void {
     this.registry.clear();
   }
+}
+
+/** Registers the counter of the log lines that this process has dropped. */
+export function countDroppedLogLines(registry: Registry): void {
+  new Counter({
+    name: 'petstore_log_lines_dropped_total',
+    help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(droppedLogLines());
+    },
+  });
 }

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
+import { countDroppedLogLines } from '../observability/metrics.js';
 import { type MetricsMessage, type Snapshot, tell } from '../observability/scraped-metrics.js';
 
 /** How long, in ms, a scrape waits for a worker. After that, the last values that the worker reported count. */
@@ -29,6 +30,7 @@ export class GroupMetrics {
   private collecting: Promise<string> | undefined;
 
   constructor() {
+    countDroppedLogLines(this.own);
     cluster.on('listening', (worker) => this.listening.add(worker));
     cluster.on('exit', (worker) => this.forget(worker));
     cluster.on('message', (worker, message: MetricsMessage) => {

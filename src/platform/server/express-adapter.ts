@@ -1,6 +1,7 @@
 import { StreamableFile } from '@nestjs/common';
+import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express, { type Express, type Request, type Response } from 'express';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import type { Config } from '../../config.js';
@@ -56,6 +57,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private replies!: Replies;
   private observer: RequestObserver | undefined;
   private readonly hooksLayer: Express['router']['stack'][number] | undefined;
+  /** Sets the header fields of CORS; undefined without `enableCors`. */
+  private cors: RequestHandler | undefined;
 
   /** Listener of every response; `this` is the response. */
   private readonly onClose: (this: Response) => void;
@@ -125,6 +128,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (this.hooksLayer && !stack.includes(this.hooksLayer)) stack.unshift(this.hooksLayer);
   }
 
+  /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` answers OPTIONS. */
+  override enableCors(options: CorsOptions): void {
+    super.enableCors(options);
+    this.cors = this.getInstance<Express>().router.stack.at(-1)?.handle as RequestHandler;
+  }
+
   override initHttpServer(): void {
     const server = createHttpServer(this.getInstance<Express>(), this.config);
     this.connections = new Connections(server, this.inFlight, this.config);
@@ -136,7 +145,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       refuse: (request, response, error) => {
         this.begin(request, response);
         request.context.bodyError = error;
-        this.replies.sendError(response, error);
+        this.refuse(request, response, error);
       },
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
@@ -153,8 +162,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       request.context.expectsContinue = true;
       this.serve(request, response);
     });
-    listen('checkExpectation', (_, response) =>
-      this.replies.sendError(response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.')),
+    listen('checkExpectation', (request, response) =>
+      this.refuse(request, response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.')),
     );
   }
 
@@ -172,16 +181,24 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (refusal) {
       // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
       // sent instead.
-      process.nextTick(() => this.replies.sendError(response, refusal));
+      process.nextTick(() => this.refuse(request, response, refusal));
       return;
     }
     // Express calls back when no layer answered: for a request target without a path.
     this.getInstance<Express>()(request, response, (error?: unknown) =>
-      this.replies.sendError(
+      this.refuse(
+        request,
         response,
         error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.'),
       ),
     );
+  }
+
+  /** Answers a request that no layer of Express has seen; a script of another origin may read this answer, too. */
+  private refuse(request: Request, response: Response, error: ApiError): void {
+    const send = (): void => this.replies.sendError(response, error);
+    if (this.cors) void this.cors(request, response, send);
+    else send();
   }
 
   /** The error of a request that is refused before routing; undefined when the request is in flight. */

@@ -2,20 +2,17 @@ import pg from 'pg';
 import { readConfig } from '../../../src/config.js';
 import { openDatabase } from '../../../src/platform/database/data-source.js';
 import { migrate } from '../../../src/platform/database/schema/migrate.js';
-import { administer } from '../../support/postgresql-database.js';
+import { createDatabaseWithRoles } from '../../support/postgresql-roles.js';
 import type { PostgresqlServer } from '../../support/postgresql-server.js';
 import type { PetRow } from './witness.js';
 
-/** Makes a migrated database, owned by a role without privileges, and returns its URI. */
+/** Makes a migrated database with the roles of `docs/operating.md`, and returns its URI as the service's role. */
 export async function createOwnDatabase(server: PostgresqlServer, name: string): Promise<string> {
-  await administer(server.url, `CREATE ROLE ${name} LOGIN PASSWORD '${name}'`);
-  await administer(server.url, `CREATE DATABASE ${name} OWNER ${name}`);
-  const url = new URL(server.url);
-  Object.assign(url, { username: name, password: name, pathname: `/${name}` });
-  const dataSource = await openDatabase(readConfig({ DATABASE_URL: url.href }));
+  const { ownerUrl, serviceUrl } = await createDatabaseWithRoles(server.url, name);
+  const dataSource = await openDatabase(readConfig({ DATABASE_URL: ownerUrl }));
   await migrate(dataSource);
   await dataSource.destroy();
-  return url.href;
+  return serviceUrl;
 }
 
 /** Runs a statement on a new connection; each row is an array of columns. */
