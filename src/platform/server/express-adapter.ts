@@ -153,9 +153,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       request.context.expectsContinue = true;
       this.serve(request, response);
     });
-    listen('checkExpectation', (_, response) =>
-      this.replies.sendError(response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.')),
-    );
+    listen('checkExpectation', (_, response) => this.replies.sendError(response, new ApiError(EXPECTATION_FAILED)));
   }
 
   private begin(request: Request, response: Response): void {
