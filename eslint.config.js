@@ -153,7 +153,7 @@ export default tseslint.config(
   { ignores: ['**/dist', 'coverage', 'node_modules', '.data', 'clients/typescript/src/generated'] },
   eslint.configs.recommended,
   {
-    files: ['scripts/*.js', 'clients/*/scripts/*.js', 'test/**/*.js', '*.js'],
+    files: ['scripts/*.js', 'openapi-tools/*.js', 'clients/*/scripts/*.js', 'test/**/*.js', '*.js'],
     languageOptions: {
       globals: { performance: 'readonly', process: 'readonly', setTimeout: 'readonly', URL: 'readonly' },
     },

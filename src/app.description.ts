@@ -22,6 +22,7 @@ export const APPLICATION: Application = {
     title: 'Pet Store Service',
     version: '1.0.0',
     description: DESCRIPTION,
+    contact: { name: 'The operators of the Pet Store Service' },
     // `identifier` is new in OpenAPI 3.1.
     license: { name: 'MIT', identifier: 'MIT' } as LicenseObject,
   },
@@ -30,7 +31,7 @@ export const APPLICATION: Application = {
     Link:
       '<https://petstore.example/v1/pets>; rel="successor-version", ' +
       '<https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',
-    Location: 'https://petstore.example/v1/pets/1042',
+    Location: 'https://petstore.example/v1/pets/1',
     NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
   },
   defaultScopes: ['pets:read', 'pets:write'],

@@ -27,7 +27,8 @@ const DEFAULTS: Config = {
   acquireTimeoutMs: 3_000,
   bootstrapApiKey: undefined,
   publicBaseUrl: 'http://localhost:3000/v1',
-  stagingBaseUrl: 'http://localhost:3001/v1',
+  productionBaseUrl: undefined,
+  stagingBaseUrl: undefined,
   logLevel: 'info',
   rateLimitPerMinute: 6_000,
   redisUrl: undefined,
@@ -210,6 +211,7 @@ describe('readConfig', () => {
 
   test.each<[name: string, property: keyof Config]>([
     ['PUBLIC_BASE_URL', 'publicBaseUrl'],
+    ['PUBLIC_BASE_URL', 'productionBaseUrl'],
     ['STAGING_BASE_URL', 'stagingBaseUrl'],
   ])('%s is an http or https URL that ends in /v1', (name, property) => {
     for (const url of ['https://api.example.com/v1', 'http://localhost:8080/pets/v1']) {

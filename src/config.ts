@@ -71,12 +71,14 @@ export class Config {
   /** An API key that is created at start if it does not exist, 20 to 255 characters. None by default. */
   bootstrapApiKey: string | undefined;
   /**
-   * URL of production, which ends in /v1 and has no trailing slash: for absolute links and the OpenAPI document.
-   * `http://localhost:<port>/v1` by default.
+   * URL of this service for absolute links. It ends in /v1 and has no trailing slash. `http://localhost:<port>/v1` by
+   * default.
    */
   publicBaseUrl: string;
-  /** URL of staging, for the OpenAPI document; of the same form. `http://localhost:3001/v1` by default. */
-  stagingBaseUrl: string;
+  /** URL of production, for the OpenAPI document: PUBLIC_BASE_URL as it is set. Undefined by default. */
+  productionBaseUrl: string | undefined;
+  /** URL of staging, for the OpenAPI document; of the same form. Undefined by default. */
+  stagingBaseUrl: string | undefined;
   /** Lowest level that is logged. `info` by default: one line for each request. */
   logLevel: (typeof LOG_LEVELS)[number];
   /**
@@ -199,14 +201,15 @@ export function readConfig(environment: Environment = process.env): Config {
       : reject(name, 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore', value);
   }
 
-  function baseUrl(name: string, fallback: string): string {
-    const value = text(name) ?? fallback;
+  function baseUrl(name: string): string | undefined {
+    const value = text(name);
+    if (value === undefined) return undefined;
     const url = URL.canParse(value) ? new URL(value) : undefined;
     const plain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
     // `href` is ASCII, as header fields require.
     return plain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
       ? url.href.replace(/\/$/, '')
-      : reject(name, 'an http or https URL that ends in /v1', fallback);
+      : reject(name, 'an http or https URL that ends in /v1', undefined);
   }
 
   function list(name: string): string[] {
@@ -256,6 +259,7 @@ export function readConfig(environment: Environment = process.env): Config {
   }
 
   const url = text('DATABASE_URL');
+  const productionBaseUrl = baseUrl('PUBLIC_BASE_URL');
   const port = integer('PORT', 3000, 0, 65535);
   const config: Config = {
     port,
@@ -269,8 +273,9 @@ export function readConfig(environment: Environment = process.env): Config {
     statementTimeoutMs: integer('STATEMENT_TIMEOUT_MS', 5_000, 100, 600_000),
     acquireTimeoutMs: integer('ACQUIRE_TIMEOUT_MS', 3_000, 100, 600_000),
     bootstrapApiKey: bootstrapApiKey(),
-    publicBaseUrl: baseUrl('PUBLIC_BASE_URL', `http://localhost:${port || 3000}/v1`),
-    stagingBaseUrl: baseUrl('STAGING_BASE_URL', 'http://localhost:3001/v1'),
+    publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
+    productionBaseUrl,
+    stagingBaseUrl: baseUrl('STAGING_BASE_URL'),
     logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),
     rateLimitPerMinute: integer('RATE_LIMIT_PER_MINUTE', 6_000, 0, MAX_RATE_LIMIT_PER_MINUTE),
     redisUrl: redisUrl(),

@@ -13,6 +13,10 @@ const ID_OFFSET = 2;
 const CHECKSUM_OFFSET = 10;
 const LENGTH = 14;
 
+/** Form and largest length of a cursor for the document. Twice what is needed, so that cursors may grow. */
+export const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
+export const MAX_CURSOR_LENGTH = 40;
+
 /** The cursor of the next page, after the one that ends with this animal. */
 export function encodeCursor(lastId: bigint, status: PetStatus | undefined): string {
   const bytes = Buffer.allocUnsafe(LENGTH);
@@ -37,7 +41,7 @@ export function decodeCursor(cursor: string, status: PetStatus | undefined): big
     bytes.readUInt8(0) === VERSION &&
     bytes.readUInt32BE(CHECKSUM_OFFSET) === crc32(bytes.subarray(0, CHECKSUM_OFFSET));
   if (!isOurs) {
-    throw new ApiError(INVALID_CURSOR, 'cursor must be taken unchanged from the Link of a page of this list');
+    throw new ApiError(INVALID_CURSOR);
   }
   if (bytes.readUInt8(1) !== filterByte(status)) {
     throw new ApiError(

@@ -8,7 +8,14 @@ import {
 } from '../platform/input/property.decorators.js';
 import { writeString } from '../platform/json/json-writer.js';
 import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
+import { CURSOR_PATTERN, MAX_CURSOR_LENGTH } from './pet-cursor.js';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
+
+/** Most animals on a page. */
+const MAX_PAGE_SIZE = 100;
+
+/** An example that the first animal of each catalogue has. */
+export const EXAMPLE_ID = 1;
 
 const NAME = {
   description: "The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.",
@@ -48,7 +55,7 @@ export class NewPet {
 export class Pet {
   @Int64Property({
     description: 'Unique identifier, assigned by the service on creation. Ascending, not gapless.',
-    example: 1042,
+    example: EXAMPLE_ID,
   })
   id: bigint;
 
@@ -63,11 +70,8 @@ export class Pet {
 }
 
 /** The array of animals that listPets returns. */
-@ArraySchema(Pet, 'A page of animals, by ascending id.')
+@ArraySchema(Pet, 'A page of animals, by ascending id.', MAX_PAGE_SIZE)
 export class Pets {}
-
-/** Largest `limit`: animals on a page. */
-export const MAX_LIMIT = 100;
 
 /** Query of listPets. */
 export class ListPetsQuery {
@@ -75,7 +79,7 @@ export class ListPetsQuery {
     description: 'Maximum number of animals returned.',
     required: false,
     minimum: 1,
-    maximum: MAX_LIMIT,
+    maximum: MAX_PAGE_SIZE,
     default: 20,
     example: 20,
   })
@@ -88,6 +92,8 @@ export class ListPetsQuery {
     description:
       'Where the page begins: taken from the `Link` of the page before, with the same `status`. Without it, the first page.',
     required: false,
+    pattern: CURSOR_PATTERN,
+    maxLength: MAX_CURSOR_LENGTH,
   })
   cursor?: string;
 }

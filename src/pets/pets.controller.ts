@@ -13,7 +13,7 @@ import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
 import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/response-headers.js';
 import { FailsWith } from '../platform/openapi/fails-with.decorator.js';
 import { Tag } from '../platform/openapi/tag.decorator.js';
-import { ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
+import { EXAMPLE_ID, ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 
 @Tag('Pets', 'The catalogue of animals.')
@@ -67,7 +67,11 @@ export class PetsController {
     replacement: 'Use GET /pets with a status filter instead.',
   })
   @ApiOperation({ summary: 'Get an animal', description: 'One animal by its identifier.' })
-  @ApiParam({ name: 'petId', description: 'Identifier of the animal.', schema: { type: 'integer', format: 'int64' } })
+  @ApiParam({
+    name: 'petId',
+    description: 'Identifier of the animal.',
+    schema: { type: 'integer', format: 'int64', example: EXAMPLE_ID },
+  })
   @ApiOkResponse({ type: Pet, description: 'The animal.' })
   @FailsWith(PET_NOT_FOUND)
   async getPet(@Param('petId') petId: string): Promise<JsonBody> {
@@ -75,7 +79,7 @@ export class PetsController {
     // undefined: not a valid int64, so no such animal.
     const pet = id === undefined ? undefined : await this.pets.find(id);
     if (!pet) {
-      throw new ApiError(PET_NOT_FOUND, 'No animal has this identifier.');
+      throw new ApiError(PET_NOT_FOUND);
     }
     return new JsonBody(writePet(pet));
   }

@@ -7,7 +7,7 @@ import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js'
 import type { Idempotency } from '../platform/idempotency/idempotency.js';
 import type { IdempotentInserts } from '../platform/idempotency/idempotent-inserts.js';
 import { compareInt64Texts, INT64_MAX } from '../platform/json/int64.js';
-import { MAX_LIMIT, type NewPet, type Pet, toPet } from './pet.dto.js';
+import { MAX_PAGE_SIZE, type NewPet, type Pet, toPet } from './pet.dto.js';
 import type { PetEntity, PetStatus } from './pet.entity.js';
 import { type PageRequest, PetsRepository, type PetsPage } from './pets.repository.js';
 
@@ -29,7 +29,7 @@ const pageWithStatus = byLimit((limit) => ({
 }));
 // PostgreSQL does not know `size` and would expect a tenth of the table for each page. With many animals it would then
 // compile the statement (JIT) at each execution, which takes longer than the statement. So the inner limit is a number.
-const LARGEST_PAGE = MAX_LIMIT + 1;
+const LARGEST_PAGE = MAX_PAGE_SIZE + 1;
 const PAGES: Statement = {
   name: 'pet_pages',
   text: `SELECT ${COLUMNS}, position

@@ -5,6 +5,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { describeApplication } from '../../src/cli/preview.js';
+import { readConfig } from '../../src/config.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { defineError, errorCatalogue } from '../../src/platform/errors/error-catalogue.js';
@@ -25,12 +27,13 @@ interface Described {
 
 interface Response extends Described {
   headers?: Record<string, Described>;
-  content?: Record<string, { schema: Described; examples?: Record<string, Described> }>;
+  content?: Record<string, { schema: Described; example?: unknown; examples?: Record<string, Described> }>;
 }
 
 interface Operation extends Described {
   operationId: string;
-  parameters?: (Described & { name: string })[];
+  parameters?: (Described & { name: string; example?: unknown })[];
+  requestBody?: Response;
   responses: Record<string, Response>;
 }
 
@@ -113,12 +116,29 @@ describe('the document', () => {
     expect([again.status, again.text]).toEqual([304, '']);
   });
 
-  test('has the title, version, servers and tags of the specification', () => {
+  test('has the title, version and tags of the specification, and whom to ask', () => {
     expect(document.openapi).toMatch(/^3\.1\./);
     expect(document.info).toMatchObject({ title: 'Pet Store Service', version: '1.0.0', license: { name: 'MIT' } });
-    expect(document.servers.map(({ url }) => url)).toEqual([app.config.publicBaseUrl, app.config.stagingBaseUrl]);
-    expect(document.servers.every(({ url }) => url.endsWith('/v1'))).toBe(true);
+    expect(document.info['contact']).toEqual({ name: 'The operators of the Pet Store Service' });
     expect(document.tags.map(({ name }) => name)).toEqual(['Pets', 'Store']);
+  });
+
+  const [PRODUCTION, STAGING] = ['https://api.example.com/v1', 'https://staging.example.com/v1'];
+  test.each([
+    [{}, [['/v1', 'This service']]],
+    [{ PUBLIC_BASE_URL: PRODUCTION }, [[PRODUCTION, 'Production']]],
+    [{ STAGING_BASE_URL: STAGING }, [[STAGING, 'Staging']]],
+    [
+      { PUBLIC_BASE_URL: PRODUCTION, STAGING_BASE_URL: STAGING },
+      [
+        [PRODUCTION, 'Production'],
+        [STAGING, 'Staging'],
+      ],
+    ],
+  ])('has no server but those that %j names', async (settings, servers) => {
+    const document = await describeApplication(readConfig(settings));
+    const described = (JSON.parse(document.json) as OpenApi).servers;
+    expect(described.map(({ url, description }) => [url, description])).toEqual(servers);
   });
 
   test('has exactly the three operations, with exactly these parameters and responses', () => {
@@ -164,14 +184,18 @@ describe('the document', () => {
     const { schemas } = document.components;
     expect(Object.keys(schemas).sort()).toEqual(['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets']);
     expect(schemas['PetStatus']).toMatchObject({ type: 'string', enum: ['available', 'pending', 'sold'] });
-    expect(schemas['Pets']).toMatchObject({ type: 'array', items: { $ref: '#/components/schemas/Pet' } });
+    expect(schemas['Pets']).toMatchObject({
+      type: 'array',
+      maxItems: 100,
+      items: { $ref: '#/components/schemas/Pet' },
+    });
     expect(schemas['NewPet']).toMatchObject({
       type: 'object',
       required: ['name', 'categoryId'],
       properties: {
         name: { type: 'string', minLength: 1, maxLength: 255, pattern: String.raw`^[^\x00]*[^\s\x00][^\x00]*$` },
         categoryId: { type: 'integer', format: 'int64' },
-        status: { $ref: '#/components/schemas/PetStatus', default: 'available' },
+        status: { $ref: '#/components/schemas/PetStatus', allOf: [{ default: 'available' }] },
       },
     });
     expect(Object.keys(schemas['Pet']?.properties ?? {})).toEqual(['id', 'name', 'categoryId', 'status']);
@@ -193,10 +217,16 @@ describe('the document', () => {
 
   test('has the parameters as specified', () => {
     const [limit, status] = operationOf(document, 'listPets').parameters ?? [];
-    expect(limit?.['schema']).toMatchObject({ type: 'integer', minimum: 1, maximum: 100, default: 20 });
+    expect(limit?.['schema']).toMatchObject({
+      type: 'integer',
+      format: 'int32',
+      minimum: 1,
+      maximum: 100,
+      default: 20,
+    });
     expect(status?.['schema']).toEqual({ $ref: '#/components/schemas/PetStatus' });
     const [petId] = operationOf(document, 'getPet').parameters ?? [];
-    expect(petId?.['schema']).toEqual({ type: 'integer', format: 'int64' });
+    expect(petId).toMatchObject({ schema: { type: 'integer', format: 'int64', examples: [1] }, example: 1 });
     const [key] = operationOf(document, 'createPet').parameters ?? [];
     expect(key?.['schema']).toMatchObject({ type: 'string', pattern: expect.any(String) as string });
   });
@@ -254,7 +284,7 @@ describe('the document', () => {
       check(name, operation);
       expect(operation['summary']).toEqual(expect.any(String));
       operation.parameters?.forEach((parameter) => check(`${name} ${parameter.name}`, parameter));
-      if (operation['requestBody']) check(`${name} body`, operation['requestBody'] as Described);
+      if (operation['requestBody']) check(`${name} body`, operation['requestBody']);
       for (const [status, response] of Object.entries(operation.responses)) {
         check(`${name} ${status}`, response);
         Object.entries(response.headers ?? {}).forEach(([header, value]) =>
@@ -282,7 +312,26 @@ describe('the document', () => {
   });
 
   test('has nothing of OpenAPI 3.0 in its schemas', () => {
-    expect(JSON.stringify([document.components.schemas, document.paths])).not.toMatch(/"nullable"|"example":|"allOf"/);
+    const parameters = operationsOf(document).flatMap(([, operation]) => operation.parameters ?? []);
+    const schemas = [document.components.schemas, parameters.map((parameter) => parameter['schema'])];
+    expect(JSON.stringify(schemas)).not.toMatch(/"nullable"|"example":|"allOf":\[\{"\$ref"/);
+  });
+
+  test('has an example of each body, made of the examples in its schema', () => {
+    const newPet = { name: 'Rex', categoryId: 7, status: 'available' };
+    const pet = { id: 1, ...newPet };
+    const exampleOf = (body?: Response): unknown => body?.content?.['application/json']?.example;
+    expect(exampleOf(operationOf(document, 'createPet').requestBody)).toEqual(newPet);
+    expect(exampleOf(responseOf(document, 'createPet', '201'))).toEqual(pet);
+    expect(exampleOf(responseOf(document, 'getPet', '200'))).toEqual(pet);
+    expect(exampleOf(responseOf(document, 'listPets', '200'))).toEqual([pet]);
+  });
+
+  test('has examples of required parameters alone, so that a program sends no other', () => {
+    const named = operationsOf(document).flatMap(([name, { parameters = [] }]) =>
+      parameters.flatMap(({ example, ...parameter }) => (example === undefined ? [] : `${name} ${parameter.name}`)),
+    );
+    expect(named).toEqual(['getPet petId']);
   });
 
   test('has valid examples only', () => {
@@ -305,6 +354,13 @@ describe('the document', () => {
     operationsOf(document).forEach(([, { parameters }]) =>
       parameters?.forEach((parameter) => visit(parameter['schema'] as Described)),
     );
+    for (const [, { requestBody, responses }] of operationsOf(document)) {
+      for (const { content = {} } of [requestBody ?? {}, ...Object.values(responses)]) {
+        for (const { schema, example } of Object.values(content)) {
+          if (example !== undefined) visit({ ...schema, examples: [example] });
+        }
+      }
+    }
     for (const header of Object.values(document.components.headers)) {
       visit({ ...(header['schema'] as Described), examples: [header['example']] });
     }
@@ -335,6 +391,86 @@ describe('the document', () => {
 });
 
 describe('what is sent', () => {
+  const ajv = new Ajv2020({ strict: false });
+  addFormats.default(ajv);
+
+  test('keeps the bounds of the schemas: pages, limits, codes', async () => {
+    const { Pets, Error: error } = document.components.schemas;
+    for (let count = 0; count < 101; count++) await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    const page = await app.client.get('/v1/pets?limit=100');
+    expect([page.status, page.json.length]).toEqual([200, Pets?.['maxItems']]);
+    expect((await app.client.get('/v1/pets?limit=101')).status).toBe(400);
+    for (const { code, status } of errorCatalogue()) {
+      expect(ajv.validate(error as object, { code, status, message: '' })).toBe(true);
+    }
+    for (const code of ['Code', 'code_', 'code2', '', 'a'.repeat(65)]) {
+      expect(ajv.validate(error as object, { code, status: 400, message: '' })).toBe(false);
+      expect(() => defineError(code, 400, 'Never.')).toThrow('lower snake case');
+    }
+  });
+
+  test('the schema of cursor has room for every cursor that is given away, and all that it refuses is refused', async () => {
+    const schema = operationOf(document, 'listPets').parameters?.[2]?.['schema'] as object;
+    await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    await app.client.post('/v1/pets', { name: 'Tom', categoryId: 7 });
+    for (const query of ['limit=1', 'limit=1&status=available']) {
+      const { link } = (await app.client.get(`/v1/pets?${query}`)).headers;
+      const cursor = /cursor=([^>]*)>/.exec(link as string)?.[1];
+      expect(ajv.validate(schema, cursor)).toBe(true);
+      expect((await app.client.get(`/v1/pets?${query}&cursor=${cursor}`)).status).toBe(200);
+    }
+    for (const cursor of ['', 'a b', 'AQ==', 'ä', 'A'.repeat(41)]) {
+      expect(ajv.validate(schema, cursor)).toBe(false);
+      const answer = await app.client.get(`/v1/pets?cursor=${encodeURIComponent(cursor)}`);
+      expect(answer.json).toMatchObject({ code: 'invalid_cursor' });
+    }
+  });
+
+  test.each<[string, boolean]>([
+    ['x', true],
+    ['x'.repeat(255), true],
+    ['x'.repeat(256), false],
+    ['', false],
+    [`"${'x'.repeat(255)}"`, true],
+    [`"${String.raw`\\`.repeat(255)}"`, true],
+    [`"${String.raw`\\`.repeat(255)}x"`, false],
+    [`"${'x'.repeat(256)}"`, false],
+    ['""', false],
+    ['"x', false],
+  ])('the schema of Idempotency-Key takes a value exactly if the service does: %#', async (key, isValid) => {
+    const schema = operationOf(document, 'createPet').parameters?.[0]?.['schema'] as object;
+    expect(ajv.validate(schema, key)).toBe(isValid);
+    const headers = { 'idempotency-key': key };
+    const answer = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers });
+    expect(answer.status).toBe(isValid ? 201 : 400);
+  });
+
+  test('takes a new animal without status, for which the schema has a default, and gives it that', async () => {
+    const { properties, required } = document.components.schemas['NewPet'] as unknown as {
+      properties: { status: { allOf: [{ default: string }] } };
+      required: string[];
+    };
+    expect(required).not.toContain('status');
+    const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    expect([created.status, created.json.status]).toEqual([201, properties.status.allOf[0].default]);
+  });
+
+  test('the example of each request is taken, and its answer is like the example', async () => {
+    const extended = await createTestApp();
+    try {
+      const { paths } = await readDocument(extended);
+      const body = (item: Response | undefined): unknown => item?.content?.['application/json']?.example;
+      const created = await extended.client.post('/v1/pets', body(paths['/pets']?.['post']?.requestBody));
+      expect([created.status, created.json]).toEqual([201, body(paths['/pets']?.['post']?.responses['201'])]);
+      const id = paths['/pets/{petId}']?.['get']?.parameters?.[0]?.example;
+      const found = await extended.client.get(`/v1/pets/${String(id)}`);
+      expect([found.status, found.json]).toEqual([200, body(paths['/pets/{petId}']?.['get']?.responses['200'])]);
+      expect((await extended.client.get('/v1/pets')).json).toEqual(body(paths['/pets']?.['get']?.responses['200']));
+    } finally {
+      await extended.close();
+    }
+  });
+
   /** Header fields that every HTTP answer may have. */
   const COMMON = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'x-content-type-options'];
 
@@ -412,7 +548,7 @@ describe('the pages', () => {
         'x-content-type-options': 'nosniff',
       });
       const policy = headers['content-security-policy'] as string;
-      const servers = [app.config.publicBaseUrl, app.config.stagingBaseUrl].map((url) => new URL(url).origin);
+      const servers = [app.config.publicBaseUrl].map((url) => new URL(url).origin);
       expect(policy.split('; ')).toEqual([
         "default-src 'none'",
         "script-src 'self'",

@@ -74,9 +74,14 @@ describe('breaks clients:', () => {
       'GET /pets, query parameter limit: minimum was 1, is 2',
     ],
     [
-      'a bound that is new',
+      'a narrower bound of input',
       (api) => (list(api).parameters[2].schema.maxLength = 9),
-      'GET /pets, query parameter cursor: maxLength was none, is 9',
+      'GET /pets, query parameter cursor: maxLength was 40, is 9',
+    ],
+    [
+      'a bound that is new',
+      (_, { NewPet }) => (NewPet.properties.categoryId.maximum = 9),
+      'POST /pets, request body, member categoryId: maximum was none, is 9',
     ],
     [
       'another default',

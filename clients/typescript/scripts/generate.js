@@ -15,8 +15,6 @@ const BIGINT = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);
 
 async function typesOf(document) {
   const nodes = await openapiTypescript(document, {
-    // A member with a default may be left out of a request.
-    defaultNonNullable: false,
     transform: ({ format }) => (format === 'int64' ? BIGINT : undefined),
   });
   return HEADING + astToString(nodes);

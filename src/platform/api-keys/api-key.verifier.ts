@@ -187,20 +187,22 @@ function isFresh(checkedAt: number, now: number): boolean {
 
 function usableKey(key: StoredApiKey, now: number): StoredApiKey {
   if (key.revokedAt !== null) {
-    throw invalidToken(REVOKED_API_KEY, 'The API key was revoked');
+    throw invalidToken(REVOKED_API_KEY);
   }
   if (key.expiresAt !== null && key.expiresAt.getTime() <= now) {
-    throw invalidToken(EXPIRED_API_KEY, 'The API key has expired');
+    throw invalidToken(EXPIRED_API_KEY);
   }
   return key;
 }
 
 function unknownKey(): ApiError {
-  return invalidToken(INVALID_API_KEY, 'The API key is not known');
+  return invalidToken(INVALID_API_KEY);
 }
 
-function invalidToken(definition: ErrorDefinition, description: string): ApiError {
-  return new ApiError(definition, `${description}.`, {
+function invalidToken(definition: ErrorDefinition): ApiError {
+  const { message } = definition;
+  const description = message.replace(/\.$/, '');
+  return new ApiError(definition, message, {
     'WWW-Authenticate': `Bearer realm="petstore", error="invalid_token", error_description="${description}"`,
   });
 }

@@ -98,7 +98,7 @@ function judge(key: StoredApiKey, { scopes }: Access, limit: RateLimit | undefin
 
 /** The challenge names no error, because the request has no usable credentials (RFC 6750, section 3). */
 function missingApiKey(): ApiError {
-  return new ApiError(MISSING_API_KEY, 'Send an API key as Authorization: Bearer <API_KEY>, once.', {
+  return new ApiError(MISSING_API_KEY, MISSING_API_KEY.message, {
     'WWW-Authenticate': 'Bearer realm="petstore"',
   });
 }

@@ -6,7 +6,7 @@ import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
-import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
+import { type Deprecation, DEPRECATION_METADATA, removalMessage } from './deprecation.js';
 
 /** Where people read of deprecations, below the service's origin. */
 export const DEPRECATIONS_PATH = '/docs/deprecations';
@@ -55,7 +55,8 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     return announcement;
   }
 
-  private announce(operation: string, { since, sunset, successor, replacement }: Deprecation): Announcement {
+  private announce(operation: string, deprecation: Deprecation): Announcement {
+    const { since, sunset, successor } = deprecation;
     const { publicBaseUrl } = this.config;
     const documentation = `${new URL(publicBaseUrl).origin}${DEPRECATIONS_PATH}#${operation}`;
     return {
@@ -63,7 +64,7 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
       deprecationField: `@${Math.floor(since.getTime() / 1000)}`,
       sunsetField: sunset.toUTCString(),
       links: `<${publicBaseUrl}${successor}>; rel="successor-version", <${documentation}>; rel="deprecation"; type="text/html"`,
-      removed: `This operation was removed on ${sunset.toISOString().slice(0, 10)}. ${replacement}`,
+      removed: removalMessage(deprecation),
     };
   }
 }

@@ -12,3 +12,8 @@ export interface Deprecation {
   /** How to call it instead; one sentence for the documents. */
   readonly replacement: string;
 }
+
+/** The message of the 410 after the sunset. */
+export function removalMessage({ sunset, replacement }: Deprecation): string {
+  return `This operation was removed on ${sunset.toISOString().slice(0, 10)}. ${replacement}`;
+}

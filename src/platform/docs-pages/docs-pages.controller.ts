@@ -27,7 +27,9 @@ export class DocsPagesController {
     private readonly application: Application,
     config: Config,
   ) {
-    const servers = [config.publicBaseUrl, config.stagingBaseUrl].map((url) => new URL(url).origin);
+    const servers = [config.publicBaseUrl, config.stagingBaseUrl]
+      .filter((url) => url !== undefined)
+      .map((url) => new URL(url).origin);
     this.pageHeaders = {
       'Content-Security-Policy': [
         "default-src 'none'",

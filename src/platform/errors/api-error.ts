@@ -14,7 +14,7 @@ export class ApiError extends Error {
 
   constructor(
     readonly definition: ErrorDefinition,
-    message: string,
+    message = definition.message,
     /** Header fields of the answer, such as `WWW-Authenticate` or `Allow`. */
     readonly headers: HeaderFields = {},
     options?: ErrorOptions,

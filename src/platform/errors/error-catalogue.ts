@@ -1,11 +1,21 @@
-/** A kind of error that clients can get: `code` and `status` of the Error body, and a description for the documents. */
+/** Most characters of a code. */
+export const MAX_CODE_LENGTH = 64;
+
+/** The form of a code: lower snake case. */
+export const CODE_PATTERN = '^[a-z]+(_[a-z]+)*$';
+
+const CODE = new RegExp(CODE_PATTERN);
+
+/** A kind of error that clients can get: `code` and `status` of the Error body, and what the documents say of it. */
 export interface ErrorDefinition {
-  /** Machine-readable, in lower snake case. Must never change once it is published. */
+  /** Machine-readable, in lower snake case, 1 to 64 characters. Must never change once it is published. */
   readonly code: string;
   /** The HTTP status code (RFC 9110), sent in the status line and in the body. */
   readonly status: number;
   /** One sentence for the documents: when the error is sent. */
   readonly description: string;
+  /** The message that is sent; where messages differ, one of them. The example in the documents. */
+  readonly message: string;
 }
 
 const catalogue = new Map<string, ErrorDefinition>();
@@ -14,16 +24,17 @@ const catalogue = new Map<string, ErrorDefinition>();
  * Adds a kind of error to the catalogue, from which the documents are made. Features define their own errors beside the
  * service that throws them.
  *
- * @throws Error at import time when the code is taken or not in lower snake case
+ * @param message the description by default
+ * @throws Error at import time when the code is taken, too long or not in lower snake case
  */
-export function defineError(code: string, status: number, description: string): ErrorDefinition {
-  if (!/^[a-z]+(_[a-z]+)*$/.test(code)) {
-    throw new Error(`The error code '${code}' is not in lower snake case.`);
+export function defineError(code: string, status: number, description: string, message = description): ErrorDefinition {
+  if (!CODE.test(code) || code.length > MAX_CODE_LENGTH) {
+    throw new Error(`The error code '${code}' is not in lower snake case with ${MAX_CODE_LENGTH} characters at most.`);
   }
   if (catalogue.has(code)) {
     throw new Error(`The error code '${code}' is defined twice.`);
   }
-  const definition = Object.freeze({ code, status, description });
+  const definition = Object.freeze({ code, status, description, message });
   catalogue.set(code, definition);
   return definition;
 }
@@ -38,32 +49,44 @@ export const MALFORMED_JSON = defineError(
   'malformed_json',
   400,
   'The body is not UTF-8, not JSON (RFC 8259), names a member twice, nests too deeply or holds too many values.',
+  'The body is not valid JSON: it ends where a value is expected (character 9).',
 );
-export const MISSING_BODY = defineError('missing_body', 400, 'The operation needs a body and none was sent.');
+export const MISSING_BODY = defineError(
+  'missing_body',
+  400,
+  'The operation needs a body and none was sent.',
+  'The operation needs a JSON object as its body and none was sent.',
+);
 export const VALIDATION_FAILED = defineError(
   'validation_failed',
   400,
   'The body lacks a required member or a value is invalid; the message lists every fault.',
+  'name is required',
 );
 export const INVALID_PARAMETER = defineError(
   'invalid_parameter',
   400,
   'A query parameter is invalid, unknown or given twice; the message names it.',
+  'limit must be an integer between 1 and 100',
 );
 export const INVALID_CURSOR = defineError(
   'invalid_cursor',
   400,
   'The cursor was not issued by this service, or for another filter; start again from the first page.',
+  'cursor must be taken unchanged from the Link of a page of this list',
 );
 export const INVALID_IDEMPOTENCY_KEY = defineError(
   'invalid_idempotency_key',
   400,
   'The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.',
+  'Idempotency-Key must be sent once, with 1 to 255 characters of printable ASCII, such as ' +
+    '"8e03978e-40d5-43dd-bc93-6894a57f9324"; in a quoted one, \\ stands before " and \\ alone',
 );
 export const BAD_REQUEST = defineError(
   'bad_request',
   400,
   'The request is not valid HTTP, or not what is expected here.',
+  'The request is not valid HTTP/1.1.',
 );
 // Clients treat an unknown status as the 400 or 500 of its class (RFC 9110, section 15), so these two stand there.
 export const CLIENT_ERROR = defineError(
@@ -76,6 +99,7 @@ export const MISSING_API_KEY = defineError(
   'missing_api_key',
   401,
   'No usable API key was sent in the Authorization header.',
+  'Send an API key as Authorization: Bearer <API_KEY>, once.',
 );
 export const INVALID_API_KEY = defineError('invalid_api_key', 401, 'The API key is not known.');
 export const EXPIRED_API_KEY = defineError('expired_api_key', 401, 'The API key has expired.');
@@ -84,14 +108,21 @@ export const INSUFFICIENT_SCOPE = defineError(
   'insufficient_scope',
   403,
   'The API key lacks a scope that the operation needs.',
+  'The API key lacks the scope metrics:read.',
 );
 export const FORBIDDEN = defineError('forbidden', 403, 'The client may not do this.');
 export const NOT_FOUND = defineError('not_found', 404, 'The resource does not exist.');
-export const ROUTE_NOT_FOUND = defineError('route_not_found', 404, 'No resource has this path.');
+export const ROUTE_NOT_FOUND = defineError(
+  'route_not_found',
+  404,
+  'No resource has this path.',
+  'No resource has the path /v1/unknown',
+);
 export const METHOD_NOT_ALLOWED = defineError(
   'method_not_allowed',
   405,
   'The resource does not support the method; Allow lists those it does.',
+  'DELETE is not supported here; use GET, HEAD, OPTIONS, POST.',
 );
 export const NOT_ACCEPTABLE = defineError('not_acceptable', 406, 'No representation matches the request.');
 export const REQUEST_TIMEOUT = defineError('request_timeout', 408, 'The request did not arrive in time.');
@@ -103,14 +134,30 @@ export const OPERATION_REMOVED = defineError(
   'The deprecated operation has been removed; Link names its successor.',
 );
 export const PRECONDITION_FAILED = defineError('precondition_failed', 412, 'A condition of the request is not met.');
-export const BODY_TOO_LARGE = defineError('body_too_large', 413, 'The body is larger than the limit.');
-export const URI_TOO_LONG = defineError('uri_too_long', 414, 'The request target is longer than the limit.');
+export const BODY_TOO_LARGE = defineError(
+  'body_too_large',
+  413,
+  'The body is larger than the limit.',
+  'The body must not be larger than 65536 bytes.',
+);
+export const URI_TOO_LONG = defineError(
+  'uri_too_long',
+  414,
+  'The request target is longer than the limit.',
+  'The request target must not be longer than 8192 characters.',
+);
 export const UNSUPPORTED_MEDIA_TYPE = defineError(
   'unsupported_media_type',
   415,
   'The body is not application/json, or is encoded in another charset than UTF-8 or with a content coding.',
+  'The body must be sent as Content-Type: application/json.',
 );
-export const EXPECTATION_FAILED = defineError('expectation_failed', 417, 'Expect names something unknown.');
+export const EXPECTATION_FAILED = defineError(
+  'expectation_failed',
+  417,
+  'Expect names something unknown.',
+  'Expect may only be 100-continue.',
+);
 export const UNPROCESSABLE_CONTENT = defineError(
   'unprocessable_content',
   422,
@@ -120,14 +167,28 @@ export const IDEMPOTENCY_KEY_REUSED = defineError(
   'idempotency_key_reused',
   422,
   'The Idempotency-Key was sent before with another request; a new request needs a new key.',
+  'The Idempotency-Key was sent before with another request, which was carried out. ' +
+    'If this one is to be carried out too, send it with a new key.',
 );
 export const RATE_LIMITED = defineError(
   'rate_limited',
   429,
   'The client has called more often than its rate limit allows; Retry-After says when to try again.',
+  'This client may call 60 times a minute. Try again in 1 s.',
 );
-export const HEADERS_TOO_LARGE = defineError('headers_too_large', 431, 'The header fields are larger than the limit.');
-export const INTERNAL_ERROR = defineError('internal_error', 500, 'The service failed; the request id finds the cause.');
+export const HEADERS_TOO_LARGE = defineError(
+  'headers_too_large',
+  431,
+  'The header fields are larger than the limit.',
+  'The header section must not be larger than 16384 bytes.',
+);
+export const INTERNAL_ERROR = defineError(
+  'internal_error',
+  500,
+  'The service failed; the request id finds the cause.',
+  // The message of every 500. It must not reveal the cause.
+  'The service failed to answer; quote the X-Request-Id when you report it.',
+);
 export const SERVER_ERROR = defineError(
   'server_error',
   500,
@@ -139,6 +200,7 @@ export const UNAVAILABLE = defineError(
   'unavailable',
   503,
   'The service cannot answer at the moment; Retry-After says when to try again.',
+  'The service has more requests than it can answer. Try again.',
 );
 export const GATEWAY_TIMEOUT = defineError(
   'gateway_timeout',

@@ -5,9 +5,6 @@ import { INTERNAL_ERROR, ROUTE_NOT_FOUND } from './error-catalogue.js';
 import { fromHttpException } from './http-exception.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
-/** The message of every 500. It must not reveal the cause. */
-const INTERNAL_ERROR_MESSAGE = 'The service failed to answer; quote the X-Request-Id when you report it.';
-
 /** Shortest time in ms between two log warnings about the causes of 503 and its kin. */
 const WARNING_INTERVAL_MS = 1_000;
 
@@ -78,5 +75,5 @@ export function toApiError(exception: unknown): ApiError {
     return new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.');
   }
   const known = exception instanceof HttpException ? fromHttpException(exception) : undefined;
-  return known ?? new ApiError(INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE, {}, { cause: exception });
+  return known ?? new ApiError(INTERNAL_ERROR, INTERNAL_ERROR.message, {}, { cause: exception });
 }

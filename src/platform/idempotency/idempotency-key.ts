@@ -4,8 +4,8 @@ export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
 /** The header field of an answer that is given again. */
 export const IDEMPOTENT_REPLAYED_HEADER = 'Idempotent-Replayed';
 
-/** Most characters of a key, its quotes and escapes not counted. */
-export const MAX_KEY_LENGTH = 255;
+/** Most characters of the field: a quoted key of 255, each of them escaped. */
+export const MAX_FIELD_LENGTH = 2 + 2 * 255;
 
 /**
  * The values of the field: a string of structured fields (RFC 9651, section 3.3.3), or the same bare. A bare key may hold

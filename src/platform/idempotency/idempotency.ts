@@ -3,7 +3,7 @@ import { Database, type Statement, type Transaction } from '../database/database
 import { ApiError } from '../errors/api-error.js';
 import { IDEMPOTENCY_KEY_REUSED } from '../errors/error-catalogue.js';
 import { Fingerprint } from './fingerprint.js';
-import { type IdempotencyKey, IDEMPOTENCY_KEY_HEADER } from './idempotency-key.js';
+import type { IdempotencyKey } from './idempotency-key.js';
 import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 import { IdempotentInserts } from './idempotent-inserts.js';
 
@@ -80,11 +80,7 @@ export class Idempotency {
 /** The first result again, said to be so; or the refusal of another request. */
 function repeat(key: IdempotencyKey, fingerprint: Fingerprint, stored: StoredResult): string {
   if (!fingerprint.matches(stored.fingerprint)) {
-    throw new ApiError(
-      IDEMPOTENCY_KEY_REUSED,
-      `The ${IDEMPOTENCY_KEY_HEADER} was sent before with another request, which was carried out. ` +
-        'If this one is to be carried out too, send it with a new key.',
-    );
+    throw new ApiError(IDEMPOTENCY_KEY_REUSED);
   }
   key.markReplayed();
   return stored.result;

@@ -151,12 +151,15 @@ export function IntegerParameter(
       convert: (value) => (typeof value === 'string' && /^(0|[1-9][0-9]{0,14})$/.test(value) ? Number(value) : value),
       isValid: (value) => typeof value === 'number' && value >= minimum && value <= maximum,
     },
-    { type: 'integer', ...options },
+    { type: 'integer', format: maximum < 2 ** 31 && minimum >= -(2 ** 31) ? 'int32' : 'int64', ...options },
   );
 }
 
-/** A query parameter that only the service itself understands, such as a cursor. */
-export function OpaqueParameter(described: Described): PropertyDecorator {
+/**
+ * A query parameter that only the service itself understands, such as a cursor. The handler checks it; `maxLength` and
+ * `pattern`, if given, are for the document.
+ */
+export function OpaqueParameter(described: Described & { maxLength?: number; pattern?: string }): PropertyDecorator {
   return checkedProperty(
     { expected: 'a string', isValid: (value) => typeof value === 'string' },
     { type: 'string', ...described },

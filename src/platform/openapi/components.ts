@@ -1,7 +1,7 @@
 import type { ComponentsObject, ExampleObject, HeaderObject, PathsObject, SchemaObject } from '@nestjs/swagger';
 import type { Application } from '../application.js';
-import { errorCatalogue } from '../errors/error-catalogue.js';
-import { describeSharedResponses } from './error-responses.js';
+import { CODE_PATTERN, errorCatalogue, MAX_CODE_LENGTH } from '../errors/error-catalogue.js';
+import { describeErrorExample, describeSharedResponses } from './error-responses.js';
 import { RESPONSE_HEADERS } from './response-headers.js';
 
 /** The schema `Error` of the specification. */
@@ -15,6 +15,8 @@ const ERROR: SchemaObject = {
       description:
         'Machine-readable error code. The codes of an operation are named with its responses; a code that was published ' +
         'keeps its meaning, and new ones may be added, so treat an unknown code by its `status`.',
+      pattern: CODE_PATTERN,
+      maxLength: MAX_CODE_LENGTH,
       examples: ['validation_failed'],
     },
     message: {
@@ -24,6 +26,7 @@ const ERROR: SchemaObject = {
     },
     status: {
       type: 'integer',
+      format: 'int32',
       description: 'The HTTP status code of the response.',
       minimum: 400,
       maximum: 599,
@@ -72,12 +75,7 @@ function describeHeaders(examples: Application['headerExamples']): Record<string
 }
 
 function errorExamples(): Record<string, ExampleObject> {
-  return Object.fromEntries(
-    errorCatalogue().map(({ code, status, description }) => [
-      code,
-      { summary: code, value: { code, message: description, status } },
-    ]),
-  );
+  return Object.fromEntries(errorCatalogue().map((error) => [error.code, describeErrorExample(error)]));
 }
 
 function referredTo<T>(kind: string, components: Record<string, T>, text: string): Record<string, T> {

@@ -1,4 +1,4 @@
-import type { OperationObject, ReferenceObject, ResponseObject } from '@nestjs/swagger';
+import type { ExampleObject, OperationObject, ReferenceObject, ResponseObject } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
 import {
   BODY_TOO_LARGE,
@@ -24,6 +24,7 @@ import {
   UNSUPPORTED_MEDIA_TYPE,
   VALIDATION_FAILED,
 } from '../errors/error-catalogue.js';
+import { removalMessage } from '../deprecation/deprecation.js';
 import { HTTP_ERRORS } from '../errors/http-exception.js';
 import type { OperationTraits } from './operation-traits.js';
 import {
@@ -109,7 +110,7 @@ export function describeFailures(
   if (shared?.[1].failures.length === possible.length) {
     return referenceToShared(shared[0]);
   }
-  const described = describeError(status, possible);
+  const described = describeError(status, possible, traits);
   return {
     ...described,
     headers: {
@@ -122,12 +123,19 @@ export function describeFailures(
 }
 
 /** The response for some errors of one status, with an example of each. */
-export function describeError(status: number | 'default', failures: readonly ErrorDefinition[]): ResponseObject {
+export function describeError(
+  status: number | 'default',
+  failures: readonly ErrorDefinition[],
+  traits?: OperationTraits,
+): ResponseObject {
   const summary = status === 'default' ? 'Any other error; `code` tells which.' : `${STATUS_CODES[status]}.`;
   const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
-  const examples = failures.map(({ code }): [string, ReferenceObject] => [
-    code,
-    { $ref: `#/components/examples/${code}` },
+  const examples = failures.map((error): [string, ExampleObject | ReferenceObject] => [
+    error.code,
+    // Only this message differs from operation to operation.
+    error === OPERATION_REMOVED && traits?.deprecation
+      ? describeErrorExample(error, removalMessage(traits.deprecation))
+      : { $ref: `#/components/examples/${error.code}` },
   ]);
   return {
     description: codes.length === 1 ? (codes[0] as string) : [summary, ...codes.map((code) => `- ${code}`)].join('\n'),
@@ -139,6 +147,14 @@ export function describeError(status: number | 'default', failures: readonly Err
       },
     },
   };
+}
+
+/** The Error body of an error, as an example. */
+export function describeErrorExample(
+  { code, status, message }: ErrorDefinition,
+  sent: string = message,
+): ExampleObject {
+  return { summary: code, value: { code, message: sent, status } };
 }
 
 /** A reference to a shared response, by its name. */

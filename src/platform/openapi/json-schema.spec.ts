@@ -36,6 +36,23 @@ describe('toJsonSchema', () => {
     });
   });
 
+  test('moves the default of an optional member apart, and leaves every other default', () => {
+    const properties = {
+      colour: { type: 'string', default: 'red' },
+      status: { default: 'new', allOf: [{ $ref: '#/components/schemas/Status' }] },
+      size: { type: 'integer', default: 1 },
+    };
+    expect(toJsonSchema({ type: 'object', required: ['size'], properties })).toEqual({
+      type: 'object',
+      required: ['size'],
+      properties: {
+        colour: { type: 'string', allOf: [{ default: 'red' }] },
+        status: { $ref: '#/components/schemas/Status', allOf: [{ default: 'new' }] },
+        size: { type: 'integer', default: 1 },
+      },
+    });
+  });
+
   test('leaves the properties out of what is an array', () => {
     expect(toJsonSchema({ type: 'array', items: { type: 'string' }, properties: {} })).toEqual({
       type: 'array',

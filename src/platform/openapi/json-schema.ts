@@ -1,4 +1,8 @@
-type Schema = Readonly<Record<string, unknown>>;
+/** A schema, as a tree of its keywords. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** Schemas by their names among the components of the document. */
+export type Schemas = Readonly<Record<string, Schema>>;
 
 /** Keywords whose value is a schema, or an array of them. */
 const SCHEMA_KEYWORDS = new Set(['items', 'additionalProperties', 'allOf', 'anyOf', 'oneOf', 'not']);
@@ -12,10 +16,11 @@ const EXCLUSIVE_LIMITS = [
 /**
  * Converts a schema of OpenAPI 3.0, as @nestjs/swagger writes it, to OpenAPI 3.1 (JSON Schema 2020-12): `example` becomes
  * `examples`, an `allOf` of one reference becomes a reference with siblings, and exclusive limits become numbers. An array
- * loses its `properties`.
+ * loses its `properties`. The default of an optional member moves into an `allOf`.
  */
 export function toJsonSchema(schema: Schema): Schema {
   const { type, example, allOf, properties, ...keywords } = schema;
+  const required = (keywords['required'] ?? []) as readonly string[];
   const parts = (allOf ?? []) as Schema[];
   const isReference = parts.length === 1 && parts[0]?.['$ref'] !== undefined;
   const result: Record<string, unknown> = isReference ? { ...parts[0] } : { ...(type !== undefined && { type }) };
@@ -27,7 +32,12 @@ export function toJsonSchema(schema: Schema): Schema {
   }
   if (properties !== undefined && type !== 'array') {
     const entries = Object.entries(properties as Record<string, Schema>);
-    result['properties'] = Object.fromEntries(entries.map(([name, property]) => [name, toJsonSchema(property)]));
+    result['properties'] = Object.fromEntries(
+      entries.map(([name, property]) => [
+        name,
+        required.includes(name) ? toJsonSchema(property) : withDefaultApart(toJsonSchema(property)),
+      ]),
+    );
   }
   for (const [exclusive, inclusive] of EXCLUSIVE_LIMITS) {
     if (result[exclusive] === true) {
@@ -41,6 +51,12 @@ export function toJsonSchema(schema: Schema): Schema {
     result['examples'] = [example];
   }
   return result;
+}
+
+/** openapi-typescript takes a member with a `default` of its own for one that is always there. */
+function withDefaultApart(schema: Schema): Schema {
+  const { default: value, ...others } = schema;
+  return value === undefined ? schema : { ...others, allOf: [...((schema['allOf'] ?? []) as []), { default: value }] };
 }
 
 function convert(value: unknown): unknown {

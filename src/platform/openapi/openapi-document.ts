@@ -5,7 +5,7 @@ import {
   type OperationObject,
   type PathsObject,
   type ResponseObject,
-  type SchemaObject,
+  type ServerObject,
   SwaggerModule,
   type TagObject,
 } from '@nestjs/swagger';
@@ -14,7 +14,7 @@ import { Config } from '../../config.js';
 import { Application } from '../application.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
-import { toJsonSchema } from './json-schema.js';
+import { type Schemas, toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './operation-traits.js';
 import { describeOperation } from './operation.js';
 import { TAG_METADATA } from './tag.decorator.js';
@@ -105,22 +105,28 @@ export class OpenApiDocument {
   private createDocument(app: INestApplication): OpenAPIObject {
     const head = { openapi: OPENAPI_VERSION, info: this.application.info };
     const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
-    const paths = this.describePaths(found.paths);
-    const schemas = Object.entries(found.components?.schemas ?? {}).map(([name, schema]): [string, SchemaObject] => [
-      name,
-      toJsonSchema({ ...schema }),
-    ]);
+    const schemas = Object.fromEntries(
+      Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
+    );
+    const paths = this.describePaths(found.paths, schemas);
     return {
       ...head,
-      servers: [
-        { url: this.config.publicBaseUrl, description: 'Production' },
-        { url: this.config.stagingBaseUrl, description: 'Staging' },
-      ],
+      servers: this.describeServers(),
       security: [{ bearerAuth: [] }],
       tags: this.describeTags(),
       paths,
-      components: describeComponents(paths, Object.fromEntries(schemas), this.application),
+      components: describeComponents(paths, schemas, this.application),
     };
+  }
+
+  /** The deployments whose addresses are set. Without any, the server that the document comes from. */
+  private describeServers(): ServerObject[] {
+    const { productionBaseUrl, stagingBaseUrl } = this.config;
+    const servers = [
+      ...(productionBaseUrl === undefined ? [] : [{ url: productionBaseUrl, description: 'Production' }]),
+      ...(stagingBaseUrl === undefined ? [] : [{ url: stagingBaseUrl, description: 'Staging' }]),
+    ];
+    return servers.length > 0 ? servers : [{ url: VERSION_PREFIX, description: 'This service' }];
   }
 
   /** The tags that controllers describe, then those of the application. */
@@ -132,7 +138,7 @@ export class OpenApiDocument {
   }
 
   /** The paths below the version prefix, without it. Paths outside are not part of the API. */
-  private describePaths(found: PathsObject): PathsObject {
+  private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
     const handlers = this.traitsByHandler();
     const names = new Map<string, string>();
     const paths: PathsObject = {};
@@ -157,7 +163,7 @@ export class OpenApiDocument {
           );
         }
         names.set(name, handler);
-        operations[method] = describeOperation(method, operation, traits);
+        operations[method] = describeOperation(method, operation, traits, schemas);
         if (deprecation) {
           this.deprecated.push({ ...deprecation, operationId: name, endpoint, summary: operation.summary ?? '' });
         }

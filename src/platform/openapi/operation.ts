@@ -1,6 +1,7 @@
 import type { MediaTypeObject, OperationObject, ParameterObject, ResponseObject } from '@nestjs/swagger';
-import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN } from '../idempotency/idempotency-key.js';
-import { toJsonSchema } from './json-schema.js';
+import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '../idempotency/idempotency-key.js';
+import { exampleOf } from './examples.js';
+import { type Schema, type Schemas, toJsonSchema } from './json-schema.js';
 import type { OperationTraits } from './operation-traits.js';
 import { describeResponses } from './responses.js';
 
@@ -17,11 +18,26 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
     'the client that the API key belongs to: until then the same request is answered as the first time, with ' +
     '`Idempotent-Replayed`, and another one with 422. Nothing is kept of a request that was refused ' +
     '(draft-ietf-httpapi-idempotency-key-header).',
-  schema: { type: 'string', pattern: KEY_PATTERN, example: '"8e03978e-40d5-43dd-bc93-6894a57f9324"' },
+  schema: {
+    type: 'string',
+    pattern: KEY_PATTERN,
+    minLength: 1,
+    maxLength: MAX_FIELD_LENGTH,
+    example: '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
+  },
 };
 
-/** Completes an operation that @nestjs/swagger found with what the platform does for every operation. */
-export function describeOperation(method: string, found: OperationObject, traits: OperationTraits): OperationObject {
+/**
+ * Completes an operation that @nestjs/swagger found with what the platform does for every operation.
+ *
+ * @param schemas the named schemas of the document
+ */
+export function describeOperation(
+  method: string,
+  found: OperationObject,
+  traits: OperationTraits,
+  schemas: Schemas,
+): OperationObject {
   const { isPublic, scopes, deprecation, stability } = traits;
   const { summary, description, tags, parameters: declared = [], requestBody, responses, ...others } = found;
   const parameters = [...declared, ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
@@ -35,7 +51,7 @@ export function describeOperation(method: string, found: OperationObject, traits
   ].filter(Boolean);
   const described = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
     status,
-    withContentSchemas(response as ResponseObject),
+    describeContent(response as ResponseObject, schemas),
   ]);
   return {
     ...others,
@@ -50,7 +66,7 @@ export function describeOperation(method: string, found: OperationObject, traits
     ...(parameters.length > 0 && {
       parameters: parameters.map((parameter) => describeParameter(parameter as ParameterObject)),
     }),
-    ...(requestBody && { requestBody: withContentSchemas(requestBody as { content: Content }) }),
+    ...(requestBody && { requestBody: describeContent(requestBody as { content: Content }, schemas) }),
     responses: describeResponses(method, { ...found, responses: Object.fromEntries(described) }, traits),
   };
 }
@@ -59,19 +75,34 @@ function isoDate(time: Date): string {
   return time.toISOString().slice(0, 10);
 }
 
-/** Puts the members of a parameter into the order in which people read them. */
+/**
+ * Puts the members of a parameter into the order in which people read them. One that is required has the example of its
+ * schema as its own. Programs send that, and an optional parameter would change the request.
+ */
 function describeParameter({ name, in: location, required = false, ...others }: ParameterObject): ParameterObject {
   const { description, ...rest } = withJsonSchema(others);
-  return { name, in: location, required, ...(description !== undefined && { description }), ...rest };
+  const example = required ? exampleOf(rest.schema as Schema) : undefined;
+  return {
+    name,
+    in: location,
+    required,
+    ...(description !== undefined && { description }),
+    ...(example !== undefined && { example }),
+    ...rest,
+  };
 }
 
 type Content = Record<string, MediaTypeObject>;
 
-function withContentSchemas<T extends { content?: Content }>(described: T): T {
-  const media = Object.entries(described.content ?? {});
-  return media.length > 0
-    ? { ...described, content: Object.fromEntries(media.map(([type, body]) => [type, withJsonSchema(body)])) }
-    : described;
+/** Gives each body an example, from those in its schema. Programs such as Postman read none in a schema. */
+function describeContent<T extends { content?: Content }>(described: T, schemas: Schemas): T {
+  const media = Object.entries(described.content ?? {}).map(([type, body]): [string, MediaTypeObject] => {
+    const converted = withJsonSchema(body);
+    const hasExample = converted.example !== undefined || converted.examples !== undefined;
+    const example = hasExample ? undefined : exampleOf(converted.schema as Schema, schemas);
+    return [type, { ...converted, ...(example !== undefined && { example }) }];
+  });
+  return media.length > 0 ? { ...described, content: Object.fromEntries(media) } : described;
 }
 
 function withJsonSchema<T extends { schema?: object }>(described: T): T {

@@ -51,7 +51,7 @@ export const RESPONSE_HEADERS = {
   'Retry-After': {
     description: 'How many seconds to wait before the next attempt (RFC 9110).',
     required: true,
-    schema: { type: 'integer', minimum: 0 },
+    schema: { type: 'integer', format: 'int32', minimum: 0 },
     example: 1,
   },
   'RateLimit-Policy': {

@@ -163,7 +163,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       this.serve(request, response);
     });
     listen('checkExpectation', (request, response) =>
-      this.refuse(request, response, new ApiError(EXPECTATION_FAILED, 'Expect may only be 100-continue.')),
+      this.refuse(request, response, new ApiError(EXPECTATION_FAILED)),
     );
   }
 

@@ -68,7 +68,7 @@ export interface components {
             /**
              * Format: int64
              * @description Unique identifier, assigned by the service on creation. Ascending, not gapless.
-             * @example 1042
+             * @example 1
              */
             id: bigint;
             /**
@@ -105,7 +105,6 @@ export interface components {
             categoryId: bigint;
             /**
              * @description Availability of the animal; `available` when it is not sent.
-             * @default available
              * @example available
              */
             status?: components["schemas"]["PetStatus"];
@@ -123,6 +122,7 @@ export interface components {
              */
             message: string;
             /**
+             * Format: int32
              * @description The HTTP status code of the response.
              * @example 400
              */
@@ -335,7 +335,7 @@ export interface components {
         Link: string;
         /**
          * @description The address of what was created (RFC 9110).
-         * @example https://petstore.example/v1/pets/1042
+         * @example https://petstore.example/v1/pets/1
          */
         Location: string;
         /**
@@ -382,6 +382,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "id": 1,
+                     *         "name": "Rex",
+                     *         "categoryId": 7,
+                     *         "status": "available"
+                     *       }
+                     *     ]
+                     */
                     "application/json": components["schemas"]["Pets"];
                 };
             };
@@ -437,6 +447,13 @@ export interface operations {
         /** @description The animal to add. */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "Rex",
+                 *       "categoryId": 7,
+                 *       "status": "available"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NewPet"];
             };
         };
@@ -453,6 +470,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "name": "Rex",
+                     *       "categoryId": 7,
+                     *       "status": "available"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Pet"];
                 };
             };
@@ -503,7 +528,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Identifier of the animal. */
+                /**
+                 * @description Identifier of the animal.
+                 * @example 1
+                 */
                 petId: bigint;
             };
             cookie?: never;
@@ -525,6 +553,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "name": "Rex",
+                     *       "categoryId": 7,
+                     *       "status": "available"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Pet"];
                 };
             };

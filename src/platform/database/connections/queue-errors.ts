@@ -3,9 +3,7 @@ import { UNAVAILABLE } from '../../errors/error-catalogue.js';
 
 /** The error of a request when too many others already wait for the database. */
 export function tooManyWaiting(): ApiError {
-  return new ApiError(UNAVAILABLE, 'The service has more requests than it can answer. Try again.', {
-    'Retry-After': '1',
-  });
+  return new ApiError(UNAVAILABLE, UNAVAILABLE.message, { 'Retry-After': '1' });
 }
 
 /** The error of a request that has waited too long for the database. No statement was sent for it. */

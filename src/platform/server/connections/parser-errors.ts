@@ -70,7 +70,7 @@ export function answerParserErrors(server: Server, connections: Connections, lis
 /** The error to send; undefined when the connection itself failed, so that no answer can arrive. */
 function parserError({ code }: NodeJS.ErrnoException): ApiError | undefined {
   const known: Record<string, [ErrorDefinition, string]> = {
-    ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, 'The request did not arrive in time.'],
+    ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, REQUEST_TIMEOUT.message],
     HPE_HEADER_OVERFLOW: [HEADERS_TOO_LARGE, `The header section must not be larger than ${MAX_HEADER_BYTES} bytes.`],
     HPE_INVALID_VERSION: [BAD_REQUEST, UNSUPPORTED_VERSION],
     HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
@@ -79,7 +79,7 @@ function parserError({ code }: NodeJS.ErrnoException): ApiError | undefined {
   if (match) {
     return new ApiError(...match);
   }
-  return code?.startsWith('HPE_') ? new ApiError(BAD_REQUEST, 'The request is not valid HTTP/1.1.') : undefined;
+  return code?.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
 }
 
 /** The bytes of a whole response. */

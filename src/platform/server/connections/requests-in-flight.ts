@@ -4,9 +4,7 @@ import { UNAVAILABLE } from '../../errors/error-catalogue.js';
 import type { RequestContext } from '../requests/request-context.js';
 
 /** The 503 of a request beyond MAX_REQUESTS_IN_FLIGHT or MAX_CONNECTIONS. */
-export const OVERLOADED = new ApiError(UNAVAILABLE, 'The service has more requests than it can answer. Try again.', {
-  'Retry-After': '1',
-});
+export const OVERLOADED = new ApiError(UNAVAILABLE, UNAVAILABLE.message, { 'Retry-After': '1' });
 
 /** Served even under overload: load balancers and Prometheus judge the process by these paths. */
 const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;

@@ -66,7 +66,7 @@ function requireJson(contentType: string | undefined, contentEncoding: string | 
   if (contentType !== 'application/json') {
     const [mediaType, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
     if (mediaType !== 'application/json') {
-      throw unsupportedMediaType('The body must be sent as Content-Type: application/json.');
+      throw unsupportedMediaType(UNSUPPORTED_MEDIA_TYPE.message);
     }
     if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
       throw unsupportedMediaType('The body must be UTF-8; application/json takes no other charset or parameter.');
@@ -120,7 +120,7 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
 }
 
 function missingBody(): ApiError {
-  return new ApiError(MISSING_BODY, 'The operation needs a JSON object as its body and none was sent.');
+  return new ApiError(MISSING_BODY);
 }
 
 function bodyTooLarge(maxBytes: number): ApiError {
