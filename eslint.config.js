@@ -30,7 +30,8 @@ export const PLATFORM_ROOMS = {
   deprecation: ['errors', 'fast-paths'],
   idempotency: ['database', 'database/sharing', 'errors', 'json', 'server/requests'],
   openapi: ['auth', 'deprecation', 'errors', 'idempotency'],
-  'docs-pages': ['auth', 'errors', 'json', 'openapi'],
+  'docs-guide': [],
+  'docs-pages': ['auth', 'docs-guide', 'errors', 'json', 'openapi'],
   observability: ['auth', 'database', 'errors', 'server', 'server/requests'],
   'process-group': ['errors', 'observability'],
 };

@@ -1,4 +1,5 @@
 import type { LicenseObject } from '@nestjs/swagger';
+import { readGuide } from './app.guide.js';
 import type { Application } from './platform/application.js';
 
 const DESCRIPTION = `\
@@ -34,5 +35,6 @@ export const APPLICATION: Application = {
     Location: 'https://petstore.example/v1/pets/1',
     NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
   },
+  readGuide,
   defaultScopes: ['pets:read', 'pets:write'],
 };

@@ -12,7 +12,7 @@ import { CURSOR_PATTERN, MAX_CURSOR_LENGTH } from './pet-cursor.js';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
 /** Most animals on a page. */
-const MAX_PAGE_SIZE = 100;
+export const MAX_PAGE_SIZE = 100;
 
 /** An example that the first animal of each catalogue has. */
 export const EXAMPLE_ID = 1;

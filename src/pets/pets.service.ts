@@ -7,7 +7,9 @@ import type { ListPetsQuery, NewPet, Pet } from './pet.dto.js';
 import type { PetEntity } from './pet.entity.js';
 import { PetsRepository } from './pets.repository.js';
 
-export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
+export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.', {
+  remedy: 'Check the identifier, every digit of it. JavaScript rounds those beyond 2^53.',
+});
 
 /** One page of the list. */
 export interface PetList {

@@ -8,6 +8,8 @@ export abstract class Application {
   readonly tags: readonly TagObject[];
   /** Examples in the document for header fields that name resources of the application, by component name. */
   readonly headerExamples: Readonly<Record<string, string>>;
+  /** The guide for clients at /docs/guide, as Markdown. Called at its first request. */
+  readonly readGuide: () => string;
   /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];
 }

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { Body, Controller, Delete, Get, HttpCode, Module, Param, Post, Query, VERSION_NEUTRAL } from '@nestjs/common';
 import { ApiNotFoundResponse, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { Validator } from '@seriousme/openapi-schema-validator';
@@ -537,7 +538,7 @@ describe('the pages', () => {
     expect([answer.status, answer.headers.location]).toEqual([302, 'docs']);
   });
 
-  test.each(['/docs', '/docs/deprecations', '/docs/errors'])(
+  test.each(['/docs', '/docs/guide', '/docs/deprecations', '/docs/errors'])(
     '%s allows nothing that is not from this server',
     async (path) => {
       const { status, headers, text } = await app.client.get(path, { apiKey: null });
@@ -548,18 +549,17 @@ describe('the pages', () => {
         'x-content-type-options': 'nosniff',
       });
       const policy = headers['content-security-policy'] as string;
-      const servers = [app.config.publicBaseUrl].map((url) => new URL(url).origin);
       expect(policy.split('; ')).toEqual([
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' data:",
-        `connect-src 'self' ${servers.join(' ')}`,
+        "img-src 'self'",
+        "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
       ]);
-      expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=|https?:\/\//);
+      expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=|(?:href|src)="https?:/);
       const files = [...text.matchAll(/(?:href|src)="([^"]*assets[^"]*)"/g)].map(
         ([, file]) => new URL(file as string, app.origin + path),
       );
@@ -582,8 +582,61 @@ describe('the pages', () => {
 
   test('/docs/errors has an anchor for each code', async () => {
     const { text } = await app.client.get('/docs/errors', { apiKey: null });
-    const anchors = [...text.matchAll(/<dt id="([^"]*)"/g)].map(([, id]) => id);
+    const anchors = [...text.matchAll(/<section class="error" id="([^"]*)"/g)].map(([, id]) => id);
     expect(anchors).toEqual(errorCatalogue().map(({ code }) => code));
+  });
+
+  test('/docs/errors has cause, remedy and an example body of a code, and says what X-Request-Id is for', async () => {
+    const { text } = await app.client.get('/docs/errors', { apiKey: null });
+    const plain = text.replace(/<[^>]*>/g, ' ').replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(+code));
+    const section = plain.slice(plain.indexOf('idempotency_key_reused   422')).replace(/\s+/g, ' ');
+    expect(section).toMatch(
+      /Cause The Idempotency-Key was sent before .* Remedy For a new request, make up a new key\./,
+    );
+    expect(section).toContain('{ "code": "idempotency_key_reused", "message": "The Idempotency-Key was sent');
+    expect(plain).toMatch(/Every answer carries +X-Request-Id/);
+    for (const { remedy } of errorCatalogue()) expect(remedy).toMatch(/^[A-Z].*\.$/);
+  });
+
+  test('/docs/guide is made of docs/guide.md, README.md and CHANGELOG.md, with the base URL of this service', async () => {
+    const { text } = await app.client.get('/docs/guide', { apiKey: null });
+    const plain = text.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(+code));
+    const read = (path: string): string => readFileSync(join(import.meta.dirname, '../..', path), 'utf8');
+    const codeOf = (document: string): string[] =>
+      [...document.matchAll(/^```\w+\n(.*?)\n```$/gms)].map(([, code = '']) => code);
+    const [, firstCall = '', retries = ''] =
+      /## First call(.*?)\n## .*## Safe retries(.*?)\n## /s.exec(read('README.md')) ?? [];
+    const samples = [...codeOf(firstCall), ...codeOf(retries), ...codeOf(read('docs/guide.md'))];
+    expect(samples.length).toBeGreaterThan(25);
+    for (const sample of samples) {
+      expect(plain).toContain(sample.replaceAll('http://localhost:3000/v1', app.config.publicBaseUrl));
+    }
+    expect(plain).toContain('API keys with the scopes pets:read, pets:write and metrics:read');
+    const anchors = [...text.matchAll(/<li><a href="#([\w-]+)">/g)].map(([, anchor]) => anchor);
+    expect(anchors).toContain('deprecation');
+    for (const anchor of anchors) expect(text).toContain(`<h2 id="${anchor}">`);
+    expect(text).not.toMatch(/\.md"|localhost:3000\/docs/);
+  });
+
+  test('/docs/guide says what a client that keeps ids can do when getPet ends', async () => {
+    const { text } = await app.client.get('/docs/guide', { apiKey: null });
+    const section = text.slice(text.indexOf('<h2 id="deprecation">'), text.indexOf('<h2 id="cors">'));
+    expect(section.replace(/\s+/g, ' ')).toMatch(
+      /cannot fetch one by its id.*after the sunset that address answers 410/,
+    );
+    expect(section).toContain('Keep the animal that createPet returns');
+  });
+
+  test.each([
+    ['/docs/', '../docs'],
+    ['/docs/deprecations/', '../deprecations'],
+    ['/docs/errors/', '../errors'],
+    ['/docs/guide/', '../guide'],
+  ])('%s leads to %s', async (path, location) => {
+    const answer = await app.client.get(path, { apiKey: null });
+    expect([answer.status, answer.headers.location]).toEqual([308, location]);
+    const target = new URL(location, app.origin + path).pathname;
+    expect((await app.client.get(target, { apiKey: null })).status).toBe(200);
   });
 
   test.each(['/docs/assets/0/docs.js', '/docs/assets/0/package.json', '/docs/assets/0/..%2fcomponents.ts'])(

@@ -141,7 +141,7 @@ beforeAll(async () => {
   await see('304', client.get('/v1/pets', { headers: { 'if-none-match': etag } }));
   await see('204 of OPTIONS', client.send('OPTIONS', '/v1/pets'));
   await see('302 to the pages', client.get('/', { apiKey: null }));
-  const pages = ['/docs', '/docs/deprecations', '/docs/errors'];
+  const pages = ['/docs', '/docs/guide', '/docs/deprecations', '/docs/errors'];
   for (const path of [...pages, '/openapi.json', '/openapi.yaml', '/health/live', '/health/ready']) {
     await see(`200 of ${path}`, client.get(path, { apiKey: null }));
   }
@@ -355,12 +355,16 @@ describe('no file but those of the pages can be read', () => {
     ]);
   });
 
-  test.each(['/docs/', '/docs/assets', '/docs/../.env', '/../../etc/passwd', '/.git/config', '/dist/src/main.js'])(
-    '404 of %s',
-    async (path) => {
-      expect((await raw(get(path))).status).toBe(404);
-    },
-  );
+  test.each([
+    '/docs/assets',
+    '/docs/assets/',
+    '/docs/../.env',
+    '/../../etc/passwd',
+    '/.git/config',
+    '/dist/src/main.js',
+  ])('404 of %s', async (path) => {
+    expect((await raw(get(path))).status).toBe(404);
+  });
 });
 
 describe('keys are found by their SHA-256', () => {

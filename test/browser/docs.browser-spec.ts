@@ -1,10 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const API_KEY = 'a-key-for-the-browser-test';
 const NEW_PET = '{"name":"Rex \\"the {dog}\\"","categoryId":9223372036854775807}';
 
@@ -50,7 +53,11 @@ beforeEach(async () => {
   complaints = [];
   page = await browser.newPage();
   page.setDefaultTimeout(15_000);
-  page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
+  page.on('console', (message) => {
+    // Chromium reports every error of the API, too.
+    const isOfApi = new URL(message.location().url || origin).pathname.startsWith('/v1/');
+    if (!isOfApi) complaints.push(`${message.type()}: ${message.text()}`);
+  });
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
   page.on('request', (request) => {
@@ -95,93 +102,247 @@ function startService(dataDirectory: string): { child: ChildProcess; listening: 
 
 async function openDocs(server = origin): Promise<void> {
   await page.goto(`${server}/docs`);
-  await page.locator('.opblock').first().waitFor();
+  await page.locator('.operation').first().waitFor();
 }
 
-async function authorize(): Promise<void> {
-  await page.locator('.auth-wrapper > .authorize').click();
-  await page.locator('.auth-container input').fill(API_KEY);
-  await page.locator('.auth-container button.authorize').click();
-  await page.locator('.btn-done').click();
+const keyField = (): Locator => page.getByLabel('Your API key');
+const keyState = (): Locator => page.locator('#api-key-state');
+
+async function useKey(key = API_KEY): Promise<void> {
+  await keyField().fill(key);
+  await page.getByRole('button', { name: 'Use', exact: true }).click();
+  await page.locator('#api-key-state:is(.success, .failure)').waitFor();
 }
 
-/** Tries an operation out; the text is that of the response as it is shown. */
+async function openOperation(operationId: string): Promise<Locator> {
+  const operation = page.locator(`#operations-Pets-${operationId}`);
+  const button = operation.locator('h3 button');
+  if ((await button.getAttribute('aria-expanded')) === 'false') await button.click();
+  await operation.locator('.execute').waitFor();
+  return operation;
+}
+
+/** Tries an operation out, and returns its answer as the page shows it. */
 async function tryOut(
   operationId: string,
-  fill?: (operation: Locator) => Promise<void>,
-): Promise<{ status: string; body: string }> {
-  const operation = page.locator(`#operations-Pets-${operationId}`);
-  await operation.locator('.opblock-summary-control').click();
+  fill?: (operation: Locator) => Promise<unknown>,
+): Promise<{ status: string; body: string; fields: string; curl: string }> {
+  const operation = await openOperation(operationId);
   await fill?.(operation);
   await operation.locator('.execute').click();
-  const response = operation.locator('.live-responses-table tbody .response');
+  const status = (await operation.locator('.answer .status strong').innerText()).trim();
+  const text = async (title: string): Promise<string> =>
+    (await operation.locator(`.answer pre[aria-label="${title}"]`).allInnerTexts()).join('');
   return {
-    status: (await response.locator('.response-col_status').innerText()).trim(),
-    body: await response.locator('.highlight-code code').first().innerText(),
+    status,
+    body: await text('Body'),
+    fields: await text('Header fields'),
+    curl: await text('The request, with curl'),
   };
 }
 
-test('/docs shows the three operations, the deprecated one struck', async () => {
-  await openDocs();
-  const operations = await page.evaluate<string[]>("[...document.querySelectorAll('.opblock')].map(({ id }) => id)");
-  expect(operations).toEqual(['operations-Pets-listPets', 'operations-Pets-createPet', 'operations-Pets-getPet']);
-  const decorations = await page.evaluate<string[]>(
-    "[...document.querySelectorAll('.opblock [data-path]')].map((path) => getComputedStyle(path).textDecorationLine)",
-  );
-  expect(decorations).toEqual(['none', 'none', 'line-through']);
+/** Violations of WCAG and of good practice that axe finds and calls serious or critical. */
+async function violations(): Promise<string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate<string[]>(`axe.run().then(({ violations }) =>
+    violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)))`);
+}
+
+describe('/docs', () => {
+  test('shows the three operations, the deprecated one struck', async () => {
+    await openDocs();
+    const operations = await page.evaluate<string[]>(
+      "[...document.querySelectorAll('.operation')].map(({ id }) => id)",
+    );
+    expect(operations).toEqual(['operations-Pets-listPets', 'operations-Pets-createPet', 'operations-Pets-getPet']);
+    const decorations = await page.evaluate<string[]>(
+      "[...document.querySelectorAll('.operation .path')].map((path) => getComputedStyle(path).textDecorationLine)",
+    );
+    expect(decorations).toEqual(['none', 'none', 'line-through']);
+  });
+
+  test('every operation can be tried out, and no digit is lost', async () => {
+    await openDocs();
+    await useKey();
+    await page.reload();
+    await page.locator('#api-key-state.success').waitFor();
+
+    const created = await tryOut('createPet', (operation) => operation.getByLabel('Body').fill(NEW_PET));
+    expect(created.status).toBe('201 Created');
+    const id = /"id": ([0-9]+),/.exec(created.body)?.[1] as string;
+    const shown = [
+      '{',
+      `  "id": ${id},`,
+      '  "name": "Rex \\"the {dog}\\"",',
+      '  "categoryId": 9223372036854775807,',
+      '  "status": "available"',
+      '}',
+    ].join('\n');
+    expect(created.body).toBe(shown);
+    expect(created.curl).toContain(`--data-raw '${NEW_PET}'`);
+    expect(created.curl).toContain('-H "Authorization: Bearer $API_KEY"');
+    expect(created.curl).not.toContain(API_KEY);
+
+    const listed = await tryOut('listPets', (operation) => operation.getByLabel('status').selectOption('available'));
+    expect(listed.status).toBe('200 OK');
+    expect(listed.body).toContain('"categoryId": 9223372036854775807,');
+    expect(listed.curl).toContain(`'${origin}/v1/pets?status=available'`);
+
+    const found = await tryOut('getPet', (operation) => operation.getByLabel('petId').fill(id));
+    expect([found.status, found.body]).toEqual(['200 OK', shown]);
+    const largest = await tryOut('getPet', (operation) => operation.getByLabel('petId').fill('9223372036854775807'));
+    expect(largest.status).toBe('404 Not Found');
+    expect(largest.curl).toContain(`'${origin}/v1/pets/9223372036854775807'`);
+  });
+
+  test('header fields are shown as they were sent', async () => {
+    await openDocs();
+    await useKey();
+    const { fields } = await tryOut('getPet', (operation) => operation.getByLabel('petId').fill('0'));
+    const answer = await fetch(`${origin}/v1/pets/0`, { headers: { authorization: `Bearer ${API_KEY}` } });
+    const changing = /^(x-request-id|date|ratelimit|connection|keep-alive|content-length):/;
+    const stable = (lines: string[]): string[] => lines.filter((line) => !changing.test(line)).sort();
+    const sent = stable([...answer.headers].map(([name, value]) => `${name}: ${value}`));
+    expect(sent).toContain('sunset: Thu, 05 Dec 2030 00:00:00 GMT');
+    expect(sent.find((line) => line.startsWith('link:'))).toContain('>; rel="successor-version", <');
+    expect(stable(fields.split('\n'))).toEqual(sent);
+  });
+
+  test('a new request removes the answer of the one before, and a missing value does, too', async () => {
+    await openDocs();
+    await useKey();
+    const operation = await openOperation('getPet');
+    const answers = operation.locator('.answer .status');
+    expect((await tryOut('getPet', () => operation.getByLabel('petId').fill('0'))).status).toBe('404 Not Found');
+
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    await page.route('**/v1/pets/00', async (route) => {
+      await held;
+      await route.continue();
+    });
+    await operation.getByLabel('petId').fill('00');
+    await operation.locator('.execute').click();
+    await operation.getByText('Sending').waitFor();
+    expect(await answers.count()).toBe(0);
+    release();
+    await answers.waitFor();
+
+    await operation.getByLabel('petId').fill('');
+    await operation.locator('.execute').click();
+    await answers.waitFor({ state: 'detached' });
+  });
+
+  test('the focus stays on Execute, and the answer is right below it', async () => {
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await openDocs();
+    await useKey();
+    const operation = await openOperation('listPets');
+    await operation.locator('.execute').focus();
+    await page.keyboard.press('Enter');
+    await operation.locator('.answer .status').waitFor();
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Execute');
+    const button = await operation.locator('.execute').boundingBox();
+    const answer = await operation.locator('.answer .status').boundingBox();
+    const below = (answer?.y ?? 0) - (button?.y ?? 0) - (button?.height ?? 0);
+    expect(below).toBeGreaterThan(0);
+    expect(below).toBeLessThan(40);
+  });
+
+  test('an opened operation fits on two screens, and shows no regular expression and no section without content', async () => {
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await openDocs();
+    for (const operationId of ['listPets', 'createPet', 'getPet']) {
+      const box = await (await openOperation(operationId)).boundingBox();
+      expect(box?.height).toBeLessThan(2 * 900);
+    }
+    expect(await page.locator('body').innerText()).not.toMatch(/\^\(|\[!#-~\]|Store orders/);
+    expect(await page.locator('main').count()).toBe(1);
+
+    // What all operations answer is described once.
+    for (const name of ['X-Request-Id', 'RateLimit-Policy', 'rate_limited', 'missing_api_key']) {
+      expect(await page.getByText(name, { exact: true }).count()).toBe(1);
+    }
+    expect(await page.getByRole('link', { name: 'what every operation may answer' }).count()).toBe(3);
+  });
+
+  test('says where its requests go, and sends them there by the name by which it was reached', async () => {
+    const otherName = origin.replace('127.0.0.1', 'localhost');
+    await openDocs(otherName);
+    expect(await page.locator('main').innerText()).toContain(`Requests from this page go to ${otherName}/v1`);
+    await useKey();
+    const { status, curl } = await tryOut('listPets');
+    expect([status, curl.includes(`'${otherName}/v1/pets'`)]).toEqual(['200 OK', true]);
+  });
+
+  test('an address opens its operation', async () => {
+    await page.goto(`${origin}/docs#/Pets/createPet`);
+    await page.locator('#operations-Pets-createPet .execute').waitFor();
+    expect(await page.locator('.operation .execute').count()).toBe(1);
+  });
 });
 
-test('every operation can be tried out on the server that shows the page, and no digit is lost', async () => {
-  await openDocs();
-  expect(await page.locator('.servers select').inputValue()).toBe(`${origin}/v1`);
-  await authorize();
-  await page.reload();
-  await page.locator('.auth-wrapper > .authorize.locked').waitFor();
+describe('the API key', () => {
+  const kept = (storage: string): Promise<boolean> =>
+    page.evaluate(`Object.values(${storage}).some((value) => value.includes('${API_KEY}'))`);
 
-  const created = await tryOut('createPet', (operation) =>
-    operation.locator('textarea.body-param__text').fill(NEW_PET),
-  );
-  expect(created.status).toBe('201');
-  const id = /"id": ([0-9]+),/.exec(created.body)?.[1] as string;
-  const shown = [
-    '{',
-    `  "id": ${id},`,
-    '  "name": "Rex \\"the {dog}\\"",',
-    '  "categoryId": 9223372036854775807,',
-    '  "status": "available"',
-    '}',
-  ].join('\n');
-  expect(created.body).toBe(shown);
+  test('is called accepted only when the service accepts it', async () => {
+    await openDocs();
+    expect(await keyState().innerText()).toContain('No key is set');
+    await keyField().fill('some text');
+    await page.getByRole('button', { name: 'Use', exact: true }).click();
+    await page.locator('#api-key-state.failure').waitFor();
+    expect(await keyState().innerText()).toContain('refuses this key');
+    await useKey();
+    expect(await keyState().innerText()).toContain('accepts this key');
+  });
 
-  const listed = await tryOut('listPets');
-  expect(listed.status).toBe('200');
-  expect(listed.body).toContain('"categoryId": 9223372036854775807,');
+  test('is masked, wide and labelled', async () => {
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await openDocs();
+    expect(await keyField().getAttribute('type')).toBe('password');
+    expect((await keyField().boundingBox())?.width).toBeGreaterThan(500);
+    await page.getByRole('button', { name: 'Show' }).click();
+    expect(await keyField().getAttribute('type')).toBe('text');
+  });
 
-  const found = await tryOut('getPet', (operation) => operation.getByPlaceholder('petId').fill(id));
-  expect(found).toEqual({ status: '200', body: shown });
+  test('is kept for the session alone, beyond it when asked, and forgotten on demand', async () => {
+    await openDocs();
+    await useKey();
+    expect([await kept('localStorage'), await kept('sessionStorage')]).toEqual([false, true]);
+    await page.getByLabel('Keep it in this browser').check();
+    await useKey();
+    expect([await kept('localStorage'), await kept('sessionStorage')]).toEqual([true, false]);
+    await page.getByRole('button', { name: 'Forget' }).click();
+    expect([await kept('localStorage'), await kept('sessionStorage')]).toEqual([false, false]);
+    expect(await keyField().inputValue()).toBe('');
+    expect(await keyState().innerText()).toContain('No key is set');
+  });
 });
 
-test('requests go to the server by the name by which the page was reached', async () => {
-  const otherName = origin.replace('127.0.0.1', 'localhost');
-  await openDocs(otherName);
-  expect(await page.locator('.servers select').inputValue()).toBe(`${otherName}/v1`);
-  await authorize();
-  expect((await tryOut('listPets')).status).toBe('200');
-});
+const PAGES = ['/docs', '/docs/guide', '/docs/deprecations', '/docs/errors'];
 
-test.each(['light', 'dark'] as const)('/docs follows a %s colour scheme', async (colorScheme) => {
-  await page.emulateMedia({ colorScheme });
-  await openDocs();
-  expect(await page.locator('html.dark-mode').count()).toBe(colorScheme === 'dark' ? 1 : 0);
-});
-
-test.each([1280, 390])('the pages are not wider than a window of %i pixels', async (width) => {
-  await page.setViewportSize({ width, height: 800 });
-  for (const path of ['/docs', '/docs/deprecations', '/docs/errors']) {
+describe.each(PAGES)('%s', (path) => {
+  test.each(['light', 'dark'] as const)('has no serious violation of accessibility, %s', async (colorScheme) => {
+    await page.emulateMedia({ colorScheme });
     await page.goto(origin + path);
-    await page.locator('h1, .opblock').first().waitFor();
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
-  }
+    await page.locator('h1').waitFor();
+    if (path === '/docs') {
+      await useKey();
+      for (const operationId of ['createPet', 'listPets', 'getPet']) await openOperation(operationId);
+      await tryOut('listPets');
+    }
+    for (const width of [1440, 768, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      expect(await violations()).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+      expect(await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches')).toBe(colorScheme === 'dark');
+    }
+    const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+    expect(background).toBe(colorScheme === 'dark' ? 'rgb(28, 32, 34)' : 'rgb(255, 255, 255)');
+  });
 });
 
 test('/docs/deprecations#getPet tells until when, and what to use instead', async () => {
@@ -192,4 +353,35 @@ test('/docs/deprecations#getPet tells until when, and what to use instead', asyn
   expect(text).toContain('GET /pets/{petId}');
   expect(text).toContain('5 December 2030');
   expect(text).toContain('Use GET /pets with a status filter');
+});
+
+describe('the samples of /docs/guide', () => {
+  const shown = (): Promise<string[]> =>
+    page.evaluate(`[...document.querySelectorAll('.samples pre')]
+      .filter((sample) => sample.offsetHeight > 0).map((sample) => sample.getAttribute('aria-label'))`);
+
+  test('are shown in the language that was chosen, also after a reload', async () => {
+    await page.goto(`${origin}/docs/guide`);
+    const before = await shown();
+    expect(new Set(before)).toEqual(new Set(['curl', 'JavaScript']));
+    await page.getByLabel('Python', { exact: true }).and(page.locator('input')).last().check();
+    expect(await shown()).toEqual(before.map(() => 'Python'));
+    await page.reload();
+    expect(await shown()).toEqual(before.map(() => 'Python'));
+    await page.evaluate("localStorage.removeItem('sample-language')");
+  });
+
+  test('are tabs without JavaScript, too', async () => {
+    const plain = await (browser.browser() as Browser).newContext({ javaScriptEnabled: false });
+    try {
+      const tab = await plain.newPage();
+      await tab.goto(`${origin}/docs/guide`);
+      const sample = tab.locator('.samples').last();
+      expect(await sample.locator('pre:visible').getAttribute('aria-label')).toBe('JavaScript');
+      await sample.getByLabel('Python').and(tab.locator('input')).check();
+      expect(await sample.locator('pre:visible').getAttribute('aria-label')).toBe('Python');
+    } finally {
+      await plain.close();
+    }
+  });
 });

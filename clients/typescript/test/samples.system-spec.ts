@@ -118,3 +118,61 @@ describe('docs/clients.md', () => {
     expect(ids.map(([, id, name]) => `${id} ${name}`)).toEqual(['1 Rex', ...LINES_OF_PETS]);
   });
 });
+
+describe('docs/guide.md', () => {
+  test('JavaScript', async () => {
+    await addPets();
+    await workshop.installClient();
+    await workshop.write('guide.mjs', (await blocksOf('docs/guide.md', 'js')).join('\n'));
+    const lines = (await workshop.run(process.execPath, 'guide.mjs')).split('\n');
+    expect(lines).toEqual([
+      '1n Rex available',
+      '401 invalid_api_key',
+      '1n Rex',
+      ...LINES_OF_PETS.map((line) => line.replace(' ', 'n ')),
+      'true',
+      expect.stringMatching(/^400 validation_failed name must be .* [0-9a-f]{32}-1$/),
+      '1',
+      '9223372036854775807n',
+      'true',
+      'Rex',
+      '',
+    ]);
+  }, 60_000);
+
+  test('Python', async () => {
+    await addPets();
+    const program = (await blocksOf('docs/guide.md', 'python')).join('\n');
+    const lines = (await workshop.run('python3', '-c', program)).split('\n');
+    expect(lines).toEqual([
+      '1 Rex available',
+      '401 invalid_api_key',
+      '1 Rex',
+      ...LINES_OF_PETS,
+      'True true',
+      expect.stringMatching(/^400 invalid_parameter .*limit.* \S+$/),
+      expect.stringMatching(/^"client";q=6000;w=60 "client";r=\d+;t=\d+$/),
+      '9223372036854775807',
+      '304',
+      'Rex',
+      '',
+    ]);
+  });
+
+  test('curl', async () => {
+    await addPets();
+    const blocks = await blocksOf('docs/guide.md', 'sh');
+    const [authentication, pages, errors, limits, identifiers, caching, ...others] = await blocks.reduce(
+      async (outputs, block) => [...(await outputs), await workshop.run('bash', '-ec', block)],
+      Promise.resolve<string[]>([]),
+    );
+    expect(authentication).toMatch(/"code":"missing_api_key".*401\n$/s);
+    const ids = [...(pages ?? '').matchAll(/"id":(\d+),"name":"([^"]+)"/g)];
+    expect(ids.map(([, id, name]) => `${id} ${name}`)).toEqual(LINES_OF_PETS);
+    expect(errors).toMatch(/^HTTP\/1\.1 400 .*X-Request-Id: \S+.*"code":"invalid_parameter"/is);
+    expect(limits).toMatch(/^RateLimit-Policy: "client";q=6000;w=60\r?\nRateLimit: "client";r=\d+;t=\d+/i);
+    expect(identifiers).toContain('"categoryId":9223372036854775807');
+    expect(caching).toBe('304\n');
+    expect(others).toEqual([]);
+  });
+});

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -28,11 +28,10 @@ function loadAssets(): Assets {
   const own = fileURLToPath(new URL('browser', import.meta.url));
   const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const paths = [
-    join(swaggerUi, 'swagger-ui.css'),
     join(swaggerUi, 'swagger-ui-bundle.js'),
-    join(own, 'docs.css'),
-    join(own, 'docs.js'),
-    join(own, 'icon.svg'),
+    ...readdirSync(own)
+      .sort()
+      .map((name) => join(own, name)),
   ];
   const hash = createHash('sha256');
   const files = new Map<string, Asset>();

@@ -9,7 +9,8 @@ import { ApiError } from '../errors/api-error.js';
 import { errorCatalogue, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import { entityTag, matchesEntityTag } from '../json/entity-tag.js';
 import { docsAssets } from './docs-assets.js';
-import { deprecationsPage, errorsPage, swaggerUiPage } from './page-templates.js';
+import { deprecationsPage, errorsPage, guidePage, swaggerUiPage } from './page-templates.js';
+import { type Guide, renderGuide } from '../docs-guide/guide.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
 
 const HTML = 'text/html; charset=utf-8';
@@ -20,25 +21,22 @@ const HTML = 'text/html; charset=utf-8';
 @Controller({ version: VERSION_NEUTRAL })
 export class DocsPagesController {
   private readonly pageHeaders: Readonly<Record<string, string>>;
+  private guide: Guide | undefined;
 
   constructor(
     private readonly document: OpenApiDocument,
     private readonly adapterHost: HttpAdapterHost,
     private readonly application: Application,
-    config: Config,
+    private readonly config: Config,
   ) {
-    const servers = [config.publicBaseUrl, config.stagingBaseUrl]
-      .filter((url) => url !== undefined)
-      .map((url) => new URL(url).origin);
     this.pageHeaders = {
       'Content-Security-Policy': [
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        // Swagger UI's style sheet has icons as data URLs.
-        "img-src 'self' data:",
-        // Swagger UI's "Try it out" sends requests to the servers of the document.
-        `connect-src ${[...new Set(["'self'", ...servers])].join(' ')}`,
+        "img-src 'self'",
+        // The reference sends requests to the server that shows it.
+        "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
@@ -68,6 +66,12 @@ export class DocsPagesController {
     this.send(request, response, HTML, swaggerUiPage(this.application.info.title, docsAssets().version));
   }
 
+  @Get('docs/guide')
+  showGuide(@Req() request: Request, @Res() response: Response): void {
+    this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl);
+    this.send(request, response, HTML, guidePage(this.application.info.title, docsAssets().version, this.guide));
+  }
+
   @Get('docs/deprecations')
   showDeprecations(@Req() request: Request, @Res() response: Response): void {
     const { title } = this.application.info;
@@ -77,6 +81,13 @@ export class DocsPagesController {
   @Get('docs/errors')
   showErrors(@Req() request: Request, @Res() response: Response): void {
     this.send(request, response, HTML, errorsPage(this.application.info.title, docsAssets().version, errorCatalogue()));
+  }
+
+  /** A page with a slash behind its address; the addresses without one are above. The redirection is relative, so that it also works behind a path prefix. */
+  @Get(['docs{/}', 'docs/deprecations{/}', 'docs/errors{/}', 'docs/guide{/}'])
+  @Redirect(undefined, 308)
+  redirectFromSlash(@Req() { path }: Request): { url: string } {
+    return { url: `../${path.split('/').at(-2)}` };
   }
 
   /** A file that the pages load. Browsers may cache it for a year, because its address changes with its content. */

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
-import { html, type Html } from './html.js';
+import type { Guide } from '../docs-guide/guide.js';
+import { html, Html } from './html.js';
 import type { DeprecatedOperation } from '../openapi/openapi-document.js';
 
 // All addresses in the pages are relative, so that the pages also work behind a proxy that adds a path prefix.
@@ -16,14 +17,37 @@ export function swaggerUiPage(service: string, assetsVersion: string): string {
     `API – ${service}`,
     assets,
     'docs',
-    html`<main id="swagger-ui">
+    html`<main>
+      <div id="reference"></div>
       <noscript>
-        <p>This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the document itself.</p>
+        <p>
+          This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the document itself, and
+          <a href="docs/guide">the guide</a> shows how to call the service.
+        </p>
       </noscript>
     </main>`,
-    html`<link rel="stylesheet" href="${assets}/swagger-ui.css" />
-      <script src="${assets}/swagger-ui-bundle.js" defer></script>
-      <script src="${assets}/docs.js" defer></script> `,
+    html`<script src="${assets}/swagger-ui-bundle.js" defer></script>
+      <script src="${assets}/docs.js" type="module"></script> `,
+  );
+}
+
+/** The guide for clients, at /docs/guide. The style sheet shows the tabs of its samples; the script only remembers the choice. */
+export function guidePage(service: string, assetsVersion: string, guide: Guide): string {
+  const assets = `assets/${assetsVersion}`;
+  const links = guide.sections.map(({ anchor, title }) => html`<li><a href="#${anchor}">${title}</a></li>`);
+  return page(
+    `Guide – ${service}`,
+    assets,
+    'guide',
+    html`<main class="page">
+      <nav aria-label="Sections of the guide">
+        <ul class="codes">
+          ${links}
+        </ul>
+      </nav>
+      ${new Html(guide.html)}
+    </main>`,
+    html`<script src="${assets}/samples.js" type="module"></script> `,
   );
 }
 
@@ -38,12 +62,12 @@ export function deprecationsPage(
       html`<section id="${operationId}">
         <h2><code>${endpoint}</code></h2>
         <p>${summary} (<code>${operationId}</code>)</p>
-        <dl>
+        <dl class="facts">
           <dt>Deprecated since</dt>
           <dd>${time(since)}</dd>
           <dt>To be removed on</dt>
           <dd>${time(sunset)}</dd>
-          <dt>Instead</dt>
+          <dt>Replacement</dt>
           <dd>${replacement}</dd>
         </dl>
       </section>`,
@@ -61,22 +85,23 @@ export function deprecationsPage(
   return page(`Deprecations – ${service}`, `assets/${assetsVersion}`, 'deprecations', main);
 }
 
-/** The page of error codes, at /docs/errors. Each code is an anchor. */
+/** The page of error codes, at /docs/errors: cause, remedy and an example of each. Each code is an anchor. */
 export function errorsPage(service: string, assetsVersion: string, errors: readonly ErrorDefinition[]): string {
-  const statuses = [...new Set(errors.map(({ status }) => status))];
-  const sections = statuses.map((status) => {
-    const codes = errors
-      .filter((error) => error.status === status)
-      .map(
-        ({ code, description }) =>
-          html`<dt id="${code}"><code>${code}</code></dt>
-            <dd>${description}</dd> `,
-      );
-    return html`<section>
-      <h2>${status} ${STATUS_CODES[status] ?? ''}</h2>
-      <dl>${codes}</dl>
-    </section>`;
-  });
+  const sections = errors.map(
+    ({ code, status, description, message, remedy }) =>
+      html`<section class="error" id="${code}">
+        <h2><code>${code}</code> <small>${status} ${STATUS_CODES[status] ?? ''}</small></h2>
+        <dl class="facts">
+          <dt>Cause</dt>
+          <dd>${prose(description)}</dd>
+          <dt>Remedy</dt>
+          <dd>${prose(remedy)}</dd>
+          <dt>Example</dt>
+          <dd><pre tabindex="0">${JSON.stringify({ code, message, status }, null, 2)}</pre></dd>
+        </dl>
+      </section>`,
+  );
+  const links = errors.map(({ code }) => html`<li><a href="#${code}">${code}</a></li>`);
   return page(
     `Errors – ${service}`,
     `assets/${assetsVersion}`,
@@ -85,11 +110,25 @@ export function errorsPage(service: string, assetsVersion: string, errors: reado
       <h1>Errors</h1>
       <p>
         Every error has the body <code>{"code": …, "message": …, "status": …}</code>. Programs go by <code>code</code>,
-        and by <code>status</code> when they do not know the code; <code>message</code> is for people.
+        and by <code>status</code> when they do not know the code; <code>message</code> is for people, and may say other
+        details than the examples below.
       </p>
+      <p>
+        Every answer carries <code>X-Request-Id</code>, errors too. The service writes it to its log with the cause.
+        Keep it with the error, and name it when you ask the operators. You may send an <code>X-Request-Id</code> of
+        your own: up to 128 letters, digits, dots, hyphens and underscores.
+      </p>
+      <ul class="codes">
+        ${links}
+      </ul>
       ${sections}
     </main>`,
   );
+}
+
+/** A text with what stands between backticks as code. */
+function prose(text: string): Html[] {
+  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }
 
 function page(title: string, assets: string, current: string, main: Html, head: Html = html``): string {
@@ -97,6 +136,7 @@ function page(title: string, assets: string, current: string, main: Html, head: 
   const root = current === 'docs' ? '' : '../';
   const entries = [
     ['docs', `${root}docs`, 'API'],
+    ['guide', `${root}docs/guide`, 'Guide'],
     ['deprecations', `${root}docs/deprecations`, 'Deprecations'],
     ['errors', `${root}docs/errors`, 'Errors'],
     ['json', `${root}openapi.json`, 'openapi.json'],

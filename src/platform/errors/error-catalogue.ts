@@ -16,6 +16,8 @@ export interface ErrorDefinition {
   readonly description: string;
   /** The message that is sent; where messages differ, one of them. The example in the documents. */
   readonly message: string;
+  /** For the documents: what the client should do. Text between backticks is shown as code. */
+  readonly remedy: string;
 }
 
 const catalogue = new Map<string, ErrorDefinition>();
@@ -24,17 +26,29 @@ const catalogue = new Map<string, ErrorDefinition>();
  * Adds a kind of error to the catalogue, from which the documents are made. Features define their own errors beside the
  * service that throws them.
  *
- * @param message the description by default
+ * @param texts `message` is the description by default
  * @throws Error at import time when the code is taken, too long or not in lower snake case
  */
-export function defineError(code: string, status: number, description: string, message = description): ErrorDefinition {
+export function defineError(
+  code: string,
+  status: number,
+  description: string,
+  texts: Partial<Pick<ErrorDefinition, 'message' | 'remedy'>> = {},
+): ErrorDefinition {
   if (!CODE.test(code) || code.length > MAX_CODE_LENGTH) {
     throw new Error(`The error code '${code}' is not in lower snake case with ${MAX_CODE_LENGTH} characters at most.`);
   }
   if (catalogue.has(code)) {
     throw new Error(`The error code '${code}' is defined twice.`);
   }
-  const definition = Object.freeze({ code, status, description, message });
+  const definition = Object.freeze({
+    code,
+    status,
+    description,
+    message: description,
+    remedy: 'Read the message, which says what is wrong.',
+    ...texts,
+  });
   catalogue.set(code, definition);
   return definition;
 }
@@ -49,161 +63,241 @@ export const MALFORMED_JSON = defineError(
   'malformed_json',
   400,
   'The body is not UTF-8, not JSON (RFC 8259), names a member twice, nests too deeply or holds too many values.',
-  'The body is not valid JSON: it ends where a value is expected (character 9).',
+  {
+    message: 'The body is not valid JSON: it ends where a value is expected (character 9).',
+    remedy: 'Send one JSON value in UTF-8, made by a JSON library.',
+  },
 );
-export const MISSING_BODY = defineError(
-  'missing_body',
-  400,
-  'The operation needs a body and none was sent.',
-  'The operation needs a JSON object as its body and none was sent.',
-);
+export const MISSING_BODY = defineError('missing_body', 400, 'The operation needs a body and none was sent.', {
+  message: 'The operation needs a JSON object as its body and none was sent.',
+  remedy: 'Send the body with the request, as `application/json`.',
+});
 export const VALIDATION_FAILED = defineError(
   'validation_failed',
   400,
   'The body lacks a required member or a value is invalid; the message lists every fault.',
-  'name is required',
+  {
+    message: 'name is required',
+    remedy: 'Correct every value that the message names, and send the request again.',
+  },
 );
 export const INVALID_PARAMETER = defineError(
   'invalid_parameter',
   400,
   'A query parameter is invalid, unknown or given twice; the message names it.',
-  'limit must be an integer between 1 and 100',
+  {
+    message: 'limit must be an integer between 1 and 100',
+    remedy: 'Correct the parameter that the message names, or leave it out.',
+  },
 );
 export const INVALID_CURSOR = defineError(
   'invalid_cursor',
   400,
   'The cursor was not issued by this service, or for another filter; start again from the first page.',
-  'cursor must be taken unchanged from the Link of a page of this list',
+  {
+    message: 'cursor must be taken unchanged from the Link of a page of this list',
+    remedy: 'Take the address of the next page from `Link` unchanged, or start again without `cursor`.',
+  },
 );
 export const INVALID_IDEMPOTENCY_KEY = defineError(
   'invalid_idempotency_key',
   400,
   'The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.',
-  'Idempotency-Key must be sent once, with 1 to 255 characters of printable ASCII, such as ' +
-    '"8e03978e-40d5-43dd-bc93-6894a57f9324"; in a quoted one, \\ stands before " and \\ alone',
+  {
+    message:
+      'Idempotency-Key must be sent once, with 1 to 255 characters of printable ASCII, such as ' +
+      '"8e03978e-40d5-43dd-bc93-6894a57f9324"; in a quoted one, \\ stands before " and \\ alone',
+    remedy: 'Send one key of 1 to 255 printable ASCII characters, such as a UUID.',
+  },
 );
 export const BAD_REQUEST = defineError(
   'bad_request',
   400,
   'The request is not valid HTTP, or not what is expected here.',
-  'The request is not valid HTTP/1.1.',
+  {
+    message: 'The request is not valid HTTP/1.1.',
+    remedy: 'Correct what the message names. A proxy or an HTTP library may have made the fault.',
+  },
 );
 // Clients treat an unknown status as the 400 or 500 of its class (RFC 9110, section 15), so these two stand there.
 export const CLIENT_ERROR = defineError(
   'client_error',
   400,
   'The request cannot be carried out, for the reason that the status names: any 4xx without a code of its own.',
+  {
+    remedy: 'Read the status and the message; do not repeat the request unchanged.',
+  },
 );
-export const UNAUTHORIZED = defineError('unauthorized', 401, 'The credentials are not accepted here.');
+export const UNAUTHORIZED = defineError('unauthorized', 401, 'The credentials are not accepted here.', {
+  remedy: 'Send credentials that are valid here.',
+});
 export const MISSING_API_KEY = defineError(
   'missing_api_key',
   401,
   'No usable API key was sent in the Authorization header.',
-  'Send an API key as Authorization: Bearer <API_KEY>, once.',
+  {
+    message: 'Send an API key as Authorization: Bearer <API_KEY>, once.',
+    remedy: 'Send one header field `Authorization: Bearer <API key>`.',
+  },
 );
-export const INVALID_API_KEY = defineError('invalid_api_key', 401, 'The API key is not known.');
-export const EXPIRED_API_KEY = defineError('expired_api_key', 401, 'The API key has expired.');
-export const REVOKED_API_KEY = defineError('revoked_api_key', 401, 'The API key was revoked.');
+export const INVALID_API_KEY = defineError('invalid_api_key', 401, 'The API key is not known.', {
+  remedy: 'Compare the key with the one you were given. If it is lost, ask the operators for a new one.',
+});
+export const EXPIRED_API_KEY = defineError('expired_api_key', 401, 'The API key has expired.', {
+  remedy: 'Ask the operators for a new key, and replace the old one.',
+});
+export const REVOKED_API_KEY = defineError('revoked_api_key', 401, 'The API key was revoked.', {
+  remedy: 'Ask the operators for a new key. Do not try the old one again.',
+});
 export const INSUFFICIENT_SCOPE = defineError(
   'insufficient_scope',
   403,
   'The API key lacks a scope that the operation needs.',
-  'The API key lacks the scope metrics:read.',
+  {
+    message: 'The API key lacks the scope metrics:read.',
+    remedy: 'Ask the operators for a key with the scope that `WWW-Authenticate` names.',
+  },
 );
-export const FORBIDDEN = defineError('forbidden', 403, 'The client may not do this.');
-export const NOT_FOUND = defineError('not_found', 404, 'The resource does not exist.');
-export const ROUTE_NOT_FOUND = defineError(
-  'route_not_found',
-  404,
-  'No resource has this path.',
-  'No resource has the path /v1/unknown',
-);
+export const FORBIDDEN = defineError('forbidden', 403, 'The client may not do this.', {
+  remedy: 'Ask the operators whether your client may do this.',
+});
+export const NOT_FOUND = defineError('not_found', 404, 'The resource does not exist.', {
+  remedy: 'Check the address. If the resource was deleted, forget it.',
+});
+export const ROUTE_NOT_FOUND = defineError('route_not_found', 404, 'No resource has this path.', {
+  message: 'No resource has the path /v1/unknown',
+  remedy: 'Compare the path with the document. Paths are case-sensitive and have no slash at the end.',
+});
 export const METHOD_NOT_ALLOWED = defineError(
   'method_not_allowed',
   405,
   'The resource does not support the method; Allow lists those it does.',
-  'DELETE is not supported here; use GET, HEAD, OPTIONS, POST.',
+  {
+    message: 'DELETE is not supported here; use GET, HEAD, OPTIONS, POST.',
+    remedy: 'Use a method that `Allow` lists.',
+  },
 );
-export const NOT_ACCEPTABLE = defineError('not_acceptable', 406, 'No representation matches the request.');
-export const REQUEST_TIMEOUT = defineError('request_timeout', 408, 'The request did not arrive in time.');
-export const CONFLICT = defineError('conflict', 409, 'The request conflicts with the state of the resource.');
-export const GONE = defineError('gone', 410, 'The resource no longer exists.');
+export const NOT_ACCEPTABLE = defineError('not_acceptable', 406, 'No representation matches the request.', {
+  remedy: 'Accept `application/json`.',
+});
+export const REQUEST_TIMEOUT = defineError('request_timeout', 408, 'The request did not arrive in time.', {
+  remedy: 'Send the whole request without a pause. Repeat it, with the same `Idempotency-Key` if it has one.',
+});
+export const CONFLICT = defineError('conflict', 409, 'The request conflicts with the state of the resource.', {
+  remedy: 'Read the state of the resource, and decide again.',
+});
+export const GONE = defineError('gone', 410, 'The resource no longer exists.', {
+  remedy: 'Forget the resource.',
+});
 export const OPERATION_REMOVED = defineError(
   'operation_removed',
   410,
   'The deprecated operation has been removed; Link names its successor.',
+  {
+    remedy: 'Use the operation that `Link` names, and read the page about the deprecation.',
+  },
 );
-export const PRECONDITION_FAILED = defineError('precondition_failed', 412, 'A condition of the request is not met.');
-export const BODY_TOO_LARGE = defineError(
-  'body_too_large',
-  413,
-  'The body is larger than the limit.',
-  'The body must not be larger than 65536 bytes.',
-);
-export const URI_TOO_LONG = defineError(
-  'uri_too_long',
-  414,
-  'The request target is longer than the limit.',
-  'The request target must not be longer than 8192 characters.',
-);
+export const PRECONDITION_FAILED = defineError('precondition_failed', 412, 'A condition of the request is not met.', {
+  remedy: 'Read the resource again, and repeat the request with its new state.',
+});
+export const BODY_TOO_LARGE = defineError('body_too_large', 413, 'The body is larger than the limit.', {
+  message: 'The body must not be larger than 65536 bytes.',
+  remedy: 'Send less at once. The message names the limit.',
+});
+export const URI_TOO_LONG = defineError('uri_too_long', 414, 'The request target is longer than the limit.', {
+  message: 'The request target must not be longer than 8192 characters.',
+  remedy: 'Shorten the query.',
+});
 export const UNSUPPORTED_MEDIA_TYPE = defineError(
   'unsupported_media_type',
   415,
   'The body is not application/json, or is encoded in another charset than UTF-8 or with a content coding.',
-  'The body must be sent as Content-Type: application/json.',
+  {
+    message: 'The body must be sent as Content-Type: application/json.',
+    remedy: 'Send the body as `Content-Type: application/json`, in UTF-8, without compression.',
+  },
 );
-export const EXPECTATION_FAILED = defineError(
-  'expectation_failed',
-  417,
-  'Expect names something unknown.',
-  'Expect may only be 100-continue.',
-);
+export const EXPECTATION_FAILED = defineError('expectation_failed', 417, 'Expect names something unknown.', {
+  message: 'Expect may only be 100-continue.',
+  remedy: 'Leave `Expect` out, or send `100-continue`.',
+});
 export const UNPROCESSABLE_CONTENT = defineError(
   'unprocessable_content',
   422,
   'The body is valid, but cannot be carried out.',
+  {
+    remedy: 'Correct what the message names.',
+  },
 );
 export const IDEMPOTENCY_KEY_REUSED = defineError(
   'idempotency_key_reused',
   422,
   'The Idempotency-Key was sent before with another request; a new request needs a new key.',
-  'The Idempotency-Key was sent before with another request, which was carried out. ' +
-    'If this one is to be carried out too, send it with a new key.',
+  {
+    message:
+      'The Idempotency-Key was sent before with another request, which was carried out. ' +
+      'If this one is to be carried out too, send it with a new key.',
+    remedy: 'For a new request, make up a new key. To repeat a request, send it exactly as before.',
+  },
 );
 export const RATE_LIMITED = defineError(
   'rate_limited',
   429,
   'The client has called more often than its rate limit allows; Retry-After says when to try again.',
-  'This client may call 60 times a minute. Try again in 1 s.',
+  {
+    message: 'This client may call 60 times a minute. Try again in 1 s.',
+    remedy: 'Wait as many seconds as `Retry-After` says; then repeat the request.',
+  },
 );
-export const HEADERS_TOO_LARGE = defineError(
-  'headers_too_large',
-  431,
-  'The header fields are larger than the limit.',
-  'The header section must not be larger than 16384 bytes.',
-);
+export const HEADERS_TOO_LARGE = defineError('headers_too_large', 431, 'The header fields are larger than the limit.', {
+  message: 'The header section must not be larger than 16384 bytes.',
+  remedy: 'Send fewer or shorter header fields, such as cookies.',
+});
 export const INTERNAL_ERROR = defineError(
   'internal_error',
   500,
   'The service failed; the request id finds the cause.',
-  // The message of every 500. It must not reveal the cause.
-  'The service failed to answer; quote the X-Request-Id when you report it.',
+  {
+    // Sent with every 500, so it must not reveal the cause.
+    message: 'The service failed to answer; quote the X-Request-Id when you report it.',
+    remedy:
+      'Tell the operators the `X-Request-Id`. Repeat a request that changes something only with its `Idempotency-Key`.',
+  },
 );
 export const SERVER_ERROR = defineError(
   'server_error',
   500,
   'The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.',
+  {
+    remedy: 'Try again later. If it lasts, tell the operators the `X-Request-Id`.',
+  },
 );
-export const NOT_IMPLEMENTED = defineError('not_implemented', 501, 'The service does not support this.');
-export const BAD_GATEWAY = defineError('bad_gateway', 502, 'Another service that is needed for the answer has failed.');
+export const NOT_IMPLEMENTED = defineError('not_implemented', 501, 'The service does not support this.', {
+  remedy: 'Do not repeat the request; the service does not offer this.',
+});
+export const BAD_GATEWAY = defineError(
+  'bad_gateway',
+  502,
+  'Another service that is needed for the answer has failed.',
+  {
+    remedy: 'Try again, with the same `Idempotency-Key` if the request has one.',
+  },
+);
 export const UNAVAILABLE = defineError(
   'unavailable',
   503,
   'The service cannot answer at the moment; Retry-After says when to try again.',
-  'The service has more requests than it can answer. Try again.',
+  {
+    message: 'The service has more requests than it can answer. Try again.',
+    remedy:
+      'Wait as many seconds as `Retry-After` says; then repeat the request, with the same `Idempotency-Key` if it has one.',
+  },
 );
 export const GATEWAY_TIMEOUT = defineError(
   'gateway_timeout',
   504,
   'Another service that is needed for the answer did not answer in time.',
+  {
+    remedy: 'Try again, with the same `Idempotency-Key` if the request has one.',
+  },
 );

@@ -16,6 +16,7 @@ const APPLICATION: Application = {
   info: { title: 'Toy Shop', version: '2.3.4', description: 'Toys.' },
   tags: [{ name: 'Later', description: 'Nothing yet.' }],
   headerExamples: { Location: 'https://toys.example/v1/toys/1' },
+  readGuide: () => '',
   defaultScopes: ['toys:read'],
 };
 const PROVIDERS = [

@@ -162,9 +162,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       request.context.expectsContinue = true;
       this.serve(request, response);
     });
-    listen('checkExpectation', (request, response) =>
-      this.refuse(request, response, new ApiError(EXPECTATION_FAILED)),
-    );
+    listen('checkExpectation', (request, response) => this.refuse(request, response, new ApiError(EXPECTATION_FAILED)));
   }
 
   private begin(request: Request, response: Response): void {

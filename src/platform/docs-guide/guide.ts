@@ -1,0 +1,92 @@
+import { Marked, type Token, type Tokens } from 'marked';
+
+/** A guide as HTML, with the headings of its sections. */
+export interface Guide {
+  readonly html: string;
+  readonly sections: readonly { readonly anchor: string; readonly title: string }[];
+}
+
+/** Where the samples of the Markdown call the service. */
+const SAMPLE_ORIGIN = 'http://localhost:3000';
+
+const LANGUAGES: Record<string, string> = { sh: 'curl', js: 'JavaScript', python: 'Python' };
+
+/**
+ * Makes HTML of a guide. Code blocks in different languages that follow each other become tabs, which need no script.
+ * Addresses of the sample server become those of this service, and links to files, which this service does not serve, text.
+ *
+ * @param markdown without HTML: what looks like HTML is shown as text
+ * @param baseUrl the base URL of the service, such as `https://api.example.com/v1`
+ */
+export function renderGuide(markdown: string, baseUrl: string): Guide {
+  const marked = new Marked();
+  const sections: { anchor: string; title: string }[] = [];
+  marked.use({
+    renderer: {
+      html: ({ text }) => escape(text),
+      heading({ tokens, depth, text }) {
+        const anchor = anchorOf(text);
+        if (depth === 2) sections.push({ anchor, title: text });
+        return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+      },
+      code: (code) => pre(code, baseUrl),
+      link({ href, tokens }) {
+        const address = addressOf(href);
+        const text = this.parser.parseInline(tokens).replace(`${SAMPLE_ORIGIN}/`, '/');
+        return address === undefined ? text : `<a href="${escape(address)}">${text}</a>`;
+      },
+    },
+  });
+  const html = withGroups(marked.lexer(markdown))
+    .map((item, index) => (Array.isArray(item) ? tabs(item, index, baseUrl) : marked.parser([item])))
+    .join('');
+  return { html, sections };
+}
+
+/** The tokens in their order; code blocks that follow each other are one item. */
+function withGroups(tokens: readonly Token[]): (Token | Tokens.Code[])[] {
+  const items: (Token | Tokens.Code[])[] = [];
+  for (const token of tokens.filter(({ type }) => type !== 'space')) {
+    const last = items.at(-1);
+    if (token.type === 'code' && Array.isArray(last)) last.push(token as Tokens.Code);
+    else items.push(token.type === 'code' ? [token as Tokens.Code] : token);
+  }
+  return items;
+}
+
+/** Radio buttons and code blocks; the style sheet shows the block of the button that is checked. */
+function tabs(codes: readonly Tokens.Code[], group: number, baseUrl: string): string {
+  if (codes.length === 1) return pre(codes[0] as Tokens.Code, baseUrl);
+  const buttons = codes.map(({ lang = '' }, index) => {
+    const id = `sample-${group}-${lang}`;
+    const checked = index === 0 ? ' checked' : '';
+    return (
+      `<input type="radio" name="sample-${group}" id="${id}" value="${lang}"${checked}>` +
+      `<label for="${id}">${LANGUAGES[lang] ?? lang}</label>`
+    );
+  });
+  const blocks = codes.map((code) => pre(code, baseUrl));
+  return `<fieldset class="samples"><legend>Language of the sample</legend>${buttons.join('')}${blocks.join('')}</fieldset>\n`;
+}
+
+function pre({ text, lang = '' }: Tokens.Code, baseUrl: string): string {
+  const code = text.replaceAll(`${SAMPLE_ORIGIN}/v1`, baseUrl);
+  return `<pre tabindex="0" role="group" aria-label="${LANGUAGES[lang] ?? lang}"><code>${escape(code)}</code></pre>\n`;
+}
+
+/** The address of a link on the page, relative to /docs/guide; undefined for what this service does not serve. */
+function addressOf(href: string): string | undefined {
+  if (href.startsWith('#')) return href;
+  return href.startsWith(`${SAMPLE_ORIGIN}/`) ? `../${href.slice(SAMPLE_ORIGIN.length + 1)}` : undefined;
+}
+
+function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replace(/[^\w -]/g, '')
+    .replaceAll(' ', '-');
+}
+
+function escape(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
