@@ -36,6 +36,17 @@ export function readJson(bytes: Buffer): JsonValue {
   return new JsonReader(decode(bytes)).read();
 }
 
+/** Digits from which on a number of JavaScript may have lost some. */
+const MANY_DIGITS = /[0-9]{16}/;
+
+/**
+ * Reads a JSON text that the service itself has written, whatever its size. Integers that a number cannot hold are
+ * bigints.
+ */
+export function readOwnJson(text: string): JsonValue {
+  return MANY_DIGITS.test(text) ? new JsonReader(text).readUnlimited() : (JSON.parse(text) as JsonValue);
+}
+
 /**
  * Reads the members with these names of a JSON object, by the rules of {@link readJson}.
  *
@@ -97,6 +108,11 @@ class JsonReader {
     const value = this.value(1);
     this.finish();
     return value;
+  }
+
+  readUnlimited(): JsonValue {
+    this.values = -(2 ** 30);
+    return this.read();
   }
 
   readMembers(names: readonly string[]): JsonValue {
