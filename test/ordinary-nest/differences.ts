@@ -12,6 +12,10 @@ export const DIFFERENCES = [
   'error body',
   'message of a 5xx',
   'stream that fails',
+  'unknown query parameters',
+  'repeated query parameters',
+  'undeclared members',
+  'faults of input',
   'route not found',
   'method not allowed',
 ] as const;

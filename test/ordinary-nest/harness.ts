@@ -119,15 +119,10 @@ function bodyOf({ text, headers }: HttpAnswer): unknown {
 
 /** 'error body' and 'message of a 5xx': the body that the service makes of an error of stock Nest. */
 function errorBodyOf(stock: HttpAnswer): unknown {
-  const {
-    statusCode: _,
-    message,
-    error,
-    ...rest
-  } = JSON.parse(stock.text) as Record<string, unknown> & {
-    error?: string;
-  };
-  const isUsual = error === undefined || error.toLowerCase() === STATUS_CODES[stock.status]?.toLowerCase();
+  const { statusCode: _, message, error, ...rest } = JSON.parse(stock.text) as Record<string, unknown>;
+  const isUsual =
+    error === undefined ||
+    (typeof error === 'string' && error.toLowerCase() === STATUS_CODES[stock.status]?.toLowerCase());
   const details = { ...rest, ...(isUsual ? {} : { error }) };
   const text = typeof message === 'string' ? message : Array.isArray(message) ? message.join('; ') : undefined;
   return {

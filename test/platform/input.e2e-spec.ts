@@ -178,14 +178,14 @@ test('a start fails, with one sentence, when nothing would check what a handler 
   @Controller('papers')
   class PapersController {
     @Post(':number')
-    addPaper(@Param() parameters: NewNote): unknown {
+    addPaper(@Param('number') parameters: NewNote): unknown {
       return parameters;
     }
   }
   @Module({ controllers: [PapersController] })
   class PapersModule {}
   await expect(createTestApp({ modules: [PapersModule] })).rejects.toThrow(
-    '@Param() of PapersController.addPaper is declared as NewNote, which nothing would check. ' +
+    "@Param('number') of PapersController.addPaper is declared as NewNote, which nothing would check. " +
       'Take each value by its name, or use a pipe.',
   );
 });
