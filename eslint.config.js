@@ -11,11 +11,10 @@ import tseslint from 'typescript-eslint';
  */
 export const PLATFORM_ROOMS = {
   errors: [],
-  json: [],
-  'json/reader': ['errors', 'json'],
+  json: ['errors'],
   input: ['errors', 'json'],
   'fast-paths': ['json'],
-  'server/requests': ['errors', 'json/reader'],
+  'server/requests': ['errors', 'json'],
   'server/connections': ['errors', 'server/requests'],
   server: ['errors', 'fast-paths', 'json', 'server/connections', 'server/requests'],
   'database/connections': ['errors', 'fast-paths'],

@@ -4,9 +4,12 @@ import {
   type VersioningOptions,
   VersioningType,
 } from '@nestjs/common';
+import { ApplicationConfig } from '@nestjs/core';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
+import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
+import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { LOGGER, NestLogger } from './platform/observability/logger.js';
 
@@ -35,6 +38,7 @@ export function setUpApplication(app: INestApplication): void {
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   app.enableVersioning(VERSIONING);
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
+  parseAnswersForInterceptors(app);
   const document = app.get(OpenApiDocument);
   document.describe(app);
   if (corsOrigins.length > 0) {
@@ -48,4 +52,21 @@ export function setUpApplication(app: INestApplication): void {
       maxAge: CORS_MAX_AGE,
     });
   }
+}
+
+/**
+ * Lets the interceptors of all modules (`APP_INTERCEPTOR`) see values where handlers return finished JSON. Without such an
+ * interceptor nothing is added to the way of a request.
+ *
+ * @throws StartupError for one that is made for each request: Nest would call it where the JSON is still a text
+ */
+function parseAnswersForInterceptors(app: INestApplication): void {
+  const bound = app.get(ApplicationConfig);
+  if (bound.getGlobalRequestInterceptors().length > 0) {
+    throw new StartupError(
+      'An APP_INTERCEPTOR that is made for each request cannot see the answers of all modules. Make it a singleton, or ' +
+        'bind it to your controllers with @UseInterceptors.',
+    );
+  }
+  if (bound.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
 }

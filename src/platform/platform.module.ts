@@ -2,6 +2,7 @@ import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { Config } from '../config.js';
 import { Application } from './application.js';
+import { ApiKeyGuard } from './auth/api-key.guard.js';
 import { AuthModule } from './auth/auth.module.js';
 import { Clock } from './clock.js';
 import { DatabaseModule } from './database/database.module.js';
@@ -12,6 +13,21 @@ import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
+
+/**
+ * What the platform does with every request. Nest asks the guards and pipes of all modules in the order of their import, and
+ * the filters in the opposite order. So the application imports this module first: the API key is checked before the guards
+ * of features run, and their filters are asked before the one that answers everything.
+ */
+@Module({
+  providers: [
+    { provide: APP_FILTER, useClass: ErrorFilter },
+    { provide: APP_GUARD, useExisting: ApiKeyGuard },
+    { provide: APP_GUARD, useClass: DeclaredBodyGuard },
+    { provide: APP_PIPE, useClass: InputPipe },
+  ],
+})
+export class RequestModule {}
 
 /** Everything that features build on. The platform imports no feature. */
 @Global()
@@ -25,10 +41,7 @@ export class PlatformModule {
         Clock,
         { provide: Config, useValue: config },
         { provide: Application, useValue: application },
-        { provide: APP_FILTER, useClass: ErrorFilter },
         InputCheck,
-        { provide: APP_GUARD, useClass: DeclaredBodyGuard },
-        { provide: APP_PIPE, useClass: InputPipe },
       ],
       exports: [Config, Application, Clock],
     };

@@ -73,13 +73,14 @@ test.each([
   ['conflict', 409, 'conflict', 'There are two of them.'],
   ['unauthorized', 401, 'unauthorized', 'No entry.'],
   ['large', 413, 'body_too_large', 'Too much.'],
-  ['request', 400, 'bad_request', 'Bad Request Exception'],
+  ['request', 400, 'bad_request', 'one fault; another fault'],
   ['404', 404, 'not_found', 'Status 404.'],
   ['418', 418, 'client_error', 'Status 418.'],
 ])('a 4xx keeps its message: %s', async (name, status, code, message) => {
   const headers = { 'x-request-id': `client-${name}` };
   const answer = await app.client.get(`/v1/exceptions/${name}`, { headers });
-  expect(answer.json).toEqual({ code, message, status });
+  const details = name === 'request' ? { details: ['one fault', 'another fault'] } : {};
+  expect(answer.json).toEqual({ code, message, status, ...details });
   expect(answer.headers['www-authenticate']).toBe(status === 401 ? 'Bearer realm="petstore"' : undefined);
   expect(linesOf(`client-${name}`)).toEqual([]);
 });

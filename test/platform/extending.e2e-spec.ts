@@ -1,5 +1,5 @@
 import { Body, ConflictException, Controller, Get, HttpCode, Module, Param, Post, Query } from '@nestjs/common';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { ApiNotFoundResponse, ApiProperty, ApiPropertyOptional, ApiServiceUnavailableResponse } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
   ArrayMaxSize,
@@ -107,6 +107,8 @@ class OwnersController {
   }
 
   @Get(':name')
+  @ApiNotFoundResponse({ description: 'Nobody has the name.', type: Address })
+  @ApiServiceUnavailableResponse({ type: [String] })
   getOwner(@Param('name') name: string): unknown {
     if (name === 'twice') throw new ConflictException('There are two of them.');
     throw new TypeError(`secret of ${name}`);
@@ -243,6 +245,25 @@ describe('around it', () => {
     expect(paths['/owners/open']?.get?.security).toEqual([]);
     expect(components.schemas['NewOwner']?.properties['customer']).toMatchObject({ type: 'integer', format: 'int64' });
     expect(components.schemas['NewOwner']?.required).toEqual(['name', 'email', 'customer']);
+  });
+
+  test('the type that it declares for an error is that of details', async () => {
+    type Media = { content: { 'application/json': { schema: { allOf: object[] } } }; description: string };
+    const { paths } = (await app.client.get('/openapi.json')).json as {
+      paths: Record<string, Record<string, { responses: Record<string, Media> }>>;
+    };
+    const responses = paths['/owners/{name}']?.get?.responses ?? {};
+    const schemaOf = (status: number): unknown => responses[status]?.content['application/json'].schema;
+    const error = { $ref: '#/components/schemas/Error' };
+    expect(responses[404]?.description).toBe('Nobody has the name.');
+    expect(schemaOf(404)).toEqual({
+      allOf: [error, { type: 'object', properties: { details: { $ref: '#/components/schemas/Address' } } }],
+    });
+    // The platform answers it too, so its examples stay.
+    expect(responses[503]?.content['application/json']).toMatchObject({ examples: { unavailable: {} } });
+    expect(schemaOf(503)).toEqual({
+      allOf: [error, { type: 'object', properties: { details: { type: 'array', items: { type: 'string' } } } }],
+    });
   });
 
   test('it is measured and logged under the names of its handlers', async () => {

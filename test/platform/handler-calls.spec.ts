@@ -664,7 +664,7 @@ const ANSWERS: Record<string, Case> = {
   'an empty observable': { handle: () => EMPTY, status: 500 },
   'an observable that fails': { handle: () => throwError(() => new BadRequestException('observed')), status: 400 },
   undefined: { handle: () => undefined, text: '' },
-  null: { handle: () => null, text: 'null' },
+  null: { handle: () => null, text: '' },
   'a string': { handle: () => 'text', text: 'text', headers: { 'content-type': 'text/plain; charset=utf-8' } },
   'a number': { handle: () => 12, text: '12' },
   'a boolean': { handle: () => false, text: 'false' },

@@ -17,7 +17,7 @@ import {
 } from '@nestjs/common';
 import type { Request } from 'express';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
-import { MAX_JSON_VALUES } from '../../src/platform/json/reader/json-reader.js';
+import { MAX_JSON_VALUES } from '../../src/platform/json/json-reader.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* What handlers of modules get of a body, and what they may not declare. */
@@ -178,14 +178,14 @@ test('a start fails, with one sentence, when nothing would check what a handler 
   @Controller('papers')
   class PapersController {
     @Post(':number')
-    addPaper(@Param() parameters: NewNote): unknown {
+    addPaper(@Param('number') parameters: NewNote): unknown {
       return parameters;
     }
   }
   @Module({ controllers: [PapersController] })
   class PapersModule {}
   await expect(createTestApp({ modules: [PapersModule] })).rejects.toThrow(
-    '@Param() of PapersController.addPaper is declared as NewNote, which nothing would check. ' +
+    "@Param('number') of PapersController.addPaper is declared as NewNote, which nothing would check. " +
       'Take each value by its name, or use a pipe.',
   );
 });

@@ -50,7 +50,7 @@ export interface TestAppOptions {
    * Settings besides those of the database, as environment variables. FAST_PATHS is that of the test run by default.
    */
   settings?: Record<string, string>;
-  /** Modules besides those of the service. */
+  /** Features besides those of the service. */
   modules?: (Type | DynamicModule)[];
   /** A database shared with another application; `close` does not drop it. */
   database?: TestDatabase;
@@ -75,7 +75,7 @@ export async function createTestApp({
   });
   const clock = new TestClock();
   const log = new MemoryLog(config.logLevel);
-  const testingModule = await Test.createTestingModule({ imports: [AppModule.forRoot(config), ...modules] })
+  const testingModule = await Test.createTestingModule({ imports: [AppModule.forRoot(config, modules)] })
     .overrideProvider(Clock)
     .useValue(clock)
     .overrideProvider(LOGGER)

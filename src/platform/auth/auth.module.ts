@@ -1,5 +1,4 @@
 import { Global, Module } from '@nestjs/common';
-import { APP_GUARD } from '@nestjs/core';
 import { ApiKeyChanges } from '../api-keys/api-key-changes.js';
 import { ApiKeysModule } from '../api-keys/api-keys.module.js';
 import { StartKeys } from '../api-keys/start-keys.js';
@@ -11,7 +10,7 @@ import { ApiKeyGuard } from './api-key.guard.js';
 @Global()
 @Module({
   imports: [ApiKeysModule, KeyUsageModule, RateLimitModule],
-  providers: [ApiKeyChanges, StartKeys, { provide: APP_GUARD, useClass: ApiKeyGuard }],
-  exports: [ApiKeysModule, StartKeys],
+  providers: [ApiKeyChanges, StartKeys, ApiKeyGuard],
+  exports: [ApiKeysModule, StartKeys, ApiKeyGuard],
 })
 export class AuthModule {}

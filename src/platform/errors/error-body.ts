@@ -5,10 +5,13 @@ export class ErrorBody {
   readonly code: string;
   readonly message: string;
   readonly status: number;
+  /** Only errors of modules have it. */
+  declare readonly details?: unknown;
 
-  constructor(definition: ErrorDefinition, message: string) {
+  constructor(definition: ErrorDefinition, message: string, details?: unknown) {
     this.code = definition.code;
     this.message = message;
     this.status = definition.status;
+    if (details !== undefined) this.details = details;
   }
 }

@@ -1,18 +1,19 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { ApiError } from './api-error.js';
-import { INTERNAL_ERROR, ROUTE_NOT_FOUND } from './error-catalogue.js';
-import { fromHttpException } from './http-exception.js';
+import { ROUTE_NOT_FOUND } from './error-catalogue.js';
+import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
 /** Shortest time in ms between two log warnings about the causes of 503 and its kin. */
 const WARNING_INTERVAL_MS = 1_000;
 
 /**
- * Turns everything that is thrown during a request into an answer; the only exception filter.
+ * Turns everything that is thrown during a request into an answer. Filters of modules are asked first.
  *
  * - An ApiError is sent as it is.
- * - Nest's own exceptions keep their status (see `http-exception.ts`).
+ * - Nest's own exceptions and those of http-errors keep their status (see `http-exception.ts`). A status below 400 is no
+ *   error: its response is sent as stock Nest sends it.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
  * - The cause of another 5xx is logged as a warning.
  * - A RequestAbortedError gets no answer.
@@ -33,6 +34,10 @@ export class ErrorFilter implements ExceptionFilter {
     const adapter = this.adapterHost.httpAdapter;
     if (exception instanceof RequestAbortedError) {
       response.destroy();
+      return;
+    }
+    if (exception instanceof HttpException && isNoError(exception)) {
+      adapter.reply(response, bodyOf(exception), exception.getStatus());
       return;
     }
     const error = toApiError(exception);
@@ -74,6 +79,18 @@ export function toApiError(exception: unknown): ApiError {
   if (exception instanceof URIError || (exception instanceof HttpException && exception.cause instanceof URIError)) {
     return new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.');
   }
-  const known = exception instanceof HttpException ? fromHttpException(exception) : undefined;
-  return known ?? new ApiError(INTERNAL_ERROR, INTERNAL_ERROR.message, {}, { cause: exception });
+  const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
+  return known ?? httpError(500, '', { cause: exception });
+}
+
+/** Whether an exception has a status of 2xx or 3xx: some handlers end early, or redirect, by throwing. */
+function isNoError(exception: HttpException): boolean {
+  const status = exception.getStatus();
+  return status >= 200 && status < 400;
+}
+
+/** The body that stock Nest sends for an exception. */
+function bodyOf(exception: HttpException): object {
+  const response = exception.getResponse();
+  return typeof response === 'object' ? response : { statusCode: exception.getStatus(), message: response };
 }

@@ -1,5 +1,6 @@
 import type { HttpException } from '@nestjs/common';
-import { ApiError, type HeaderFields } from './api-error.js';
+import { STATUS_CODES } from 'node:http';
+import { ApiError, type ApiErrorOptions, type HeaderFields } from './api-error.js';
 import {
   BAD_GATEWAY,
   BAD_REQUEST,
@@ -12,6 +13,7 @@ import {
   GATEWAY_TIMEOUT,
   GONE,
   HEADERS_TOO_LARGE,
+  INTERNAL_ERROR,
   METHOD_NOT_ALLOWED,
   NOT_ACCEPTABLE,
   NOT_FOUND,
@@ -62,14 +64,64 @@ const HEADERS: Readonly<Record<number, HeaderFields>> = {
 };
 
 /**
- * The ApiError for an exception of Nest with a status of 4xx, or 501 to 599. It keeps the status. A 4xx keeps the
- * message too. A 5xx gets a fixed message, because exceptions of that kind often quote the error that caused them.
- * Undefined for any other status.
+ * The ApiError for an exception of Nest. It keeps a status from 400 to 599; any other one becomes 500.
+ *
+ * A 4xx keeps the message, and the messages of an array, joined by `; `. A 5xx gets a fixed message, because exceptions of
+ * that kind often quote the error that caused them. What else the response has becomes `details`: an array of messages,
+ * or the members of an object, except `statusCode`, `message` and an `error` that is the usual text of the status. An
+ * `Error` as the response is a cause: nothing of it is sent.
  */
-export function fromHttpException(exception: HttpException): ApiError | undefined {
+export function fromHttpException(exception: HttpException): ApiError {
   const status = exception.getStatus();
-  if (!(status >= 400 && status <= 599) || status === 500) return undefined;
+  const response: unknown = exception.getResponse();
+  if (response instanceof Error) {
+    return httpError(status, STATUS_CODES[status] ?? 'Error', { cause: exception });
+  }
+  const { message, error, ...others } = membersOf(response, exception);
+  delete others['statusCode'];
+  const isUsual = typeof error === 'string' && error.toLowerCase() === STATUS_CODES[status]?.toLowerCase();
+  const isText = message === undefined || typeof message === 'string' || typeof message === 'number';
+  const isList = Array.isArray(message) && message.every((item) => typeof item === 'string');
+  const rest = {
+    ...others,
+    ...(error === undefined || isUsual ? {} : { error }),
+    ...(isText || isList ? {} : { message }),
+  };
+  const hasRest = Object.keys(rest).length > 0;
+  const details = isList ? (hasRest ? { ...rest, message } : message) : hasRest ? rest : undefined;
+  const text = isList ? message.join('; ') : typeof message === 'number' ? String(message) : exception.message;
+  return httpError(status, text, { cause: exception, details });
+}
+
+/** The members of the body that stock Nest would send. */
+function membersOf(response: unknown, { errorCode }: HttpException): Record<string, unknown> {
+  if (typeof response === 'object' && response !== null) return { ...response };
+  return { message: response, ...(errorCode === undefined ? {} : { errorCode }) };
+}
+
+/**
+ * The ApiError for an error of the package http-errors, which many middlewares of Express throw, or for an object that is
+ * no `Error` and has a status of 4xx or 5xx as `statusCode` and a message. Undefined for anything else.
+ */
+export function fromHttpErrors(thrown: unknown): ApiError | undefined {
+  if (typeof thrown !== 'object' || thrown === null) return undefined;
+  const { expose, message, status, statusCode } = thrown as Record<string, unknown>;
+  if (thrown instanceof Error && (typeof expose !== 'boolean' || status !== statusCode)) return undefined;
+  if (typeof statusCode !== 'number' || !isErrorStatus(statusCode) || typeof message !== 'string') return undefined;
+  // An error of `send` names the path of the file.
+  const text = expose === false || message === '' ? (STATUS_CODES[statusCode] ?? 'Error') : message;
+  return httpError(statusCode, text, { cause: thrown });
+}
+
+/** The ApiError of a status, with the code of the catalogue; 500 if the status is none of an error. */
+export function httpError(status: number, message: string, options: ApiErrorOptions): ApiError {
+  if (status === 500 || !isErrorStatus(status)) {
+    return new ApiError(INTERNAL_ERROR, INTERNAL_ERROR.message, {}, options);
+  }
   const definition = BY_STATUS.get(status) ?? { ...(status < 500 ? CLIENT_ERROR : SERVER_ERROR), status };
-  const message = status < 500 ? exception.message : definition.description;
-  return new ApiError(definition, message, HEADERS[status], { cause: exception });
+  return new ApiError(definition, status < 500 ? message : definition.description, HEADERS[status], options);
+}
+
+function isErrorStatus(status: number): boolean {
+  return Number.isInteger(status) && status >= 400 && status <= 599;
 }

@@ -48,6 +48,7 @@ test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
   ['a class of a query', Query(), Thing],
   ['a string of a query', Query('q'), String],
   ['a string of a path', Param('id'), String],
+  ['a class of a path', Param(), Thing],
   ['all header fields as unknown', Headers(), Object],
   ['a parameter with a pipe', Param('id', ParseIntPipe), Number],
   ['a handler with a pipe', Body(), Array, UsePipes(InputPipe)],
@@ -70,9 +71,13 @@ test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
   ["@Body('then') of Things.add cannot work: request.body is a promise", Body('then'), String],
   ["@Query('filter') of Things.add is declared as Thing, which nothing would check.", Query('filter'), Thing],
   ["@Query('limit') of Things.add is declared as Number, but clients send a text.", Query('limit'), Number],
-  ['@Param() of Things.add is declared as Thing, which nothing would check.', Param(), Thing],
+  ["@Param('id') of Things.add is declared as Thing, which nothing would check.", Param('id'), Thing],
   ["@Param('id') of Things.add is declared as Number, but clients send a text.", Param('id'), Number],
-  ['@Headers() of Things.add is declared as Thing, which nothing would check.', Headers(), Thing],
+  [
+    '@Headers() of Things.add is declared as Thing, which nothing would check. Take each value by its name.',
+    Headers(),
+    Thing,
+  ],
   ["@Headers('age') of Things.add is declared as Number, but clients send a text.", Headers('age'), Number],
   // Nest gives header fields to no pipe.
   ['@Headers() of Things.add is declared as Thing, which nothing would check.', Headers(), Thing, UsePipes(InputPipe)],

@@ -65,9 +65,9 @@ function problemOf(parameter: HandlerParameter): string | undefined {
     return undefined;
   }
   if (isInputClass(metatype)) {
-    return source === BODY || (source === QUERY && isWhole)
-      ? undefined
-      : `is declared as ${nameOf(parameter)}, which nothing would check. Take each value by its name, or use a pipe.`;
+    if (source === BODY || (isWhole && (source === QUERY || source === PARAM))) return undefined;
+    const advice = isPipeable(source) ? ', or use a pipe.' : '.';
+    return `is declared as ${nameOf(parameter)}, which nothing would check. Take each value by its name${advice}`;
   }
   if (source === BODY) {
     return `is declared as ${nameOf(parameter)}, which nothing would check. Declare a class or unknown, or use a pipe.`;
@@ -78,8 +78,12 @@ function problemOf(parameter: HandlerParameter): string | undefined {
 }
 
 function isLeftToPipe({ source, hasPipe }: HandlerParameter): boolean {
-  // Nest gives header fields and parts of the host to no pipe.
-  return hasPipe && source !== HEADERS && source !== HOST;
+  return hasPipe && isPipeable(source);
+}
+
+/** Nest gives header fields and parts of the host to no pipe. */
+function isPipeable(source: unknown): boolean {
+  return source !== HEADERS && source !== HOST;
 }
 
 function hasNoRule({ metatype, hasPipe }: HandlerParameter): boolean {

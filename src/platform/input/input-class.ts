@@ -2,12 +2,15 @@ import type { Type } from '@nestjs/common';
 import { TransformationType } from 'class-transformer';
 import { defaultMetadataStorage as transformers } from 'class-transformer/cjs/storage.js';
 import { getMetadataStorage as getValidators } from 'class-validator';
+import type { ValidationMetadata } from 'class-validator/types/metadata/ValidationMetadata.js';
 import { type CheckedProperty, checkedPropertyOf } from './property.decorators.js';
 
 /** What is known of a class that a handler declares for its input. */
 export interface InputClass {
   /** Its properties that have rules: those of its ancestors first, each class's in the order of their declaration. */
   readonly names: readonly string[];
+  /** Those of them that take a query parameter given several times: arrays, and what no single type is declared for. */
+  readonly lists: readonly string[];
   /**
    * Its properties, when our decorators say all about them: then neither class-validator nor class-transformer is asked.
    * Each of them is a scalar.
@@ -48,7 +51,20 @@ function reflect(type: Type): InputClass {
     names.length === rules.length &&
     properties.every((property) => property !== undefined) &&
     !isTransformed(type, names);
-  return { names, properties: isOurs ? properties : undefined };
+  const lists = names.filter((name) => takesList(type, name, rules));
+  return { names, lists, properties: isOurs ? properties : undefined };
+}
+
+/** Declared types of properties that an array may fit. TypeScript emits Object for unions and unknown. */
+const LIST_TYPES: readonly unknown[] = [Array, Object, Set];
+
+function takesList(type: Type, name: string, rules: readonly ValidationMetadata[]): boolean {
+  const ofProperty = rules.filter((rule) => rule.propertyName === name);
+  if (ofProperty.some((rule) => checkedPropertyOf(rule) !== undefined)) return false;
+  return (
+    ofProperty.some((rule) => rule.each) ||
+    LIST_TYPES.includes(Reflect.getMetadata('design:type', type.prototype as object, name))
+  );
 }
 
 /** How many times a class extends until it is that ancestor. */

@@ -2,7 +2,7 @@ import { type ArgumentMetadata, Injectable, type PipeTransform, type Type } from
 import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
-import { type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
+import { BAD_REQUEST, type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
 import { type InputClass, inputClassOf, isInputClass } from './input-class.js';
 import { nearestName } from './nearest-name.js';
 import { type CheckedProperty, INVALID } from './property.decorators.js';
@@ -12,19 +12,23 @@ type Fields = Record<string, unknown>;
 /** Most faults in the names of query parameters that one message lists: whoever sends more has another question. */
 const MAX_NAMED_FAULTS = 10;
 
+/** Rules about the type of a value. Their clauses come before those of other rules, which mean nothing for another type. */
+const TYPE_RULES = ['isDefined', 'isString', 'isNumber', 'isInt', 'isBoolean', 'isArray', 'isObject', 'isDate'];
+
 /** Most faults of a body that one message lists. Nested arrays can have a fault for each few bytes of the body. */
 const MAX_FAULTS = 100;
 
 /**
- * Makes an instance of the class that a handler declares for its `@Body()`, `@Body('member')` or `@Query()`, and refuses
- * what does not fit it: every fault at once, in the order of the class's properties. Members of a body that the class does
- * not declare are dropped; query parameters that it does not declare, or that are given twice, are refused.
+ * Makes an instance of the class that a handler declares for its `@Body()`, `@Body('member')`, `@Query()` or `@Param()`, and
+ * refuses what does not fit it: every fault at once, in the order of the class's properties. Members of a body that the class
+ * does not declare are dropped; query parameters that it does not declare are refused, and so are those given twice where
+ * the class declares no array.
  *
  * A class without any rule is filled by class-transformer with all that was sent, and checked for nothing but being an
  * object, as by Nest's ValidationPipe. `@Query('name')` of type string is sent once at most. Values of other types pass as
  * they are: `InputCheck` lets a handler declare them only where a pipe checks them.
  *
- * @throws ApiError VALIDATION_FAILED or INVALID_PARAMETER
+ * @throws ApiError VALIDATION_FAILED for a body, INVALID_PARAMETER for a query, BAD_REQUEST for a path
  */
 @Injectable()
 export class InputPipe implements PipeTransform {
@@ -34,6 +38,9 @@ export class InputPipe implements PipeTransform {
     }
     if (type === 'query') {
       return isInputClass(metatype) ? readQuery(metatype, value as Fields) : readParameter(metatype, value, data);
+    }
+    if (type === 'param' && data === undefined && isInputClass(metatype)) {
+      return makeInstance(metatype, inputClassOf(metatype), value as Fields, BAD_REQUEST, '');
     }
     return value;
   }
@@ -54,7 +61,7 @@ function readBody(metatype: Type, value: unknown, member: string | undefined): u
 
 function readQuery(metatype: Type, query: Fields): unknown {
   const input = inputClassOf(metatype);
-  const faults = input.names.length > 0 ? queryFaults(query, input.names) : [];
+  const faults = input.names.length > 0 ? queryFaults(query, input) : [];
   if (faults.length > 0) {
     throw new ApiError(INVALID_PARAMETER, faults.join('; '));
   }
@@ -107,7 +114,7 @@ function readProperties(
 }
 
 async function validated(instance: object, definition: ErrorDefinition, prefix: string): Promise<unknown> {
-  const errors = await validate(instance, { whitelist: true, stopAtFirstError: true });
+  const errors = await validate(instance, { whitelist: true });
   if (errors.length > 0) {
     const faults: string[] = [];
     listFaults(errors, prefix, faults);
@@ -116,18 +123,18 @@ async function validated(instance: object, definition: ErrorDefinition, prefix: 
   return instance;
 }
 
-/** Adds the clauses of errors to a list, up to MAX_FAULTS. */
+/** Adds the clauses of errors to a list, one for each property, up to MAX_FAULTS. */
 function listFaults(errors: readonly ValidationError[], prefix: string, faults: string[]): void {
   for (const { property, constraints, children } of errors) {
-    for (const clause of Object.values(constraints ?? {})) {
-      if (faults.length === MAX_FAULTS) return;
-      faults.push(prefix + clause);
-    }
+    if (faults.length === MAX_FAULTS) return;
+    const broken = Object.keys(constraints ?? {});
+    const rule = TYPE_RULES.find((name) => broken.includes(name)) ?? broken[0];
+    if (rule !== undefined) faults.push(`${prefix}${constraints?.[rule]}`);
     listFaults(children ?? [], `${prefix}${property}.`, faults);
   }
 }
 
-function queryFaults(query: Fields, names: readonly string[]): string[] {
+function queryFaults(query: Fields, { names, lists }: InputClass): string[] {
   const faults: string[] = [];
   for (const name of Object.keys(query)) {
     if (faults.length === MAX_NAMED_FAULTS) break;
@@ -135,7 +142,7 @@ function queryFaults(query: Fields, names: readonly string[]): string[] {
       const nearest = nearestName(name, names);
       const advice = nearest === undefined ? `known are ${names.join(', ')}` : `did you mean '${nearest}'?`;
       faults.push(`unknown query parameter '${name}'; ${advice}`);
-    } else if (Array.isArray(query[name])) {
+    } else if (Array.isArray(query[name]) && !lists.includes(name)) {
       faults.push(givenTwice(name));
     }
   }

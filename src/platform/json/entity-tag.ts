@@ -5,11 +5,11 @@ export function entityTag(body: string): string {
   return `W/"${hash('sha1', body, 'base64url')}"`;
 }
 
-/** Whether `If-None-Match` names the tag, by weak comparison (RFC 9110, sections 8.8.3.2 and 13.1.2). */
+/** Whether `If-None-Match` names a tag, weak or strong, by weak comparison (RFC 9110, sections 8.8.3.2 and 13.1.2). */
 export function matchesEntityTag(ifNoneMatch: string, tag: string): boolean {
   if (ifNoneMatch.trim() === '*') {
     return true;
   }
-  const opaque = tag.slice(2);
+  const opaque = tag.startsWith('W/') ? tag.slice(2) : tag;
   return ifNoneMatch.match(/"[^"]*"/g)?.some((candidate) => candidate === opaque) ?? false;
 }

@@ -1,4 +1,5 @@
 import { entityTag } from './entity-tag.js';
+import { type JsonValue, readOwnJson } from './json-reader.js';
 import { writeJson } from './json-writer.js';
 
 /** The bodies of values that several answers share. */
@@ -28,6 +29,11 @@ export class JsonBody {
       shared.set(value, body);
     }
     return body;
+  }
+
+  /** The value that the text stands for, a new one with each call: also what a `JsonBody` inside of an answer is written as. */
+  toJSON(): JsonValue {
+    return readOwnJson(this.text);
   }
 
   /** The weak entity tag of the text. */

@@ -1,4 +1,4 @@
-import type { ExampleObject, OperationObject, ReferenceObject, ResponseObject } from '@nestjs/swagger';
+import type { ExampleObject, OperationObject, ReferenceObject, ResponseObject, SchemaObject } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
 import {
   BODY_TOO_LARGE,
@@ -99,18 +99,20 @@ export function failuresOf(
  * The response for the errors of one status. It is a reference to the shared response if that lists all of these errors.
  *
  * @param failures every error of the operation
+ * @param details the schema of their `details`, if they have any
  */
 export function describeFailures(
   status: number,
   failures: readonly ErrorDefinition[],
   traits: OperationTraits,
+  details?: Schema,
 ): ResponseObject | ReferenceObject {
   const possible = failures.filter((failure) => failure.status === status);
   const shared = Object.entries(SHARED_RESPONSES).find(([, candidate]) => candidate.status === status);
-  if (shared?.[1].failures.length === possible.length) {
+  if (details === undefined && shared?.[1].failures.length === possible.length) {
     return referenceToShared(shared[0]);
   }
-  const described = describeError(status, possible, traits);
+  const described = describeError(status, possible, { traits, details });
   return {
     ...described,
     headers: {
@@ -122,12 +124,17 @@ export function describeFailures(
   };
 }
 
-/** The response for some errors of one status, with an example of each. */
+type Schema = SchemaObject | ReferenceObject;
+
+/**
+ * The response for some errors of one status, with an example of each, and with the schema of their `details` if any.
+ */
 export function describeError(
   status: number | 'default',
   failures: readonly ErrorDefinition[],
-  traits?: OperationTraits,
+  { traits, details }: { traits?: OperationTraits | undefined; details?: Schema | undefined } = {},
 ): ResponseObject {
+  const error: ReferenceObject = { $ref: '#/components/schemas/Error' };
   const summary = status === 'default' ? 'Any other error; `code` tells which.' : `${STATUS_CODES[status]}.`;
   const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
   const examples = failures.map((error): [string, ExampleObject | ReferenceObject] => [
@@ -142,7 +149,7 @@ export function describeError(
     headers: responseHeaders('X-Request-Id', 'Cache-Control', ...(ERROR_HEADERS[status] ?? [])),
     content: {
       'application/json': {
-        schema: { $ref: '#/components/schemas/Error' },
+        schema: details === undefined ? error : { allOf: [error, { type: 'object', properties: { details } }] },
         ...(examples.length > 0 ? { examples: Object.fromEntries(examples) } : {}),
       },
     },

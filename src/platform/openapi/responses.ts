@@ -6,7 +6,7 @@ import { deprecationHeaders, rateLimitHeaders, responseHeaders, stabilityHeaders
 
 /**
  * All responses of an operation: the successes that its decorators declare, completed with the platform's header fields,
- * and every error that the operation can answer with.
+ * and every error that the operation can answer with. The type that a decorator declares for an error is that of `details`.
  */
 export function describeResponses(
   method: string,
@@ -28,10 +28,13 @@ export function describeResponses(
   }
   for (const [key, response] of declared) {
     const status = Number(key);
+    const details = response.content?.['application/json']?.schema;
     if (status < 400) {
       described.set(status, describeSuccess(method, status, response, traits));
     } else if (!described.has(status)) {
-      described.set(status, { ...describeError(status, []), description: response.description });
+      described.set(status, { ...describeError(status, [], { details }), description: response.description });
+    } else if (details !== undefined) {
+      described.set(status, describeFailures(status, failures, traits, details));
     }
   }
   const found = described.get(200);

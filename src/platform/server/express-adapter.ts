@@ -1,4 +1,4 @@
-import { StreamableFile } from '@nestjs/common';
+import { Logger, StreamableFile } from '@nestjs/common';
 import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
@@ -8,6 +8,7 @@ import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
+import { httpError } from '../errors/http-exception.js';
 import { createMessageClasses } from '../fast-paths/express-prototypes.js';
 import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
 import { Connections } from './connections/connections.js';
@@ -257,11 +258,35 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.statusCode = statusCode;
     }
     if (body instanceof StreamableFile) {
-      return super.reply(response, body);
+      return super.reply(response, withErrorAnswer(body));
     }
     return this.replies.send(response, body);
   }
 }
+
+/** What Nest does with an error of a stream, unless the handler says otherwise: 400 as a text. Each file has its own function. */
+const NEST_STREAM_ERROR = String(new StreamableFile(Buffer.alloc(0)).errorHandler);
+
+/**
+ * Gives a stream that fails before its first byte the answer of any other error: 404 for a file that is not there, else
+ * 500. A handler of errors that a module has set stays.
+ */
+function withErrorAnswer(file: StreamableFile): StreamableFile {
+  const { errorHandler } = file;
+  if (String(errorHandler) !== NEST_STREAM_ERROR) return file;
+  return file.setErrorHandler((error, response) => {
+    const { req: request, destroyed, headersSent } = response as Response;
+    if (destroyed || headersSent) {
+      errorHandler(error, response);
+      return;
+    }
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    if (isMissing) streamLog.warn('The file of an answer is not there.', error, request.context);
+    request.next?.(isMissing ? httpError(404, 'The file does not exist.', { cause: error }) : error);
+  });
+}
+
+const streamLog = new Logger(StreamableFile.name);
 
 /** The setter of `request.body`. */
 function setBody(this: Request, body: unknown): void {

@@ -8,6 +8,17 @@ import { announcesBody } from './requests/request-body.js';
 import type { RequestsInFlight } from './connections/requests-in-flight.js';
 import { LINGER_BYTES, LINGER_MS } from './requests/server-limits.js';
 
+/** Header fields that describe what a handler meant to send, and would be wrong with an error. */
+const FIELDS_OF_CONTENT = [
+  'Accept-Ranges',
+  'Content-Disposition',
+  'Content-Encoding',
+  'Content-Range',
+  'ETag',
+  'Expires',
+  'Last-Modified',
+];
+
 /** Writes the answers of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. */
 export class Replies {
   constructor(
@@ -16,22 +27,21 @@ export class Replies {
   ) {}
 
   /**
-   * Sends a body with the status that the response has. Text and bytes are sent as they are, undefined as an empty
-   * body, and everything else as JSON.
+   * Sends a body with the status that the response has. Text and bytes are sent as they are, null and undefined as an
+   * empty body, and everything else as JSON.
    *
-   * JSON with status 200 to GET or HEAD gets a weak `ETag`; a matching `If-None-Match` turns it into 304.
-   * `setCaching` says which caches may keep an answer.
+   * `Content-Type`, `ETag` and `Cache-Control` that the response has stay, except with an ErrorBody. JSON with status 200
+   * to GET or HEAD gets a weak `ETag`. A matching `If-None-Match` turns 200 into 304, and so does `If-Modified-Since`
+   * when the response has `Last-Modified`. `setCaching` says which caches may keep an answer.
    */
   send(response: Response, body: unknown): void {
-    if (body === undefined) {
+    if (body === undefined || body === null) {
       setCaching(response);
       this.end(response, undefined);
     } else if (typeof body === 'string' || Buffer.isBuffer(body)) {
-      if (!response.hasHeader('Content-Type')) {
-        response.setHeader('Content-Type', 'text/plain; charset=utf-8');
-      }
+      setMediaType(response, body);
       setCaching(response);
-      this.end(response, body);
+      this.endUnlessFresh(response, body, response.getHeader('ETag'));
     } else {
       this.sendJson(response, body);
     }
@@ -72,27 +82,45 @@ export class Replies {
   }
 
   private sendJson(response: Response, body: unknown): void {
-    const { req: request } = response;
-    response.setHeader('Content-Type', 'application/json');
-    if (body instanceof ErrorBody) {
-      request.context.errorCode = body.code;
-    }
     const json = body instanceof JsonBody ? body : JsonBody.of(body);
-    if (response.statusCode !== 200 || !isRead(request)) {
+    if (body instanceof ErrorBody) {
+      for (const name of FIELDS_OF_CONTENT) {
+        if (response.hasHeader(name)) response.removeHeader(name);
+      }
+      response.setHeader('Content-Type', 'application/json');
       response.setHeader('Cache-Control', 'no-store');
+      response.req.context.errorCode = body.code;
       this.end(response, json.text);
       return;
     }
+    if (!response.hasHeader('Content-Type')) response.setHeader('Content-Type', 'application/json');
     setCaching(response);
-    const tag = json.entityTag;
-    response.setHeader('ETag', tag);
-    const ifNoneMatch = request.headers['if-none-match'];
-    if (ifNoneMatch !== undefined && matchesEntityTag(ifNoneMatch, tag)) {
+    if (response.statusCode !== 200 || !isRead(response.req)) {
+      this.end(response, json.text);
+      return;
+    }
+    let tag = response.getHeader('ETag');
+    if (tag === undefined) {
+      tag = json.entityTag;
+      response.setHeader('ETag', tag);
+    }
+    this.endUnlessFresh(response, json.text, tag);
+  }
+
+  /** Ends the response with 304 and without a body when the client has this representation already (RFC 9110, section 13). */
+  private endUnlessFresh(response: Response, body: string | Buffer, tag: number | string | string[] | undefined): void {
+    const { headers } = response.req;
+    const ifNoneMatch = headers['if-none-match'];
+    const isFresh =
+      ifNoneMatch === undefined
+        ? headers['if-modified-since'] !== undefined && isUnmodified(response, headers['if-modified-since'])
+        : tag !== undefined && matchesEntityTag(ifNoneMatch, String(tag));
+    if (isFresh && response.statusCode === 200 && isRead(response.req)) {
       response.statusCode = 304;
       response.removeHeader('Content-Type');
       this.end(response, undefined);
     } else {
-      this.end(response, json.text);
+      this.end(response, body);
     }
   }
 
@@ -135,6 +163,25 @@ export class Replies {
     response.write(body, (error) => (context.isSentEarly = !error));
     dropRest(request, () => response.end());
   }
+}
+
+/** Sets the media type of text or bytes, and the charset of a type of text that the handler has set without one. */
+function setMediaType(response: Response, body: string | Buffer): void {
+  const type = response.getHeader('Content-Type');
+  if (type === undefined) {
+    response.setHeader(
+      'Content-Type',
+      typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream',
+    );
+  } else if (typeof type === 'string' && /^text\/[^;]*$/i.test(type)) {
+    response.setHeader('Content-Type', `${type}; charset=utf-8`);
+  }
+}
+
+/** Whether the handler has set a `Last-Modified` that is not after the time that the client names. */
+function isUnmodified(response: Response, ifModifiedSince: string): boolean {
+  const lastModified = response.getHeader('Last-Modified');
+  return typeof lastModified === 'string' && Date.parse(lastModified) <= Date.parse(ifModifiedSince);
 }
 
 /** Whether a request only reads: GET or HEAD. */

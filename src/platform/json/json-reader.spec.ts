@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { ApiError } from '../../errors/api-error.js';
-import { INT64_MAX, INT64_MIN, toInt64 } from '../int64.js';
-import { writeJson } from '../json-writer.js';
+import { ApiError } from '../errors/api-error.js';
+import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
+import { writeJson } from './json-writer.js';
 import { type JsonValue, MAX_JSON_DEPTH, MAX_JSON_VALUES, readJson, readMembers } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);

@@ -1,9 +1,9 @@
-import { ApiError } from '../../errors/api-error.js';
-import { MALFORMED_JSON } from '../../errors/error-catalogue.js';
+import { ApiError } from '../errors/api-error.js';
+import { MALFORMED_JSON } from '../errors/error-catalogue.js';
 import { escapeLength, unescapedUnit } from './escapes.js';
 import { RepeatedNames } from './repeated-names.js';
 import { readNumeral } from './numerals.js';
-import { countCharacters } from '../text.js';
+import { countCharacters } from './text.js';
 import { decodeUtf8 } from './utf8.js';
 
 /** What {@link readJson} gives. A number is a bigint where a double could not hold it exactly. */
@@ -34,6 +34,17 @@ export const MAX_JSON_VALUES = 8_000;
  */
 export function readJson(bytes: Buffer): JsonValue {
   return new JsonReader(decode(bytes)).read();
+}
+
+/** Digits from which on a number of JavaScript may have lost some. */
+const MANY_DIGITS = /[0-9]{16}/;
+
+/**
+ * Reads a JSON text that the service itself has written, whatever its size. Integers that a number cannot hold are
+ * bigints.
+ */
+export function readOwnJson(text: string): JsonValue {
+  return MANY_DIGITS.test(text) ? new JsonReader(text).readUnlimited() : (JSON.parse(text) as JsonValue);
 }
 
 /**
@@ -97,6 +108,11 @@ class JsonReader {
     const value = this.value(1);
     this.finish();
     return value;
+  }
+
+  readUnlimited(): JsonValue {
+    this.values = -(2 ** 30);
+    return this.read();
   }
 
   readMembers(names: readonly string[]): JsonValue {

@@ -1,0 +1,213 @@
+import {
+  Controller,
+  Get,
+  Header,
+  HostParam,
+  HttpCode,
+  Module,
+  Post,
+  Redirect,
+  Res,
+  StreamableFile,
+} from '@nestjs/common';
+import type { Response } from 'express';
+import { of } from 'rxjs';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import type { Row } from './harness.js';
+
+@Public()
+@Controller('answers')
+class AnswersController {
+  @Get('object')
+  object(): unknown {
+    return { a: 1, b: [null, undefined], c: undefined, d: new Date(0) };
+  }
+
+  @Get('null')
+  null(): null {
+    return null;
+  }
+
+  @Get('undefined')
+  undefined(): void {}
+
+  @Get('empty-text')
+  emptyText(): string {
+    return '';
+  }
+
+  @Get('text')
+  text(): string {
+    return 'text ü';
+  }
+
+  @Get('number')
+  number(): number {
+    return 7;
+  }
+
+  @Get('bytes')
+  bytes(): Buffer {
+    return Buffer.from('bytes');
+  }
+
+  @Get('html')
+  @Header('Content-Type', 'text/html')
+  html(): string {
+    return '<p>ü</p>';
+  }
+
+  @Get('observable')
+  observable(): unknown {
+    return of({ is: 'last' });
+  }
+
+  @Post('created')
+  created(): object {
+    return { id: 1 };
+  }
+
+  @Post('deleted')
+  @HttpCode(204)
+  deleted(): void {}
+
+  @Get('tagged')
+  @Header('ETag', '"own"')
+  tagged(): object {
+    return { is: 'tagged' };
+  }
+
+  @Get('tagged-text')
+  @Header('ETag', '"own"')
+  @Header('Content-Type', 'text/csv')
+  taggedText(): string {
+    return 'a,b';
+  }
+
+  @Get('dated')
+  @Header('Last-Modified', 'Thu, 01 Jan 2026 00:00:00 GMT')
+  dated(): object {
+    return { is: 'dated' };
+  }
+
+  @Get('hal')
+  @Header('Content-Type', 'application/hal+json')
+  hal(): object {
+    return { _links: {} };
+  }
+
+  @Post('cached')
+  @Header('Cache-Control', 'private, max-age=60')
+  cached(): object {
+    return { may: 'be kept' };
+  }
+
+  @Get('by-response')
+  byResponse(@Res({ passthrough: true }) response: Response): object {
+    response.status(203).type('application/problem+json').set('ETag', '"own"');
+    return {};
+  }
+
+  @Get('by-express')
+  byExpress(@Res() response: Response): void {
+    response.status(202).set('X-Own', 'yes').json({ by: 'Express' });
+  }
+
+  @Get('moved')
+  @Redirect('/v1/answers/object', 301)
+  moved(): void {}
+
+  @Get('moved-elsewhere')
+  @Redirect('/v1/answers/object')
+  movedElsewhere(): object {
+    return { url: '/v1/answers/null', statusCode: 307 };
+  }
+
+  @Get('file')
+  file(): StreamableFile {
+    return new StreamableFile(Buffer.from('a,b'), { type: 'text/csv', disposition: 'attachment; filename="a.csv"' });
+  }
+}
+
+@Public()
+@Controller({ path: 'answers-by-host', host: ':tenant.example.com' })
+class HostController {
+  @Get()
+  readTenant(@HostParam('tenant') tenant: string): object {
+    return { tenant };
+  }
+}
+
+@Module({ controllers: [AnswersController, HostController] })
+export class AnswersModule {}
+
+const of200 = (name: string, more: Partial<Row> = {}): Row => ({
+  title: name,
+  path: `/v1/answers/${name}`,
+  status: 200,
+  ...more,
+});
+
+export const ANSWERS: readonly Row[] = [
+  of200('object'),
+  of200('null'),
+  of200('undefined'),
+  of200('empty-text', { meant: { difference: 'media type of text', type: 'text/plain; charset=utf-8', body: '' } }),
+  of200('text', { meant: { difference: 'media type of text', type: 'text/plain; charset=utf-8', body: 'text ü' } }),
+  of200('number', { meant: { difference: 'numbers and booleans', type: 'application/json', body: 7 } }),
+  of200('bytes', { meant: { difference: 'bytes', type: 'application/octet-stream', body: 'bytes' } }),
+  of200('html', { contains: 'ü' }),
+  of200('observable'),
+  of200('created', { method: 'POST', status: 201 }),
+  of200('deleted', { method: 'POST', status: 204 }),
+  of200('tagged'),
+  ...['"own"', 'W/"own"', '"other", "own"', '*'].map((tag) =>
+    of200('tagged', { title: `If-None-Match: ${tag}`, status: 304, send: { headers: { 'if-none-match': tag } } }),
+  ),
+  of200('tagged', { title: 'If-None-Match: "other"', send: { headers: { 'if-none-match': '"other"' } } }),
+  of200('tagged-text', { status: 304, send: { headers: { 'if-none-match': '"own"' } } }),
+  of200('dated', {
+    title: 'If-Modified-Since: the same',
+    status: 304,
+    send: { headers: { 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' } },
+  }),
+  of200('dated', {
+    title: 'If-Modified-Since: earlier',
+    send: { headers: { 'if-modified-since': 'Wed, 31 Dec 2025 00:00:00 GMT' } },
+  }),
+  of200('hal'),
+  of200('cached', { method: 'POST', status: 201 }),
+  of200('by-response', { status: 203 }),
+  of200('by-express', { status: 202 }),
+  of200('moved', { status: 301 }),
+  of200('moved-elsewhere', { status: 307 }),
+  of200('file'),
+  of200('file', { title: 'HEAD of a file', method: 'HEAD' }),
+  {
+    title: '@HostParam',
+    path: '/v1/answers-by-host',
+    status: 200,
+    send: { headers: { host: 'ann.example.com' } },
+  },
+  {
+    title: '@HostParam of another host',
+    path: '/v1/answers-by-host',
+    status: 404,
+    send: { headers: { host: 'example.org' } },
+    meant: {
+      difference: 'route not found',
+      body: { code: 'route_not_found', message: 'No resource has the path /v1/answers-by-host', status: 404 },
+    },
+  },
+  {
+    title: 'a method that the path does not have',
+    path: '/v1/answers/object',
+    method: 'DELETE',
+    status: 404,
+    meant: {
+      difference: 'method not allowed',
+      status: 405,
+      body: expect.objectContaining({ code: 'method_not_allowed' }) as object,
+    },
+  },
+];

@@ -1,0 +1,23 @@
+/**
+ * Every difference from stock Nest that is meant. The table "Differences from stock Nest" in docs/extending.md has a row
+ * for each, with its reason; a test compares the names.
+ */
+export const DIFFERENCES = [
+  'header fields of every answer',
+  'entity tags',
+  'media type of JSON',
+  'media type of text',
+  'numbers and booleans',
+  'bytes',
+  'error body',
+  'message of a 5xx',
+  'stream that fails',
+  'unknown query parameters',
+  'repeated query parameters',
+  'undeclared members',
+  'faults of input',
+  'route not found',
+  'method not allowed',
+] as const;
+
+export type Difference = (typeof DIFFERENCES)[number];

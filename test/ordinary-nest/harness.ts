@@ -1,0 +1,135 @@
+import { type INestApplication, type Type, ValidationPipe } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { type Server, STATUS_CODES } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { VERSIONING } from '../../src/app.setup.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { type HttpAnswer, type HttpCall, HttpClient } from '../support/http-client.js';
+import type { Difference } from './differences.js';
+
+/** A request, and how the answer of the service may differ from that of stock Nest. */
+export interface Row {
+  readonly title: string;
+  readonly path: string;
+  /** GET unless it is said. */
+  readonly method?: string;
+  readonly send?: HttpCall;
+  /** The status that stock Nest answers, so that two wrong answers are not taken for equal ones. */
+  readonly status: number;
+  /** Part of the body that both must have. */
+  readonly contains?: string;
+  /** The handler writes a 4xx or 5xx itself, so there is no error to give a body to. */
+  readonly isNoErrorBody?: boolean;
+  /** A difference of this row: what the service answers instead. Status and media type are those of stock Nest unless said. */
+  readonly meant?: {
+    readonly difference: Difference;
+    readonly status?: number;
+    readonly type?: string;
+    readonly body: unknown;
+  };
+}
+
+/** The same modules on stock Nest 12 with its ValidationPipe, and on the service. */
+export class Pair {
+  private constructor(
+    readonly ours: TestApp,
+    private readonly stock: INestApplication,
+    private readonly stockClient: HttpClient,
+  ) {}
+
+  static async start(modules: Type[]): Promise<Pair> {
+    class StockModule {}
+    const stock = await NestFactory.create({ module: StockModule, imports: modules }, new ExpressAdapter(), {
+      logger: false,
+    });
+    stock.useGlobalPipes(new ValidationPipe({ transform: true }));
+    stock.enableVersioning(VERSIONING);
+    await stock.listen(0, '127.0.0.1');
+    const { port } = (stock.getHttpServer() as Server).address() as AddressInfo;
+    const ours = await createTestApp({ modules });
+    return new Pair(ours, stock, new HttpClient(`http://127.0.0.1:${port}`, ours.apiKey));
+  }
+
+  async close(): Promise<void> {
+    await this.stock.close();
+    await this.ours.close();
+  }
+
+  /** Sends the request of a row to both, and compares the answers. */
+  async compare({ method = 'GET', path, send, status, contains = '', isNoErrorBody, meant }: Row): Promise<void> {
+    const stock = await this.stockClient.send(method, path, send);
+    const ours = await this.ours.client.send(method, path, send);
+    expect([stock.status, ours.status]).toEqual([status, meant?.status ?? status]);
+    if (meant !== undefined) {
+      expect(bodyOf(ours)).toEqual(meant.body);
+      if (meant.type !== undefined) expect(ours.headers['content-type']).toBe(meant.type);
+      // Otherwise the difference would be none.
+      const seen = ({ status, headers }: HttpAnswer, body: unknown): unknown => [status, headers['content-type'], body];
+      expect(seen(ours, bodyOf(ours))).not.toEqual(seen(stock, bodyOf(stock)));
+      return;
+    }
+    expect(fieldsOf(ours)).toEqual(fieldsOf(stock));
+    expect(ours.text).toContain(contains);
+    if (status < 400 || isNoErrorBody) {
+      expect(bodyOf(ours)).toEqual(bodyOf(stock));
+    } else {
+      expect(ours.json).toEqual(errorBodyOf(stock));
+    }
+  }
+}
+
+/** Differences in the header fields of every answer; each is a row of the table. */
+const AMBIENT = [
+  'connection',
+  'content-length',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+  'x-powered-by',
+  // 'header fields of every answer'
+  'ratelimit',
+  'ratelimit-policy',
+  'x-content-type-options',
+  'x-request-id',
+];
+const DEFAULT_CACHING = ['no-store', 'private, no-cache'];
+
+/** The header fields of an answer that stock Nest and the service must have in common. */
+function fieldsOf({ status, headers }: HttpAnswer): Record<string, unknown> {
+  const fields: Record<string, unknown> = { ...headers };
+  for (const name of AMBIENT) delete fields[name];
+  // 'header fields of every answer'
+  if (DEFAULT_CACHING.includes(String(fields['cache-control']))) delete fields['cache-control'];
+  const vary = (headers.vary ?? '').split(/, */);
+  fields['vary'] = vary.filter((name) => name !== 'Authorization').join();
+  // 'error body'
+  if (status >= 400) for (const name of ['retry-after', 'www-authenticate']) delete fields[name];
+  // 'entity tags': those that a handler sets are strong in these tests.
+  if (String(fields['etag']).startsWith('W/')) delete fields['etag'];
+  // 'media type of JSON'
+  const isJson = String(fields['content-type']).startsWith('application/');
+  if (isJson) fields['content-type'] = String(fields['content-type']).replace('; charset=utf-8', '');
+  return fields;
+}
+
+function bodyOf({ text, headers }: HttpAnswer): unknown {
+  return /^application\/([\w.]+\+)?json/.test(headers['content-type'] ?? '') && text !== '' ? JSON.parse(text) : text;
+}
+
+/** 'error body' and 'message of a 5xx': the body that the service makes of an error of stock Nest. */
+function errorBodyOf(stock: HttpAnswer): unknown {
+  const { statusCode: _, message, error, ...rest } = JSON.parse(stock.text) as Record<string, unknown>;
+  const isUsual =
+    error === undefined ||
+    (typeof error === 'string' && error.toLowerCase() === STATUS_CODES[stock.status]?.toLowerCase());
+  const details = { ...rest, ...(isUsual ? {} : { error }) };
+  const text = typeof message === 'string' ? message : Array.isArray(message) ? message.join('; ') : undefined;
+  return {
+    code: expect.stringMatching(/^[a-z_]+$/) as string,
+    message: stock.status >= 500 || text === undefined ? (expect.any(String) as string) : text,
+    status: stock.status,
+    ...(Object.keys(details).length > 0 ? { details } : {}),
+    ...(Array.isArray(message) ? { details: message as unknown[] } : {}),
+  };
+}

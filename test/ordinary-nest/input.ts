@@ -1,0 +1,154 @@
+import { Body, Controller, Get, HttpCode, Module, Param, ParseArrayPipe, Post, Query } from '@nestjs/common';
+import { Expose, Transform, Type } from 'class-transformer';
+import { IsArray, IsInt, IsOptional, IsString, Length, Min } from 'class-validator';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { TextProperty } from '../../src/platform/input/property.decorators.js';
+import type { Row } from './harness.js';
+
+class IdParams {
+  @Type(() => Number)
+  @IsInt()
+  @Min(1)
+  id: number;
+}
+
+class TagsQuery {
+  @IsOptional()
+  @IsArray()
+  @IsString({ each: true })
+  tag?: string[];
+
+  @IsOptional()
+  @IsString()
+  sort?: string;
+}
+
+class NewOwner {
+  // The platform's decorator beside those of class-transformer.
+  @Transform(({ value }: { value: unknown }) => (typeof value === 'string' ? value.trim() : value))
+  @TextProperty({ description: 'Name.', minLength: 1, maxLength: 5 })
+  name: string;
+
+  @IsOptional()
+  @Expose({ name: 'family_name' })
+  @IsString()
+  @Length(2, 20)
+  familyName?: string;
+}
+
+class Unruled {
+  any?: unknown;
+}
+
+@Public()
+@Controller('input')
+class InputController {
+  @Get('ids/:id')
+  readId(@Param() params: IdParams): unknown {
+    return { ...params, isParams: params instanceof IdParams };
+  }
+
+  @Get('tags')
+  listTags(@Query() query: TagsQuery): unknown {
+    return query;
+  }
+
+  @Get('tags-by-name')
+  listTagsByName(@Query('tag', ParseArrayPipe) tags: string[]): unknown {
+    return tags;
+  }
+
+  @Post('owners')
+  @HttpCode(200)
+  addOwner(@Body() owner: NewOwner): unknown {
+    return { name: owner.name, familyName: owner.familyName, isOwner: owner instanceof NewOwner };
+  }
+
+  @Post('any')
+  @HttpCode(200)
+  addAny(@Body() body: Unruled): unknown {
+    return { body, isClass: body instanceof Unruled };
+  }
+
+  @Post('declared')
+  @HttpCode(200)
+  addDeclared(@Body() body: NewOwner): unknown {
+    return { ...body };
+  }
+}
+
+@Module({ controllers: [InputController] })
+export class InputModule {}
+
+const refused = (code: string, message: string): object => ({ code, message, status: 400 });
+const owners = (title: string, body: object, more: Partial<Row> = {}): Row => ({
+  title,
+  path: '/v1/input/owners',
+  method: 'POST',
+  send: { body },
+  status: 200,
+  ...more,
+});
+
+export const INPUT: readonly Row[] = [
+  { title: '@Param() as a class', path: '/v1/input/ids/7', status: 200, contains: '"isParams":true' },
+  {
+    title: '@Param() as a class: refused, the type first',
+    path: '/v1/input/ids/x',
+    status: 400,
+    meant: { difference: 'faults of input', body: refused('bad_request', 'id must be an integer number') },
+  },
+  { title: 'a repeated query parameter', path: '/v1/input/tags?tag=a&tag=b', status: 200, contains: '["a","b"]' },
+  {
+    title: '@IsArray of a parameter that is given once',
+    path: '/v1/input/tags?tag=a',
+    status: 400,
+    meant: { difference: 'faults of input', body: refused('invalid_parameter', 'tag must be an array') },
+  },
+  {
+    title: 'a repeated query parameter that is no array',
+    path: '/v1/input/tags?sort=a&sort=b',
+    status: 400,
+    meant: {
+      difference: 'repeated query parameters',
+      body: refused('invalid_parameter', "query parameter 'sort' must be given only once"),
+    },
+  },
+  {
+    title: 'an unknown query parameter',
+    path: '/v1/input/tags?page=2',
+    status: 200,
+    meant: {
+      difference: 'unknown query parameters',
+      status: 400,
+      body: refused('invalid_parameter', "unknown query parameter 'page'; did you mean 'tag'?"),
+    },
+  },
+  { title: 'ParseArrayPipe', path: '/v1/input/tags-by-name?tag=a,b', status: 200, contains: '["a","b"]' },
+  owners('@Transform beside @TextProperty', { name: '  ann  ' }, { contains: '"name":"ann"' }),
+  owners('@Expose with another name', { name: 'ann', family_name: 'Lee' }, { contains: '"familyName":"Lee"' }),
+  owners(
+    'a wrong type',
+    { name: 'ann', family_name: 7 },
+    {
+      status: 400,
+      meant: { difference: 'faults of input', body: refused('validation_failed', 'familyName must be a string') },
+    },
+  ),
+  {
+    title: 'a class without rules',
+    path: '/v1/input/any',
+    method: 'POST',
+    send: { body: { any: 1, more: [2] } },
+    status: 200,
+    contains: '"isClass":true',
+  },
+  {
+    title: 'members that the class does not declare',
+    path: '/v1/input/declared',
+    method: 'POST',
+    send: { body: { name: 'ann', role: 'admin' } },
+    status: 200,
+    meant: { difference: 'undeclared members', body: { name: 'ann' } },
+  },
+];

@@ -1,0 +1,20 @@
+import { ANSWERS, AnswersModule } from './answers.js';
+import { ERRORS, ErrorsModule } from './errors.js';
+import { INPUT, InputModule } from './input.js';
+import { Pair, type Row } from './harness.js';
+
+/* The same modules on stock Nest and on the service: status, header fields and body are the same, or differ as declared. */
+
+let pair: Pair;
+beforeAll(async () => {
+  pair = await Pair.start([ErrorsModule, AnswersModule, InputModule]);
+});
+afterAll(() => pair.close());
+
+const SUBJECTS: Record<string, readonly Row[]> = { errors: ERRORS, answers: ANSWERS, input: INPUT };
+
+describe.each(Object.entries(SUBJECTS))('%s', (_, rows) => {
+  test.each(rows.map((row) => [row.title, row] as const))('as on stock Nest: %s', async (_title, row) => {
+    await pair.compare(row);
+  });
+});
