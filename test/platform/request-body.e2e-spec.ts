@@ -1,5 +1,6 @@
 import { Body, Controller, Get, type MiddlewareConsumer, Module, type NestModule, Post } from '@nestjs/common';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { TextProperty } from '../../src/platform/input/property.decorators.js';
@@ -98,5 +99,61 @@ describe('request.body', () => {
       headers: { 'content-type': 'multipart/form-data; boundary=x' },
     });
     expect(answer.json).toEqual({ text: 'from a form', isNote: true });
+  });
+});
+
+describe('bodies that are still arriving', () => {
+  const SIZE = 1_048_576;
+  const sockets: Socket[] = [];
+  let large: TestApp;
+  beforeAll(async () => {
+    large = await createTestApp({ settings: { MAX_BODY_BYTES: String(SIZE) } });
+  });
+  afterAll(async () => {
+    sockets.forEach((socket) => socket.destroy());
+    await large.close();
+  });
+
+  /** Sends all of a body but its last byte, and returns what is answered. */
+  function sendAlmost(): { answer: string } {
+    const sent = { answer: '' };
+    const head = [
+      'POST /v1/pets HTTP/1.1',
+      'Host: x',
+      `Authorization: Bearer ${large.apiKey}`,
+      'Content-Type: application/json',
+      `Content-Length: ${SIZE}`,
+    ];
+    const socket = connect(large.port, '127.0.0.1', () => {
+      socket.write(`${head.join('\r\n')}\r\n\r\n`);
+      socket.write(Buffer.alloc(SIZE - 1, ' '));
+    });
+    socket.on('error', () => undefined).on('data', (bytes) => (sent.answer += bytes.toString('latin1')));
+    sockets.push(socket);
+    return sent;
+  }
+
+  async function until(condition: () => boolean): Promise<void> {
+    for (let waited = 0; !condition(); waited += 20) {
+      if (waited > 20_000) throw new Error('The condition is not met within 20 s.');
+      await sleep(20);
+    }
+  }
+
+  test('503 unavailable beyond 64 MiB, with Retry-After; a body in one piece is served, and all when they are gone', async () => {
+    const all = Array.from({ length: 72 }, sendAlmost);
+    const refused = (): string[] => all.map(({ answer }) => answer).filter((answer) => answer !== '');
+    await until(() => refused().length >= 72 - 63);
+    expect(refused().length).toBeLessThan(72 / 2);
+    for (const answer of refused()) {
+      expect(answer).toMatch(/^HTTP\/1\.1 503 [^]*\r\nRetry-After: 1\r\n[^]*"code":"unavailable"/);
+    }
+    expect((await large.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
+
+    sockets.forEach((socket) => socket.destroy());
+    await sleep(100);
+    const later = Array.from({ length: 40 }, sendAlmost);
+    await sleep(1_000);
+    expect(later.map(({ answer }) => answer).filter((answer) => answer !== '')).toEqual([]);
   });
 });

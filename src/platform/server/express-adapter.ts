@@ -11,6 +11,7 @@ import { toApiError } from '../errors/error.filter.js';
 import { httpError } from '../errors/http-exception.js';
 import { createMessageClasses } from '../fast-paths/express-prototypes.js';
 import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
+import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
@@ -53,6 +54,7 @@ export interface RequestObserver {
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly inFlight: RequestsInFlight;
+  private readonly arrivingBodies = new ArrivingBodies();
   private connections!: Connections;
   private drain!: Drain;
   private replies!: Replies;
@@ -219,11 +221,14 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const read = (request: Request): Promise<unknown> => {
       const { context } = request;
       if (context.bodyError) return Promise.reject(context.bodyError);
-      const readBody = (): Promise<unknown> => readJsonBody(request, request.res as Response, this.config.maxBodyBytes);
+      const readBody = (memory?: ArrivingBodies): Promise<unknown> =>
+        readJsonBody(request, request.res as Response, this.config.maxBodyBytes, memory);
       if (request.complete) return readBody();
-      return this.inFlight.readMeanwhile(request, readBody).catch((error: unknown) => {
-        throw context.bodyError ?? error;
-      });
+      return this.inFlight
+        .readMeanwhile(request, () => readBody(this.arrivingBodies))
+        .catch((error: unknown) => {
+          throw context.bodyError ?? error;
+        });
     };
     return function (this: Request): unknown {
       const { context } = this;

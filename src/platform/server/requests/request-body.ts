@@ -4,6 +4,15 @@ import { ApiError } from '../../errors/api-error.js';
 import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
 import { type JsonValue, readJson, readMembers } from '../../json/json-reader.js';
+import { CHUNK_COST } from './server-limits.js';
+
+/** Memory that bodies share while they arrive. */
+export interface SharedMemory {
+  /** Takes bytes. Returns an error, and takes nothing, when too few are left. */
+  take(bytes: number): ApiError | undefined;
+  /** Gives bytes back. */
+  release(bytes: number): void;
+}
 
 /**
  * Reads and parses the JSON body of a request, by the rules of `readMembers` when `request.context.bodyMembers` is set,
@@ -11,10 +20,16 @@ import { type JsonValue, readJson, readMembers } from '../../json/json-reader.js
  * waiting for its body. A client that sent `Expect: 100-continue` gets `100 Continue` here.
  *
  * @param maxBytes the setting MAX_BODY_BYTES, 64 KiB by default; checked against Content-Length, and while reading
- * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON
+ * @param memory what a body takes its bytes from that is still arriving; undefined for one that has arrived
+ * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON, and the error of `memory`
  * @throws RequestAbortedError when the connection closes before the whole body has arrived
  */
-export async function readJsonBody(request: Request, response: Response, maxBytes: number): Promise<JsonValue> {
+export async function readJsonBody(
+  request: Request,
+  response: Response,
+  maxBytes: number,
+  memory?: SharedMemory,
+): Promise<JsonValue> {
   const declaredLength = Number(request.headers['content-length'] ?? 0);
   if (declaredLength === 0 && request.headers['transfer-encoding'] === undefined) {
     throw missingBody();
@@ -28,7 +43,7 @@ export async function readJsonBody(request: Request, response: Response, maxByte
     context.expectsContinue = false;
     response.writeContinue();
   }
-  const bytes = await readBytes(request, maxBytes);
+  const bytes = await readBytes(request, maxBytes, memory);
   if (bytes.length === 0) {
     throw missingBody();
   }
@@ -77,14 +92,16 @@ function requireJson(contentType: string | undefined, contentEncoding: string | 
   }
 }
 
-function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+function readBytes(request: IncomingMessage, maxBytes: number, memory: SharedMemory | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = [];
     let length = 0;
+    let taken = 0;
     let isSettled = false;
     const fail = (error: Error): void => {
       isSettled = true;
       chunks = [];
+      memory?.release(taken);
       reject(error);
     };
     const onAborted = (): void => {
@@ -104,13 +121,22 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       length += chunk.length;
       if (length > maxBytes) {
         fail(bodyTooLarge(maxBytes));
-      } else {
-        chunks.push(chunk);
+        return;
       }
+      if (memory !== undefined) {
+        const refusal = memory.take(chunk.length + CHUNK_COST);
+        if (refusal) {
+          fail(refusal);
+          return;
+        }
+        taken += chunk.length + CHUNK_COST;
+      }
+      chunks.push(chunk);
     });
     request.on('end', () => {
       if (isSettled) return;
       isSettled = true;
+      memory?.release(taken);
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
       // Frees the bytes: the listeners, and `chunks` with them, live as long as the request.
       chunks = [];

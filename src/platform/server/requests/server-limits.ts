@@ -6,6 +6,13 @@
 /** Largest header section in bytes, request line included. A larger one is answered 431. */
 export const MAX_HEADER_BYTES = 16 * 1024;
 
+/**
+ * Memory in bytes for all bodies of a process that are still arriving; each chunk counts CHUNK_COST bytes more than it
+ * holds. A body for which too little is left is answered 503. It is four times the largest MAX_BODY_BYTES.
+ */
+export const MAX_ARRIVING_BODY_BYTES = 64 * 1024 * 1024;
+export const CHUNK_COST = 512;
+
 /** Longest request target in characters. A longer one is answered 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
 
