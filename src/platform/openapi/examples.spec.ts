@@ -7,6 +7,14 @@ const SCHEMAS = {
     required: ['name'],
     properties: { name: { $ref: '#/components/schemas/Name' }, size: { type: 'integer' } },
   },
+  Folder: {
+    type: 'object',
+    required: ['name'],
+    properties: {
+      name: { $ref: '#/components/schemas/Name' },
+      folders: { type: 'array', items: { $ref: '#/components/schemas/Folder' } },
+    },
+  },
 };
 
 test.each([
@@ -20,6 +28,8 @@ test.each([
   ['none without one for the items', { type: 'array', items: { type: 'string' } }, undefined],
   ['none of a scalar without one', { type: 'string' }, undefined],
   ['none of an unknown reference', { $ref: '#/components/schemas/Unknown' }, undefined],
+  ['a schema that refers to itself, once', { $ref: '#/components/schemas/Folder' }, { name: 'Rex' }],
+  ['none without a schema', undefined, undefined],
   ['falsy ones, too', { type: 'object', properties: { count: { type: 'integer', examples: [0] } } }, { count: 0 }],
 ])('an example of a schema: %s', (_, schema, expected) => {
   expect(exampleOf(schema, SCHEMAS)).toEqual(expected);

@@ -2,19 +2,21 @@ import type { Schema, Schemas } from './json-schema.js';
 
 /**
  * An example of what a schema describes: its own first, else one made of the examples of its members or items. Undefined
- * when a required member has none.
+ * when a required member has none, or there is no schema.
  *
  * @param schemas the named schemas, which references stand for
  */
-export function exampleOf(schema: Schema, schemas: Schemas = {}): unknown {
+export function exampleOf(schema: Schema | undefined, schemas: Schemas = {}): unknown {
+  if (schema === undefined) return undefined;
   const [own] = (schema['examples'] ?? []) as unknown[];
   if (own !== undefined) return own;
   if (typeof schema['$ref'] === 'string') {
-    const named = schemas[schema['$ref'].replace('#/components/schemas/', '')];
-    return named && exampleOf(named, schemas);
+    const { [schema['$ref'].replace('#/components/schemas/', '')]: named, ...others } = schemas;
+    // Without itself, because a schema may refer to itself.
+    return exampleOf(named, others);
   }
   if (schema['type'] === 'array') {
-    const item = exampleOf(schema['items'] as Schema, schemas);
+    const item = exampleOf(schema['items'] as Schema | undefined, schemas);
     return item === undefined ? undefined : [item];
   }
   return schema['type'] === 'object' ? exampleOfObject(schema, schemas) : undefined;

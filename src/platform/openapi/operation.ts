@@ -81,7 +81,7 @@ function isoDate(time: Date): string {
  */
 function describeParameter({ name, in: location, required = false, ...others }: ParameterObject): ParameterObject {
   const { description, ...rest } = withJsonSchema(others);
-  const example = required ? exampleOf(rest.schema as Schema) : undefined;
+  const example = required ? exampleOf(rest.schema as Schema | undefined) : undefined;
   return {
     name,
     in: location,
@@ -99,7 +99,7 @@ function describeContent<T extends { content?: Content }>(described: T, schemas:
   const media = Object.entries(described.content ?? {}).map(([type, body]): [string, MediaTypeObject] => {
     const converted = withJsonSchema(body);
     const hasExample = converted.example !== undefined || converted.examples !== undefined;
-    const example = hasExample ? undefined : exampleOf(converted.schema as Schema, schemas);
+    const example = hasExample ? undefined : exampleOf(converted.schema as Schema | undefined, schemas);
     return [type, { ...converted, ...(example !== undefined && { example }) }];
   });
   return media.length > 0 ? { ...described, content: Object.fromEntries(media) } : described;
