@@ -101,7 +101,7 @@ test('the processes answer on one port, and a scrape of any of them tells of all
   const { group, origin, pids } = await startedGroup();
   expect(pids).not.toContain(group.pid);
   expect(group.stderr).toBe(
-    `The Pet Store Service listens on ${origin}/v1 (PostgreSQL). Documentation: ${origin}/docs\n`,
+    `The Pet Store Service listens on ${origin}/v1\nDocumentation: ${origin}/docs\nDatabase: PostgreSQL\n`,
   );
 
   const cli = new URL('../../dist/src/cli.js', import.meta.url).pathname;
@@ -209,7 +209,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     // The socket is closed, or the kernel accepted a connection that the service had not yet accepted.
     expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
     expect(pids.filter(runs)).toEqual([]);
-    expect(group.stderr).toMatch(/^[^\n]+\n$/);
+    expect(group.stderr).toMatch(/^The Pet Store Service [^\n]+\nDocumentation: [^\n]+\nDatabase: PostgreSQL\n$/);
     report(`${signal} to a group`, {
       created: statuses(outcomes, 201),
       'slowest ms': Math.ceil(percentile(outcomes, 1)),

@@ -14,6 +14,7 @@ import { CTRL_C, TerminalProcess } from '../support/terminal-process.js';
 import.meta.jest.setTimeout(120_000);
 
 const ROOT = new URL('../..', import.meta.url).pathname;
+const MAIN = join(ROOT, 'dist/src/main.js');
 const API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
@@ -40,6 +41,9 @@ function open(command: string, settings: Readonly<Record<string, string>>, cwd =
 
 const npmStart = (settings: Readonly<Record<string, string>> = {}): TerminalProcess =>
   open('npm start', { ...database.settings, BOOTSTRAP_API_KEY: API_KEY, ...settings }, ROOT);
+
+const serve = (settings: Readonly<Record<string, string>> = {}): TerminalProcess =>
+  open(`${process.execPath} ${MAIN}`, { ...database.settings, BOOTSTRAP_API_KEY: API_KEY, ...settings });
 
 /** A client of the service on a terminal, once it listens. */
 async function clientOf(terminal: TerminalProcess): Promise<HttpClient> {
@@ -81,3 +85,42 @@ describe('Ctrl+C under npm start', () => {
     expect(await terminal.ended).toBe(1);
   });
 });
+
+describe('the log on a terminal', () => {
+  test('shows a line for each request, with its path and without its query, which fits the width', async () => {
+    const terminal = serve();
+    const client = await clientOf(terminal);
+    await client.get('/v1/pets?limit=2');
+    await client.get('/v1/nope?name=secret');
+    await client.get(`/v1/${'long'.repeat(40)}`);
+    await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    const clock = '\\d\\d:\\d\\d:\\d\\d';
+    await terminal.shows(new RegExp(`^${clock} GET /v1/pets 200 \\d+\\.\\d ms$`, 'm'));
+    await terminal.shows(new RegExp(`^${clock} GET /v1/nope 404 route_not_found \\d+\\.\\d ms$`, 'm'));
+    await terminal.shows(new RegExp(`^${clock} GET /v1/(long)+\\w*… 404 route_not_found \\d+\\.\\d ms$`, 'm'));
+    await terminal.shows(new RegExp(`^${clock} POST /v1/pets 201 \\d+\\.\\d ms$`, 'm'));
+    expect(terminal.longLines).toEqual([]);
+    expect(terminal.text).toContain('\x1b[32m201\x1b[0m');
+    expect(terminal.text).toContain('\x1b[33m404\x1b[0m');
+    expect(terminal.text).not.toContain('secret');
+  });
+
+  test('has no colours with NO_COLOR', async () => {
+    const terminal = serve({ NO_COLOR: '1' });
+    const client = await clientOf(terminal);
+    await client.get('/v1/nope');
+    await terminal.shows(/ GET \/v1\/nope 404 route_not_found /);
+    expect(terminal.text).not.toContain('\x1b');
+  });
+});
+
+if (engine === 'embedded') {
+  test('a first start says that it prepares the database, and its text fits 80 columns', async () => {
+    const terminal = open(`${process.execPath} ${MAIN}`, {});
+    await terminal.shows(/^Preparing the database…\n/);
+    await terminal.shows(/export API_KEY=pets_\w{49}\n[^]+v1\/pets\n\n/);
+    expect(terminal.longLines).toEqual([]);
+    terminal.type(CTRL_C);
+    expect(await terminal.ended).toBe(0);
+  });
+}
