@@ -159,6 +159,15 @@ export default tseslint.config(
     },
   },
   {
+    // A Node.js that is too old must be able to read it.
+    files: ['scripts/check-node.cjs'],
+    languageOptions: {
+      ecmaVersion: 5,
+      sourceType: 'script',
+      globals: { console: 'readonly', process: 'readonly', require: 'readonly' },
+    },
+  },
+  {
     files: ['**/*.ts'],
     extends: tseslint.configs.recommendedTypeChecked,
     plugins: { 'import-x': importX },

@@ -8,6 +8,7 @@ import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
 import { type Config, loadEnvironmentFile, readConfig } from './config.js';
 import { StartKeys } from './platform/api-keys/start-keys.js';
 import { ProcessGroup } from './platform/process-group/process-group.js';
+import { onStopSignal } from './platform/process-group/stop-signals.js';
 import { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 import { failureText, listenError, openFilesWarning, welcome } from './start-messages.js';
 
@@ -72,14 +73,15 @@ function stopOnSignal(app: INestApplication, config: Config): void {
     }, limit);
     app.close().then(() => process.exit(0), fail);
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      // A second signal ends the process at once. Not in a worker: it may get each signal twice, from the primary
-      // process and from whoever signals the whole group.
-      if (stopping && cluster.isPrimary) process.exit(1);
+  onStopSignal(
+    () => {
       if (!stopping) stop();
-    });
-  }
+    },
+    () => {
+      // Not in a worker: it may get each signal twice, from the primary process and from whoever signals the whole group.
+      if (cluster.isPrimary) process.exit(1);
+    },
+  );
   const { worker } = cluster;
   worker?.on('disconnect', () => {
     // The primary process is gone. Without this flag node:cluster would end the worker at once, with its requests.

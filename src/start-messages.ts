@@ -3,26 +3,35 @@ import { SPARE_CONNECTIONS } from './platform/server/requests/server-limits.js';
 import { databaseFault, rootFault } from './platform/database/database-faults.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
-/** The text on the console after a start: the address of the service, and the first API key if one was made. */
+/**
+ * The text on the console after a start: the address of the service, and the first API key if one was made. Its lines fit
+ * 80 columns, unless DATA_DIR is long.
+ */
 export function welcome(config: Config, port: number, firstKey?: string): string {
   const address = `http://localhost:${port}`;
-  const database = config.databaseUrl === undefined ? `embedded PostgreSQL in ${config.dataDir}` : 'PostgreSQL';
-  const lines = [`The Pet Store Service listens on ${address}/v1 (${database}). Documentation: ${address}/docs`];
+  const isEmbedded = config.databaseUrl === undefined;
+  const lines = [
+    `The Pet Store Service listens on ${address}/v1`,
+    `Documentation: ${address}/docs`,
+    `Database: ${isEmbedded ? `embedded PostgreSQL in ${config.dataDir}` : 'PostgreSQL'}`,
+  ];
   if (firstKey !== undefined) {
     lines.push(
       '',
-      'An API key was made for you. It is shown only once. To make others, stop the service and run:',
-      'npm run petstore -- keys create --client my-app',
+      'An API key was made for you. It is shown only once:',
       '',
       `  export API_KEY=${firstKey}`,
       '',
       'Add an animal and list it:',
       '',
-      `  curl -H "Authorization: Bearer $API_KEY" -H 'Content-Type: application/json' \\`,
+      `  curl -H "Authorization: Bearer $API_KEY" \\`,
+      `    -H 'Content-Type: application/json' \\`,
       `    -d '{"name":"Rex","categoryId":7}' ${address}/v1/pets`,
       `  curl -H "Authorization: Bearer $API_KEY" ${address}/v1/pets`,
       '',
     );
+  } else if (isEmbedded) {
+    lines.push('Another API key: npm run petstore -- keys create --client my-app');
   }
   return lines.join('\n');
 }

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
+import type { CommandContext } from './command-context.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import { CommandError, integerArgument, printable, printResult, table, timeCell } from './terminal.js';
+import { CommandError, integerArgument, printable, resultText, table, timeCell } from './terminal.js';
 
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = 3_650;
@@ -11,7 +12,7 @@ const DAY_MS = 86_400_000;
 const NOT_SAFE = 2;
 
 /** Adds `deprecations report`. */
-export function addDeprecationCommands(program: Command): void {
+export function addDeprecationCommands(program: Command, context: CommandContext): void {
   const deprecations = program
     .command('deprecations')
     .description('report which clients still call deprecated operations');
@@ -25,19 +26,17 @@ export function addDeprecationCommands(program: Command): void {
     .argument('<operation>', 'its operationId, such as getPet')
     .option(
       '--days <n>',
-      `days to look back, today included (default: ${DEFAULT_DAYS})`,
+      `days to look back, today included, 1 to ${MAX_DAYS} (default: ${DEFAULT_DAYS})`,
       integerArgument('--days', 1, MAX_DAYS),
     )
     .option('--json', 'print JSON')
     .action(async (operation: string, { days = DEFAULT_DAYS, json }: { days?: number; json?: boolean }) => {
-      const { describeApplication } = await import('./preview.js');
-      const { withKeys } = await import('./command.module.js');
       const { firstKeptDay } = await import('../platform/key-usage/key-usage-retention.js');
       const config = readConfig();
-      const { sunset, endpoint } = deprecationOf(await describeApplication(config), operation);
+      const { sunset, endpoint } = deprecationOf(await context.document(), operation);
       const now = Date.now();
       const today = isoDay(now);
-      const { firstCounted, usage } = await withKeys(async (_, keyUsage) => ({
+      const { firstCounted, usage } = await context.withKeys(async (_, keyUsage) => ({
         firstCounted: await keyUsage.countedSince(),
         usage: await keyUsage.sumByClient(operation, today, days),
       }));
@@ -66,12 +65,14 @@ export function addDeprecationCommands(program: Command): void {
         rows.length > 0
           ? table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows)
           : 'No client has called it.';
-      printResult(
-        json,
-        { operation, endpoint, from, to: today, countedSince, sunset, daysToSunset, clients, safeToRemove: isSafe },
-        `${operation} (${endpoint}), ${from} to ${today}. Sunset: ${sunsetText}.\n\n${callers}\n\nVerdict: ${verdict}.`,
+      context.terminal.print(
+        resultText(
+          json,
+          { operation, endpoint, from, to: today, countedSince, sunset, daysToSunset, clients, safeToRemove: isSafe },
+          `${operation} (${endpoint}), ${from} to ${today}. Sunset: ${sunsetText}.\n\n${callers}\n\nVerdict: ${verdict}.`,
+        ),
       );
-      if (!isSafe) process.exitCode = NOT_SAFE;
+      if (!isSafe) context.exitCode = NOT_SAFE;
     });
 }
 

@@ -1,17 +1,20 @@
 import type { Command } from 'commander';
 import { APPLICATION } from '../app.description.js';
-import { MAX_RATE_LIMIT_PER_MINUTE } from '../config.js';
+import { MAX_RATE_LIMIT_PER_MINUTE, readConfig } from '../config.js';
 import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/key-rotation.js';
 import type { StoredApiKey } from '../platform/api-keys/api-key.repository.js';
-import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import type { KeyUsageRepository, UsageSummary } from '../platform/key-usage/key-usage.repository.js';
+import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
+import { nearestName } from '../platform/nearest-name.js';
+import type { CommandContext } from './command-context.js';
 import {
   CommandError,
   durationArgument,
   integerArgument,
   printable,
-  printResult,
+  requiredOption,
+  resultText,
   table,
+  type Terminal,
   timeCell,
 } from './terminal.js';
 
@@ -26,13 +29,16 @@ interface Output {
 }
 
 /** Adds `keys create|list|show|rotate|revoke|limit`. */
-export function addKeyCommands(program: Command): void {
+export function addKeyCommands(program: Command, context: CommandContext): void {
+  const { terminal } = context;
   const keys = program.command('keys').description('create, list, rotate, revoke and limit API keys');
 
   keys
     .command('create')
     .description('create an API key for a client; its secret is printed only once')
-    .requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client')
+    .addOption(
+      requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client'),
+    )
     .option(
       '--scopes <list>',
       `scopes of the key, separated by commas (default: ${APPLICATION.defaultScopes.join(',')})`,
@@ -45,14 +51,16 @@ export function addKeyCommands(program: Command): void {
     .option('--quiet', 'print only the secret')
     .option('--json', 'print JSON')
     .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
-      const { key, secret } = await withApiKeys((apiKeys) =>
+      const scopes = options.scopes?.split(',').map((scope) => scope.trim());
+      if (scopes) await refuseUnknownScopes(scopes);
+      const { key, secret } = await context.withKeys((apiKeys) =>
         apiKeys.create({
           client: options.client,
-          scopes: options.scopes?.split(',').map((scope) => scope.trim()),
+          scopes,
           expiresAt: options.expires === undefined ? undefined : new Date(Date.now() + options.expires),
         }),
       );
-      printSecret(options, secret, { ...describe(key), secret }, [key]);
+      printSecret(terminal, options, secret, { ...describe(key), secret }, [key]);
     });
 
   keys
@@ -68,8 +76,10 @@ export function addKeyCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (options: { client?: string; expiring?: number; unused?: number; json?: boolean }) => {
       const { client, expiring: expiringWithin, unused: unusedFor } = options;
-      const list = await withApiKeys((apiKeys) => apiKeys.list({ client, expiringWithin, unusedFor }));
-      printResult(options.json, list.map(describe), list.length === 0 ? 'There are no such API keys.' : keyTable(list));
+      const list = await context.withKeys((apiKeys) => apiKeys.list({ client, expiringWithin, unusedFor }));
+      terminal.print(
+        resultText(options.json, list.map(describe), list.length === 0 ? emptyListText(options) : keyTable(list)),
+      );
     });
 
   keys
@@ -78,13 +88,15 @@ export function addKeyCommands(program: Command): void {
     .argument('<key>', KEY_ARGUMENT)
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { json?: boolean }) => {
-      const { key, usage } = await withApiKeys(async (apiKeys, keyUsage) => {
+      const { key, usage } = await context.withKeys(async (apiKeys, keyUsage) => {
         const found = await apiKeys.find(reference);
         const today = new Date().toISOString().slice(0, 10);
         return { key: found, usage: await keyUsage.sumByOperation(found.id, today, SHOWN_DAYS) };
       });
       const operations = [...usage].map(([operation, summary]) => ({ operation, ...summary }));
-      printResult(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${usageTable(usage)}`);
+      terminal.print(
+        resultText(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${usageTable(usage)}`),
+      );
     });
 
   keys
@@ -99,8 +111,10 @@ export function addKeyCommands(program: Command): void {
     .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { overlap?: number } & Output) => {
-      const { key, secret, predecessor } = await withApiKeys((apiKeys) => apiKeys.rotate(reference, options.overlap));
-      printSecret(options, secret, { ...describe(key), secret, predecessor: describe(predecessor) }, [
+      const { key, secret, predecessor } = await context.withKeys((apiKeys) =>
+        apiKeys.rotate(reference, options.overlap),
+      );
+      printSecret(terminal, options, secret, { ...describe(key), secret, predecessor: describe(predecessor) }, [
         predecessor,
         key,
       ]);
@@ -113,8 +127,8 @@ export function addKeyCommands(program: Command): void {
     .option('--reason <text>', 'why; shown by keys show')
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { reason?: string; json?: boolean }) => {
-      const key = await withApiKeys((apiKeys) => apiKeys.revoke(reference, options.reason));
-      printResult(options.json, describe(key), details(key));
+      const key = await context.withKeys((apiKeys) => apiKeys.revoke(reference, options.reason));
+      terminal.print(resultText(options.json, describe(key), details(key)));
     });
 
   keys
@@ -123,32 +137,48 @@ export function addKeyCommands(program: Command): void {
     .argument('<client>', 'name of the client')
     .option(
       '--per-minute <n>',
-      'requests a minute; 0 means no limit',
+      `requests a minute, 0 to ${MAX_RATE_LIMIT_PER_MINUTE}; 0 means no limit`,
       integerArgument('--per-minute', 0, MAX_RATE_LIMIT_PER_MINUTE),
     )
-    .option('--default', 'remove the limit of its own; RATE_LIMIT_PER_MINUTE applies again')
+    .option('--default', 'remove the limit of its own; the default limit applies again')
     .option('--json', 'print JSON')
     .action(async (name: string, options: { perMinute?: number; default?: boolean; json?: boolean }) => {
       if ((options.perMinute === undefined) !== (options.default === true)) {
         throw new CommandError('keys limit needs either --per-minute or --default');
       }
-      const client = await withApiKeys((apiKeys) => apiKeys.limit(name, options.perMinute ?? null));
+      const client = await context.withKeys((apiKeys) => apiKeys.limit(name, options.perMinute ?? null));
       const text = `${printable(client.name)}: ${limitText(client.rateLimitPerMinute)}`;
-      printResult(options.json, { client: client.name, rateLimitPerMinute: client.rateLimitPerMinute }, text);
+      terminal.print(
+        resultText(options.json, { client: client.name, rateLimitPerMinute: client.rateLimitPerMinute }, text),
+      );
     });
 }
 
-async function withApiKeys<Result>(
-  work: (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>,
-): Promise<Result> {
-  const { withKeys } = await import('./command.module.js');
-  return withKeys(work);
+/** @throws CommandError for a scope that no operation of the application requires */
+async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
+  // Its controllers declare the scopes.
+  await import('../app.module.js');
+  const { declaredScopes } = await import('../platform/auth/require-scopes.decorator.js');
+  const known = declaredScopes();
+  const unknown = scopes.find((scope) => !known.includes(scope));
+  if (unknown === undefined) return;
+  const nearest = nearestName(unknown, known);
+  const advice = nearest === undefined ? '' : `; did you mean '${nearest}'?`;
+  throw new CommandError(`'${printable(unknown)}' is no scope of this service${advice} (scopes: ${known.join(', ')})`);
+}
+
+function emptyListText({ client, expiring, unused }: { client?: string; expiring?: number; unused?: number }): string {
+  if (expiring !== undefined || unused !== undefined) return 'No API key matches.';
+  if (client !== undefined) return `${printable(client)} has no API key.`;
+  return 'No API keys yet. Make one: npm run petstore -- keys create --client my-app';
 }
 
 /** Prints a new key with its secret; no other function prints a secret. */
-function printSecret(options: Output, secret: string, value: unknown, keys: StoredApiKey[]): void {
+function printSecret(terminal: Terminal, options: Output, secret: string, value: unknown, keys: StoredApiKey[]): void {
   const advice = 'Store it now: only its hash is kept, and it is never shown again.';
-  printResult(options.json, value, options.quiet ? secret : `${secret}\n\n${advice}\n\n${keyTable(keys)}`);
+  terminal.print(
+    resultText(options.json, value, options.quiet ? secret : `${secret}\n\n${advice}\n\n${keyTable(keys)}`),
+  );
 }
 
 function describe({ client, ...key }: StoredApiKey): Record<string, unknown> {
@@ -157,14 +187,13 @@ function describe({ client, ...key }: StoredApiKey): Record<string, unknown> {
 
 function keyTable(keys: StoredApiKey[]): string {
   return table(
-    ['ID', 'KEY', 'CLIENT', 'STATE', 'SCOPES', 'CREATED (UTC)', 'EXPIRES', 'LAST USED'],
+    ['ID', 'KEY', 'CLIENT', 'STATE', 'SCOPES', 'EXPIRES', 'LAST USED'],
     keys.map((key) => [
       key.id.toString(),
       `${key.prefix}…`,
       printable(key.client.name),
       stateOf(key),
       key.scopes.join(','),
-      timeCell(key.createdAt),
       timeCell(key.expiresAt),
       timeCell(key.lastUsedAt),
     ]),
@@ -201,8 +230,9 @@ function usageTable(usage: Map<string, UsageSummary>): string {
 }
 
 function limitText(perMinute: number | null): string {
-  if (perMinute === null) return 'RATE_LIMIT_PER_MINUTE';
-  return perMinute === 0 ? 'no rate limit' : `${perMinute} requests a minute`;
+  const limit = perMinute ?? readConfig().rateLimitPerMinute;
+  const text = limit === 0 ? 'no rate limit' : `${limit} requests a minute`;
+  return perMinute === null ? `${text} (the default)` : text;
 }
 
 function stateOf({ revokedAt, expiresAt }: Pick<StoredApiKey, 'revokedAt' | 'expiresAt'>): string {

@@ -1,16 +1,15 @@
 import type { Command } from 'commander';
-import { readConfig } from '../config.js';
+import type { CommandContext } from './command-context.js';
 
 /** Adds `openapi`. */
-export function addOpenApiCommand(program: Command): void {
+export function addOpenApiCommand(program: Command, context: CommandContext): void {
   program
     .command('openapi')
     .description('print the OpenAPI document')
     .option('--yaml', 'print YAML instead of JSON')
     .option('--json', 'print JSON, the default')
     .action(async ({ yaml }: { yaml?: boolean }) => {
-      const { describeApplication } = await import('./preview.js');
-      const document = await describeApplication(readConfig());
-      process.stdout.write(yaml ? document.yaml : document.json);
+      const document = await context.document();
+      context.terminal.print(yaml ? document.yaml : document.json);
     });
 }

@@ -1,27 +1,98 @@
 import { Presets, SingleBar } from 'cli-progress';
+import { Option } from 'commander';
 
 /** A command was used wrongly. Its message is printed as one line on standard error; the exit code is 1. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** Prints the result of a command to standard output: `value` as JSON with `--json`, else `text`. */
-export function printResult(json: boolean | undefined, value: unknown, text: string): void {
-  process.stdout.write(`${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`);
+/** Where a command prints. */
+export interface Terminal {
+  /** Prints the result. */
+  print(text: string): void;
+  /** Prints for the person, beside the result. */
+  tell(text: string): void;
+  /** Shows how far the command is; hides that when `done` reaches `total`. */
+  progress(done: number, total: number, unit: string): void;
 }
 
-/** A table as text, with aligned columns. */
+/** Standard output and standard error; progress is a bar on standard error, if that is a terminal. */
+export class StandardTerminal implements Terminal {
+  private bar: SingleBar | undefined;
+
+  print(text: string): void {
+    process.stdout.write(text);
+  }
+
+  tell(text: string): void {
+    process.stderr.write(text);
+  }
+
+  progress(done: number, total: number, unit: string): void {
+    if (!process.stderr.isTTY) return;
+    if (this.bar === undefined) {
+      const format = `{bar} {percentage}% | {value}/{total} ${unit} | {eta_formatted} left`;
+      this.bar = new SingleBar(
+        { format, stream: process.stderr, hideCursor: true, barsize: 20 },
+        Presets.shades_classic,
+      );
+      this.bar.start(total, done);
+    }
+    this.bar.update(done);
+    if (done >= total) this.stop();
+  }
+
+  /** Ends the bar of a command that did not come to its end. */
+  stop(): void {
+    this.bar?.stop();
+    this.bar = undefined;
+  }
+}
+
+/** The text of a result: `value` as JSON with `--json`, else `text`. */
+export function resultText(json: boolean | undefined, value: unknown, text: string): string {
+  return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
+}
+
+/** Width of tables, in columns. */
+const TABLE_WIDTH = 80;
+
+/** Narrowest width to which a column is wrapped: that of a date. */
+const MIN_COLUMN_WIDTH = 10;
+
+const GAP = '  ';
+
+/** A table as text, with aligned columns. The widest cells are wrapped until it fits 80 columns. */
 export function table(headings: string[], rows: string[][]): string {
   const lines = [headings, ...rows];
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  const excess = (): number => widths.reduce((sum, width) => sum + width + GAP.length, -GAP.length) - TABLE_WIDTH;
+  while (excess() > 0) {
+    const widest = Math.max(...widths);
+    if (widest <= MIN_COLUMN_WIDTH) break;
+    widths[widths.indexOf(widest)] = widest - 1;
+  }
   return lines
-    .map((line) =>
-      line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
+    .flatMap((line) => {
+      const cells = widths.map((width, column) => wrapped(line[column] ?? '', width));
+      const height = Math.max(...cells.map((cell) => cell.length));
+      return Array.from({ length: height }, (_, row) =>
+        widths
+          .map((width, column) => (cells[column]?.[row] ?? '').padEnd(width))
+          .join(GAP)
+          .trimEnd(),
+      );
+    })
     .join('\n');
+}
+
+/** A text in pieces of at most this width, broken behind a space or comma where possible. */
+function wrapped(text: string, width: number): string[] {
+  if (text.length <= width) return [text];
+  const head = text.slice(0, width);
+  const space = text[width] === ' ' ? width : Math.max(head.lastIndexOf(' '), head.lastIndexOf(',')) + 1;
+  const end = space > 0 ? space : width;
+  return [text.slice(0, end).trimEnd(), ...wrapped(text.slice(end).trimStart(), width)];
 }
 
 /** A time as a table cell: UTC, to the minute; `-` for null. */
@@ -34,15 +105,22 @@ export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');
 }
 
-/** A progress bar on standard error; shows nothing when that is not a terminal. */
-export function progressBar(total: number, unit: string): { update(done: number): void; stop(): void } {
-  if (!process.stderr.isTTY || total === 0) {
-    return { update: () => undefined, stop: () => undefined };
-  }
-  const format = `{bar} {percentage}% | {value}/{total} ${unit} | {eta_formatted} left`;
-  const bar = new SingleBar({ format, stream: process.stderr, hideCursor: true }, Presets.shades_classic);
-  bar.start(total, 0);
-  return { update: (done) => bar.update(done), stop: () => bar.stop() };
+const required = new WeakSet<Option>();
+
+/** An option that a command needs, and whose help says so. */
+export function requiredOption(flags: string, description: string, parse?: (text: string) => unknown): Option {
+  const option = new Option(flags, `${description} (required)`);
+  if (parse) option.argParser(parse);
+  required.add(option);
+  return option;
+}
+
+/**
+ * Whether `requiredOption` made it. Not Commander's own kind of required option: that one is reported before an unknown
+ * option, which is usually its name with a typing error.
+ */
+export function isRequired(option: Option): boolean {
+  return required.has(option);
 }
 
 /** A parser for an integer argument; throws CommandError outside the range. */
@@ -56,15 +134,15 @@ export function integerArgument(name: string, minimum: number, maximum: number):
   };
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A parser for a duration argument such as 30m, 24h or 90d, at most 36500d. Returns ms; throws CommandError. */
+/** A parser for a duration argument such as 30s, 15m, 24h or 90d, at most 36500d. Returns ms; throws CommandError. */
 export function durationArgument(name: string): (text: string) => number {
   return (text) => {
-    const [, count = '', unit = ''] = /^([1-9]\d{0,7})([mhd])$/.exec(text) ?? [];
+    const [, count = '', unit = ''] = /^([1-9]\d{0,7})([smhd])$/.exec(text) ?? [];
     const duration = Number(count) * (UNIT_MS[unit] ?? NaN);
     if (!(duration > 0 && duration <= 36_500 * 86_400_000)) {
-      throw new CommandError(`${name} must be a duration such as 30m, 24h or 90d, at most 36500d`);
+      throw new CommandError(`${name} must be a duration such as 30s, 15m, 24h or 90d, at most 36500d`);
     }
     return duration;
   };

@@ -48,14 +48,16 @@ const INSERT = `
  * far are stored.
  *
  * @param onProgress called after each batch with the number of animals added so far
+ * @param batchSize largest number of animals that one statement adds
  */
 export async function seedPets(
   dataSource: DataSource,
   count: number,
   onProgress?: (done: number) => void,
+  batchSize = BATCH_SIZE,
 ): Promise<void> {
   for (let done = 0; done < count;) {
-    const batch = Math.min(BATCH_SIZE, count - done);
+    const batch = Math.min(batchSize, count - done);
     await dataSource.query(INSERT, [batch, ADJECTIVES, NAMES, CATEGORIES]);
     done += batch;
     onProgress?.(done);

@@ -140,7 +140,7 @@ describe('keys', () => {
 
     const listed = await petstore('keys', 'list');
     const line = new RegExp(
-      `^\\d+ +${secret.slice(0, 12)}… +shop window +active +pets:read,pets:write .+ - +\\d.+\\d$`,
+      `^\\d+ +${secret.slice(0, 12)}… +shop window +active +pets:read,(?:pets:write)? +- +\\S+$`,
       'm',
     );
     expect([listed.code, listed.stdout]).toEqual([0, expect.stringMatching(line) as string]);
@@ -160,14 +160,14 @@ describe('keys', () => {
         '--client',
         'scraper',
         '--scopes',
-        'metrics:read, visits:write',
+        'metrics:read, pets:write',
         '--expires',
         '90d',
         '--json',
       ],
     );
     const key = JSON.parse(stdout) as { id: string; secret: string; expiresAt: string; createdAt: string };
-    expect(key).toMatchObject({ client: 'scraper', scopes: ['metrics:read', 'visits:write'], state: 'active' });
+    expect(key).toMatchObject({ client: 'scraper', scopes: ['metrics:read', 'pets:write'], state: 'active' });
     expect(Math.abs(Date.parse(key.expiresAt) - Date.now() - 90 * 86_400_000)).toBeLessThan(60_000);
     expect(stderr).toBe('');
     expect(await listWith(key.secret)).toEqual([403, 'insufficient_scope']);
@@ -175,6 +175,36 @@ describe('keys', () => {
     const list = JSON.parse((await petstore('keys', 'list', '--json')).stdout) as { id: string; secret?: string }[];
     expect(list.find(({ id }) => id === key.id)).toMatchObject({ client: 'scraper', expiresAt: key.expiresAt });
     expect(list.filter(({ secret }) => secret !== undefined)).toEqual([]);
+  });
+
+  test('tables fit 80 columns, whatever the keys hold', async () => {
+    const name = 'a client whose name is longer than a column of the table';
+    await petstore(
+      'keys',
+      'create',
+      '--client',
+      name,
+      '--expires',
+      '90d',
+      '--scopes',
+      'metrics:read,pets:read,pets:write',
+    );
+    const { stdout } = await petstore('keys', 'list', '--client', name);
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    expect(stdout).toMatch(/^ID +KEY +CLIENT +STATE +SCOPES +EXPIRES +LAST USED\n/);
+    expect(stdout).toContain('metrics:read,');
+    const shown = await petstore('keys', 'show', /^\d+/m.exec(stdout)?.[0] ?? '');
+    expect(shown.stdout).toContain(`${name}, 6000 requests a minute (the default)\n`);
+  });
+
+  test('an empty list says what it means', async () => {
+    const empty = await createTestDatabase();
+    const { stdout } = await petstoreOn(empty.settings, 'keys', 'list');
+    expect(stdout).toBe('No API keys yet. Make one: npm run petstore -- keys create --client my-app\n');
+    expect((await petstoreOn(empty.settings, 'keys', 'list', '--expiring', '30s')).stdout).toBe(
+      'No API key matches.\n',
+    );
+    await empty.drop();
   });
 
   test('create for people says that the secret is shown once', async () => {
@@ -186,7 +216,11 @@ describe('keys', () => {
   });
 
   test.each([
-    [['--scopes', 'pets'], /^'pets' is no scope; a scope looks like pets:read$/],
+    [
+      ['--scopes', 'pets:raed'],
+      /^'pets:raed' is no scope of this service; did you mean 'pets:read'\? \(scopes: metrics:read, pets:read, pets:write\)$/,
+    ],
+    [['--scopes', 'pets:read,'], /^'' is no scope of this service \(scopes: /],
     [['--client', 'two\nlines'], /^A client's name has 1 to 255 printable characters/],
   ])('create %j is refused', async (options, expected) => {
     expect(await failure('keys', 'create', '--client', 'wrong', ...options)).toMatch(expected);
@@ -229,7 +263,7 @@ describe('openapi', () => {
   });
 });
 
-const DURATION = '--expires must be a duration such as 30m, 24h or 90d, at most 36500d';
+const DURATION = '--expires must be a duration such as 30s, 15m, 24h or 90d, at most 36500d';
 
 // What follows asks no database.
 if (engine === 'postgresql') {
@@ -256,7 +290,7 @@ if (engine === 'postgresql') {
     [['migrate'], ['--json']],
     [['migrate:status'], ['--json', 'exit code']],
     [['migrate:revert'], ['--json']],
-    [['seed'], ['--count', '--json']],
+    [['seed'], ['--count <n>', 'number of animals to add, 1 to 1000000000', '(required)', '--json']],
     [['keys'], ['create', 'list', 'show', 'rotate', 'revoke', 'limit']],
     [
       ['keys', 'create'],
@@ -294,6 +328,16 @@ if (engine === 'postgresql') {
     for (const word of words) expect(stdout).toContain(word);
   });
 
+  test('help with the words of a command is the help of that command, and --version is the version', async () => {
+    for (const command of [['seed'], ['keys'], ['keys', 'create'], ['deprecations', 'report']]) {
+      expect(await petstore('help', ...command)).toEqual(await petstore(...command, '--help'));
+    }
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+      version: string;
+    };
+    expect(await petstore('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
   test('--help waits for nothing that only a command needs: neither Nest nor TypeORM is loaded', async () => {
     // Both load reflect-metadata, which leaves this function behind.
     const probe = "process.on('exit',()=>process.stderr.write(typeof(Reflect.getMetadata)))";
@@ -320,6 +364,9 @@ if (engine === 'postgresql') {
     [['migrat'], /^error: unknown command 'migrat'\n\(Did you mean migrate\?\)/],
     [['openapi', '--yml'], /^error: unknown option '--yml'\n\(Did you mean --yaml\?\)/],
     [['seed'], /^error: required option '--count <n>' not specified/],
+    [['seed', '--cuont', '5'], /^error: unknown option '--cuont'\n\(Did you mean --count\?\)/],
+    [['keys', 'create', '--clinet', 'x'], /^error: unknown option '--clinet'\n\(Did you mean --client\?\)/],
+    [['keys', 'create'], /^error: required option '--client <name>' not specified/],
     [['keys', 'revoke'], /^error: missing required argument 'key'/],
     [['migrate', 'now'], /^error: too many arguments/],
     [[], /^Usage: petstore /],

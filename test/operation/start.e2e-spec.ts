@@ -49,7 +49,9 @@ test.each(['SIGTERM', 'SIGINT'] as const)('runs until %s, and ends with exit cod
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
   expect(await service.stop(signal)).toBe(0);
-  expect(service.stderr).toMatch(/^The Pet Store Service listens on [^\n]+\n$/);
+  expect(service.stderr).toMatch(
+    /^The Pet Store Service listens on [^\n]+\n(?:(?:Documentation|Database|Another API key): [^\n]+\n)+$/,
+  );
   const lines = service.stdout.trim().split('\n');
   expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toContain('request');
   expect(service.stdout).not.toContain(BOOTSTRAP_API_KEY);
@@ -98,6 +100,7 @@ if (engine === 'embedded') {
     const second = start({ PORT: new URL(origin).port });
     expect(await second.origin()).toBe(origin);
     expect(second.stderr).not.toMatch(/API_KEY|pets_/);
+    expect(second.stderr).toContain('Another API key: npm run petstore -- keys create --client my-app\n');
     const answer = await new HttpClient(origin, key).get('/v1/pets');
     expect([answer.status, answer.text]).toEqual([200, `[${pet}]`]);
   });

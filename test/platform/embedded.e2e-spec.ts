@@ -117,6 +117,15 @@ test('DATA_DIR that cannot be written is refused', async () => {
   await expect(open('/sys/petstore')).rejects.toMatchObject({ name: StartupError.name, message });
 });
 
+test('DATA_DIR below a file system that makes no directories is refused, and not tried for ever', async () => {
+  await expect(open('/proc/petstore/data')).rejects.toMatchObject(
+    startupError(
+      `DATA_DIR '/proc/petstore/data' cannot be made: its file system makes no directories. ` +
+        'Set DATA_DIR to a directory that can be written, or DATABASE_URL.',
+    ),
+  );
+});
+
 test('a broken database is refused', async () => {
   await writeFile(join(dataDir, 'postgres', 'global', 'pg_control'), 'not a control file');
   const message = expect.stringMatching(

@@ -27,7 +27,7 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   // Inside the platform: lower room ← higher room, the same level, subfolders, and the top level.
   ['src/platform/errors/api-error.ts', '../json/int64.js', ROOM('errors')],
   ['src/platform/json/int64.ts', '../auth/public.decorator.js', ROOM('json')],
-  ['src/platform/input/nearest-name.ts', '../database/database.js', ROOM('input')],
+  ['src/platform/input/input-check.ts', '../database/database.js', ROOM('input')],
   ['src/platform/rate-limit/token-buckets.ts', '../key-usage/key-usage.js', ROOM('rate-limit')],
   ['src/platform/openapi/operation.ts', '../observability/metrics.js', ROOM('openapi')],
   ['src/platform/database/connections/hang-up.ts', '../database.js', ROOM('database/connections')],

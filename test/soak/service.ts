@@ -57,7 +57,7 @@ export class ProbedService {
   /** `http://127.0.0.1:<port>`, once the service listens. */
   async origin(): Promise<string> {
     for (const deadline = performance.now() + START_TIMEOUT_MS; performance.now() < deadline; await sleep(20)) {
-      const port = /listens on http:\/\/localhost:(\d+)\/v1 /.exec(this.stderr)?.[1];
+      const port = /listens on http:\/\/localhost:(\d+)\/v1\n/.exec(this.stderr)?.[1];
       if (port !== undefined) return `http://127.0.0.1:${port}`;
       if (!this.isRunning) break;
     }

@@ -50,7 +50,7 @@ export class ServiceProcess {
   /** `http://localhost:<port>`, once the service listens. Waits at most 60 s. */
   async origin(): Promise<string> {
     for (let waited = 0; waited < 60_000; waited += 20) {
-      const address = /listens on (http:\/\/localhost:\d+)\/v1 /.exec(this.stderr)?.[1];
+      const address = /listens on (http:\/\/localhost:\d+)\/v1\n/.exec(this.stderr)?.[1];
       if (address !== undefined) return address;
       if (!this.isRunning) break;
       await sleep(20);

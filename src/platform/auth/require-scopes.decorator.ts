@@ -3,6 +3,13 @@ import { isScope } from '../api-keys/scopes.js';
 
 export const REQUIRED_SCOPES_METADATA = 'petstore:scopes';
 
+const declared = new Set<string>();
+
+/** The scopes that the controllers loaded so far require, sorted. */
+export function declaredScopes(): string[] {
+  return [...declared].sort();
+}
+
 /**
  * Admits only API keys that have all of these scopes to a handler, or to all handlers of a controller. Other keys get
  * 403 with the challenge of RFC 6750, section 3.1. The document names the scopes. A module chooses its own scopes, of
@@ -15,6 +22,7 @@ export function RequireScopes(...scopes: [string, ...string[]]): ClassDecorator 
     if (!isScope(scope)) {
       throw new Error(`'${scope}' is no scope: a scope has the form thing:action, in lower-case letters.`);
     }
+    declared.add(scope);
   }
   return SetMetadata(REQUIRED_SCOPES_METADATA, scopes);
 }

@@ -4,7 +4,7 @@ import { validate, type ValidationError } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
 import { type InputClass, inputClassOf, isInputClass } from './input-class.js';
-import { nearestName } from './nearest-name.js';
+import { nearestName } from '../nearest-name.js';
 import { type CheckedProperty, INVALID } from './property.decorators.js';
 
 type Fields = Record<string, unknown>;

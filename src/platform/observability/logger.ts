@@ -1,10 +1,10 @@
 import type { LoggerService } from '@nestjs/common';
 import { type Logger, pino } from 'pino';
-import { PinoPretty } from 'pino-pretty';
 import type { Config } from '../../config.js';
 import { RequestContext } from '../server/requests/request-context.js';
 import { LogDestination } from './log-destination.js';
 import { loggable, loggableError } from './loggable.js';
+import { TerminalLog } from './terminal-log.js';
 
 /** Contexts of Nest's own start-up lines, which are logged at level debug. */
 const FRAMEWORK_CONTEXTS = new Set<unknown>([
@@ -21,16 +21,16 @@ export const LOGGER = Symbol('LOGGER');
 /** The log of the process on standard output: one JSON object per line, or readable lines on a terminal. */
 export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
   const options = { level: config.logLevel, base: { pid: process.pid }, timestamp };
-  if (process.stdout.isTTY) {
-    return pino(
-      options,
-      PinoPretty({ colorize: true, sync: true, singleLine: true, ignore: 'pid', translateTime: 'SYS:HH:MM:ss.l' }),
-    );
-  }
+  if (process.stdout.isTTY) return pino(options, new TerminalLog());
   standardOutput ??= new LogDestination();
   const logger = pino(options, standardOutput);
   standardOutput.onGap = (lines) => logger.warn({ lines }, `${lines} lines of the log were dropped before this one.`);
   return logger;
+}
+
+/** Whether the lines of a log are shown on a terminal. */
+export function isOnTerminal(logger: Logger): boolean {
+  return (logger as unknown as Record<symbol, unknown>)[pino.symbols.streamSym] instanceof TerminalLog;
 }
 
 /** Shared by all loggers of the process, so that lines keep their order. */

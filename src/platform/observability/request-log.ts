@@ -4,29 +4,34 @@ import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { ApiError } from '../errors/api-error.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../server/express-adapter.js';
-import { LOGGER } from './logger.js';
+import { isOnTerminal, LOGGER } from './logger.js';
 import { Metrics } from './metrics.js';
 
 /** The label `status` of an answer that was not sent completely: whatever its status, the client did not get it. */
 const ABORTED = 'aborted';
 
 /**
- * Writes one log line and one observation of the metrics for each answer. Neither contains a path, a header field, a body or
- * a key, because clients may send secrets there.
+ * Writes one log line and one observation of the metrics for each answer. Neither contains a header field, a query, a body
+ * or a key, because clients may send secrets there; nor a path, except on a terminal, for the person in front of it.
  */
 @Injectable()
 export class RequestLog implements RequestObserver, OnModuleInit {
+  private readonly showsPaths: boolean;
+
   constructor(
     @Inject(LOGGER) private readonly logger: Logger,
     private readonly metrics: Metrics,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
-  ) {}
+  ) {
+    this.showsPaths = isOnTerminal(logger);
+  }
 
   onModuleInit(): void {
     this.adapterHost.httpAdapter.observe(this);
   }
 
-  answered({ context, method, socket }: Request, response: Response): void {
+  answered(request: Request, response: Response): void {
+    const { context, method, socket } = request;
     const { operation, client, requestId, errorCode, isCut, isSentEarly } = context;
     // Node calls an answer finished when its connection was destroyed, too.
     const isAborted = !isSentEarly && (!response.writableFinished || isCut || socket.destroyed);
@@ -39,24 +44,27 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     if (context.isDeprecated) {
       this.metrics.deprecatedRequests.inc({ operation: operation ?? '', client: client ?? '' });
     }
-    this.logger.info(
-      {
-        requestId,
-        operation,
-        client,
-        method,
-        // Without a header section no status was sent.
-        status: response.headersSent ? status : undefined,
-        code: errorCode,
-        durationMs: Math.round(duration * 1000) / 1000,
-        aborted: isAborted || undefined,
-      },
-      'request',
-    );
+    const line = {
+      requestId,
+      operation,
+      client,
+      method,
+      // Without a header section no status was sent.
+      status: response.headersSent ? status : undefined,
+      code: errorCode,
+      durationMs: Math.round(duration * 1000) / 1000,
+      aborted: isAborted || undefined,
+    };
+    this.logger.info(this.showsPaths ? { ...line, path: pathOf(request) } : line, 'request');
   }
 
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
     this.metrics.parserErrors.inc({ status });
     this.logger.info({ requestId, status, code }, 'request');
   }
+}
+
+function pathOf({ originalUrl, url }: Request): string {
+  // Express sets originalUrl; a request that it has not seen has only url.
+  return (originalUrl ?? url).split('?', 1)[0] as string;
 }

@@ -6,6 +6,7 @@ import type { Config } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
 import { GroupMetrics } from './group-metrics.js';
 import { createLogger } from '../observability/logger.js';
+import { onStopSignal } from './stop-signals.js';
 
 /**
  * Delay in ms before an ended worker is restarted. It doubles each time the new worker ends early, up to the longest.
@@ -27,7 +28,8 @@ const SHUTDOWN_MARGIN_MS = 6_000;
  * process serves no requests: it hands each connection to the next worker.
  *
  * One worker starts alone, so that only one applies migrations and a start that must fail fails once. The others start
- * when it listens. On SIGTERM or SIGINT all workers drain; a second signal kills them at once.
+ * when it listens. On SIGTERM or SIGINT all workers drain; a second signal, more than a second
+ * later, kills them at once.
  */
 export class ProcessGroup {
   private readonly log: Logger;
@@ -60,9 +62,13 @@ export class ProcessGroup {
       // Every worker must listen on the same port, also one that starts later.
       this.environment = { PORT: String(await freePort(this.config.host)) };
     }
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      process.on(signal, () => this.stop());
-    }
+    onStopSignal(
+      () => this.stop(),
+      () => {
+        this.signal('SIGKILL');
+        process.exit(1);
+      },
+    );
     // JSON would turn NaN, the initial value of some metrics, into null.
     cluster.setupPrimary({ serialization: 'advanced' });
     return new Promise((resolve, reject) => {
@@ -129,10 +135,6 @@ export class ProcessGroup {
   }
 
   private stop(): void {
-    if (this.isStopping) {
-      this.signal('SIGKILL');
-      process.exit(1);
-    }
     this.isStopping = true;
     if (this.workers.size === 0) {
       this.finish(0);

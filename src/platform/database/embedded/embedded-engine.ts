@@ -1,9 +1,9 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { spawn } from 'node:child_process';
 import { constants, existsSync } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, rename, rm, statfs } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StartupError } from '../../errors/startup-error.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
@@ -95,9 +95,22 @@ async function fullDisk(dataDir: string): Promise<string | undefined> {
   );
 }
 
+/** Not `mkdir` with `recursive`: below a file system that makes no directories, such as /proc, it tries for ever. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeDirectory(dirname(path));
+    await mkdir(path, { mode: 0o700 });
+  }
+}
+
 async function prepareDirectory(dataDir: string): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await makeDirectory(resolve(dataDir));
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
@@ -107,6 +120,7 @@ async function prepareDirectory(dataDir: string): Promise<void> {
       EACCES: 'is not writable for this user',
       EPERM: 'is not writable for this user',
       EROFS: 'is on a read-only file system',
+      ENOENT: 'cannot be made: its file system makes no directories',
     };
     throw new StartupError(
       `DATA_DIR '${dataDir}' ${known[code] ?? `cannot be used (${message})`}. Set DATA_DIR to a directory that can be written, or DATABASE_URL.`,
@@ -131,6 +145,8 @@ async function initialise(dataDir: string, cluster: string): Promise<void> {
     if (name.startsWith(DRAFT_PREFIX)) await rm(join(dataDir, name), { recursive: true, force: true });
   }
   const draft = await mkdtemp(resolve(dataDir, DRAFT_PREFIX));
+  // For the person at the terminal: it takes seconds.
+  if (process.stderr.isTTY) process.stderr.write('Preparing the database…\n');
   try {
     await runInitdb(draft);
     await rename(draft, cluster);

@@ -1,0 +1,42 @@
+import type { DataSource } from 'typeorm';
+import { readConfig } from '../config.js';
+import type { CommandContext } from './command-context.js';
+import { StandardTerminal } from './terminal.js';
+
+/** A command of this process, which opens the database itself. Nest and TypeORM are loaded when they are needed. */
+export class OwnContext implements CommandContext {
+  readonly terminal = new StandardTerminal();
+  exitCode = 0;
+
+  readonly withKeys: CommandContext['withKeys'] = async (work) => {
+    const { withKeys } = await import('./command.module.js');
+    return withKeys(work);
+  };
+
+  readonly withDatabase: CommandContext['withDatabase'] = async (work) => {
+    const { openDatabase } = await import('../platform/database/data-source.js');
+    return closing(await openDatabase(readConfig()), work);
+  };
+
+  readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = async (work) => {
+    const { openCurrentDatabase } = await import('../platform/database/data-source.js');
+    const { dataSourceOptions } = await import('../platform/database/data-source-options.js');
+    return closing(await openCurrentDatabase(await dataSourceOptions(readConfig())), work);
+  };
+
+  readonly document: CommandContext['document'] = async () => {
+    const { describeApplication } = await import('./preview.js');
+    return describeApplication(readConfig());
+  };
+}
+
+async function closing<Result>(
+  dataSource: DataSource,
+  work: (dataSource: DataSource) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work(dataSource);
+  } finally {
+    await dataSource.destroy();
+  }
+}

@@ -1,0 +1,62 @@
+import { Command, CommanderError } from 'commander';
+import { readFileSync } from 'node:fs';
+import { failureText } from '../start-messages.js';
+import type { CommandContext } from './command-context.js';
+import { addDatabaseCommands } from './database.js';
+import { addDeprecationCommands } from './deprecations.js';
+import { addKeyCommands } from './keys.js';
+import { addOpenApiCommand } from './openapi.js';
+import { CommandError, isRequired } from './terminal.js';
+
+/** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
+export function createProgram(context: CommandContext): Command {
+  const program = new Command('petstore')
+    .description(
+      'Operate the Pet Store Service. Settings come from the environment and .env, as for the service itself.',
+    )
+    .version(version(), '-V, --version', 'print the version')
+    .showSuggestionAfterError()
+    .showHelpAfterError('(see --help)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.terminal.print(text),
+      writeErr: (text) => context.terminal.tell(text),
+    })
+    // Commander copies the settings above to the commands that are added below.
+    .configureHelp({ sortSubcommands: false });
+  program.hook('preAction', (_, command) => {
+    const missing = command.options.find(
+      (option) => isRequired(option) && command.getOptionValue(option.attributeName()) === undefined,
+    );
+    if (missing) command.error(`error: required option '${missing.flags}' not specified`);
+  });
+  addDatabaseCommands(program, context);
+  addKeyCommands(program, context);
+  addDeprecationCommands(program, context);
+  addOpenApiCommand(program, context);
+  return program;
+}
+
+/** Runs a command line. A failure is printed; the exit code is returned. */
+export async function runCommand(program: Command, context: CommandContext, words: readonly string[]): Promise<number> {
+  try {
+    await program.parseAsync(withHelpLast(program, words), { from: 'user' });
+    return context.exitCode;
+  } catch (error) {
+    // Commander has already printed the help or the error.
+    if (error instanceof CommanderError) return error.exitCode;
+    context.terminal.tell(`${error instanceof CommandError ? `petstore: ${error.message}` : failureText(error)}\n`);
+    return 1;
+  }
+}
+
+/** `help keys create` as `keys create --help`: Commander's own `help` looks at one word only. */
+function withHelpLast(program: Command, [first, ...words]: readonly string[]): string[] {
+  if (first === 'help' && program.commands.some((command) => command.name() === words[0])) return [...words, '--help'];
+  return first === undefined ? [] : [first, ...words];
+}
+
+function version(): string {
+  const file = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(file) as { version: string }).version;
+}

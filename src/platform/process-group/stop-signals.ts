@@ -1,0 +1,27 @@
+import cluster from 'node:cluster';
+
+/**
+ * Time in ms in which a repeated signal counts as the first one. Ctrl+C reaches every process of the terminal, and npm
+ * passes it on to the service once more.
+ */
+const REPEATED_WITHIN_MS = 1_000;
+
+/**
+ * Calls `stop` at the first SIGTERM or SIGINT, and `force` at each one that comes more than a second later. On a terminal
+ * the first one is confirmed on standard error, because a drain may take many seconds.
+ */
+export function onStopSignal(stop: () => void, force: () => void): void {
+  let firstAt: number | undefined;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (firstAt === undefined) {
+        firstAt = performance.now();
+        // The terminal has shown ^C without a line feed.
+        if (cluster.isPrimary && process.stderr.isTTY) process.stderr.write('\nStopping…\n');
+        stop();
+      } else if (performance.now() - firstAt > REPEATED_WITHIN_MS) {
+        force();
+      }
+    });
+  }
+}

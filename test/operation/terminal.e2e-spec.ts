@@ -1,0 +1,126 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { HttpClient } from '../support/http-client.js';
+import { CTRL_C, TerminalProcess } from '../support/terminal-process.js';
+
+/*
+ * The service on a terminal of 80 columns, as a person sees it.
+ */
+
+// Each start takes seconds, or many on a busy machine.
+import.meta.jest.setTimeout(120_000);
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+const MAIN = join(ROOT, 'dist/src/main.js');
+const API_KEY = 'bootstrap-key-of-the-tests';
+
+let database: TestDatabase;
+/** Working directory of processes that are not started by npm. No `.env` is there. */
+let home: string;
+const terminals: TerminalProcess[] = [];
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'petstore-terminal-'));
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  for (const terminal of terminals.splice(0)) await terminal.close();
+  await database.drop();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** Runs a command on a terminal; the end of the test ends it. */
+function open(command: string, settings: Readonly<Record<string, string>>, cwd = home): TerminalProcess {
+  const terminal = new TerminalProcess(command, cwd, { HOST: '127.0.0.1', PORT: '0', ...settings });
+  terminals.push(terminal);
+  return terminal;
+}
+
+const npmStart = (settings: Readonly<Record<string, string>> = {}): TerminalProcess =>
+  open('npm start', { ...database.settings, BOOTSTRAP_API_KEY: API_KEY, ...settings }, ROOT);
+
+const serve = (settings: Readonly<Record<string, string>> = {}): TerminalProcess =>
+  open(`${process.execPath} ${MAIN}`, { ...database.settings, BOOTSTRAP_API_KEY: API_KEY, ...settings });
+
+/** A client of the service on a terminal, once it listens. */
+async function clientOf(terminal: TerminalProcess): Promise<HttpClient> {
+  const [, origin = ''] = await terminal.shows(/listens on (http:\/\/localhost:\d+)\/v1/);
+  return new HttpClient(origin, API_KEY);
+}
+
+describe('Ctrl+C under npm start', () => {
+  test('lets requests in flight finish, ends with code 0, and leaves the database closed', async () => {
+    const ids: unknown[] = [];
+    for (let round = 0; round < 3; round++) {
+      const terminal = npmStart();
+      const client = await clientOf(terminal);
+      const { status, json } = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+      expect(status).toBe(201);
+      ids.push((json as { id: number }).id);
+      terminal.type(CTRL_C);
+      expect([round, await terminal.ended]).toEqual([round, 0]);
+      expect(terminal.shown).toMatch(/\nStopping…\n/);
+      expect(terminal.shown).not.toMatch(/npm error|ELIFECYCLE/);
+    }
+    // A database that was not closed skips up to 32 ids at the next start.
+    expect(ids).toEqual([1, 2, 3]);
+    if (engine === 'embedded') {
+      expect(await readdir(database.settings.DATA_DIR ?? '')).toEqual(['postgres']);
+    }
+  });
+
+  test('again within a second counts as one; later it ends the service at once, with code 1', async () => {
+    const terminal = npmStart({ SHUTDOWN_DELAY_MS: '600000' });
+    await clientOf(terminal);
+    terminal.type(CTRL_C);
+    await terminal.shows(/Stopping…/);
+    terminal.type(CTRL_C);
+    await sleep(1_500);
+    const stillRuns = await Promise.race([terminal.ended, sleep(100, 'runs')]);
+    expect(stillRuns).toBe('runs');
+    terminal.type(CTRL_C);
+    expect(await terminal.ended).toBe(1);
+  });
+});
+
+describe('the log on a terminal', () => {
+  test('shows a line for each request, with its path and without its query, which fits the width', async () => {
+    const terminal = serve();
+    const client = await clientOf(terminal);
+    await client.get('/v1/pets?limit=2');
+    await client.get('/v1/nope?name=secret');
+    await client.get(`/v1/${'long'.repeat(40)}`);
+    await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    const clock = '\\d\\d:\\d\\d:\\d\\d';
+    await terminal.shows(new RegExp(`^${clock} GET /v1/pets 200 \\d+\\.\\d ms$`, 'm'));
+    await terminal.shows(new RegExp(`^${clock} GET /v1/nope 404 route_not_found \\d+\\.\\d ms$`, 'm'));
+    await terminal.shows(new RegExp(`^${clock} GET /v1/(long)+\\w*… 404 route_not_found \\d+\\.\\d ms$`, 'm'));
+    await terminal.shows(new RegExp(`^${clock} POST /v1/pets 201 \\d+\\.\\d ms$`, 'm'));
+    expect(terminal.longLines).toEqual([]);
+    expect(terminal.text).toContain('\x1b[32m201\x1b[0m');
+    expect(terminal.text).toContain('\x1b[33m404\x1b[0m');
+    expect(terminal.text).not.toContain('secret');
+  });
+
+  test('has no colours with NO_COLOR', async () => {
+    const terminal = serve({ NO_COLOR: '1' });
+    const client = await clientOf(terminal);
+    await client.get('/v1/nope');
+    await terminal.shows(/ GET \/v1\/nope 404 route_not_found /);
+    expect(terminal.text).not.toContain('\x1b');
+  });
+});
+
+if (engine === 'embedded') {
+  test('a first start says that it prepares the database, and its text fits 80 columns', async () => {
+    const terminal = open(`${process.execPath} ${MAIN}`, {});
+    await terminal.shows(/^Preparing the database…\n/);
+    await terminal.shows(/export API_KEY=pets_\w{49}\n[^]+v1\/pets\n\n/);
+    expect(terminal.longLines).toEqual([]);
+    terminal.type(CTRL_C);
+    expect(await terminal.ended).toBe(0);
+  });
+}
