@@ -274,15 +274,19 @@ describe('whose keys they are', () => {
     expectReplay(await add(key, REX, await clientOf('rotating')), first);
   });
 
-  test('they go with their client', async () => {
+  test('they do not keep their client from being removed, and expire like all others', async () => {
     await app.sql(`INSERT INTO client (name) VALUES ('leaving')`);
     await app.sql(
       `INSERT INTO idempotency_key (client_id, key, fingerprint, result)
         SELECT id, 'x', sha256(''), '1' FROM client WHERE name = 'leaving'`,
     );
-    const before = await countKeys();
     await app.sql(`DELETE FROM client WHERE name = 'leaving'`);
-    expect(await countKeys()).toBe(before - 1);
+    const isKept = async (): Promise<boolean> =>
+      (await app.sql(`SELECT FROM idempotency_key WHERE key = 'x'`)).length > 0;
+    expect(await isKept()).toBe(true);
+    await app.sql(`UPDATE idempotency_key SET created_at = now() - interval '25 hours' WHERE key = 'x'`);
+    await app.nest.get(ExpiredKeys).remove();
+    expect(await isKept()).toBe(false);
   });
 });
 

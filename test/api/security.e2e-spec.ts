@@ -73,7 +73,7 @@ class InsideController {
   @Get('object')
   throwObject(): void {
     // eslint-disable-next-line @typescript-eslint/only-throw-error
-    throw { status: 418, message: 'hidden_column', stack: 'hidden_column', statusCode: 418, expose: true };
+    throw { status: 418, message: 'hidden_column', stack: 'hidden_column', expose: true };
   }
 
   @Get('nest')
@@ -83,7 +83,7 @@ class InsideController {
 
   @Get('gateway')
   throwGateway(): void {
-    throw new BadGatewayException({ sql: 'hidden_column' });
+    throw new BadGatewayException('hidden_column');
   }
 
   @Get('circle')

@@ -3,7 +3,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Engine, handedOver } from './engines.js';
-import { administer } from './postgresql-database.js';
+import { administer, databaseUrl } from './postgresql-database.js';
 import { grantRights, roleUrls } from './postgresql-roles.js';
 
 /** A database for one test file. */
@@ -52,6 +52,12 @@ export async function createEmptyTestDatabase(withRights = true): Promise<TestDa
 export function grantServiceRights({ settings }: TestDatabase): Promise<void> {
   const name = new URL(settings.DATABASE_URL ?? '').pathname.slice(1);
   return grantRights(handedOver('serverUrl'), handedOver('templateDatabase'), name);
+}
+
+/** Runs a statement in a database of PostgreSQL as a superuser, for what an owner may not do either. */
+export function administerTestDatabase({ settings }: TestDatabase, statement: string): Promise<void> {
+  const name = new URL(settings.DATABASE_URL ?? '').pathname.slice(1);
+  return administer(databaseUrl(handedOver('serverUrl'), name), statement);
 }
 
 async function createDatabase(options: string): Promise<TestDatabase> {
