@@ -285,9 +285,9 @@ function report(results: readonly Result[], contestants: readonly Contestant[]):
   const others = servers.map((each) => [`${each.rows}`, each.name, `${each.startUpMs}`, `${each.peakMemoryMiB}`]);
   process.stdout.write(
     `${machine}\nMedians of ${options.rounds} alternating rounds of ${options.seconds} s.\n\n` +
-      `${table([...headings, 'CPU / rate / p99 to the reference'], rows)}\n\n` +
+      `${table([...headings, 'CPU / rate / p99 to the reference'], rows, Infinity)}\n\n` +
       `The reference is ${REFERENCE}, and on other sizes this service on the first.\n\n` +
-      `${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], others)}\n`,
+      `${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], others, Infinity)}\n`,
   );
 }
 

@@ -54,19 +54,19 @@ export function resultText(json: boolean | undefined, value: unknown, text: stri
   return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
 }
 
-/** Width of tables, in columns. */
-const TABLE_WIDTH = 80;
+/** Width of tables in a terminal, in columns. */
+const TERMINAL_WIDTH = 80;
 
 /** Narrowest width to which a column is wrapped: that of a date. */
 const MIN_COLUMN_WIDTH = 10;
 
 const GAP = '  ';
 
-/** A table as text, with aligned columns. The widest cells are wrapped until it fits 80 columns. */
-export function table(headings: string[], rows: string[][]): string {
+/** A table as text, with aligned columns. The widest cells are wrapped until it fits the width, in columns. */
+export function table(headings: string[], rows: string[][], maxWidth = TERMINAL_WIDTH): string {
   const lines = [headings, ...rows];
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
-  const excess = (): number => widths.reduce((sum, width) => sum + width + GAP.length, -GAP.length) - TABLE_WIDTH;
+  const excess = (): number => widths.reduce((sum, width) => sum + width + GAP.length, -GAP.length) - maxWidth;
   while (excess() > 0) {
     const widest = Math.max(...widths);
     if (widest <= MIN_COLUMN_WIDTH) break;
