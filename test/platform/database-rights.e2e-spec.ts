@@ -76,7 +76,7 @@ describe('a role that owns nothing', () => {
     expect((await keys.list({})).length).toBeGreaterThan(1);
     await app.sql(`UPDATE idempotency_key SET created_at = now() - interval '2 days'`);
     await app.nest.get(ExpiredKeys).remove();
-    await seedPets(app.nest.get(DataSource), 10);
+    await seedPets(app.nest.get(DataSource), 10, 10);
   });
 
   test('it owns nothing, and cannot change the schema', async () => {

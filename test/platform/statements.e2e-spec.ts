@@ -224,7 +224,7 @@ describe('seedPets', () => {
     await session.query('TRUNCATE pet');
     const progress: number[] = [];
     await session.release();
-    await seedPets(app.nest.get(DataSource), added, (done) => progress.push(done));
+    await seedPets(app.nest.get(DataSource), added, 20_000, (done) => void progress.push(done));
     session = app.nest.get(DataSource).createQueryRunner();
     expect(progress).toEqual([...progress].sort((a, b) => a - b));
     expect([progress.length > 1, progress.at(-1)]).toEqual([true, added]);
@@ -233,7 +233,7 @@ describe('seedPets', () => {
 
   test('adds as many animals as it was told, and tells how far it is', async () => {
     expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added]]);
-    await seedPets(app.nest.get(DataSource), 1);
+    await seedPets(app.nest.get(DataSource), 1, 1);
     expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added + 1]]);
   });
 
