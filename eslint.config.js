@@ -98,9 +98,9 @@ const zones = [
     message: 'The application imports the modules of features.',
   },
   {
-    target: ['src/!(cli).ts', 'src/!(cli)/**/*'],
+    target: ['src/!(cli|main).ts', 'src/!(cli)/**/*'],
     from: 'src/cli/**/*',
-    message: 'Only cli.ts imports the commands.',
+    message: 'Only cli.ts and main.ts import the commands.',
   },
   {
     target: '{src,test,bench}/**/*',

@@ -5,6 +5,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppModule } from './app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
+import { ServiceCommands } from './cli/service-commands.js';
 import { type Config, loadEnvironmentFile, readConfig } from './config.js';
 import { StartKeys } from './platform/api-keys/start-keys.js';
 import { ProcessGroup } from './platform/process-group/process-group.js';
@@ -50,7 +51,9 @@ async function serve(config: Config): Promise<void> {
   // Log lines are held back until here; a failed start prints only its cause.
   app.flushLogs();
 
-  stopOnSignal(app, config);
+  // A command that needs the embedded database while this process has it is run here.
+  const commands = config.databaseUrl === undefined ? await ServiceCommands.listen(app, config) : undefined;
+  stopOnSignal(app, config, commands);
   if (cluster.isPrimary) {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
     tell(welcome(config, port, await app.get(StartKeys).createFirstKey()));
@@ -62,7 +65,7 @@ async function serve(config: Config): Promise<void> {
  * of a process group also when the primary process is gone. The exit code is 0, or 1 when closing fails or takes too
  * long.
  */
-function stopOnSignal(app: INestApplication, config: Config): void {
+function stopOnSignal(app: INestApplication, config: Config, commands?: ServiceCommands): void {
   let stopping = false;
   const stop = (): void => {
     stopping = true;
@@ -71,7 +74,7 @@ function stopOnSignal(app: INestApplication, config: Config): void {
       tell(`petstore: The database did not close within ${limit} ms; the statements that it waits for are cut.`);
       process.exit(1);
     }, limit);
-    app.close().then(() => process.exit(0), fail);
+    Promise.all([commands?.close(), app.close()]).then(() => process.exit(0), fail);
   };
   onStopSignal(
     () => {

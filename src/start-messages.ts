@@ -29,6 +29,11 @@ export function welcome(config: Config, port: number, firstKey?: string): string
       `    -d '{"name":"Rex","categoryId":7}' ${address}/v1/pets`,
       `  curl -H "Authorization: Bearer $API_KEY" ${address}/v1/pets`,
       '',
+      'Something to look at, and another key, in a second terminal:',
+      '',
+      '  npm run petstore -- seed --count 25',
+      '  npm run petstore -- keys create --client my-app',
+      '',
     );
   } else if (isEmbedded) {
     lines.push('Another API key: npm run petstore -- keys create --client my-app');

@@ -7,6 +7,8 @@ import type { Terminal } from './terminal.js';
 /** What a command works with. */
 export interface CommandContext {
   readonly terminal: Terminal;
+  /** Largest number of animals that one statement of `seed` adds. */
+  readonly seedBatch: number;
   /** Exit code of a command that was carried out; 0 unless the command sets it. */
   exitCode: number;
   /**

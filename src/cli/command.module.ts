@@ -8,7 +8,7 @@ import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.j
 import { ApiKeysModule } from '../platform/api-keys/api-keys.module.js';
 import { Clock } from '../platform/clock.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
-import { CommandError } from './terminal.js';
+import { CommandError } from './command-error.js';
 
 /** The part of the platform that commands need: database and API keys, without the HTTP server. */
 @Global()

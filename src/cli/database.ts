@@ -65,7 +65,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .action(async ({ count, json }: { count: number; json?: boolean }) => {
       const { seedPets } = await import('../pets/pets.seed.js');
       await context.withCurrentDatabase((dataSource) =>
-        seedPets(dataSource, count, (done) => terminal.progress(done, count, 'animals')),
+        seedPets(dataSource, count, context.seedBatch, (done) => terminal.progress(done, count, 'animals')),
       );
       terminal.print(resultText(json, { added: count }, `Added ${count} animals.`));
     });

@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import { readConfig } from '../config.js';
 import type { CommandContext } from './command-context.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import { CommandError, integerArgument, printable, resultText, table, timeCell } from './terminal.js';
+import { CommandError } from './command-error.js';
+import { integerArgument, printable, resultText, table, timeCell } from './terminal.js';
 
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = 3_650;

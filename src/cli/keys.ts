@@ -6,8 +6,8 @@ import type { StoredApiKey } from '../platform/api-keys/api-key.repository.js';
 import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 import { nearestName } from '../platform/nearest-name.js';
 import type { CommandContext } from './command-context.js';
+import { CommandError } from './command-error.js';
 import {
-  CommandError,
   durationArgument,
   integerArgument,
   printable,

@@ -3,9 +3,13 @@ import { readConfig } from '../config.js';
 import type { CommandContext } from './command-context.js';
 import { StandardTerminal } from './terminal.js';
 
+/** Animals per statement of `seed`: few enough for the statement time-out and for frequent progress reports. */
+const SEED_BATCH = 20_000;
+
 /** A command of this process, which opens the database itself. Nest and TypeORM are loaded when they are needed. */
 export class OwnContext implements CommandContext {
   readonly terminal = new StandardTerminal();
+  readonly seedBatch = SEED_BATCH;
   exitCode = 0;
 
   readonly withKeys: CommandContext['withKeys'] = async (work) => {

@@ -6,7 +6,8 @@ import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openapi.js';
-import { CommandError, isRequired } from './terminal.js';
+import { CommandError } from './command-error.js';
+import { isRequired } from './terminal.js';
 
 /** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
 export function createProgram(context: CommandContext): Command {

@@ -1,10 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress';
 import { Option } from 'commander';
-
-/** A command was used wrongly. Its message is printed as one line on standard error; the exit code is 1. */
-export class CommandError extends Error {
-  override readonly name = 'CommandError';
-}
+import { CommandError } from './command-error.js';
 
 /** Where a command prints. */
 export interface Terminal {
@@ -12,8 +8,13 @@ export interface Terminal {
   print(text: string): void;
   /** Prints for the person, beside the result. */
   tell(text: string): void;
-  /** Shows how far the command is; hides that when `done` reaches `total`. */
-  progress(done: number, total: number, unit: string): void;
+  /**
+   * Shows how far the command is; hides that when `done` reaches `total`. A long command waits for it, and so lets others
+   * have their turn.
+   *
+   * @throws CommandError when the command is to stop
+   */
+  progress(done: number, total: number, unit: string): void | Promise<void>;
 }
 
 /** Standard output and standard error; progress is a bar on standard error, if that is a terminal. */

@@ -1,8 +1,5 @@
 import type { DataSource } from 'typeorm';
 
-/** Animals per statement: few enough for the statement time-out and for frequent progress reports. */
-const BATCH_SIZE = 20_000;
-
 const ADJECTIVES = [
   ...['Amber', 'Ash', 'Bashful', 'Blue', 'Brave', 'Brisk', 'Bright', 'Calm', 'Clever', 'Copper', 'Cosy', 'Curious'],
   ...['Dapper', 'Dusty', 'Fluffy', 'Gentle', 'Ginger', 'Golden', 'Happy', 'Honey', 'Jolly', 'Little', 'Lucky', 'Merry'],
@@ -47,20 +44,20 @@ const INSERT = `
  * Adds realistic animals to the catalogue. Each batch is committed separately: after a failure, the animals reported so
  * far are stored.
  *
- * @param onProgress called after each batch with the number of animals added so far
  * @param batchSize largest number of animals that one statement adds
+ * @param onProgress called after each batch with the number of animals added so far, and awaited
  */
 export async function seedPets(
   dataSource: DataSource,
   count: number,
-  onProgress?: (done: number) => void,
-  batchSize = BATCH_SIZE,
+  batchSize: number,
+  onProgress?: (done: number) => void | Promise<void>,
 ): Promise<void> {
   for (let done = 0; done < count;) {
     const batch = Math.min(batchSize, count - done);
     await dataSource.query(INSERT, [batch, ADJECTIVES, NAMES, CATEGORIES]);
     done += batch;
-    onProgress?.(done);
+    await onProgress?.(done);
   }
   // Update the planner's statistics, so that the first requests get good plans.
   await dataSource.query('ANALYZE pet');

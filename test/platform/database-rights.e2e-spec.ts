@@ -64,7 +64,7 @@ test('it can do what the commands and the work in the background do', async () =
   await app.sql(`UPDATE idempotency_key SET created_at = now() - interval '2 days'`);
   await app.nest.get(ExpiredKeys).remove();
   expect(await app.sql('SELECT FROM idempotency_key')).toEqual([]);
-  await seedPets(app.nest.get(DataSource), 10);
+  await seedPets(app.nest.get(DataSource), 10, 10);
 });
 
 describe('the rights', () => {

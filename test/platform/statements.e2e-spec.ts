@@ -288,7 +288,7 @@ describe('seedPets', () => {
     const progress: number[] = [];
     await session.release();
     await app.sql('TRUNCATE pet');
-    await seedPets(app.nest.get(DataSource), added, (done) => progress.push(done));
+    await seedPets(app.nest.get(DataSource), added, 20_000, (done) => void progress.push(done));
     session = app.nest.get(DataSource).createQueryRunner();
     expect(progress).toEqual([...progress].sort((a, b) => a - b));
     expect([progress.length > 1, progress.at(-1)]).toEqual([true, added]);
@@ -297,7 +297,7 @@ describe('seedPets', () => {
 
   test('adds as many animals as it was told, and tells how far it is', async () => {
     expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added]]);
-    await seedPets(app.nest.get(DataSource), 1);
+    await seedPets(app.nest.get(DataSource), 1, 1);
     expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added + 1]]);
   });
 

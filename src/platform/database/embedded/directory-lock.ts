@@ -103,8 +103,12 @@ async function remove(path: string): Promise<void> {
   });
 }
 
-/** The socket's path: absolute, or relative to the working directory if that is shorter. */
-function socketPath(directory: string, name: string): string {
+/**
+ * The path of a socket in a directory: absolute, or relative to the working directory if that is shorter.
+ *
+ * @throws StartupError when both are too long
+ */
+export function socketPath(directory: string, name: string): string {
   const absolute = resolve(directory, name);
   const candidates = [absolute, join('.', relative(process.cwd(), absolute))];
   const path = candidates.reduce((a, b) => (Buffer.byteLength(b) < Buffer.byteLength(a) ? b : a));

@@ -1,0 +1,43 @@
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+import type { Config } from '../config.js';
+import { CommandError } from './command-error.js';
+import { commandSocket, type Message, SERVED } from './service-protocol.js';
+import type { Terminal } from './terminal.js';
+
+/**
+ * Lets the service that runs on DATA_DIR run a command, and prints what it sends.
+ *
+ * @returns the exit code; undefined when no service runs there
+ * @throws CommandError when the service belongs to another user, or ends before the command
+ */
+export async function runInService(
+  { dataDir }: Config,
+  words: readonly string[],
+  terminal: Terminal,
+): Promise<number | undefined> {
+  if (!SERVED.includes(words[0] ?? '')) return undefined;
+  const socket = connect({ path: commandSocket(dataDir) });
+  const failure = await new Promise<NodeJS.ErrnoException | undefined>((done) => {
+    socket.once('connect', () => done(undefined)).once('error', done);
+  });
+  if (failure?.code === 'EACCES') {
+    throw new CommandError(
+      `The service that uses DATA_DIR '${dataDir}' belongs to another user. Run the command as that user.`,
+    );
+  }
+  if (failure !== undefined) return undefined;
+  socket.on('error', () => undefined);
+  socket.write(`${JSON.stringify(words)}\n`);
+  for await (const line of createInterface({ input: socket })) {
+    const message = JSON.parse(line) as Message;
+    if ('print' in message) terminal.print(message.print);
+    else if ('tell' in message) terminal.tell(message.tell);
+    else if ('progress' in message) await terminal.progress(...message.progress);
+    else {
+      socket.destroy();
+      return message.exit;
+    }
+  }
+  throw new CommandError('The service ended before the command.');
+}

@@ -1,0 +1,183 @@
+import type { INestApplication } from '@nestjs/common';
+import { mkdir, rm, rmdir } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
+import type { Config } from '../config.js';
+import { ApiKeyRequestError, ApiKeysService } from '../platform/api-keys/api-keys.service.js';
+import { StartupError } from '../platform/errors/startup-error.js';
+import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
+import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
+import type { CommandContext } from './command-context.js';
+import { CommandError } from './command-error.js';
+import { commandSocket, COMMANDS_DIRECTORY, type Message, SERVED } from './service-protocol.js';
+import type { Terminal } from './terminal.js';
+
+/** Commands that the service runs at a time. */
+const MAX_COMMANDS = 4;
+
+/** Longest command line in characters, and longest time in ms for it to arrive. */
+const MAX_LINE_LENGTH = 65_536;
+const LINE_TIMEOUT_MS = 5_000;
+
+/** Longest time in ms that a command may take in the service. */
+const COMMAND_TIMEOUT_MS = 600_000;
+
+/** Longest time in ms that a peer may take to read the last lines. */
+const FLUSH_TIMEOUT_MS = 1_000;
+
+/** Animals per statement of `seed` in the service: requests wait while the engine runs a statement. */
+const SEED_BATCH = 500;
+
+/** Runs commands for other processes of the same user, until `close`. */
+export class ServiceCommands {
+  private readonly server: Server;
+  private readonly running = new Set<Promise<void>>();
+  private isClosing = false;
+
+  private constructor(
+    private readonly app: INestApplication,
+    private readonly directory: string,
+  ) {
+    this.server = createServer((socket) => this.accept(socket));
+  }
+
+  /**
+   * Listens in DATA_DIR, which this process has locked: a socket that is there was left by a dead process.
+   *
+   * @throws StartupError when the socket cannot be made
+   */
+  static async listen(app: INestApplication, { dataDir }: Config): Promise<ServiceCommands> {
+    const directory = join(dataDir, COMMANDS_DIRECTORY);
+    const commands = new ServiceCommands(app, directory);
+    const path = commandSocket(dataDir);
+    try {
+      await rm(directory, { recursive: true, force: true });
+      await mkdir(directory, { mode: 0o700 });
+      await new Promise<void>((done, fail) => {
+        commands.server.once('error', fail);
+        commands.server.listen({ path }, done);
+      });
+    } catch (error) {
+      throw new StartupError(`The socket for commands in DATA_DIR cannot be made: ${(error as Error).message}.`, {
+        cause: error,
+      });
+    }
+    return commands;
+  }
+
+  /** Stops listening, ends running commands after their current statement, and removes the socket. */
+  async close(): Promise<void> {
+    this.isClosing = true;
+    const closed = new Promise((done) => this.server.close(done));
+    // At once: when this process has unlocked DATA_DIR, the next one makes a directory of the same name.
+    await rmdir(this.directory).catch(() => undefined);
+    await Promise.all(this.running);
+    await closed;
+  }
+
+  private accept(socket: Socket): void {
+    // A peer that has gone shows when the next message is sent.
+    socket.on('error', () => undefined);
+    const run = this.serve(socket).finally(() => {
+      socket.end();
+      setTimeout(() => socket.destroy(), FLUSH_TIMEOUT_MS).unref();
+      this.running.delete(run);
+    });
+    this.running.add(run);
+  }
+
+  private async serve(socket: Socket): Promise<void> {
+    const send = (message: Message): void => {
+      if (socket.writable) socket.write(`${JSON.stringify(message)}\n`);
+    };
+    if (this.running.size >= MAX_COMMANDS) {
+      send({ tell: `petstore: The service runs ${MAX_COMMANDS} commands already. Try again when one has ended.\n` });
+      send({ exit: 1 });
+      return;
+    }
+    const words = await commandLine(socket);
+    if (words === undefined || !SERVED.includes(words[0] ?? '')) return;
+    const context = new ServiceContext(this.app, {
+      print: (print) => send({ print }),
+      tell: (tell) => send({ tell }),
+      progress: this.progressOf(socket, send),
+    });
+    const { createProgram, runCommand } = await import('./program.js');
+    send({ exit: await runCommand(createProgram(context), context, words) });
+  }
+
+  /** Reports progress, and stops a command that nobody waits for or that takes too long. */
+  private progressOf(socket: Socket, send: (message: Message) => void): Terminal['progress'] {
+    const startedAt = performance.now();
+    return async (...progress) => {
+      const [done] = progress;
+      if (this.isClosing) throw new CommandError(`The service stops; ${done} were added before.`);
+      if (!socket.readable) throw new CommandError('Nobody waits for the result.');
+      if (performance.now() - startedAt > COMMAND_TIMEOUT_MS) {
+        const minutes = COMMAND_TIMEOUT_MS / 60_000;
+        throw new CommandError(
+          `A command beside the service takes at most ${minutes} minutes; ${done} were added. Stop the service for more.`,
+        );
+      }
+      send({ progress });
+      // The engine answers without leaving the microtask queue, so requests would wait until the command ends.
+      await setImmediate();
+    };
+  }
+}
+
+/** The words that a peer sends; undefined when it sends none in time, too many, or something else. */
+function commandLine(socket: Socket): Promise<string[] | undefined> {
+  return new Promise((resolve) => {
+    let line = '';
+    const done = (words?: string[]): void => {
+      clearTimeout(timer);
+      // Nothing more is kept, but the end of the connection must be noticed.
+      socket.removeAllListeners('data').resume();
+      resolve(words);
+    };
+    const timer = setTimeout(done, LINE_TIMEOUT_MS);
+    socket.once('close', () => done());
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      line += text;
+      if (line.includes('\n')) done(parsedWords(line.slice(0, line.indexOf('\n'))));
+      else if (line.length > MAX_LINE_LENGTH) done();
+    });
+  });
+}
+
+function parsedWords(line: string): string[] | undefined {
+  try {
+    const words: unknown = JSON.parse(line);
+    return Array.isArray(words) && words.every((word) => typeof word === 'string') ? words : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A command in the service, on its database. */
+class ServiceContext implements CommandContext {
+  readonly seedBatch = SEED_BATCH;
+  exitCode = 0;
+
+  constructor(
+    private readonly app: INestApplication,
+    readonly terminal: Terminal,
+  ) {}
+
+  readonly withKeys: CommandContext['withKeys'] = async (work) => {
+    try {
+      return await work(this.app.get(ApiKeysService), this.app.get(KeyUsageRepository));
+    } catch (error) {
+      throw error instanceof ApiKeyRequestError ? new CommandError(error.message) : error;
+    }
+  };
+
+  readonly withDatabase: CommandContext['withDatabase'] = (work) => work(this.app.get(DataSource));
+
+  readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = this.withDatabase;
+
+  readonly document: CommandContext['document'] = () => Promise.resolve(this.app.get(OpenApiDocument));
+}

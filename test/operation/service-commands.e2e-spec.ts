@@ -1,0 +1,147 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { HttpClient } from '../support/http-client.js';
+import { ServiceProcess } from '../support/service-process.js';
+
+/*
+ * Commands beside a running service. On the embedded engine the service runs them, on PostgreSQL they have connections of
+ * their own; for the operator there is no difference.
+ */
+
+// A service and several commands, each of which starts in a second, or in many on a busy machine.
+import.meta.jest.setTimeout(120_000);
+
+const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+const API_KEY = 'bootstrap-key-of-the-tests';
+
+interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+let database: TestDatabase;
+let home: string;
+let service: ServiceProcess;
+let client: HttpClient;
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'petstore-commands-'));
+  database = await createTestDatabase();
+  service = new ServiceProcess({ ...database.settings, BOOTSTRAP_API_KEY: API_KEY }, home);
+  client = new HttpClient(await service.origin(), API_KEY);
+});
+afterAll(async () => {
+  await service.kill();
+  await database.drop();
+  await rm(home, { recursive: true, force: true });
+});
+
+function petstore(...args: string[]): Promise<Outcome> {
+  const options = { cwd: home, env: { PATH: process.env.PATH, ...database.settings }, timeout: 60_000 };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
+}
+
+test('keys create, list and revoke work beside the running service, and take effect at once', async () => {
+  const { code, stdout, stderr } = await petstore('keys', 'create', '--client', 'shop', '--quiet');
+  expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/^pets_\w{49}\n$/), '']);
+  const apiKey = stdout.trim();
+  expect((await client.get('/v1/pets', { apiKey })).status).toBe(200);
+  expect((await petstore('keys', 'list')).stdout).toMatch(/ shop +active /);
+  expect((await petstore('keys', 'revoke', apiKey.slice(0, 12), '--json')).code).toBe(0);
+  expect((await client.get('/v1/pets', { apiKey })).json).toMatchObject({ code: 'revoked_api_key' });
+});
+
+test('seed adds animals beside the running service, so that a list has a next page', async () => {
+  expect(await petstore('seed', '--count', '1025')).toEqual({ code: 0, stdout: 'Added 1025 animals.\n', stderr: '' });
+  const { headers, json } = await client.get('/v1/pets?limit=100');
+  expect(json).toHaveLength(100);
+  expect(headers.link).toMatch(/rel="next"/);
+});
+
+test('deprecations report says what is not safe, with its exit code', async () => {
+  const { code, stdout, stderr } = await petstore('deprecations', 'report', 'getPet');
+  expect([code, stdout, stderr]).toEqual([2, expect.stringMatching(/^getPet \(GET \/pets\/\{petId\}\), /), '']);
+});
+
+test('a failure is one line on standard error and exit code 1, as without the service', async () => {
+  expect(await petstore('keys', 'show', '999999')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^petstore: No API key has the id '999999' [^\n]+\n$/) as string,
+  });
+});
+
+if (engine === 'embedded') {
+  const directory = (): string => join(database.settings.DATA_DIR ?? '', 'commands');
+
+  /** What the service sends to a peer that sends these bytes. */
+  function answerTo(bytes: string): Promise<string> {
+    return new Promise((done, fail) => {
+      let answer = '';
+      const socket = connect(join(directory(), 'socket'), () => socket.write(bytes));
+      socket.setEncoding('utf8').on('data', (text: string) => (answer += text));
+      socket.once('error', fail).once('close', () => done(answer));
+    });
+  }
+
+  test('nobody else may enter the directory of its socket', async () => {
+    expect(((await stat(directory())).mode & 0o777).toString(8)).toBe('700');
+  });
+
+  test('a peer that sends no command, or one that is not served, gets nothing, and the service goes on', async () => {
+    expect(await answerTo('GET / HTTP/1.1\r\n')).toBe('');
+    expect(await answerTo('{"words":1}\n')).toBe('');
+    expect(await answerTo('["migrate:revert"]\n')).toBe('');
+    expect(await answerTo('x'.repeat(100_000))).toBe('');
+    expect((await client.get('/v1/pets')).status).toBe(200);
+  });
+
+  test('a fifth command at a time is refused', async () => {
+    const idle = Array.from({ length: 4 }, () => connect(join(directory(), 'socket')));
+    await Promise.all(idle.map((socket) => once(socket, 'connect')));
+    const { code, stderr } = await petstore('keys', 'list');
+    for (const socket of idle) socket.destroy();
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^petstore: The service runs 4 commands already\./)]);
+  });
+
+  test('requests are served while seed runs, which ends when nobody waits for it', async () => {
+    const socket = connect(join(directory(), 'socket'));
+    let sent = '';
+    socket.setEncoding('utf8').on('data', (text: string) => (sent += text));
+    socket.write('["seed","--count","1000000"]\n');
+    await once(socket, 'data');
+    for (let count = 0; count < 5; count++) expect((await client.get('/v1/pets')).status).toBe(200);
+    expect(sent).not.toContain('exit');
+    socket.destroy();
+    const { stdout } = await petstore('seed', '--count', '1', '--json');
+    expect(JSON.parse(stdout)).toEqual({ added: 1 });
+    const { headers } = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+    expect(Number(/\d+$/.exec(headers.location ?? '')?.[0])).toBeLessThan(900_000);
+  });
+
+  test('the socket is removed at the stop; one that a dead process has left is replaced', async () => {
+    expect(await service.stop('SIGTERM')).toBe(0);
+    expect(await readdir(database.settings.DATA_DIR ?? '')).toEqual(['postgres']);
+    // A closed server removes its socket, so one is left that nobody closes.
+    await mkdir(directory());
+    const left = createServer().listen(join(directory(), 'socket'));
+    await once(left, 'listening');
+    try {
+      service = new ServiceProcess({ ...database.settings, BOOTSTRAP_API_KEY: API_KEY }, home);
+      await service.origin();
+      expect((await petstore('keys', 'list')).stdout).toContain(' shop ');
+    } finally {
+      left.close();
+    }
+  });
+}
