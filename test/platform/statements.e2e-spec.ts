@@ -10,7 +10,12 @@ import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { KEY_USAGE_STATEMENTS } from '../../src/platform/key-usage/key-usage.repository.js';
 import { IDEMPOTENCY_STATEMENTS } from '../../src/platform/idempotency/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { administerTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
+import {
+  administerTestDatabase,
+  createTestDatabase,
+  describeOnPostgresql,
+  type TestDatabase,
+} from '../support/database.js';
 
 /** Animals: a few pending ones at the very end, where a list that reads through the others would have to go. */
 const COUNT = 200_000;
@@ -222,7 +227,7 @@ describe('PetsRepository, with TypeORM', () => {
 });
 
 // Compiling takes longer than any of these statements. The size is only told to the planner.
-describe('with a billion rows in every table, no plan is dear enough to be compiled', () => {
+describeOnPostgresql('with a billion rows in every table, no plan is dear enough to be compiled', () => {
   beforeAll(async () => {
     await administerTestDatabase(
       database,
