@@ -72,8 +72,8 @@ const zones = [
   {
     target: 'src/config.ts',
     from: 'src/**/*',
-    except: except('src/platform/errors/*'),
-    message: 'Everybody imports config.ts, so config.ts imports only errors.',
+    except: except('src/platform/errors/*', 'src/platform/nearest-name.ts'),
+    message: 'Everybody imports config.ts, so config.ts imports only errors and nearest-name.ts.',
   },
   ...FEATURE_NAMES.map((feature) => ({
     target: `src/${feature}/**/*`,

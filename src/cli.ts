@@ -7,7 +7,7 @@ import { failureText } from './start-messages.js';
 
 const context = new OwnContext();
 try {
-  loadEnvironmentFile();
+  for (const warning of loadEnvironmentFile()) context.terminal.tell(`${warning}\n`);
   const program = createProgram(context);
   const words = process.argv.slice(2);
   program.hook('preAction', async () => {

@@ -20,7 +20,8 @@ import { failureText, listenError, openFilesWarning, welcome } from './start-mes
 const CLOSE_TIMEOUT_MS = 3_000;
 
 async function main(): Promise<void> {
-  loadEnvironmentFile();
+  const warnings = loadEnvironmentFile();
+  if (cluster.isPrimary) warnings.forEach(tell);
   const config = readConfig();
   const warning = cluster.isPrimary ? openFilesWarning(config) : undefined;
   if (warning !== undefined) tell(warning);

@@ -1,4 +1,4 @@
-import type { Config } from './config.js';
+import { type Config, settingsFromFile } from './config.js';
 import { SPARE_CONNECTIONS } from './platform/server/requests/server-limits.js';
 import { databaseFault, rootFault } from './platform/database/database-faults.js';
 import { StartupError } from './platform/errors/startup-error.js';
@@ -68,7 +68,10 @@ export function openFilesWarning({
 /** What is printed of an error that ends a start or a command: one line if somebody can mend it, else its stack. */
 export function failureText(error: unknown): string {
   const fault = error instanceof StartupError ? error : (openFilesFault(error) ?? databaseFault(error));
-  return fault === undefined ? String((error as Error | undefined)?.stack ?? error) : `petstore: ${fault.message}`;
+  if (fault === undefined) return String((error as Error | undefined)?.stack ?? error);
+  const names = settingsFromFile(fault.message);
+  const origin = names.length === 0 ? '' : ` (${names.join(', ')}: set in .env)`;
+  return `petstore: ${fault.message}${origin}`;
 }
 
 function openFilesFault(error: unknown): StartupError | undefined {

@@ -82,6 +82,16 @@ test('runs with the settings of .env in the working directory, which those of th
   expect((await client.get('/v1/pets')).status).toBe(200);
   expect(service.stdout).toBe('');
 });
+
+test('a name in .env that looks like a setting is warned of, and a wrong value says that .env sets it', async () => {
+  await writeFile(join(home, '.env'), 'DATABSE_URL=secret\nEDITOR=vi\nLOG_LEVEL=secret\n');
+  const wrong = start({ ...database.settings, MAX_BODY_BYTES: '1' });
+  expect(await wrong.ended).toBe(1);
+  expect(wrong.stderr).toMatch(
+    /^petstore: \.env sets DATABSE_URL, which is no setting; did you mean DATABASE_URL\?\npetstore: Wrong settings: LOG_LEVEL [^\n]+; MAX_BODY_BYTES [^\n]+ \(LOG_LEVEL: set in \.env\)\n$/,
+  );
+});
+
 if (engine === 'embedded') {
   test('the first start prints a key once, with curl lines that work as they are; the second finds the animals', async () => {
     // Nothing is set but where to listen, as by who types npm start.
