@@ -56,15 +56,19 @@ test('a statement is known by its name, whichever object says it', async () => {
 });
 
 test('a statement that PostgreSQL refuses costs no connection, and the next one of that name works', async () => {
+  const used = new Set<unknown>();
   const removed: unknown[] = [];
-  const note = (client: unknown): unknown => removed.push(client);
-  pool.on('remove', note);
+  const noteUse = (client: unknown): unknown => used.add(client);
+  // A connection of the test before may only now be gone.
+  const noteRemoval = (client: unknown): unknown => used.has(client) && removed.push(client);
+  pool.on('acquire', noteUse).on('remove', noteRemoval);
   const statement = { name: 'division', text: 'SELECT 1 / $1::int' };
   await expect(database.write(statement, [0])).rejects.toThrow('division by zero');
   expect(await database.write(statement, [1])).toEqual([[1]]);
   await expect(database.write({ name: 'broken', text: 'SELEC' }, [])).rejects.toThrow('syntax error');
   await expect(database.write({ name: 'broken', text: 'SELEC' }, [])).rejects.toThrow('syntax error');
-  pool.off('remove', note);
+  pool.off('acquire', noteUse).off('remove', noteRemoval);
+  expect(used.size).toBeGreaterThan(0);
   expect(removed).toEqual([]);
 });
 
