@@ -17,6 +17,7 @@ import { ServiceProcess } from '../support/service-process.js';
 // Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
+const ROOT = new URL('../..', import.meta.url).pathname;
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
@@ -98,11 +99,17 @@ if (engine === 'embedded') {
     const first = start({});
     const origin = await first.origin();
     const key = /^ {2}export API_KEY=(pets_\w{49})$/m.exec(first.stderr)?.[1] ?? '';
-    const lines = first.stderr.split('\n').filter((line) => line.startsWith('  '));
-    expect(lines.filter((line) => /^ {2}curl /.test(line)).length).toBeGreaterThanOrEqual(2);
-    const { stdout } = await promisify(execFile)('bash', ['-c', lines.join('\n')], { env: { PATH: process.env.PATH } });
+    const [trial = '', more = ''] = first.stderr.split('Something to look at');
+    const shell = async (text: string, env = {}): Promise<string> => {
+      const lines = text.split('\n').filter((line) => line.startsWith('  '));
+      expect(lines.length).toBeGreaterThanOrEqual(2);
+      const options = { cwd: ROOT, env: { PATH: process.env.PATH, ...env } };
+      return (await promisify(execFile)('bash', ['-c', lines.join('\n')], options)).stdout;
+    };
     const pet = '{"id":1,"name":"Rex","categoryId":7,"status":"available"}';
-    expect(stdout).toBe(`${pet}[${pet}]`);
+    expect(await shell(trial)).toBe(`${pet}[${pet}]`);
+    expect(await shell(more, { DATA_DIR: join(home, '.data') })).toMatch(/\nAdded 25 animals\.\n[^]+\npets_\w{49}\n/);
+    expect((await new HttpClient(origin, key).get('/v1/pets?limit=20')).headers.link).toMatch(/rel="next"/);
     expect(first.stdout).not.toContain(key);
     expect(await first.stop('SIGTERM')).toBe(0);
     expect(existsSync(join(home, '.data', 'postgres'))).toBe(true);
@@ -111,7 +118,7 @@ if (engine === 'embedded') {
     expect(await second.origin()).toBe(origin);
     expect(second.stderr).not.toMatch(/API_KEY|pets_/);
     expect(second.stderr).toContain('Another API key: npm run petstore -- keys create --client my-app\n');
-    const answer = await new HttpClient(origin, key).get('/v1/pets');
+    const answer = await new HttpClient(origin, key).get('/v1/pets?limit=1');
     expect([answer.status, answer.text]).toEqual([200, `[${pet}]`]);
   });
 } else {
