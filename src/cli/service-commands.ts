@@ -21,7 +21,7 @@ const MAX_COMMANDS = 4;
 const MAX_LINE_LENGTH = 65_536;
 const LINE_TIMEOUT_MS = 5_000;
 
-/** Longest time in ms that a command may take in the service. */
+/** Longest time in ms of a command that reports progress. Others have the time limits of their statements. */
 const COMMAND_TIMEOUT_MS = 600_000;
 
 /** Longest time in ms that a peer may take to read the last lines. */
