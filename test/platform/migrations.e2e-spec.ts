@@ -110,6 +110,20 @@ test('a migration that fails is undone and named', async () => {
   expect(await dataSource.query(`SELECT to_regclass('half_made') AS name`)).toEqual([{ name: null }]);
 });
 
+test('a migration that fails for an error that makes the database unavailable to requests is named with its cause', async () => {
+  dataSource.migrations.push({
+    name: 'Fileless4102444800000',
+    up: async (queryRunner) => {
+      await queryRunner.query(`DO $$ BEGIN RAISE 'could not access file "$libdir/x"' USING ERRCODE = '58P01'; END $$`);
+    },
+    down: () => Promise.resolve(),
+  });
+  await expect(migrate(dataSource)).rejects.toMatchObject({
+    name: StartupError.name,
+    message: 'Migration Fileless4102444800000 failed and was undone: could not access file "$libdir/x"',
+  });
+});
+
 if (engine === 'postgresql') {
   test('instances that migrate at once do not collide', async () => {
     const empty = await createEmptyTestDatabase();
