@@ -158,7 +158,7 @@ test('the server is shut down, and started again', async () => {
 });
 
 test('connections are ended or reset in the middle of their statements', async () => {
-  const ours = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'petstore'`;
+  const ours = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'petstore_service'`;
   await underLoad('connections ended or reset', async () => {
     for (let round = 0; round < 40; round++) {
       if (round % 2 === 0) await administer(server.url, ours);
@@ -171,11 +171,12 @@ test('connections are ended or reset in the middle of their statements', async (
 test('a process of PostgreSQL is killed, which restarts all others', async () => {
   await underLoad('a backend killed', async () => {
     for (let round = 0; round < 5; round++) {
-      const [[pid] = [0]] = await rowsOf<[number]>(
+      const [row] = await rowsOf<[number]>(
         server.url,
-        `SELECT pid FROM pg_stat_activity WHERE usename = 'petstore' LIMIT 1`,
+        `SELECT pid FROM pg_stat_activity WHERE usename = 'petstore_service' LIMIT 1`,
       );
-      process.kill(pid, 'SIGKILL');
+      if (row === undefined) throw new Error('The service has no connection.');
+      process.kill(row[0], 'SIGKILL');
       await sleep(100);
       await untilItAnswers();
     }

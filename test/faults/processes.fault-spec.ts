@@ -153,7 +153,9 @@ test('the log lines that the primary process drops are in the metrics', async ()
     Number(/^petstore_log_lines_dropped_total (\d+)$/m.exec(await scrape(origin, apiKey))?.[1]);
   expect(await dropped()).toBe(0);
   const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', String(group.pid)]);
-  process.kill(Number(stdout.trim().split(/\s+/)[0]), 'SIGKILL');
+  const [worker] = stdout.trim().split(/\s+/);
+  if (!worker) throw new Error('The group has no worker process.');
+  process.kill(Number(worker), 'SIGKILL');
   // A scrape on its way to the process that was killed gets no answer.
   for (const deadline = Date.now() + 20_000; (await dropped().catch(() => 0)) !== 1;) {
     if (Date.now() > deadline) throw new Error(`${await dropped()} dropped lines are counted.`);
