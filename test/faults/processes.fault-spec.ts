@@ -182,7 +182,7 @@ test('a suspended process does not block scrapes of the others', async () => {
 test('a process that dies is replaced, and the service stays up', async () => {
   const { group, origin } = await startedGroup();
   const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
-  const kills = 10;
+  const kills = 5;
   for (let kill = 0; kill < kills; kill++) {
     const victim = [...servingPids(group)].filter(runs).at(-1) as number;
     process.kill(victim, 'SIGKILL');
@@ -199,7 +199,7 @@ test('a process that dies is replaced, and the service stays up', async () => {
   expect(servingPids(group).size).toBeGreaterThanOrEqual(PROCESSES + kills);
   report('a process is killed', { kills, requests: outcomes.length, lost: lost.length, ...tally(lost) });
   expect(await group.stop('SIGTERM')).toBe(0);
-}, 120_000);
+}, 240_000);
 
 test('processes that die again and again are replaced ever later, and all at once are all replaced', async () => {
   const { group, origin, pids } = await startedGroup();
