@@ -15,15 +15,16 @@ export class TerminalProcess {
 
   /**
    * @param command a line for the shell
-   * @param environment added to the variables of this process
+   * @param environment the variables beside PATH, HOME, LANG and TMPDIR
    */
   constructor(command: string, cwd: string, environment: Readonly<Record<string, string>>) {
-    const { NODE_OPTIONS: _, NO_COLOR: __, FORCE_COLOR: ___, ...inherited } = process.env;
+    // Not the others: with `CI`, `TMUX` or `NO_COLOR` programs choose other colours than on a terminal of a person.
+    const { PATH, HOME, LANG, TMPDIR } = process.env;
     const line = `stty cols 80 rows 24 && exec ${command}`;
     const args = process.platform === 'darwin' ? ['-q', '/dev/null', 'sh', '-c', line] : ['-qefc', line, '/dev/null'];
     this.child = spawn('script', args, {
       cwd,
-      env: { ...inherited, TERM: 'xterm-256color', SHELL: '/bin/sh', ...environment },
+      env: { PATH, HOME, LANG, TMPDIR, TERM: 'xterm-256color', SHELL: '/bin/sh', ...environment },
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.text += text));
