@@ -2,7 +2,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
 import { ApiKeyChanges } from '../../src/platform/api-keys/api-key-changes.js';
 import { createApiKey, hashApiKey } from '../../src/platform/api-keys/api-key-format.js';
-import { ApiKeyRepository } from '../../src/platform/api-keys/api-key.repository.js';
+import { ApiKeyRepository } from '../../src/platform/api-keys/storage/api-key.repository.js';
 import {
   ApiKeyVerifier,
   KEY_TIME_TO_LIVE_MS,

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { NewPet } from '../../src/pets/pet.dto.js';
 import { InputPipe } from '../../src/platform/input/input.pipe.js';
 import { inputClassOf } from '../../src/platform/input/input-class.js';
-import { readJson, readMembers } from '../../src/platform/json/json-reader.js';
+import { readJson, readMembers } from '../../src/platform/json/reader/json-reader.js';
 
 /*
  * What a body costs, at its largest size: whatever a client puts into it, no more than three times the time and the memory

@@ -17,7 +17,7 @@ import {
 } from '@nestjs/common';
 import type { Request } from 'express';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
-import { MAX_JSON_VALUES } from '../../src/platform/json/json-reader.js';
+import { MAX_JSON_VALUES } from '../../src/platform/json/reader/json-reader.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* What handlers of modules get of a body, and what they may not declare. */

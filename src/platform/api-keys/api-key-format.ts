@@ -43,6 +43,11 @@ export function displayedPrefix(token: string): string {
   return token.slice(0, Math.min(DISPLAYED_LENGTH, Math.floor(token.length / 3)));
 }
 
+/** All that may be stored of a key. */
+export function digestOf(token: string): { prefix: string; hash: Buffer } {
+  return { prefix: displayedPrefix(token), hash: hashApiKey(token) };
+}
+
 function checksum(text: string): string {
   return base62(BigInt(crc32(text)), CHECKSUM_LENGTH);
 }

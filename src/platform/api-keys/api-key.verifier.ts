@@ -11,7 +11,7 @@ import {
   UNAVAILABLE,
 } from '../errors/error-catalogue.js';
 import { hasWrongChecksum } from './api-key-format.js';
-import { ApiKeyRepository, type StoredApiKey } from './api-key.repository.js';
+import { ApiKeyRepository, type StoredApiKey } from './storage/api-key.repository.js';
 
 /** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
 const MAX_KEY_LENGTH = 255;

@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { ApiKeyEntity } from './api-key.entity.js';
-import { ApiKeyRepository } from './api-key.repository.js';
+import { ApiKeyEntity } from './storage/api-key.entity.js';
+import { ApiKeyRepository } from './storage/api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { ClientEntity } from './client.entity.js';
+import { ClientEntity } from './storage/client.entity.js';
 
 /** API keys and the clients they belong to. */
 @Module({

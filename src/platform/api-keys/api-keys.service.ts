@@ -3,8 +3,15 @@ import { Application } from '../application.js';
 import { Clock } from '../clock.js';
 import { StartupError } from '../errors/startup-error.js';
 import { DEFAULT_OVERLAP_MS } from './key-rotation.js';
-import { API_KEY_PATTERN, createApiKey, displayedPrefix, hasWrongChecksum } from './api-key-format.js';
-import { ApiKeyRepository, type Client, type StoredApiKey } from './api-key.repository.js';
+import {
+  API_KEY_PATTERN,
+  createApiKey,
+  digestOf,
+  displayedPrefix,
+  hashApiKey,
+  hasWrongChecksum,
+} from './api-key-format.js';
+import { ApiKeyRepository, type Client, type StoredApiKey } from './storage/api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { isScope } from './scopes.js';
 
@@ -77,7 +84,7 @@ export class ApiKeysService {
       );
     }
     const secret = createApiKey();
-    const key = await this.repository.insert(secret, { client, scopes, expiresAt: expiresAt ?? null });
+    const key = await this.repository.insert({ client, ...digestOf(secret), scopes, expiresAt: expiresAt ?? null });
     if (!key) {
       throw new Error('A new API key met another one with the same 256 random bits.');
     }
@@ -109,7 +116,8 @@ export class ApiKeysService {
    */
   async find(reference: string): Promise<StoredApiKey> {
     // The table of keys shows an ellipsis after the first characters; accept it when copied.
-    const [key, ...others] = await this.repository.findByReference(reference.replace(/…$/, ''));
+    const start = reference.replace(/…$/, '');
+    const [key, ...others] = await this.repository.findByReference(start, hashApiKey(start));
     // A message must not repeat a whole secret.
     const named =
       reference.length > 20 || API_KEY_PATTERN.test(reference) ? `${displayedPrefix(reference)}…` : reference;
@@ -143,7 +151,7 @@ export class ApiKeysService {
     }
     const secret = createApiKey();
     const successor = await this.repository.replace(id, {
-      secret,
+      ...digestOf(secret),
       expiresAt: expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime()),
       overlapUntil: new Date(now + overlap),
     });
@@ -195,8 +203,8 @@ export class ApiKeysService {
         'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
       );
     }
-    const { defaultScopes } = this.application;
-    await this.repository.insert(secret, { client: 'bootstrap', scopes: defaultScopes, expiresAt: null });
+    const { defaultScopes: scopes } = this.application;
+    await this.repository.insert({ client: 'bootstrap', ...digestOf(secret), scopes, expiresAt: null });
   }
 
   /** Creates a key if the database has none, and returns its secret; otherwise undefined. */

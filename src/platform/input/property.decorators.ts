@@ -3,7 +3,7 @@ import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Transform } from 'class-transformer';
 import { ValidateBy, type ValidatorConstraintInterface } from 'class-validator';
 import { INT64_MAX, INT64_MIN, isInt64, toInt64 } from '../json/int64.js';
-import { countCharacters, isStorableText } from '../json/text.js';
+import { countCharacters, isStorableText } from '../json/reader/text.js';
 
 /*
  * Properties of what clients send: each decorator is the runtime rule, its error clause and its schema in the document

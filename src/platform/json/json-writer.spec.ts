@@ -1,6 +1,13 @@
 import fc from 'fast-check';
-import { INT64_MAX } from './int64.js';
+import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
 import { MAX_WRITTEN_DEPTH, writeJson } from './json-writer.js';
+import { readJson } from './reader/json-reader.js';
+
+const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
+const int64 = fc.oneof(
+  fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
+  fc.constantFrom(...edges.filter((edge) => edge >= INT64_MIN && edge <= INT64_MAX)),
+);
 
 describe('writeJson', () => {
   test('writes an array as the specification shows it', () => {
@@ -12,6 +19,17 @@ describe('writeJson', () => {
 
   test('writes a bigint of any size with all its digits', () => {
     fc.assert(fc.property(fc.bigInt(), (value) => writeJson({ value }) === `{"value":${value}}`));
+  });
+
+  test('writes what readJson reads back, over the whole range of int64', () => {
+    fc.assert(fc.property(int64, (value) => toInt64(readJson(Buffer.from(writeJson(value)))) === value));
+    const things = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
+    fc.assert(
+      fc.property(things, (list) => {
+        const read = readJson(Buffer.from(writeJson(list))) as { id: number | bigint }[];
+        expect(read.map((thing) => ({ ...thing, id: toInt64(thing.id) }))).toEqual(list);
+      }),
+    );
   });
 
   test('writes everything else as JSON.stringify does', () => {

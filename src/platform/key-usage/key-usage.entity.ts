@@ -1,5 +1,5 @@
 import { Column, Entity, ForeignKey, Index } from 'typeorm';
-import { ApiKeyEntity } from '../api-keys/api-key.entity.js';
+import { ApiKeyEntity } from '../api-keys/storage/api-key.entity.js';
 
 /** Calls of one operation with one key on one day (UTC). `ClientEntity` explains why this entity exists. */
 @Entity({ name: 'key_usage' })

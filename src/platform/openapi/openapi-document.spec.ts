@@ -9,7 +9,7 @@ import { IdempotencyKey } from '../idempotency/idempotency-key.js';
 import { Idempotent } from '../idempotency/idempotent.decorator.js';
 
 import { OpenApiDocument } from './openapi-document.js';
-import { LOCATION_HEADER } from './response-headers.js';
+import { LOCATION_HEADER } from './responses/response-headers.js';
 import { Tag } from './tag.decorator.js';
 
 const APPLICATION: Application = {

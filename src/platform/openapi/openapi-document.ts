@@ -15,7 +15,7 @@ import { Application } from '../application.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
-import { type OperationTraits, readTraits } from './operation-traits.js';
+import { type OperationTraits, readTraits } from './responses/operation-traits.js';
 import { describeOperation } from './operation.js';
 import { TAG_METADATA } from './tag.decorator.js';
 

@@ -2,8 +2,8 @@ import type { MediaTypeObject, OperationObject, ParameterObject, ResponseObject 
 import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '../idempotency/idempotency-key.js';
 import { exampleOf } from './examples.js';
 import { type Schema, type Schemas, toJsonSchema } from './json-schema.js';
-import type { OperationTraits } from './operation-traits.js';
-import { describeResponses } from './responses.js';
+import type { OperationTraits } from './responses/operation-traits.js';
+import { describeResponses } from './responses/responses.js';
 
 /** Values of `x-stability-level` for the levels of `@Stability`. */
 const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;

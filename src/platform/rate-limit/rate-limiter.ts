@@ -3,7 +3,7 @@ import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { RATE_LIMITED } from '../errors/error-catalogue.js';
-import type { Client } from '../api-keys/api-key.repository.js';
+import type { Client } from '../api-keys/storage/api-key.repository.js';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
 import { TokenBuckets, WINDOW_MS } from './token-buckets.js';
 

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { RequireScopes } from '../../../src/platform/auth/require-scopes.decorator.js';
-import { FailsWith } from '../../../src/platform/openapi/fails-with.decorator.js';
+import { FailsWith } from '../../../src/platform/openapi/responses/fails-with.decorator.js';
 import { Tag } from '../../../src/platform/openapi/tag.decorator.js';
 import { Stability } from '../../../src/platform/deprecation/stability.decorator.js';
 import { ListVisitsQuery, NewVisit, Visit } from './visit.dto.js';

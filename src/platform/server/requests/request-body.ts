@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
 import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
-import { type JsonValue, readJson, readMembers } from '../../json/json-reader.js';
+import { type JsonValue, readJson, readMembers } from '../../json/reader/json-reader.js';
 import { CHUNK_COST } from './server-limits.js';
 
 /** Memory that bodies share while they arrive. */

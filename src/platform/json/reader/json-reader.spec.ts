@@ -1,14 +1,8 @@
 import fc from 'fast-check';
-import { ApiError } from '../errors/api-error.js';
-import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { writeJson } from './json-writer.js';
+import { ApiError } from '../../errors/api-error.js';
 import { type JsonValue, MAX_JSON_DEPTH, MAX_JSON_VALUES, readJson, readMembers } from './json-reader.js';
 
-const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
-const int64 = fc.oneof(
-  fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
-  fc.constantFrom(...edges.filter((edge) => edge >= INT64_MIN && edge <= INT64_MAX)),
-);
+const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
 
 describe('readJson', () => {
   test('reads every kind of value', () => {
@@ -24,17 +18,6 @@ describe('readJson', () => {
     // Doubles of all sizes, in the spelling JSON.stringify gives them.
     const numbers = fc.array(fc.double({ noNaN: true, noDefaultInfinity: true }));
     fc.assert(fc.property(numbers, (list) => agree(read(JSON.stringify(list)), JSON.parse(JSON.stringify(list)))));
-  });
-
-  test('reads back what writeJson writes, over the whole range of int64', () => {
-    fc.assert(fc.property(int64, (value) => toInt64(readJson(Buffer.from(writeJson(value)))) === value));
-    const things = fc.array(fc.record({ id: int64, name: fc.string({ unit: 'binary' }), gone: fc.constant(null) }));
-    fc.assert(
-      fc.property(things, (list) => {
-        const read = readJson(Buffer.from(writeJson(list))) as { id: number | bigint }[];
-        expect(read.map((thing) => ({ ...thing, id: toInt64(thing.id) }))).toEqual(list);
-      }),
-    );
   });
 
   test('refuses what JSON.parse refuses', () => {
@@ -265,7 +248,6 @@ describe('readJson', () => {
             expect(typeof exact).toBe(
               value === BigInt.asIntN(54, value) && value !== -(2n ** 53n) ? 'number' : 'bigint',
             );
-            expect(toInt64(exact)).toBe(value === BigInt.asIntN(64, value) ? value : undefined);
           },
         ),
         { numRuns: 3000 },
@@ -277,7 +259,7 @@ describe('readJson', () => {
       fc.assert(
         fc.property(fc.bigInt(), digits, (integer, fraction) => {
           const value = read(`${integer}.${fraction}`);
-          expect(toInt64(value)).toBeUndefined();
+          expect(typeof value).toBe('number');
           expect(Number.isInteger(value)).toBe(false);
         }),
         { numRuns: 1000 },

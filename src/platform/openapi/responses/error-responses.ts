@@ -23,9 +23,9 @@ import {
   UNAVAILABLE,
   UNSUPPORTED_MEDIA_TYPE,
   VALIDATION_FAILED,
-} from '../errors/error-catalogue.js';
-import { removalMessage } from '../deprecation/deprecation.js';
-import { HTTP_ERRORS } from '../errors/http-exception.js';
+} from '../../errors/error-catalogue.js';
+import { removalMessage } from '../../deprecation/deprecation.js';
+import { HTTP_ERRORS } from '../../errors/http-exception.js';
 import type { OperationTraits } from './operation-traits.js';
 import {
   deprecationHeaders,

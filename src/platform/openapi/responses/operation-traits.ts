@@ -1,12 +1,12 @@
 import type { Type } from '@nestjs/common';
 import { HTTP_CODE_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type Reflector } from '@nestjs/core';
-import { PUBLIC_METADATA } from '../auth/public.decorator.js';
-import { REQUIRED_SCOPES_METADATA } from '../auth/require-scopes.decorator.js';
-import type { ErrorDefinition } from '../errors/error-catalogue.js';
-import { IDEMPOTENT_METADATA } from '../idempotency/idempotent.decorator.js';
-import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.js';
-import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/stability.decorator.js';
+import { PUBLIC_METADATA } from '../../auth/public.decorator.js';
+import { REQUIRED_SCOPES_METADATA } from '../../auth/require-scopes.decorator.js';
+import type { ErrorDefinition } from '../../errors/error-catalogue.js';
+import { IDEMPOTENT_METADATA } from '../../idempotency/idempotent.decorator.js';
+import { type Deprecation, DEPRECATION_METADATA } from '../../deprecation/deprecation.js';
+import { STABILITY_METADATA, type StabilityLevel } from '../../deprecation/stability.decorator.js';
 import { FAILURES_METADATA } from './fails-with.decorator.js';
 
 /** What the decorators of a handler declare and @nestjs/swagger does not read. */

@@ -1,5 +1,5 @@
-import { ApiError } from '../errors/api-error.js';
-import { MALFORMED_JSON } from '../errors/error-catalogue.js';
+import { ApiError } from '../../errors/api-error.js';
+import { MALFORMED_JSON } from '../../errors/error-catalogue.js';
 import { escapeLength, unescapedUnit } from './escapes.js';
 import { RepeatedNames } from './repeated-names.js';
 import { readNumeral } from './numerals.js';

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement } from '../database/database.js';
-import { displayedPrefix, hashApiKey } from './api-key-format.js';
+import { Database, type Statement } from '../../database/database.js';
 
 /** An application that calls the service, with one or more keys. */
 export interface Client {
@@ -28,8 +27,16 @@ export interface StoredApiKey {
   readonly successorId: bigint | null;
 }
 
+/** All that is stored of the secret of a key. */
+export interface ApiKeyDigest {
+  /** Its first characters, for display. */
+  readonly prefix: string;
+  /** Its SHA-256, 32 bytes. */
+  readonly hash: Buffer;
+}
+
 /** A key to store. */
-export interface ApiKeyRecord {
+export interface ApiKeyRecord extends ApiKeyDigest {
   /** Name of the client, which is created if it does not exist. */
   readonly client: string;
   readonly scopes: readonly string[];
@@ -126,7 +133,7 @@ const LIMIT_CLIENT: Statement = {
   text: 'UPDATE client SET rate_limit_per_minute = $2 WHERE name = $1 RETURNING id, name, rate_limit_per_minute',
 };
 
-/** API keys and their clients in PostgreSQL. Triggers notify all instances of every change. */
+/** API keys and their clients in PostgreSQL, without the secrets. Triggers notify all instances of every change. */
 @Injectable()
 export class ApiKeyRepository {
   constructor(private readonly database: Database) {}
@@ -138,10 +145,9 @@ export class ApiKeyRepository {
     return new Map(rows.map((row) => [row[13].toString('base64'), toStoredApiKey(row)]));
   }
 
-  /** The keys with this id, with these first characters (at least six), or with this secret. */
-  async findByReference(reference: string): Promise<StoredApiKey[]> {
-    const values = [reference, hashApiKey(reference)];
-    return (await this.database.readPrimary<Row>(FIND_BY_REFERENCE, values)).map(toStoredApiKey);
+  /** The keys with this id or these first characters (at least six), or with a secret of this SHA-256. */
+  async findByReference(reference: string, hash: Buffer): Promise<StoredApiKey[]> {
+    return (await this.database.readPrimary<Row>(FIND_BY_REFERENCE, [reference, hash])).map(toStoredApiKey);
   }
 
   /** Keys ordered by client name and id. */
@@ -154,10 +160,9 @@ export class ApiKeyRepository {
     return rows[0]?.[0] === false;
   }
 
-  /** Stores a key by its hash. Returns undefined, and changes no key, when the key already exists. */
-  async insert(secret: string, { client, scopes, expiresAt }: ApiKeyRecord): Promise<StoredApiKey | undefined> {
-    const values = [client, displayedPrefix(secret), hashApiKey(secret), scopes, expiresAt];
-    const [row] = await this.database.write<Row>(INSERT, values);
+  /** Stores a key. Returns undefined, and changes no key, when one with this hash already exists. */
+  async insert({ client, prefix, hash, scopes, expiresAt }: ApiKeyRecord): Promise<StoredApiKey | undefined> {
+    const [row] = await this.database.write<Row>(INSERT, [client, prefix, hash, scopes, expiresAt]);
     return row && toStoredApiKey(row);
   }
 
@@ -168,11 +173,10 @@ export class ApiKeyRepository {
    */
   async replace(
     predecessor: bigint,
-    { secret, expiresAt, overlapUntil }: { secret: string; expiresAt: Date | null; overlapUntil: Date },
+    { prefix, hash, expiresAt, overlapUntil }: ApiKeyDigest & { expiresAt: Date | null; overlapUntil: Date },
   ): Promise<bigint | undefined> {
     return this.database.transaction(async (transaction) => {
-      const successor = [predecessor, displayedPrefix(secret), hashApiKey(secret), expiresAt];
-      const [row] = await transaction.run<[string]>(INSERT_SUCCESSOR, successor);
+      const [row] = await transaction.run<[string]>(INSERT_SUCCESSOR, [predecessor, prefix, hash, expiresAt]);
       if (row === undefined) return undefined;
       await transaction.run(EXPIRE, [predecessor, overlapUntil]);
       return BigInt(row[0]);

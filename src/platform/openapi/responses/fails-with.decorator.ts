@@ -1,5 +1,5 @@
 import { SetMetadata } from '@nestjs/common';
-import type { ErrorDefinition } from '../errors/error-catalogue.js';
+import type { ErrorDefinition } from '../../errors/error-catalogue.js';
 
 export const FAILURES_METADATA = 'petstore:failures';
 
