@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
@@ -39,15 +40,26 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Lists animals over and over, from a process of its own: this one is busy with the flood. */
-async function callAsOthers(): Promise<{ counts: Record<string, number>; served: readonly number[] }> {
+interface Others {
+  readonly counts: Record<string, number>;
+  readonly servedAt: readonly number[];
+}
+
+/**
+ * Lists animals over and over, on one connection and from a process of its own: this one is busy with the flood.
+ * Resolves at the first answer. The connection is older than those of the flood, because Node.js accepts one connection
+ * in a turn of its event loop, and so accepts hundreds only after hundreds of bodies.
+ */
+async function callAsOthers(): Promise<{ ended: Promise<Others> }> {
   const clients = new URL('support/clients.js', import.meta.url).pathname;
   const child = spawn(process.execPath, [clients, origin, API_KEY, '1', String(SECONDS)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let output = '';
-  for await (const text of child.stdout.setEncoding('utf8')) output += text as string;
-  return JSON.parse(output) as Awaited<ReturnType<typeof callAsOthers>>;
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const closed = once(child, 'close');
+  await once(child.stdout, 'data');
+  return { ended: closed.then(() => JSON.parse(output) as Others) };
 }
 
 test.each([
@@ -62,6 +74,8 @@ test.each([
     const pieces = Array.from({ length: Math.floor((65_530 - begin.length) / (piece.length + 1)) }, () => piece);
     const body = `${begin}${pieces.join()}]}`;
     const counts = new Map<string, number>();
+    const { ended } = await callAsOthers();
+    const floodedAt = Date.now();
     const flood = new Load({
       origin,
       apiKey: API_KEY,
@@ -72,18 +86,21 @@ test.each([
         counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
       },
     });
-    const others = await callAsOthers();
+    const others = await ended;
     await flood.stop();
+    // What was answered before most connections of the flood were there says nothing.
+    const times = others.servedAt.filter((time) => time > floodedAt + 1_000);
+    const waits = times.slice(1).map((time, index) => time - (times[index] as number));
     report(`bodies full of ${name}`, {
       ...Object.fromEntries(counts),
-      'answers to others': others.served.length,
-      'median ms': Math.round(others.served[Math.floor(others.served.length / 2)] as number),
-      'slowest ms': Math.round(others.served.at(-1) as number),
+      'answers to others': times.length,
+      'median ms': waits.sort((a, b) => a - b)[Math.floor(waits.length / 2)] ?? NaN,
+      'slowest ms': waits.at(-1) ?? NaN,
     });
     expect(service.isRunning).toBe(true);
     expect([...counts.keys()]).toEqual(['201']);
     expect(Object.keys(others.counts)).toEqual(['200']);
-    expect(others.served.length).toBeGreaterThan(1);
+    expect(times.length).toBeGreaterThan(1);
   },
   120_000,
 );

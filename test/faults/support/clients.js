@@ -2,7 +2,8 @@
  * A load generator in a separate process, so that it does not share the event loop of the test:
  *   node clients.js <origin> <api key> <clients> <seconds>
  * Each client has a kept-alive connection, and sends its next request as soon as it has an answer. It uses raw sockets,
- * because an HTTP client would cost more than the measured server. Prints one JSON object.
+ * because an HTTP client would cost more than the measured server. Prints an empty line at the first answer, and one JSON
+ * object at the end. `servedAt` is when each answer with status 200 came, in ms of Unix time.
  */
 import { connect } from 'node:net';
 
@@ -11,6 +12,7 @@ const { hostname, port } = new URL(origin);
 const request = `GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\n\r\n`;
 const counts = {};
 const durations = { 200: [], 503: [] };
+const servedAt = [];
 const wrong = [];
 let stopped = false;
 let open = 0;
@@ -40,7 +42,9 @@ function client() {
     if (text.length < head + 4 + length) return;
     hasAnswer = true;
     const status = text.slice(9, 12);
+    if (Object.keys(counts).length === 0) process.stdout.write('\n');
     count(status);
+    if (status === '200') servedAt.push(Date.now());
     durations[status]?.push(performance.now() - startedAt);
     if (status === '503' && !(/\r\nretry-after: 1\r\n/i.test(text) && text.includes('"code":"unavailable"'))) {
       wrong.push(text);
@@ -64,6 +68,7 @@ function print() {
     JSON.stringify({
       counts,
       served: sorted(durations[200]),
+      servedAt,
       refused: sorted(durations[503]),
       wrong: wrong.slice(0, 3),
     }),
