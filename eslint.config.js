@@ -163,7 +163,7 @@ export default tseslint.config(
   },
   {
     // A Node.js that is too old must be able to read it.
-    files: ['scripts/check-node.cjs'],
+    files: ['scripts/check-system.cjs'],
     languageOptions: {
       ecmaVersion: 5,
       sourceType: 'script',

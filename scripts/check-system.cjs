@@ -1,8 +1,11 @@
 /*
- * Ends with one line when this Node.js is older than package.json asks for. Written in ECMAScript 5, so that every version
- * can read it.
+ * Ends with one line when this Node.js is older than package.json asks for, or may open too few files to load the modules
+ * of the service. Written in ECMAScript 5, so that every version can read it.
  */
 'use strict';
+
+/** Files that Node.js has open at once while it loads the modules, with some to spare. */
+var OPEN_FILES = 512;
 
 var wanted = require('../package.json').engines.node;
 
@@ -23,5 +26,15 @@ function satisfies(version, range) {
 if (!satisfies(process.versions.node.split('-')[0], wanted)) {
   var advice = 'Install Node.js ' + wanted + ' (https://nodejs.org).';
   console.error('petstore: Node.js ' + process.version + ' does not run this service. ' + advice);
+  process.exit(1);
+}
+
+// Without it the report asks DNS for the names of peers.
+process.report.excludeNetwork = true;
+// There are no limits on Windows. A limit may be the text 'unlimited'.
+var limits = process.report.getReport().userLimits;
+if (limits && Number(limits.open_files.soft) < OPEN_FILES) {
+  var limit = 'The limit of open files is ' + limits.open_files.soft + ', too small to load the service.';
+  console.error('petstore: ' + limit + ' Raise it (ulimit -n 20000).');
   process.exit(1);
 }

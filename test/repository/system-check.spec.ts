@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
-const CHECK = join(ROOT, 'scripts/check-node.cjs');
+const CHECK = join(ROOT, 'scripts/check-system.cjs');
 
 interface Package {
   engines?: { node?: string };
@@ -38,9 +38,18 @@ test.each(['20.19.0', '20.20.2', '22.13.0', '22.20.1', '24.11.0', '25.0.0', '26.
   },
 );
 
-test('npm start and npm run petstore check it first, and npm ci refuses', () => {
+test.each([
+  [200, [1, 'petstore: The limit of open files is 200, too small to load the service. Raise it (ulimit -n 20000).\n']],
+  [512, [0, '']],
+])('a limit of %d open files', (limit, expected) => {
+  const args = ['-c', `ulimit -n ${limit} && exec "$0" "$1"`, process.execPath, CHECK];
+  const { status, stderr } = spawnSync('sh', args, { encoding: 'utf8' });
+  expect([status, stderr]).toEqual(expected);
+});
+
+test('npm start and npm run petstore check both first, and npm ci refuses an old Node.js', () => {
   for (const name of ['prestart', 'prepetstore']) {
-    expect([name, scripts[name]]).toEqual([name, expect.stringMatching(/^node scripts\/check-node\.cjs && /)]);
+    expect([name, scripts[name]]).toEqual([name, expect.stringMatching(/^node scripts\/check-system\.cjs && /)]);
   }
   expect(readFileSync(join(ROOT, '.npmrc'), 'utf8').split('\n')).toContain('engine-strict=true');
 });
