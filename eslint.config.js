@@ -32,6 +32,7 @@ export const PLATFORM_ROOMS = {
   idempotency: ['database', 'database/sharing', 'errors', 'json', 'server/requests'],
   'openapi/responses': ['auth', 'deprecation', 'errors', 'idempotency'],
   openapi: ['auth', 'deprecation', 'errors', 'idempotency', 'openapi/responses'],
+  paging: ['errors', 'input', 'json', 'openapi/responses'],
   'docs-guide': [],
   'docs-pages': ['auth', 'docs-guide', 'errors', 'json', 'openapi'],
   observability: ['auth', 'database', 'errors', 'server', 'server/requests'],

@@ -1,18 +1,18 @@
 import { ApiSchema } from '@nestjs/swagger';
-import {
-  EnumProperty,
-  Int64Property,
-  IntegerParameter,
-  OpaqueParameter,
-  TextProperty,
-} from '../platform/input/property.decorators.js';
+import { EnumProperty, Int64Property, TextProperty } from '../platform/input/property.decorators.js';
 import { writeString } from '../platform/json/json-writer.js';
 import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
-import { CURSOR_PATTERN, MAX_CURSOR_LENGTH } from './pet-cursor.js';
+import { Keyset } from '../platform/paging/keyset.js';
+import {
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  LimitParameter,
+  MAX_PAGE_SIZE,
+} from '../platform/paging/paging.decorators.js';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
-/** Most animals on a page. */
-export const MAX_PAGE_SIZE = 100;
+/** The order of listPets. */
+export const PETS_ORDER = new Keyset({ id: 'int64' });
 
 /** An example that the first animal of each catalogue has. */
 export const EXAMPLE_ID = 1;
@@ -75,26 +75,16 @@ export class Pets {}
 
 /** Query of listPets. */
 export class ListPetsQuery {
-  @IntegerParameter({
-    description: 'Maximum number of animals returned.',
-    required: false,
-    minimum: 1,
-    maximum: MAX_PAGE_SIZE,
-    default: 20,
-    example: 20,
-  })
-  limit = 20;
+  @LimitParameter('Maximum number of animals returned.')
+  limit = DEFAULT_PAGE_SIZE;
 
   @EnumProperty({ ...STATUS, description: 'Return only animals with this availability.', required: false })
   status?: PetStatus;
 
-  @OpaqueParameter({
-    description:
-      'Where the page begins: taken from the `Link` of the page before, with the same `status`. Without it, the first page.',
-    required: false,
-    pattern: CURSOR_PATTERN,
-    maxLength: MAX_CURSOR_LENGTH,
-  })
+  @CursorParameter(
+    PETS_ORDER,
+    'Where the page begins: taken from the `Link` of the page before, with the same `status`. Without it, the first page.',
+  )
   cursor?: string;
 }
 

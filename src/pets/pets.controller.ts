@@ -12,6 +12,7 @@ import { parseInt64 } from '../platform/json/int64.js';
 import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
 import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/responses/response-headers.js';
 import { FailsWith } from '../platform/openapi/responses/fails-with.decorator.js';
+import { linkNextPage } from '../platform/paging/next-page-link.js';
 import { Tag } from '../platform/openapi/tag.decorator.js';
 import { EXAMPLE_ID, ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
@@ -34,13 +35,12 @@ export class PetsController {
   @ApiOkResponse({ type: Pets, description: 'The page of animals.', headers: NEXT_PAGE_HEADER })
   @FailsWith(INVALID_CURSOR)
   async listPets(@Query() query: ListPetsQuery, @Res({ passthrough: true }) response: Response): Promise<JsonBody> {
-    const { pets, nextCursor } = await this.pets.list(query);
+    const { items, nextCursor } = await this.pets.list(query);
     if (nextCursor !== undefined) {
       const status = query.status === undefined ? '' : `&status=${query.status}`;
-      // Not `setHeader`: the answer may have other links.
-      response.appendHeader('Link', `<${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}>; rel="next"`);
+      linkNextPage(response, `${this.address}?limit=${query.limit}${status}&cursor=${nextCursor}`);
     }
-    return JsonBody.shared(pets, writePets);
+    return JsonBody.shared(items, writePets);
   }
 
   @Post()

@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { defineError } from '../platform/errors/error-catalogue.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { INT64_MAX, INT64_MIN } from '../platform/json/int64.js';
-import { decodeCursor, encodeCursor } from './pet-cursor.js';
-import type { ListPetsQuery, NewPet, Pet } from './pet.dto.js';
+import type { Page } from '../platform/paging/keyset.js';
+import { type ListPetsQuery, type NewPet, type Pet, PETS_ORDER } from './pet.dto.js';
 import type { PetEntity } from './pet.entity.js';
 import { PetsRepository } from './pets.repository.js';
 
@@ -11,33 +11,26 @@ export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has th
   remedy: 'Check the identifier, every digit of it. JavaScript rounds those beyond 2^53.',
 });
 
-/** One page of the list. */
-export interface PetList {
-  /** As they are stored, by ascending id; `toPet` converts one. Requests may share the array: do not change it. */
-  readonly pets: readonly PetEntity[];
-  /** Cursor of the page after this one; undefined on the last. */
-  readonly nextCursor: string | undefined;
-}
-
 /** The catalogue of animals. */
 @Injectable()
 export class PetsService {
   constructor(private readonly repository: PetsRepository) {}
 
   /**
-   * A page of animals, by ascending id.
+   * A page of animals as they are stored, by ascending id; `toPet` converts one. Requests may share the array: do not
+   * change it.
    *
    * @throws ApiError INVALID_CURSOR
    */
-  async list({ limit, status, cursor }: ListPetsQuery): Promise<PetList> {
-    const after = cursor === undefined ? undefined : decodeCursor(cursor, status);
-    if (after === INT64_MAX) {
-      return { pets: [], nextCursor: undefined };
+  async list({ limit, status, cursor }: ListPetsQuery): Promise<Page<PetEntity>> {
+    const after = PETS_ORDER.decode(cursor, { status });
+    if (after?.id === INT64_MAX) {
+      return { items: [], nextCursor: undefined };
     }
-    const firstId = after === undefined ? INT64_MIN : after + 1n;
+    const firstId = after === undefined ? INT64_MIN : after.id + 1n;
     const { pets, hasNext } = await this.repository.list({ firstId, limit, status });
     const last = hasNext ? pets.at(-1) : undefined;
-    return { pets, nextCursor: last && encodeCursor(BigInt(last.id), status) };
+    return { items: pets, nextCursor: last && PETS_ORDER.encode(last, { status }) };
   }
 
   /** The animal with this id; undefined when there is none. */

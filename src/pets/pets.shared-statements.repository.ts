@@ -7,7 +7,8 @@ import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js'
 import type { Idempotency } from '../platform/idempotency/idempotency.js';
 import type { IdempotentInserts } from '../platform/idempotency/idempotent-inserts.js';
 import { compareInt64Texts, INT64_MAX } from '../platform/json/int64.js';
-import { MAX_PAGE_SIZE, type NewPet, type Pet, toPet } from './pet.dto.js';
+import { MAX_PAGE_SIZE } from '../platform/paging/paging.decorators.js';
+import { type NewPet, type Pet, toPet } from './pet.dto.js';
 import type { PetEntity, PetStatus } from './pet.entity.js';
 import { type PageRequest, PetsRepository, type PetsPage } from './pets.repository.js';
 

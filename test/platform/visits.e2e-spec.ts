@@ -23,6 +23,27 @@ test('201: a visit is recorded, and listed', async () => {
   expect((await app.client.get('/v1/visits?reason=Vaccination', { apiKey })).json).toEqual([created.json]);
 });
 
+test('200: a list in pages, bound to its filter', async () => {
+  for (const petId of [11, 12, 13]) {
+    await app.client.post('/v1/visits', { ...visit, petId, reason: 'Nail & claw' }, { apiKey });
+  }
+  const first = await app.client.get('/v1/visits?reason=Nail%20%26%20claw&limit=2', { apiKey });
+  expect((first.json as unknown as { petId: number }[]).map(({ petId }) => petId)).toEqual([11, 12]);
+  const [, next = ''] =
+    /^<http:\/\/localhost:3000(\/v1\/visits\?reason=Nail\+%26\+claw&limit=2&cursor=[\w-]+)>; rel="next"$/.exec(
+      String(first.headers['link']),
+    ) ?? [];
+  const last = await app.client.get(next, { apiKey });
+  expect((last.json as unknown as { petId: number }[]).map(({ petId }) => petId)).toEqual([13]);
+  expect(last.headers['link']).toBeUndefined();
+  const other = await app.client.get(next.replace(/reason=[^&]+&/, ''), { apiKey });
+  expect([other.status, other.json.code, other.json.message]).toEqual([
+    400,
+    'invalid_cursor',
+    'cursor belongs to a list with another reason; send the reason it was made with',
+  ]);
+});
+
 test('409 visits_full: an error of its own', async () => {
   for (let count = 0; count < 3; count++) await app.client.post('/v1/visits', { ...visit, petId: 1 }, { apiKey });
   expect((await app.client.post('/v1/visits', { ...visit, petId: 1 }, { apiKey })).json).toEqual({
@@ -48,6 +69,19 @@ test('it is in the document', async () => {
   const document = JSON.parse((await app.client.get('/openapi.json')).text) as { paths: Record<string, any> };
   const operations = document.paths['/visits'] as Record<string, { responses: object }>;
   expect(Object.keys(operations)).toEqual(['get', 'post']);
+  expect(operations['get']).toMatchObject({
+    responses: {
+      200: {
+        headers: { Link: { $ref: '#/components/headers/NextPage' } },
+        content: {
+          'application/json': {
+            schema: { type: 'array', maxItems: 100, items: { $ref: '#/components/schemas/Visit' } },
+          },
+        },
+      },
+    },
+  });
+  expect(JSON.stringify(operations['get']?.responses)).toContain('invalid_cursor');
   expect(Object.keys(operations['post']?.responses ?? {})).toEqual(
     expect.arrayContaining(['201', '400', '401', '403', '409', '415']),
   );

@@ -1,6 +1,8 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { IsPositive } from 'class-validator';
 import { Int64Property, OpaqueParameter, TextProperty } from '../../../src/platform/input/property.decorators.js';
+import { Keyset } from '../../../src/platform/paging/keyset.js';
+import { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter } from '../../../src/platform/paging/paging.decorators.js';
 import type { VisitEntity } from './visit.entity.js';
 
 @ApiSchema({ description: 'A visit to record.' })
@@ -22,9 +24,18 @@ export class Visit extends NewVisit {
   id: bigint;
 }
 
+/** The order of listVisits. */
+export const VISITS_ORDER = new Keyset({ id: 'int64' });
+
 export class ListVisitsQuery {
+  @LimitParameter('Maximum number of visits returned.')
+  limit = DEFAULT_PAGE_SIZE;
+
   @OpaqueParameter({ description: 'Return only visits for this reason.', required: false })
   reason?: string;
+
+  @CursorParameter(VISITS_ORDER, 'Where the page begins: from the `Link` of the page before, with the same `reason`.')
+  cursor?: string;
 }
 
 export function toVisit({ id, petId, reason, weightKg }: VisitEntity): Visit {

@@ -1,10 +1,12 @@
 import { Body, Controller, Get, Post, Query } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
 import { RequireScopes } from '../../../src/platform/auth/require-scopes.decorator.js';
 import { FailsWith } from '../../../src/platform/openapi/responses/fails-with.decorator.js';
 import { Tag } from '../../../src/platform/openapi/tag.decorator.js';
 import { Stability } from '../../../src/platform/deprecation/stability.decorator.js';
-import { ListVisitsQuery, NewVisit, Visit } from './visit.dto.js';
+import type { Page } from '../../../src/platform/paging/keyset.js';
+import { Paged } from '../../../src/platform/paging/paging.decorators.js';
+import { ListVisitsQuery, NewVisit, toVisit, Visit } from './visit.dto.js';
 import { VISITS_FULL, VisitsService } from './visits.service.js';
 
 @Tag('Visits', 'Visits of animals to a veterinarian.')
@@ -14,10 +16,11 @@ export class VisitsController {
 
   @Get()
   @RequireScopes('visits:read')
-  @ApiOperation({ summary: 'List visits', description: 'The first hundred visits, oldest first.' })
-  @ApiOkResponse({ type: [Visit] })
-  listVisits(@Query() { reason }: ListVisitsQuery): Promise<Visit[]> {
-    return this.visits.list(reason);
+  @ApiOperation({ summary: 'List visits', description: 'One page of the visits, oldest first.' })
+  @Paged(Visit, 'A page of visits, oldest first.')
+  async listVisits(@Query() query: ListVisitsQuery): Promise<Page<Visit>> {
+    const { items, nextCursor } = await this.visits.list(query);
+    return { items: items.map(toVisit), nextCursor };
   }
 
   @Post()

@@ -3,7 +3,8 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { ApiError } from '../../../src/platform/errors/api-error.js';
 import { defineError } from '../../../src/platform/errors/error-catalogue.js';
-import { type NewVisit, toVisit, type Visit } from './visit.dto.js';
+import type { Page } from '../../../src/platform/paging/keyset.js';
+import { type ListVisitsQuery, type NewVisit, toVisit, type Visit, VISITS_ORDER } from './visit.dto.js';
 import { VisitEntity } from './visit.entity.js';
 
 export const VISITS_FULL = defineError('visits_full', 409, 'The animal has as many visits as it may have.');
@@ -15,13 +16,12 @@ const MAX_VISITS = 3;
 export class VisitsService {
   constructor(@InjectRepository(VisitEntity) private readonly visits: Repository<VisitEntity>) {}
 
-  async list(reason: string | undefined): Promise<Visit[]> {
-    const found = await this.visits.find({
-      where: reason === undefined ? {} : { reason },
-      order: { id: 'ASC' },
-      take: 100,
-    });
-    return found.map(toVisit);
+  /** @throws ApiError INVALID_CURSOR */
+  list(query: ListVisitsQuery): Promise<Page<VisitEntity>> {
+    const { reason } = query;
+    const visits = this.visits.createQueryBuilder('visit');
+    if (reason !== undefined) visits.where('visit.reason = :reason', { reason });
+    return VISITS_ORDER.read(visits, query, { reason });
   }
 
   /** @throws ApiError VISITS_FULL */

@@ -1,0 +1,80 @@
+import fc from 'fast-check';
+import { INT64_MAX, INT64_MIN } from '../json/int64.js';
+import { CURSOR_PATTERN, type Filters, Keyset } from './keyset.js';
+
+const int64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
+const name = fc.string({ unit: 'binary', maxLength: 40 });
+const value = fc.oneof(
+  fc.string(),
+  fc.integer(),
+  fc.bigInt(),
+  fc.boolean(),
+  fc.array(fc.string()),
+  fc.constant(undefined),
+);
+const filters: fc.Arbitrary<Filters> = fc.dictionary(fc.constantFrom('status', 'from', 'to', 'tag'), value);
+const order = new Keyset({ name: { maxLength: 40 }, id: 'int64' });
+
+/** The message of the ApiError of a cursor. */
+function refusal(cursor: string, given: Filters): string {
+  try {
+    order.decode(cursor, given);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('The cursor is accepted.');
+}
+
+const UNKNOWN = 'cursor must be taken unchanged from the Link of a page of this list';
+
+test('a cursor gives the last row back, exactly, whatever the order of its filters', () => {
+  fc.assert(
+    fc.property(name, int64, filters, (name, id, given) => {
+      const cursor = order.encode({ name, id: String(id) }, given);
+      const reversed = Object.fromEntries(Object.entries(given).reverse());
+      expect(order.decode(cursor, reversed)).toEqual({ name, id });
+      expect(cursor).toMatch(new RegExp(CURSOR_PATTERN));
+      expect(cursor.length).toBeLessThanOrEqual(order.maxCursorLength / 2);
+    }),
+  );
+});
+
+test('there is no position without a cursor', () => {
+  expect(order.decode(undefined, {})).toBeUndefined();
+});
+
+test('a cursor with one character more, fewer or other is refused', () => {
+  const cursor = order.encode({ name: 'Rex', id: 7n }, { status: 'sold' });
+  for (let index = 0; index < cursor.length; index++) {
+    const [before, after] = [cursor.slice(0, index), cursor.slice(index + 1)];
+    for (const changed of [
+      `${before}${after}`,
+      `${before}${cursor[index] === 'A' ? 'B' : 'A'}${after}`,
+      `${before}-${after}x`,
+    ]) {
+      expect([changed, refusal(changed, { status: 'sold' })]).toEqual([changed, UNKNOWN]);
+    }
+  }
+  for (const other of ['', 'A', '%%%', '🐕', new Keyset({ id: 'int64' }).encode({ id: 7n }, { status: 'sold' })]) {
+    expect(refusal(other, { status: 'sold' })).toBe(UNKNOWN);
+  }
+});
+
+test('a cursor belongs to its filters', () => {
+  const cursor = order.encode({ name: 'Rex', id: 7n }, { status: '1', from: undefined });
+  expect(order.decode(cursor, { status: '1' })).toEqual({ name: 'Rex', id: 7n });
+  expect(refusal(cursor, { status: 1 })).toBe(
+    'cursor belongs to a list with another status; send the status it was made with',
+  );
+  expect(refusal(cursor, { status: undefined, from: '1' })).toBe(
+    'cursor belongs to a list with other filters; send status, from as they were when it was made',
+  );
+});
+
+test('one row more than the page holds makes a next page', () => {
+  const rows = [1n, 2n, 3n].map((id) => ({ name: 'Rex', id }));
+  expect(order.page(rows, { limit: 3 }, {})).toEqual({ items: rows, nextCursor: undefined });
+  const { items, nextCursor } = order.page(rows, { limit: 2 }, { status: 'sold' });
+  expect(items).toEqual(rows.slice(0, 2));
+  expect(order.decode(nextCursor, { status: 'sold' })).toEqual(rows[1]);
+});

@@ -1,0 +1,190 @@
+import { crc32 } from 'node:zlib';
+import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
+import { ApiError } from '../errors/api-error.js';
+import { INVALID_CURSOR } from '../errors/error-catalogue.js';
+
+/** `int64`, or a text of at most so many characters. */
+type ColumnType = 'int64' | { readonly maxLength: number };
+
+type Columns = Readonly<Record<string, ColumnType>>;
+
+/** The values of one row in the columns of the order. */
+export type Position<C extends Columns> = { readonly [Name in keyof C]: C[Name] extends 'int64' ? bigint : string };
+
+/** A row or entity: its int64 are bigints or, as PostgreSQL and TypeORM give them, their decimal texts. */
+type Row<C extends Columns> = { readonly [Name in keyof C]: C[Name] extends 'int64' ? bigint | string : string };
+
+/** The query parameters that choose which rows a list has. Those that are undefined do not count, nor does their order. */
+export type Filters = Readonly<Record<string, string | number | bigint | boolean | readonly string[] | undefined>>;
+
+/** One page of a list. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Cursor of the page after this one; undefined on the last. */
+  readonly nextCursor: string | undefined;
+}
+
+/** What a request says about its page. */
+export interface PageQuery {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+/*
+ * A cursor holds the last row of a page and the filters of its list: a version byte, the CRC-32 of the filters, the value
+ * of each column, and the CRC-32 of the bytes before, in base64url. An int64 has 8 bytes; a text has its length in 2
+ * bytes and its UTF-8. The checksum detects typing errors, truncation and changes. A cursor gives access to nothing, so
+ * it needs no signature.
+ */
+const VERSION = 1;
+const HEAD_LENGTH = 5;
+const CHECKSUM_LENGTH = 4;
+
+/** The pattern of every cursor, for the document. */
+export const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
+
+/**
+ * The order of a list, and its pages: each begins behind the last row of the one before, so that rows which come and go
+ * neither hide nor repeat others, and the thousandth page costs what the first does.
+ *
+ * @example new Keyset({ id: 'int64' })
+ * @example new Keyset({ name: { maxLength: 255 }, id: 'int64' })
+ */
+export class Keyset<const C extends Columns> {
+  private readonly columns: readonly (readonly [name: string, type: ColumnType])[];
+
+  /**
+   * @param columns the columns of the order, ascending, by the names that rows and entities have for them. Together they
+   * are unique, none may be null, and one index has them in this order.
+   */
+  constructor(columns: C) {
+    this.columns = Object.entries(columns);
+  }
+
+  /** Twice the length of the longest cursor, in characters, so that cursors may grow. For the document. */
+  get maxCursorLength(): number {
+    // A character has at most 4 bytes of UTF-8; 4 characters of base64url hold 3 bytes.
+    const lengths = this.columns.map(([, type]) => (type === 'int64' ? 8 : 2 + 4 * type.maxLength));
+    const bytes = lengths.reduce((sum, length) => sum + length, HEAD_LENGTH + CHECKSUM_LENGTH);
+    return 2 * Math.ceil((bytes * 4) / 3);
+  }
+
+  /** The cursor of the page behind a row. */
+  encode(last: Row<C>, filters: Filters): string {
+    const values = this.columns.map(([name, type]) => {
+      const value = last[name] as bigint | string;
+      return type === 'int64' ? BigInt(value) : Buffer.from(String(value));
+    });
+    const length = values.reduce<number>((sum, value) => sum + (typeof value === 'bigint' ? 8 : 2 + value.length), 0);
+    const end = HEAD_LENGTH + length;
+    const bytes = Buffer.allocUnsafe(end + CHECKSUM_LENGTH);
+    bytes.writeUInt8(VERSION, 0);
+    bytes.writeUInt32BE(checksumOf(filters), 1);
+    let offset = HEAD_LENGTH;
+    for (const value of values) {
+      if (typeof value === 'bigint') {
+        offset = bytes.writeBigInt64BE(value, offset);
+      } else {
+        offset = bytes.writeUInt16BE(value.length, offset);
+        offset += value.copy(bytes, offset);
+      }
+    }
+    bytes.writeUInt32BE(crc32(bytes.subarray(0, end)), end);
+    return bytes.toString('base64url');
+  }
+
+  /**
+   * The row behind which the page of a cursor begins; undefined without a cursor.
+   *
+   * @throws ApiError INVALID_CURSOR when this service did not make the cursor, or made it for other filters
+   */
+  decode(cursor: string | undefined, filters: Filters): Position<C> | undefined {
+    if (cursor === undefined) return undefined;
+    const bytes = Buffer.from(cursor, 'base64url');
+    const end = bytes.length - CHECKSUM_LENGTH;
+    // Node's decoder accepts any text, so compare the canonical encoding.
+    const isOurs =
+      end >= HEAD_LENGTH &&
+      bytes.toString('base64url') === cursor &&
+      bytes.readUInt8(0) === VERSION &&
+      bytes.readUInt32BE(end) === crc32(bytes.subarray(0, end));
+    const position = isOurs ? this.decodeValues(bytes.subarray(HEAD_LENGTH, end)) : undefined;
+    if (position === undefined) throw new ApiError(INVALID_CURSOR);
+    if (bytes.readUInt32BE(1) !== checksumOf(filters)) throw otherFilters(Object.keys(filters));
+    return position;
+  }
+
+  /**
+   * The page of rows that a statement of your own has found: those behind {@link decode}'s position, in this order, and
+   * one more than the page holds, which shows whether another page follows.
+   */
+  page<R extends Row<C>>(found: readonly R[], { limit }: PageQuery, filters: Filters): Page<R> {
+    const items = found.slice(0, limit);
+    const last = found.length > limit ? items.at(-1) : undefined;
+    return { items, nextCursor: last && this.encode(last, filters) };
+  }
+
+  /**
+   * Reads the page of a TypeORM query, which has conditions and joins, but no order and no limit. The columns are
+   * properties of its main entity. Joined entities come in no particular order.
+   *
+   * @throws ApiError INVALID_CURSOR
+   */
+  async read<Entity extends ObjectLiteral & Row<C>>(
+    query: SelectQueryBuilder<Entity>,
+    { limit, cursor }: PageQuery,
+    filters: Filters,
+  ): Promise<Page<Entity>> {
+    const { orderBys, take, limit: ownLimit } = query.expressionMap;
+    if (Object.keys(orderBys).length > 0 || take !== undefined || ownLimit !== undefined) {
+      throw new Error('A query that is read in pages has no order and no limit of its own; the Keyset gives it both.');
+    }
+    const names = this.columns.map(([name]) => name);
+    const position = this.decode(cursor, filters);
+    if (position !== undefined) {
+      const columns = names.map((name) => `${query.alias}.${name}`).join();
+      const parameters = names.map((name) => `:after_${name}`).join();
+      const values = names.map((name) => [`after_${name}`, position[name]]);
+      query.andWhere(`(${columns}) > (${parameters})`, Object.fromEntries(values) as ObjectLiteral);
+    }
+    for (const name of names) query.addOrderBy(`${query.alias}.${name}`);
+    // Not `limit`, which would count the rows of a join.
+    return this.page(await query.take(limit + 1).getMany(), { limit }, filters);
+  }
+
+  private decodeValues(bytes: Buffer): Position<C> | undefined {
+    let offset = 0;
+    const position: Record<string, bigint | string> = {};
+    for (const [name, type] of this.columns) {
+      const isInt64 = type === 'int64';
+      const start = isInt64 ? offset : offset + 2;
+      if (start > bytes.length) return undefined;
+      const end = isInt64 ? start + 8 : start + bytes.readUInt16BE(offset);
+      if (end > bytes.length) return undefined;
+      position[name] = isInt64 ? bytes.readBigInt64BE(start) : bytes.toString('utf8', start, end);
+      offset = end;
+    }
+    return offset === bytes.length ? (position as Position<C>) : undefined;
+  }
+}
+
+/** The CRC-32 of the filters that are given, whatever their order. A text and a number of the same digits differ. */
+function checksumOf(filters: Filters): number {
+  let text = '';
+  for (const name of Object.keys(filters).sort()) {
+    const value = filters[name];
+    if (value === undefined) continue;
+    text += `${name}:${typeof value === 'bigint' ? `${value}n` : JSON.stringify(value)};`;
+  }
+  return crc32(text);
+}
+
+function otherFilters(names: readonly string[]): ApiError {
+  const [name] = names;
+  return new ApiError(
+    INVALID_CURSOR,
+    names.length === 1
+      ? `cursor belongs to a list with another ${name}; send the ${name} it was made with`
+      : `cursor belongs to a list with other filters; send ${names.join(', ')} as they were when it was made`,
+  );
+}

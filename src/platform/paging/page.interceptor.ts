@@ -1,0 +1,31 @@
+import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { map, type Observable } from 'rxjs';
+import { Config } from '../../config.js';
+import type { Page } from './keyset.js';
+import { linkNextPage } from './next-page-link.js';
+
+/** Answers the items of the `Page` that a handler returns, with a link to the next page. */
+@Injectable()
+export class PageInterceptor implements NestInterceptor<Page<unknown>, readonly unknown[]> {
+  /** The public address of what is in front of the routes' own paths. */
+  private readonly root: string;
+
+  constructor({ publicBaseUrl }: Config) {
+    this.root = publicBaseUrl.replace(/\/v1$/, '');
+  }
+
+  intercept(context: ExecutionContext, next: CallHandler<Page<unknown>>): Observable<readonly unknown[]> {
+    const http = context.switchToHttp();
+    return next.handle().pipe(
+      map(({ items, nextCursor }) => {
+        if (nextCursor !== undefined) {
+          const address = new URL(this.root + http.getRequest<Request>().originalUrl);
+          address.searchParams.set('cursor', nextCursor);
+          linkNextPage(http.getResponse<Response>(), address.href);
+        }
+        return items;
+      }),
+    );
+  }
+}

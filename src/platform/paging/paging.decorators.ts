@@ -1,0 +1,50 @@
+import { applyDecorators, type Type, UseInterceptors } from '@nestjs/common';
+import { ApiExtraModels, ApiOkResponse, getSchemaPath } from '@nestjs/swagger';
+import { INVALID_CURSOR } from '../errors/error-catalogue.js';
+import { IntegerParameter, OpaqueParameter } from '../input/property.decorators.js';
+import { FailsWith } from '../openapi/responses/fails-with.decorator.js';
+import { NEXT_PAGE_HEADER } from '../openapi/responses/response-headers.js';
+import { CURSOR_PATTERN, type Keyset } from './keyset.js';
+import { PageInterceptor } from './page.interceptor.js';
+
+/** Items of a page when the request names no `limit`. The property has it as its initial value. */
+export const DEFAULT_PAGE_SIZE = 20;
+
+/** Most items of a page. */
+export const MAX_PAGE_SIZE = 100;
+
+/** The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent. */
+export function LimitParameter(description: string): PropertyDecorator {
+  return IntegerParameter({
+    description,
+    required: false,
+    minimum: 1,
+    maximum: MAX_PAGE_SIZE,
+    default: DEFAULT_PAGE_SIZE,
+    example: DEFAULT_PAGE_SIZE,
+  });
+}
+
+/** The query parameter `cursor` of a list in this order. */
+export function CursorParameter(order: Pick<Keyset<never>, 'maxCursorLength'>, description: string): PropertyDecorator {
+  return OpaqueParameter({
+    description,
+    required: false,
+    pattern: CURSOR_PATTERN,
+    maxLength: order.maxCursorLength,
+  });
+}
+
+/**
+ * The handler answers a `Page`: the body is the array of its items, and the next page is in `Link` (RFC 8288). Documents
+ * both, and the error `invalid_cursor`.
+ */
+export function Paged(item: Type, description: string): MethodDecorator {
+  const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(item) } };
+  return applyDecorators(
+    ApiExtraModels(item),
+    ApiOkResponse({ description, schema, headers: NEXT_PAGE_HEADER }),
+    FailsWith(INVALID_CURSOR),
+    UseInterceptors(PageInterceptor),
+  );
+}
