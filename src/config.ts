@@ -29,6 +29,7 @@ export const MAX_WEB_CONCURRENCY = 64;
 /**
  * The settings of one process, read from the environment once at start and never changed. Each comment gives the
  * setting's default and range; `.env.example` describes the settings to operators. No other file reads `process.env`.
+ * CONTRIBUTING.md says what a new setting needs.
  *
  * A range of 100 to 600 000 ms bounds the times: less than 0.1 s would fail ordinary requests, and more than 10 minutes
  * is usually a wrong unit.
@@ -61,8 +62,8 @@ export class Config {
    */
   migrateOnStart: boolean;
   /**
-   * Time in ms after which PostgreSQL cancels a statement. 5000 by default: ordinary ones take a few ms. 100 to 600
-   * 000.
+   * Time in ms after which PostgreSQL cancels a statement. 5000 by default: ordinary ones take a few ms.
+   * 100 to 600 000.
    */
   statementTimeoutMs: number;
   /**

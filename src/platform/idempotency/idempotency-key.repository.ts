@@ -17,7 +17,7 @@ export interface StoredResult {
   readonly result: string;
 }
 
-/** Stores keys that are new; one past its time counts as new. Whoever does the same at this moment is waited for. */
+/** Stores keys that are new; one past its time counts as new. Waits for another transaction that stores the same key. */
 const UNLESS_KEPT = `ON CONFLICT (client_id, key) DO UPDATE
     SET fingerprint = excluded.fingerprint, result = excluded.result, created_at = excluded.created_at
     WHERE idempotency_key.created_at <= now() - ${LIFETIME}`;

@@ -8,7 +8,7 @@ import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from '
 import { IdempotentInserts } from './idempotent-inserts.js';
 
 /**
- * Runs what a request asks for once, however often it is sent with the same key: at once, on several instances, or after
+ * `@Idempotent()` reads the key of a request; here it takes effect. Runs what a request asks for once, however often it is sent with the same key: at once, on several instances, or after
  * a crash. The key is committed together with what the request changes, and kept for 24 h; nothing is kept of a request
  * that fails.
  */
@@ -22,8 +22,8 @@ export class Idempotency {
   /**
    * Runs work in a transaction, and returns what it returned the first time. Without a key it always runs.
    *
-   * Two that are sent at the same moment may both run; then only one of them is committed. So work changes nothing but
-   * the database, by way of the transaction it is given.
+   * Two requests with the same key at the same moment may both run `work`; only one of them is committed. So `work` must
+   * change the database alone, by way of the transaction it is given.
    *
    * @param input all that the request means beside its operation; another one with the same key is refused. Pass the body as
    *   the instance of its class, not a copy: members with their class's default do not count
@@ -59,8 +59,8 @@ export class Idempotency {
   }
 
   /**
-   * Inserts of single rows, for paths that many requests walk: key and row take one statement, which serves all requests
-   * that wait for it.
+   * Inserts of single rows, for operations with much traffic: key and row take one statement, which serves all requests
+   * that wait for it. The fast path `shared-statements` uses it.
    *
    * @param statement made by `insertOnceStatement`
    * @param valuesOf the columns of a row, in the order of the statement

@@ -72,7 +72,10 @@ export class IdempotentInserts<Input extends object> {
     });
   }
 
-  /** What was inserted is committed: when nothing can be looked up, those who have inserted must not hear of it. */
+  /**
+   * Looks up the keys that were stored before. The rows inserted by the same statement are committed already. If the look-up
+   * fails, the requests of those rows still succeed, and only the others fail.
+   */
   private async findEarlier(rows: readonly KeyedRow[], isInserted: boolean): Promise<Map<string, StoredResult>> {
     try {
       return await this.keys.find(rows.map(({ key }) => key));

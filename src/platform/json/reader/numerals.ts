@@ -11,7 +11,7 @@ const ZERO = 0x30;
  *
  * - An integer, however it is spelled (`100`, `1e2`, `100.0`, `-0`), is a `number` if that is safe (up to 2^53 - 1), else
  *   a `bigint`, else (more than 40 digits) Infinity or -Infinity.
- * - Another number is the nearest double; NaN if that double is an integer, which the number sent was not.
+ * - A number with a fraction is the nearest double. It is NaN if that double is an integer, so that it cannot pass as one.
  *
  * @param token a number of RFC 8259, section 6. The time is linear in its length, whatever the exponent.
  */
