@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { appendFile, cp, mkdtemp, readFile, realpath, rm, symlink } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -44,6 +44,17 @@ async function run(program: string, ...args: string[]): Promise<void> {
   });
 }
 
+/** Gives a module the hooks of a shutdown, which log the signal. */
+async function addHooks(path: string): Promise<void> {
+  const hooks = ['beforeApplicationShutdown', 'onApplicationShutdown'].map(
+    (hook) => `${hook}(signal?: string) { new Logger('Hooks').log(\`${hook}: \${signal}\`); }`,
+  );
+  const text = (await readFile(join(copy, path), 'utf8'))
+    .replace('{ Module }', '{ Logger, Module }')
+    .replace('Module {}', `Module {\n${hooks.join('\n')}\n}`);
+  await writeFile(join(copy, path), text);
+}
+
 test('two resources compile, pass the linter, and serve', async () => {
   for (const name of ['orders', 'customers']) {
     await run('@nestjs/cli/bin/nest.js', 'generate', 'resource', name, '--type', 'rest', '--crud');
@@ -56,11 +67,11 @@ test('two resources compile, pass the linter, and serve', async () => {
   await run('eslint/bin/eslint.js', ...generated);
   // A rule, so that the handlers take a body that is checked.
   const dto = 'src/customers/dto/create-customer.dto.ts';
-  await rm(join(copy, dto));
-  await appendFile(
+  await writeFile(
     join(copy, dto),
     "import { IsString } from 'class-validator';\nexport class CreateCustomerDto { @IsString() name: string; }\n",
   );
+  await addHooks('src/orders/orders.module.ts');
   await run('@nestjs/cli/bin/nest.js', 'build');
   await promisify(execFile)(process.execPath, ['scripts/copy-documents.js'], { cwd: copy });
 
@@ -89,4 +100,10 @@ test('two resources compile, pass the linter, and serve', async () => {
   for (const id of ['findAll', 'CustomersController_findAll', 'listPets']) {
     expect(document).toContain(`"operationId": "${id}"`);
   }
+});
+
+test('hooks of a shutdown get the signal', async () => {
+  expect(await service?.stop('SIGINT')).toBe(0);
+  expect(service?.stdout).toContain('"msg":"beforeApplicationShutdown: SIGINT"');
+  expect(service?.stdout).toContain('"msg":"onApplicationShutdown: SIGINT"');
 });
