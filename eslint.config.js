@@ -163,6 +163,10 @@ export default tseslint.config(
     },
   },
   {
+    files: ['schematics/*.cjs'],
+    languageOptions: { sourceType: 'commonjs', globals: { module: 'writable', require: 'readonly' } },
+  },
+  {
     // A Node.js that is too old must be able to read it.
     files: ['scripts/check-system.cjs'],
     languageOptions: {
@@ -191,6 +195,7 @@ export default tseslint.config(
       'import-x/no-cycle': ['error', { ignoreExternal: true }],
       'import-x/no-default-export': 'error',
       'import-x/no-restricted-paths': ['error', { basePath: import.meta.dirname, zones }],
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       'no-restricted-globals': ['error', { name: 'it', message: 'Write test.' }],
       'no-restricted-syntax': ['error', NO_BARRELS],
       'no-restricted-imports': ['error', { paths: NO_ENVIRONMENT, patterns: [AT_MOST_TWO_LEVELS_UP] }],

@@ -23,9 +23,9 @@ const END_TO_END = '\\.e2e-spec\\.ts$';
 /** They need roles, a second process on the database, or one without it, which the embedded engine cannot have. */
 const POSTGRESQL_ONLY = '/(database-rights|keys-commands|unavailable)\\.e2e-spec\\.ts$';
 const EMBEDDED_ONLY = '/test/platform/embedded\\.e2e-spec\\.ts$';
-/** Each starts dozens of processes, so `npm test` leaves them to `npm run test:postgresql`. */
+/** Each starts dozens of processes, or builds the service, so `npm test` leaves them to `npm run test:postgresql`. */
 const MANY_PROCESSES =
-  '/test/(operation/(cli|refused-start|service-commands|terminal)|api-keys/keys-commands)\\.e2e-spec\\.ts$';
+  '/test/(operation/(cli|refused-start|service-commands|terminal)|api-keys/keys-commands|ordinary-nest/generated-resource)\\.e2e-spec\\.ts$';
 /**
  * What `npm test` runs on the embedded engine, too: the API and the engine. The rest runs there with
  * `npm run test:embedded`: processes, which take two seconds of CPU time each to open the engine, and HTTP that no database sees.

@@ -1,19 +1,21 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
+import { MODULE_METADATA } from '@nestjs/common/constants.js';
 import { APPLICATION } from './app.description.js';
 import type { Config } from './config.js';
 import { PetsModule } from './pets/pets.module.js';
 import { PlatformModule, RequestModule } from './platform/platform.module.js';
 
-/** All features. Add a module here. */
-const FEATURES = [PetsModule];
-
-/** Table of contents: the features, and the platform below them. */
-@Module({})
+/** Table of contents: the features, and the platform below them. Add a feature behind the others. */
+@Module({
+  imports: [PetsModule],
+})
 export class AppModule {
   /** @param more features besides those of the service */
   static forRoot(config: Config, more: readonly (Type | DynamicModule)[] = []): DynamicModule {
+    // Nest takes these before those of @Module, where `nest generate` adds features; so they are named again, in their order.
+    const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as Type[];
     // Features before the platform: the router matches routes in this order. RequestModule has no routes.
     const platform = PlatformModule.forRoot(config, APPLICATION);
-    return { module: AppModule, imports: [RequestModule, ...FEATURES, ...more, platform] };
+    return { module: AppModule, imports: [RequestModule, ...features, ...more, platform] };
   }
 }

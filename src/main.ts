@@ -1,5 +1,4 @@
-import type { INestApplication } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { type NestApplication, NestFactory } from '@nestjs/core';
 import cluster from 'node:cluster';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -39,7 +38,7 @@ async function main(): Promise<void> {
 
 /** Serves requests in this process, until a signal stops it. */
 async function serve(config: Config): Promise<void> {
-  const app = await NestFactory.create(
+  const app = await NestFactory.create<NestApplication>(
     AppModule.forRoot(config),
     new PlatformExpressAdapter(config),
     APPLICATION_OPTIONS,
@@ -63,23 +62,23 @@ async function serve(config: Config): Promise<void> {
 
 /**
  * Drains the server and closes the application on SIGTERM or SIGINT (see `platform/server/drain.ts`), and in a worker
- * of a process group also when the primary process is gone. The exit code is 0, or 1 when closing fails or takes too
- * long.
+ * of a process group also when the primary process is gone. The hooks of modules get the signal. The exit code is 0, or 1
+ * when closing fails or takes too long.
  */
-function stopOnSignal(app: INestApplication, config: Config, commands?: ServiceCommands): void {
+function stopOnSignal(app: NestApplication, config: Config, commands?: ServiceCommands): void {
   let stopping = false;
-  const stop = (): void => {
+  const stop = (signal?: NodeJS.Signals): void => {
     stopping = true;
     const limit = config.shutdownDelayMs + config.shutdownTimeoutMs + CLOSE_TIMEOUT_MS;
     setTimeout(() => {
       tell(`petstore: The database did not close within ${limit} ms; the statements that it waits for are cut.`);
       process.exit(1);
     }, limit);
-    Promise.all([commands?.close(), app.close()]).then(() => process.exit(0), fail);
+    Promise.all([commands?.close(), app.close(signal)]).then(() => process.exit(0), fail);
   };
   onStopSignal(
-    () => {
-      if (!stopping) stop();
+    (signal) => {
+      if (!stopping) stop(signal);
     },
     () => {
       // Not in a worker: it may get each signal twice, from the primary process and from whoever signals the whole group.

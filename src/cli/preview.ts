@@ -4,6 +4,7 @@ import { APPLICATION } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import { VERSIONING } from '../app.setup.js';
 import type { Config } from '../config.js';
+import { OperationNames } from '../platform/auth/operation-names.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
@@ -17,7 +18,7 @@ export async function describeApplication(config: Config): Promise<OpenApiDocume
   );
   app.enableVersioning(VERSIONING);
   const discovery = new DiscoveryService(app.get(ModulesContainer));
-  const document = new OpenApiDocument(config, APPLICATION, discovery, new Reflector());
+  const document = new OpenApiDocument(config, APPLICATION, discovery, new Reflector(), new OperationNames(discovery));
   document.describe(app);
   return document;
 }

@@ -1,8 +1,9 @@
-import { Body, Controller, Get, HttpCode, Module, Param, ParseArrayPipe, Post, Query } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Module, Param, ParseArrayPipe, Patch, Post, Query } from '@nestjs/common';
+import { PartialType } from '@nestjs/swagger';
 import { Expose, Transform, Type } from 'class-transformer';
 import { IsArray, IsInt, IsOptional, IsString, Length, Min } from 'class-validator';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import { TextProperty } from '../../src/platform/input/property.decorators.js';
+import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
 import type { Row } from './harness.js';
 
 class IdParams {
@@ -36,6 +37,16 @@ class NewOwner {
   familyName?: string;
 }
 
+class OwnerChange extends PartialType(NewOwner) {
+  @IsOptional()
+  @Int64Property({ description: 'Age.' })
+  age?: bigint;
+
+  @IsOptional()
+  @IsString()
+  street?: string;
+}
+
 class Unruled {
   any?: unknown;
 }
@@ -64,6 +75,11 @@ class InputController {
     return { name: owner.name, familyName: owner.familyName, isOwner: owner instanceof NewOwner };
   }
 
+  @Patch('owners')
+  changeOwner(@Body() change: OwnerChange): unknown {
+    return { ...change };
+  }
+
   @Post('any')
   @HttpCode(200)
   addAny(@Body() body: Unruled): unknown {
@@ -88,6 +104,14 @@ const owners = (title: string, body: object, more: Partial<Row> = {}): Row => ({
   send: { body },
   status: 200,
   ...more,
+});
+
+const change = (title: string, body: object): Row => ({
+  title,
+  path: '/v1/input/owners',
+  method: 'PATCH',
+  send: { body },
+  status: 200,
 });
 
 export const INPUT: readonly Row[] = [
@@ -135,6 +159,8 @@ export const INPUT: readonly Row[] = [
       meant: { difference: 'faults of input', body: refused('validation_failed', 'familyName must be a string') },
     },
   ),
+  change('missing members of PartialType and @IsOptional', {}),
+  change('null where @IsOptional stands at a rule of class-validator', { street: null }),
   {
     title: 'a class without rules',
     path: '/v1/input/any',

@@ -2,16 +2,17 @@ import { ANSWERS, AnswersModule } from './answers.js';
 import { ERRORS, ErrorsModule } from './errors.js';
 import { INPUT, InputModule } from './input.js';
 import { Pair, type Row } from './harness.js';
+import { ROUTING, RoutingModule } from './routing.js';
 
 /* The same modules on stock Nest and on the service: status, header fields and body are the same, or differ as declared. */
 
 let pair: Pair;
 beforeAll(async () => {
-  pair = await Pair.start([ErrorsModule, AnswersModule, InputModule]);
+  pair = await Pair.start([ErrorsModule, AnswersModule, InputModule, RoutingModule]);
 });
 afterAll(() => pair.close());
 
-const SUBJECTS: Record<string, readonly Row[]> = { errors: ERRORS, answers: ANSWERS, input: INPUT };
+const SUBJECTS: Record<string, readonly Row[]> = { errors: ERRORS, answers: ANSWERS, input: INPUT, routing: ROUTING };
 
 describe.each(Object.entries(SUBJECTS))('%s', (_, rows) => {
   test.each(rows.map((row) => [row.title, row] as const))('as on stock Nest: %s', async (_title, row) => {

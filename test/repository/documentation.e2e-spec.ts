@@ -121,9 +121,11 @@ describe('docs/security.md', () => {
   });
 
   test('counts the packages of the lock file, and those with an install script', () => {
-    type Entry = { dev?: boolean; devOptional?: boolean; hasInstallScript?: boolean };
+    type Entry = { link?: boolean; dev?: boolean; devOptional?: boolean; hasInstallScript?: boolean };
     const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, Entry> };
-    const installed = Object.entries(packages).filter(([path, { dev, devOptional }]) => path && !dev && !devOptional);
+    const installed = Object.entries(packages).filter(
+      ([path, { link, dev, devOptional }]) => path && !link && !dev && !devOptional,
+    );
     expect(read('docs/security.md')).toContain(`\n${installed.length} packages, all of them`);
     const withScripts = installed.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path);
     expect(withScripts).toEqual(['node_modules/@scarf/scarf']);

@@ -7,6 +7,7 @@ import { countHeader } from '../server/requests/header-fields.js';
 import type { StoredApiKey } from '../api-keys/storage/api-key.repository.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
+import { OperationNames } from './operation-names.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
 import { type RateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
 import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
@@ -37,6 +38,7 @@ export class ApiKeyGuard implements CanActivate {
     private readonly verifier: ApiKeyVerifier,
     private readonly usage: KeyUsage,
     private readonly rateLimiter: RateLimiter,
+    private readonly operations: OperationNames,
   ) {}
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
@@ -75,7 +77,7 @@ export class ApiKeyGuard implements CanActivate {
     }
     const targets = [handler, controller];
     const reflected = {
-      operation: handler.name,
+      operation: this.operations.of(controller, handler.name) ?? handler.name,
       isPublic: this.reflector.getAllAndOverride<boolean | undefined>(PUBLIC_METADATA, targets) ?? false,
       scopes: this.reflector.getAllAndOverride<string[] | undefined>(REQUIRED_SCOPES_METADATA, targets) ?? [],
     };

@@ -1,6 +1,6 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
@@ -22,7 +22,8 @@ interface Announcement {
 /** Adds the header fields of `@Deprecated` to whatever the handler answers, and answers 410 once the sunset has come. */
 @Injectable()
 export class DeprecationInterceptor extends PrecedingInterceptor {
-  private readonly announcements = new Map<unknown, Announcement>();
+  /** By operation. */
+  private readonly announcements = new Map<string, Announcement>();
 
   constructor(
     private readonly reflector: Reflector,
@@ -47,10 +48,11 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
 
   private announcementOf(execution: ExecutionContext): Announcement {
     const handler = execution.getHandler();
-    let announcement = this.announcements.get(handler);
+    const { operation = handler.name } = execution.getArgByIndex<Request>(0).context;
+    let announcement = this.announcements.get(operation);
     if (!announcement) {
-      announcement = this.announce(handler.name, this.reflector.get<Deprecation>(DEPRECATION_METADATA, handler));
-      this.announcements.set(handler, announcement);
+      announcement = this.announce(operation, this.reflector.get<Deprecation>(DEPRECATION_METADATA, handler));
+      this.announcements.set(operation, announcement);
     }
     return announcement;
   }

@@ -1,7 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { TransformationType } from 'class-transformer';
 import { defaultMetadataStorage as transformers } from 'class-transformer/cjs/storage.js';
-import { getMetadataStorage as getValidators } from 'class-validator';
+import { getMetadataStorage as getValidators, IS_OPTIONAL } from 'class-validator';
 import type { ValidationMetadata } from 'class-validator/types/metadata/ValidationMetadata.js';
 import { type CheckedProperty, checkedPropertyOf } from './property.decorators.js';
 
@@ -51,8 +51,22 @@ function reflect(type: Type): InputClass {
     names.length === rules.length &&
     properties.every((property) => property !== undefined) &&
     !isTransformed(type, names);
+  refuseNull(rules);
   const lists = names.filter((name) => takesList(type, name, rules));
   return { names, lists, properties: isOurs ? properties : undefined };
+}
+
+/**
+ * Lets `@IsOptional()` beside a decorator of ours mean that a member may be missing, not that it may be null: the document
+ * says which type it has. `PartialType` puts one at every property.
+ */
+function refuseNull(rules: readonly ValidationMetadata[]): void {
+  const ours = rules.filter((rule) => checkedPropertyOf(rule) !== undefined).map((rule) => rule.propertyName);
+  for (const rule of rules) {
+    if (rule.name === IS_OPTIONAL && ours.includes(rule.propertyName)) {
+      rule.constraints = [(object: Record<string, unknown>) => object[rule.propertyName] !== undefined];
+    }
+  }
 }
 
 /** Declared types of properties that an array may fit. TypeScript emits Object for unions and unknown. */

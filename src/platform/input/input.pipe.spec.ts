@@ -1,6 +1,7 @@
 import type { ArgumentMetadata, Type } from '@nestjs/common';
+import { PartialType } from '@nestjs/swagger';
 import { Exclude, Expose, Transform, Type as Nested } from 'class-transformer';
-import { IsEmail, IsOptional, Length, ValidateNested } from 'class-validator';
+import { IsEmail, IsOptional, Length, ValidateIf, ValidateNested } from 'class-validator';
 import type { ApiError } from '../errors/api-error.js';
 import { InputPipe } from './input.pipe.js';
 import { Int64Property, IntegerParameter, TextProperty } from './property.decorators.js';
@@ -49,11 +50,26 @@ describe('a rule of class-validator is kept', () => {
 
   test('also one that only says when a rule counts', async () => {
     class MaybeThing extends NewThing {
-      @IsOptional()
+      @ValidateIf((thing: MaybeThing) => thing.name !== 'Rex')
       @TextProperty(TEXT)
-      title?: string | null;
+      title: unknown;
     }
     expect(await read(MaybeThing, { name: 'Rex', count: 1, title: null })).toMatchObject({ title: null });
+    expect(await read(MaybeThing, { name: 'Ann', count: 1, title: null })).toBe(`title ${CLAUSE}`);
+  });
+
+  test('but what is optional by @IsOptional or PartialType is not null beside ours', async () => {
+    class ThingChange extends PartialType(NewThing) {
+      @IsOptional()
+      @TextProperty(TEXT)
+      title?: string;
+
+      @IsOptional()
+      @IsEmail()
+      mail?: string | null;
+    }
+    expect(await read(ThingChange, { mail: null })).toEqual({ mail: null });
+    expect(await read(ThingChange, { title: null, name: null })).toBe(`title ${CLAUSE}; name ${CLAUSE}`);
   });
 });
 

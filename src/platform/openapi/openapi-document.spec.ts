@@ -1,13 +1,31 @@
-import { All, Controller, Get, Post, type Type, VersioningType } from '@nestjs/common';
+import {
+  All,
+  Controller,
+  Get,
+  Module,
+  Post,
+  type Type,
+  Version,
+  VERSION_NEUTRAL,
+  VersioningType,
+} from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import { ApiCreatedResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
+import {
+  ApiCreatedResponse,
+  ApiNotFoundResponse,
+  ApiOperation,
+  type OpenAPIObject,
+  type OperationObject,
+} from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import { Config, readConfig } from '../../config.js';
 import { Application } from '../application.js';
+import { Clock } from '../clock.js';
 import { Public } from '../auth/public.decorator.js';
+import { Deprecated } from '../deprecation/deprecated.decorator.js';
 import { IdempotencyKey } from '../idempotency/idempotency-key.js';
 import { Idempotent } from '../idempotency/idempotent.decorator.js';
-
+import { OperationNames } from '../auth/operation-names.js';
 import { OpenApiDocument } from './openapi-document.js';
 import { LOCATION_HEADER } from './responses/response-headers.js';
 import { Tag } from './tag.decorator.js';
@@ -21,13 +39,19 @@ const APPLICATION: Application = {
 };
 const PROVIDERS = [
   OpenApiDocument,
+  OperationNames,
+  Clock,
   { provide: Config, useValue: readConfig({}) },
   { provide: Application, useValue: APPLICATION },
 ];
 
-async function describeControllers(...controllers: Type[]): Promise<OpenApiDocument> {
+function describeControllers(...controllers: Type[]): Promise<OpenApiDocument> {
+  return describeModules([], controllers);
+}
+
+async function describeModules(modules: Type[], controllers: Type[]): Promise<OpenApiDocument> {
   const testingModule = await Test.createTestingModule({
-    imports: [DiscoveryModule],
+    imports: [DiscoveryModule, ...modules],
     controllers,
     providers: PROVIDERS,
   }).compile();
@@ -36,6 +60,18 @@ async function describeControllers(...controllers: Type[]): Promise<OpenApiDocum
   const document = app.get(OpenApiDocument);
   document.describe(app);
   return document;
+}
+
+/** The operationIds by method and path. */
+async function operationsOf(...controllers: Type[]): Promise<Record<string, string | undefined>> {
+  const { paths } = JSON.parse((await describeControllers(...controllers)).json) as OpenAPIObject;
+  return Object.fromEntries(
+    Object.entries(paths).flatMap(([path, item]) =>
+      Object.entries(item as Record<string, OperationObject>)
+        .filter(([method]) => method !== 'servers')
+        .map(([method, { operationId }]) => [`${method.toUpperCase()} ${path}`, operationId]),
+    ),
+  );
 }
 
 @Controller('toys')
@@ -69,25 +105,141 @@ describe('OpenApiDocument', () => {
     });
   });
 
-  test('refuses two handlers of the same name, naming both', async () => {
+  test('qualifies the name of a handler that an earlier controller has', async () => {
     @Controller('games')
     class GamesController {
       @Get()
       list(): void {}
+
+      @Get('all')
+      ToysController_list(): void {}
     }
-    await expect(describeControllers(ToysController, GamesController)).rejects.toThrow(
-      'ToysController.list and GamesController.list have the same name',
+    expect(await operationsOf(ToysController, GamesController)).toEqual({
+      'GET /toys': 'list',
+      'GET /games': 'GamesController_list',
+      'GET /games/all': 'ToysController_list',
+    });
+    await expect(describeControllers(GamesController, ToysController)).rejects.toThrow(
+      "GamesController.ToysController_list and ToysController.list would both be the operation 'ToysController_list'",
     );
   });
 
-  test('refuses an operationId that is not the name of the handler', async () => {
+  test('has the operationId that @ApiOperation gives', async () => {
     @Controller('games')
     class GamesController {
       @Get()
       @ApiOperation({ operationId: 'searchGames' })
+      list(): void {}
+    }
+    expect(await operationsOf(GamesController, ToysController)).toEqual({
+      'GET /games': 'searchGames',
+      'GET /toys': 'list',
+    });
+  });
+
+  test('refuses an operationId that another handler has, naming both', async () => {
+    @Controller('games')
+    class GamesController {
+      @Get()
+      @ApiOperation({ operationId: 'list' })
       listGames(): void {}
     }
-    await expect(describeControllers(GamesController)).rejects.toThrow("GET /games cannot be described: 'searchGames'");
+    await expect(describeControllers(ToysController, GamesController)).rejects.toThrow(
+      "ToysController.list and GamesController.listGames would both be the operation 'list'",
+    );
+  });
+
+  test('refuses two controllers that it cannot tell from each other', async () => {
+    const Another = (() => {
+      @Controller('more-toys')
+      class ToysController {
+        @Get()
+        list(): void {}
+      }
+      return ToysController;
+    })();
+    await expect(describeControllers(ToysController, Another)).rejects.toThrow(
+      'Two controllers have the name ToysController and a handler list.',
+    );
+  });
+
+  test('has an operation for each path of a handler', async () => {
+    @Controller(['games', 'plays'])
+    class GamesController {
+      @Get(['', 'all', ':id'])
+      find(): void {}
+
+      @Post()
+      find_2(): void {}
+    }
+    expect(await operationsOf(GamesController)).toEqual({
+      'GET /games': 'find',
+      'GET /games/all': 'find_3',
+      'GET /games/{id}': 'find_4',
+      'GET /plays': 'find_5',
+      'GET /plays/all': 'find_6',
+      'GET /plays/{id}': 'find_7',
+      'POST /games': 'find_2',
+      'POST /plays': 'find_2_2',
+    });
+  });
+
+  test('has an operation for each version of a handler, outside the base URL', async () => {
+    @Controller({ path: 'games', version: ['1', '2'] })
+    class GamesController {
+      @Get()
+      find(): void {}
+
+      @Get('new')
+      @Version('3')
+      findNew(): void {}
+
+      @Get('neutral')
+      @Version(VERSION_NEUTRAL)
+      findNeutral(): void {}
+    }
+    expect(await operationsOf(GamesController)).toEqual({
+      'GET /games': 'find',
+      'GET /v2/games': 'find_v2',
+      'GET /v3/games/new': 'findNew',
+    });
+    const { paths } = JSON.parse((await describeControllers(GamesController)).json) as OpenAPIObject;
+    expect(paths['/games']?.servers).toBeUndefined();
+    expect(paths['/v2/games']?.servers).toEqual([{ url: '/', description: 'This service' }]);
+  });
+
+  test('has the operations of @All that OpenAPI knows', async () => {
+    @Controller('games')
+    class GamesController {
+      @All()
+      @ApiNotFoundResponse()
+      play(): void {}
+    }
+    const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'];
+    expect(await operationsOf(GamesController)).toEqual(
+      Object.fromEntries(methods.map((method) => [`${method.toUpperCase()} /games`, `play_${method}`])),
+    );
+    const { paths } = JSON.parse((await describeControllers(GamesController)).json) as OpenAPIObject;
+    expect(Object.keys(paths['/games']?.post?.responses ?? {})).toContain('200');
+  });
+
+  test('announces the end of a handler with several paths once, for all of them', async () => {
+    @Controller('games')
+    class GamesController {
+      @Get(['', 'all'])
+      @Deprecated({ since: '2026-01-01Z', sunset: '2027-01-01Z', successor: '/toys', replacement: 'Use it.' })
+      find(): void {}
+    }
+    expect((await describeControllers(GamesController)).deprecations).toMatchObject([
+      { operationId: 'find', endpoint: 'GET /games, GET /games/all' },
+    ]);
+  });
+
+  test('has a controller of two modules once', async () => {
+    @Module({ controllers: [ToysController] })
+    class MoreModule {}
+    const { json } = await describeModules([MoreModule], [ToysController]);
+    expect(json.match(/"operationId": .*/g)).toEqual(['"operationId": "list",']);
   });
 
   test('refuses a handler that is public and idempotent', async () => {
@@ -102,15 +254,6 @@ describe('OpenApiDocument', () => {
     await expect(describeControllers(GamesController)).rejects.toThrow(
       'GamesController.createGame cannot be @Public() and @Idempotent()',
     );
-  });
-
-  test('refuses a handler of all methods', async () => {
-    @Controller('games')
-    class GamesController {
-      @All()
-      playGame(): void {}
-    }
-    await expect(describeControllers(GamesController)).rejects.toThrow('one path and one method');
   });
 
   test('is not there before an application is described', async () => {

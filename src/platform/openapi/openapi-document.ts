@@ -12,6 +12,7 @@ import {
 import { stringify } from 'yaml';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
+import { OperationNames } from '../auth/operation-names.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
@@ -19,15 +20,22 @@ import { type OperationTraits, readTraits } from './responses/operation-traits.j
 import { describeOperation } from './operation.js';
 import { TAG_METADATA } from './tag.decorator.js';
 
-/** The base URLs of the service end in it. The paths of the document do not contain it. */
-const VERSION_PREFIX = '/v1';
+/** The version of handlers that declare none. */
+const DEFAULT_VERSION = '1';
+
+/** The base URLs of the service end in it. The paths of this version do not contain it. */
+const VERSION_PREFIX = `/v${DEFAULT_VERSION}`;
+
+/** The methods that a path of OpenAPI 3.1 may have. Handlers of others, such as PROPFIND, are left out. */
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 const OPENAPI_VERSION = '3.1.1';
 
 /** An operation with `@Deprecated`. */
 export interface DeprecatedOperation extends Deprecation {
+  /** The name of the operation (`OperationNames`). */
   readonly operationId: string;
-  /** Such as `GET /orders/{orderId}`. */
+  /** Such as `GET /orders/{orderId}`; of several addresses, a list. */
   readonly endpoint: string;
   readonly summary: string;
 }
@@ -35,7 +43,7 @@ export interface DeprecatedOperation extends Deprecation {
 type Operations = Record<string, OperationObject>;
 
 /**
- * The OpenAPI 3.1 document of the service. It has every handler below /v1. @nestjs/swagger finds the operations; the
+ * The OpenAPI 3.1 document of the service. It has every handler that has a version. @nestjs/swagger finds the operations; the
  * document adds what the platform does for each of them: authentication, errors, header fields, deprecation.
  */
 @Injectable()
@@ -49,13 +57,14 @@ export class OpenApiDocument {
     private readonly application: Application,
     private readonly discovery: DiscoveryService,
     private readonly reflector: Reflector,
+    private readonly names: OperationNames,
   ) {}
 
   /**
    * Makes the document of an application, whose controllers must exist. Every start does so, in some tens of ms, so that an
    * error of a decorator stops the start.
    *
-   * @throws Error when two handlers have the same name, or the handler of an operation is ambiguous
+   * @throws Error when two handlers cannot be told from each other
    */
   describe(app: INestApplication): void {
     this.deprecated = [];
@@ -111,7 +120,7 @@ export class OpenApiDocument {
     const paths = this.describePaths(found.paths, schemas);
     return {
       ...head,
-      servers: this.describeServers(),
+      servers: this.describeServers(VERSION_PREFIX),
       security: [{ bearerAuth: [] }],
       tags: this.describeTags(),
       paths,
@@ -119,14 +128,17 @@ export class OpenApiDocument {
     };
   }
 
-  /** The deployments whose addresses are set. Without any, the server that the document comes from. */
-  private describeServers(): ServerObject[] {
+  /**
+   * The deployments whose addresses are set. Without any, the server that the document comes from.
+   *
+   * @param prefix what their URLs end in: `/v1` or nothing
+   */
+  private describeServers(prefix: string): ServerObject[] {
     const { productionBaseUrl, stagingBaseUrl } = this.config;
-    const servers = [
-      ...(productionBaseUrl === undefined ? [] : [{ url: productionBaseUrl, description: 'Production' }]),
-      ...(stagingBaseUrl === undefined ? [] : [{ url: stagingBaseUrl, description: 'Staging' }]),
-    ];
-    return servers.length > 0 ? servers : [{ url: VERSION_PREFIX, description: 'This service' }];
+    const server = (url: string | undefined, description: string): ServerObject[] =>
+      url === undefined ? [] : [{ url: url.replace(/\/v1$/, prefix), description }];
+    const servers = [...server(productionBaseUrl, 'Production'), ...server(stagingBaseUrl, 'Staging')];
+    return servers.length > 0 ? servers : [{ url: prefix || '/', description: 'This service' }];
   }
 
   /** The tags that controllers describe, then those of the application. */
@@ -137,57 +149,106 @@ export class OpenApiDocument {
     return [...ofControllers.filter((tag) => tag !== undefined), ...this.application.tags];
   }
 
-  /** The paths below the version prefix, without it. Paths outside are not part of the API. */
+  /**
+   * The paths of all versions. Those of version 1 are below the base URLs of the document; the others have the base URLs
+   * without `/v1`, because both versions may have the same path. Paths without a version are not part of the API.
+   */
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
     const handlers = this.traitsByHandler();
-    const names = new Map<string, string>();
+    const ids = new OperationIds([...handlers.values()]);
     const paths: PathsObject = {};
-    for (const [fullPath, item] of Object.entries(found).filter(([path]) => path.startsWith(`${VERSION_PREFIX}/`))) {
-      const path = fullPath.slice(VERSION_PREFIX.length);
-      const operations: Operations = {};
-      for (const [method, operation] of Object.entries(item as Operations)) {
-        const endpoint = `${method.toUpperCase()} ${path}`;
-        const handler = operation.operationId ?? '';
-        const [traits, another] = handlers.get(handler) ?? [];
-        if (!traits || another) {
-          throw new Error(
-            `${endpoint} cannot be described: '${handler}' does not tell which handler it is. Give each controller a name ` +
-              'of its own, each handler one path and one method, and no operationId: that is always the name of the handler.',
-          );
-        }
-        const { name, deprecation } = traits;
-        const namesake = names.get(name);
-        if (namesake !== undefined) {
-          throw new Error(
-            `${namesake} and ${handler} have the same name, which must be unique as an operationId: rename one.`,
-          );
-        }
-        names.set(name, handler);
-        operations[method] = describeOperation(method, operation, traits, schemas);
-        if (deprecation) {
-          this.deprecated.push({ ...deprecation, operationId: name, endpoint, summary: operation.summary ?? '' });
-        }
+    for (const [fullPath, item] of Object.entries(found)) {
+      const methods = Object.entries(item as Operations).filter(([method]) => METHODS.includes(method));
+      for (const [method, operation] of methods) {
+        const traits = handlers.get(handlerOf(method, operation.operationId ?? '', handlers));
+        const version = traits && versionOf(fullPath, traits);
+        if (!traits || version === undefined) continue;
+        const isBelowBase = fullPath.startsWith(`${VERSION_PREFIX}/`);
+        const path = isBelowBase ? fullPath.slice(VERSION_PREFIX.length) : fullPath;
+        const operations = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') }) as Operations;
+        operations[method] = describeOperation(method, ids.next(traits, method, version), operation, traits, schemas);
+        this.addDeprecation(traits, `${method.toUpperCase()} ${path}`, operation.summary ?? '');
       }
-      paths[path] = operations;
     }
     return paths;
   }
 
-  private traitsByHandler(): Map<string, OperationTraits[]> {
-    const traits = new Map<string, OperationTraits[]>();
-    for (const { metatype } of this.discovery.getControllers()) {
-      const controller = metatype as Type;
-      for (const trait of readTraits(this.reflector, controller)) {
-        const key = handlerKey(controller.name, trait.name);
-        traits.set(key, [...(traits.get(key) ?? []), trait]);
+  /** Handlers with several addresses are announced once. */
+  private addDeprecation({ name, deprecation }: OperationTraits, endpoint: string, summary: string): void {
+    if (!deprecation) return;
+    const known = this.deprecated.findIndex(({ operationId }) => operationId === name);
+    if (known < 0) {
+      this.deprecated.push({ ...deprecation, operationId: name, endpoint, summary });
+    } else {
+      const first = this.deprecated[known] as DeprecatedOperation;
+      this.deprecated[known] = { ...first, endpoint: `${first.endpoint}, ${endpoint}` };
+    }
+  }
+
+  /** By what @nestjs/swagger gets as operationId: the one of `@ApiOperation`, else `handlerKey`. */
+  private traitsByHandler(): Map<string, OperationTraits> {
+    const traits = new Map<string, OperationTraits>();
+    for (const controller of new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type))) {
+      for (const trait of readTraits(this.reflector, this.names, controller)) {
+        const key = trait.ownId ?? handlerKey(controller.name, trait.method);
+        if (traits.has(key)) {
+          throw new Error(
+            `Two controllers have the name ${controller.name} and a handler ${trait.method}. ` +
+              "Rename one of them, or give its handler a name with @ApiOperation({ operationId: '…' }).",
+          );
+        }
+        traits.set(key, trait);
       }
     }
     return traits;
   }
 }
 
+/** The operationIds of all addresses of the handlers. */
+class OperationIds {
+  private readonly used = new Set<string>();
+  private readonly owners: ReadonlyMap<string, OperationTraits>;
+
+  constructor(handlers: readonly OperationTraits[]) {
+    this.owners = new Map(handlers.map((traits) => [traits.name, traits]));
+  }
+
+  /**
+   * The id of a handler's next address: the name of the operation for the first one. It ends in the method for `@All()`, in
+   * the version for another version than the handler's first, and in a number for another path.
+   */
+  next(traits: OperationTraits, method: string, version: unknown): string {
+    const suffixes = [
+      ...(traits.isOfAllMethods ? [method] : []),
+      ...(traits.versions.indexOf(version) > 0 ? [`v${String(version)}`] : []),
+    ];
+    const base = [traits.name, ...suffixes].join('_');
+    let id = base;
+    for (let number = 2; this.used.has(id) || (this.owners.get(id) ?? traits) !== traits; number++) {
+      id = `${base}_${number}`;
+    }
+    this.used.add(id);
+    return id;
+  }
+}
+
+/** The key of the handler in the operationId that @nestjs/swagger made: with an index for each path, or with the method. */
+function handlerOf(method: string, operationId: string, handlers: ReadonlyMap<string, OperationTraits>): string {
+  const keys = [operationId, operationId.replace(/\[\d+\]$/, ''), operationId.replace(new RegExp(`_${method}$`), '')];
+  return keys.find((key) => handlers.has(key)) ?? operationId;
+}
+
+/** The version that a path begins with; undefined for one without a version. */
+function versionOf(path: string, { versions }: OperationTraits): unknown {
+  return (versions.length > 0 ? versions : [DEFAULT_VERSION]).find(
+    (version) => typeof version === 'string' && `${path}/`.startsWith(`/v${version}/`),
+  );
+}
+
 function operationsOf({ paths }: OpenAPIObject): OperationObject[] {
-  return Object.values(paths).flatMap((item) => Object.values(item as Operations));
+  return Object.values(paths).flatMap((item) =>
+    Object.entries(item as Operations).flatMap(([method, operation]) => (METHODS.includes(method) ? operation : [])),
+  );
 }
 
 function sortedNames(names: readonly string[]): string[] {

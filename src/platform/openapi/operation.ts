@@ -30,10 +30,12 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
 /**
  * Completes an operation that @nestjs/swagger found with what the platform does for every operation.
  *
+ * @param operationId the name of this address of the handler
  * @param schemas the named schemas of the document
  */
 export function describeOperation(
   method: string,
+  operationId: string,
   found: OperationObject,
   traits: OperationTraits,
   schemas: Schemas,
@@ -55,7 +57,7 @@ export function describeOperation(
   ]);
   return {
     ...others,
-    operationId: traits.name,
+    operationId,
     ...(summary !== undefined && { summary }),
     ...(paragraphs.length > 0 && { description: paragraphs.join('\n\n') }),
     ...(tags && { tags }),

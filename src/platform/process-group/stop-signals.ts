@@ -7,10 +7,10 @@ import cluster from 'node:cluster';
 const REPEATED_WITHIN_MS = 1_000;
 
 /**
- * Calls `stop` at the first SIGTERM or SIGINT, and `force` at each one that comes more than a second later. On a terminal
+ * Calls `stop` with the first SIGTERM or SIGINT, and `force` at each one that comes more than a second later. On a terminal
  * the first one is confirmed on standard error, because a drain may take many seconds.
  */
-export function onStopSignal(stop: () => void, force: () => void): void {
+export function onStopSignal(stop: (signal: NodeJS.Signals) => void, force: () => void): void {
   let firstAt: number | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
@@ -18,7 +18,7 @@ export function onStopSignal(stop: () => void, force: () => void): void {
         firstAt = performance.now();
         // The terminal has shown ^C without a line feed.
         if (cluster.isPrimary && process.stderr.isTTY) process.stderr.write('\nStopping…\n');
-        stop();
+        stop(signal);
       } else if (performance.now() - firstAt > REPEATED_WITHIN_MS) {
         force();
       }

@@ -22,7 +22,7 @@ import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
 import { OVERLOADED, RequestsInFlight } from './connections/requests-in-flight.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
-import { answerUnmatchedRoutes } from './unmatched-routes.js';
+import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
 import { limitUpgrades } from './connections/upgrades.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
@@ -131,10 +131,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (this.hooksLayer && !stack.includes(this.hooksLayer)) stack.unshift(this.hooksLayer);
   }
 
-  /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` answers OPTIONS. */
+  /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` answers preflight requests. */
   override enableCors(options: CorsOptions): void {
     super.enableCors(options);
-    this.cors = this.getInstance<Express>().router.stack.at(-1)?.handle as RequestHandler;
+    const app = this.getInstance<Express>();
+    this.cors = app.router.stack.at(-1)?.handle as RequestHandler;
+    app.use(answerPreflights(app, this.replies));
   }
 
   override initHttpServer(): void {

@@ -1,4 +1,4 @@
-import type { Express, RequestHandler } from 'express';
+import type { Express, RequestHandler, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import type { Replies } from './replies.js';
@@ -18,18 +18,35 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
     if (allowed.length === 0 || (allowed.includes(request.method) && request.method !== 'OPTIONS')) {
       next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
     } else if (request.method === 'OPTIONS') {
-      response.setHeader('Allow', allowed.join(', '));
-      // The CORS middleware, which knows the origins, knows no routes.
-      if (response.hasHeader('Access-Control-Allow-Origin')) {
-        response.setHeader('Access-Control-Allow-Methods', allowed.join(', '));
-      }
-      response.statusCode = 204;
-      replies.send(response, undefined);
+      sendAllowed(response, allowed, replies);
     } else {
       const message = `${request.method} is not supported here; use ${allowed.join(', ')}.`;
       next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));
     }
   };
+}
+
+/**
+ * Middleware before all routes. It answers preflight requests for paths that have routes. A handler of OPTIONS or of all
+ * methods would want a key, which browsers do not send.
+ */
+export function answerPreflights(app: Express, replies: Replies): RequestHandler {
+  return (request, response, next) => {
+    const isPreflight = request.method === 'OPTIONS' && 'access-control-request-method' in request.headers;
+    const allowed = isPreflight ? allowedMethods(app, request.path) : [];
+    if (allowed.length > 0) sendAllowed(response, allowed, replies);
+    else next();
+  };
+}
+
+function sendAllowed(response: Response, allowed: readonly string[], replies: Replies): void {
+  response.setHeader('Allow', allowed.join(', '));
+  // The CORS middleware, which knows the origins, knows no routes.
+  if (response.hasHeader('Access-Control-Allow-Origin')) {
+    response.setHeader('Access-Control-Allow-Methods', allowed.join(', '));
+  }
+  response.statusCode = 204;
+  replies.send(response, undefined);
 }
 
 /** Methods that the routes of a path serve, HEAD and OPTIONS included; empty when no route has the path. */

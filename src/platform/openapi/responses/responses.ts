@@ -24,7 +24,7 @@ export function describeResponses(
   );
   if (!declared.some(([status]) => Number(status) < 400)) {
     // @nestjs/swagger omits the success when an error is declared.
-    declared.push([String(traits.httpCode ?? (method === 'post' ? 201 : 200)), { description: '' }]);
+    declared.push([String(traits.status), { description: '' }]);
   }
   for (const [key, response] of declared) {
     const status = Number(key);

@@ -7,8 +7,8 @@ export class RequestContext {
   /** When the whole answer was handed to the socket, in ms of `performance.now()`. */
   answeredAt: number | undefined;
   /**
-   * The operationId, which is the name of the handler method. ApiKeyGuard sets it, for public routes too. Undefined
-   * when no route matched.
+   * The operationId, by default the name of the handler method (`OperationNames`). ApiKeyGuard sets it, for public routes
+   * too. Undefined when no route matched.
    */
   operation: string | undefined;
   /** The operation is deprecated. Set by the deprecation interceptor. */

@@ -1,0 +1,164 @@
+import { All, Controller, Get, HttpCode, Module, Param, Post, Req, Version, VERSION_NEUTRAL } from '@nestjs/common';
+import type { Request } from 'express';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import type { Row } from './harness.js';
+
+@Public()
+@Controller('routing')
+class RoutingController {
+  @All('any')
+  answerAll(@Req() { method }: Request): object {
+    return { method };
+  }
+
+  @All('any-created')
+  @HttpCode(201)
+  createAll(): object {
+    return {};
+  }
+
+  @Get('first')
+  findFirst(): object {
+    return { is: 'first' };
+  }
+
+  @All('first')
+  findOthers(@Req() { method }: Request): object {
+    return { is: 'another', method };
+  }
+
+  @Get(['one', 'other/:id'])
+  findOne(@Param() params: unknown): object {
+    return { params };
+  }
+
+  @Get('files/*path')
+  findFile(@Param('path') path: unknown): object {
+    return { path };
+  }
+
+  @Get('optional{/:id}')
+  findOptional(@Param() params: unknown): object {
+    return { params };
+  }
+
+  @Get('versioned')
+  @Version('2')
+  findVersion2(): object {
+    return { version: 2 };
+  }
+
+  @Get('replaced')
+  findReplaced(): object {
+    return { version: 1 };
+  }
+
+  @Get('replaced')
+  @Version(['2', '3'])
+  findReplacement(): object {
+    return { version: '2 or 3' };
+  }
+}
+
+@Public()
+@Controller(['routing-orders', 'routing-purchases'])
+class OrdersController {
+  @Get()
+  findAll(): string[] {
+    return ['order'];
+  }
+
+  @Post()
+  create(): object {
+    return { order: 1 };
+  }
+}
+
+@Public()
+@Controller({ path: 'routing-items', version: ['1', '2'] })
+class ItemsController {
+  @Get()
+  findAll(): string[] {
+    return ['item'];
+  }
+
+  @Post()
+  create(): object {
+    return { item: 1 };
+  }
+}
+
+@Public()
+@Controller({ path: 'routing-neutral', version: VERSION_NEUTRAL })
+class NeutralController {
+  @Get()
+  findAll(): string[] {
+    return ['neutral'];
+  }
+}
+
+@Module({ controllers: [RoutingController, OrdersController, ItemsController, NeutralController] })
+export class RoutingModule {}
+
+const ok = (method: string, path: string, more: Partial<Row> = {}): Row => ({
+  title: `${method} ${path}`,
+  method,
+  path,
+  status: 200,
+  ...more,
+});
+
+const missing = (path: string): Row => ({
+  title: `no route: ${path}`,
+  path,
+  status: 404,
+  meant: { difference: 'route not found', body: expect.objectContaining({ code: 'route_not_found' }) as object },
+});
+
+export const ROUTING: readonly Row[] = [
+  ...['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'].map((method) =>
+    ok(method, '/v1/routing/any', { contains: `"${method}"` }),
+  ),
+  ok('HEAD', '/v1/routing/any'),
+  ok('GET', '/v1/routing/any-created', { status: 201 }),
+  ok('GET', '/v1/routing/first', { contains: 'first' }),
+  ok('HEAD', '/v1/routing/first'),
+  ok('DELETE', '/v1/routing/first', { contains: 'another' }),
+  ok('GET', '/v1/routing/one', { contains: '"params":{}' }),
+  ok('GET', '/v1/routing/other/7', { contains: '"id":"7"' }),
+  missing('/v1/routing/other'),
+  ok('GET', '/v1/routing/files/a/b.txt', { contains: '["a","b.txt"]' }),
+  ok('GET', '/v1/routing/optional', { contains: '"params":{}' }),
+  ok('GET', '/v1/routing/optional/7', { contains: '"id":"7"' }),
+  ok('GET', '/v2/routing/versioned', { contains: '"version":2' }),
+  ok('HEAD', '/v2/routing/versioned'),
+  missing('/v1/routing/versioned'),
+  missing('/v3/routing/versioned'),
+  {
+    title: 'a method that a version does not have',
+    path: '/v2/routing/versioned',
+    method: 'POST',
+    status: 404,
+    meant: {
+      difference: 'method not allowed',
+      status: 405,
+      body: expect.objectContaining({ message: 'POST is not supported here; use GET, HEAD, OPTIONS.' }) as object,
+    },
+  },
+  {
+    title: 'OPTIONS of a version',
+    path: '/v2/routing/versioned',
+    method: 'OPTIONS',
+    status: 404,
+    meant: { difference: 'method not allowed', status: 204, body: '' },
+  },
+  ok('GET', '/v1/routing/replaced', { contains: '"version":1' }),
+  ok('GET', '/v2/routing/replaced', { contains: '"version":"2 or 3"' }),
+  ok('GET', '/v3/routing/replaced', { contains: '"version":"2 or 3"' }),
+  ok('GET', '/v1/routing-orders', { contains: 'order' }),
+  ok('POST', '/v1/routing-purchases', { contains: 'order', status: 201 }),
+  ok('GET', '/v1/routing-items', { contains: 'item' }),
+  ok('POST', '/v2/routing-items', { contains: 'item', status: 201 }),
+  ok('GET', '/routing-neutral', { contains: 'neutral' }),
+  missing('/v1/routing-neutral'),
+];

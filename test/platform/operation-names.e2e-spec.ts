@@ -1,0 +1,140 @@
+import { All, Controller, Get, Module, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.js';
+import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
+import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
+import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
+import { Metrics } from '../../src/platform/observability/metrics.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/** Its handlers have the names of the other one's, because both inherit them. */
+class Handlers {
+  @Get(['', 'all'])
+  findAll(): string[] {
+    return [];
+  }
+
+  @Post()
+  create(@Idempotent() key: IdempotencyKey | undefined): object {
+    return { client: String(key?.clientId), key: key?.value };
+  }
+
+  @Get('old')
+  @Deprecated({ since: '2026-01-01Z', sunset: '2999-01-01Z', successor: '/new', replacement: 'Use it.' })
+  findOld(): string[] {
+    return [];
+  }
+}
+
+@Controller('orders')
+class OrdersController extends Handlers {}
+
+@Controller('items')
+class ItemsController extends Handlers {
+  @Get('next')
+  @Version('2')
+  listPets(): string[] {
+    return [];
+  }
+
+  @All('any')
+  answerAll(): object {
+    return {};
+  }
+}
+
+@Public()
+@Controller({ path: 'outside', version: VERSION_NEUTRAL })
+class OutsideController {
+  @Get()
+  checkLiveness(): object {
+    return {};
+  }
+}
+
+@Module({ controllers: [OrdersController, ItemsController, OutsideController] })
+class NamesModule {}
+
+/** Method, path, and the name of the operation. */
+const CALLS = [
+  ['GET', '/v1/pets', 'listPets'],
+  ['GET', '/v1/orders', 'findAll'],
+  ['GET', '/v1/orders/all', 'findAll'],
+  ['POST', '/v1/orders', 'create'],
+  ['GET', '/v1/orders/old', 'findOld'],
+  ['GET', '/v1/items', 'ItemsController_findAll'],
+  ['POST', '/v1/items', 'ItemsController_create'],
+  ['GET', '/v1/items/old', 'ItemsController_findOld'],
+  ['GET', '/v2/items/next', 'ItemsController_listPets'],
+  ['DELETE', '/v1/items/any', 'answerAll'],
+  ['GET', '/outside', 'checkLiveness'],
+  ['GET', '/health/live', 'HealthController_checkLiveness'],
+] as const;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ modules: [NamesModule], settings: { CORS_ORIGINS: 'https://app.example.com' } });
+});
+afterAll(() => app.close());
+
+test.each(CALLS)('log and metrics of %s %s say %s', async (method, path, operation) => {
+  const { status } = await app.client.send(method, path);
+  expect([200, 201]).toContain(status);
+  expect(app.log.requests.at(-1)).toMatchObject({ method, operation });
+  const { values } = await app.nest
+    .get(Metrics)
+    .registry.getSingleMetric('petstore_http_request_duration_seconds')!
+    .get();
+  expect(values).toContainEqual(expect.objectContaining({ labels: expect.objectContaining({ method, operation }) }));
+});
+
+test('usage is counted under the same names', async () => {
+  for (const [method, path] of CALLS) await app.client.send(method, path);
+  await app.nest.get(KeyUsage).write();
+  const counted = (await app.sql('SELECT DISTINCT operation FROM key_usage')).map(([operation]) => operation);
+  const closed = CALLS.map(([, , operation]) => operation).filter((name) => !name.includes('checkLiveness'));
+  expect(counted.sort()).toEqual([...new Set(closed)].sort());
+});
+
+test('the document has them as operationIds, each once', async () => {
+  const { paths } = JSON.parse((await app.client.get('/openapi.json')).text) as {
+    paths: Record<string, Record<string, { operationId: string }>>;
+  };
+  const idOf = (path: string, method: string): string | undefined => paths[path]?.[method]?.operationId;
+  expect(idOf('/pets', 'get')).toBe('listPets');
+  expect([idOf('/orders', 'get'), idOf('/orders/all', 'get')]).toEqual(['findAll', 'findAll_2']);
+  expect(idOf('/items/all', 'get')).toBe('ItemsController_findAll_2');
+  expect(idOf('/v2/items/next', 'get')).toBe('ItemsController_listPets');
+  expect(idOf('/items/any', 'delete')).toBe('answerAll_delete');
+  const ids = Object.values(paths).flatMap((item) =>
+    Object.values(item).flatMap(({ operationId }) => operationId ?? []),
+  );
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test('a deprecated operation links to its own section', async () => {
+  const page = (await app.client.get('/docs/deprecations')).text;
+  for (const [path, name] of [
+    ['/v1/orders/old', 'findOld'],
+    ['/v1/items/old', 'ItemsController_findOld'],
+  ]) {
+    const { headers } = await app.client.get(String(path));
+    expect(headers.link).toContain(`/docs/deprecations#${name}>; rel="deprecation"`);
+    expect(page).toContain(`<section id="${name}">`);
+  }
+});
+
+test('the same Idempotency-Key reaches handlers of the same name', async () => {
+  const headers = { 'idempotency-key': 'same' };
+  for (const path of ['/v1/orders', '/v1/items']) {
+    expect((await app.client.post(path, undefined, { headers })).json).toMatchObject({ key: 'same' });
+  }
+});
+
+test('CORS: a preflight of a handler of all methods needs no key', async () => {
+  const headers = { origin: 'https://app.example.com', 'access-control-request-method': 'PATCH' };
+  const answer = await app.client.send('OPTIONS', '/v1/items/any', { apiKey: null, headers });
+  expect(answer.status).toBe(204);
+  expect(answer.headers['access-control-allow-methods']).toContain('PATCH');
+  expect((await app.client.send('OPTIONS', '/v1/items/any', { apiKey: null })).status).toBe(401);
+});
