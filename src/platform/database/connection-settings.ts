@@ -14,8 +14,8 @@ const ANSWER_GRACE_MS = 1_000;
  * Settings of every pooled connection to a PostgreSQL server, primary or replica. `pg` sends those in snake_case to
  * PostgreSQL when it opens a connection; it observes the others itself.
  *
- * A setting that is not sent keeps the value that the server has for our role and database; JIT is such a one, which
- * `pets.shared-statements.repository.ts` avoids by its estimates. `pg` knows only a few of PostgreSQL's settings by name;
+ * A setting that is not sent keeps the value that the server has for our role and database. JIT is such a one: statements
+ * must be estimated so low that PostgreSQL does not use it. `pg` knows only a few of PostgreSQL's settings by name;
  * another one would go into `options`, as `'-c work_mem=8MB'`.
  */
 export function serverConnectionSettings(config: Config): PoolConfig {
