@@ -12,9 +12,9 @@ import tseslint from 'typescript-eslint';
 export const PLATFORM_ROOMS = {
   errors: [],
   json: ['errors'],
-  input: ['errors', 'json'],
   'fast-paths': ['json'],
   'server/requests': ['errors', 'json'],
+  input: ['errors', 'fast-paths', 'json', 'server/requests'],
   'server/connections': ['errors', 'server/requests'],
   server: ['errors', 'fast-paths', 'json', 'server/connections', 'server/requests'],
   'database/connections': ['errors', 'fast-paths'],

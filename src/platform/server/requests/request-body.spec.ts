@@ -75,7 +75,7 @@ describe('readJsonBody', () => {
     });
     const outcomes: unknown[] = [];
     const read = (): void => {
-      readJsonBody(request, response, MAX_BYTES).then(
+      readJsonBody(request, MAX_BYTES).then(
         (body) => {
           outcomes.push(body);
           response.end();

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { IncomingMessage } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
 import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
@@ -15,21 +15,15 @@ export interface SharedMemory {
 }
 
 /**
- * Reads and parses the JSON body of a request, by the rules of `readMembers` when `request.context.bodyMembers` is set,
- * else by those of `readJson`. Nothing is read before this call, so guards refuse a request without
- * waiting for its body. A client that sent `Expect: 100-continue` gets `100 Continue` here.
+ * Reads and parses the JSON body of a request, by the rules of `readMembers` when `request.context.bodyPlan` has members,
+ * else by those of `readJson`. Nothing is read before this call, so guards refuse a request without waiting for its body.
  *
  * @param maxBytes the setting MAX_BODY_BYTES, 64 KiB by default; checked against Content-Length, and while reading
  * @param memory what a body takes its bytes from that is still arriving; undefined for one that has arrived
  * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON, and the error of `memory`
  * @throws RequestAbortedError when the connection closes before the whole body has arrived
  */
-export async function readJsonBody(
-  request: Request,
-  response: Response,
-  maxBytes: number,
-  memory?: SharedMemory,
-): Promise<JsonValue> {
+export async function readJsonBody(request: Request, maxBytes: number, memory?: SharedMemory): Promise<JsonValue> {
   const declaredLength = Number(request.headers['content-length'] ?? 0);
   if (declaredLength === 0 && request.headers['transfer-encoding'] === undefined) {
     throw missingBody();
@@ -38,16 +32,13 @@ export async function readJsonBody(
   if (declaredLength > maxBytes) {
     throw bodyTooLarge(maxBytes);
   }
-  const { context } = request;
-  if (context.expectsContinue) {
-    context.expectsContinue = false;
-    response.writeContinue();
-  }
+  request.context.isBodyRead = true;
   const bytes = await readBytes(request, maxBytes, memory);
   if (bytes.length === 0) {
     throw missingBody();
   }
-  return context.bodyMembers ? readMembers(bytes, context.bodyMembers) : readJson(bytes);
+  const members = request.context.bodyPlan?.members;
+  return members ? readMembers(bytes, members) : readJson(bytes);
 }
 
 /**
@@ -71,6 +62,31 @@ function memberOf(body: unknown, name: string): unknown {
     : undefined;
 }
 
+/**
+ * Sends `100 Continue` when somebody begins to read the body of a request that expects it (RFC 9110, section 10.1.1): the
+ * platform, or code of a module.
+ */
+export function continueWhenRead(request: Request, response: Response): void {
+  const { context } = request;
+  context.expectsContinue = true;
+  request._read = function (size) {
+    if (context.expectsContinue && !response.headersSent) {
+      context.expectsContinue = false;
+      response.writeContinue();
+    }
+    IncomingMessage.prototype._read.call(this, size);
+  };
+}
+
+/** Whether the body is of another type than the platform reads. */
+export function isOfOtherType({ headers }: IncomingMessage): boolean {
+  return mediaTypeOf(headers['content-type']) !== 'application/json';
+}
+
+function mediaTypeOf(contentType = ''): string {
+  return contentType.split(';', 1).join().trim().toLowerCase();
+}
+
 /** Whether the request announces a body (RFC 9112, section 6.3). */
 export function announcesBody(request: IncomingMessage): boolean {
   const length = request.headers['content-length'];
@@ -79,10 +95,10 @@ export function announcesBody(request: IncomingMessage): boolean {
 
 function requireJson(contentType: string | undefined, contentEncoding: string | undefined): void {
   if (contentType !== 'application/json') {
-    const [mediaType, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
-    if (mediaType !== 'application/json') {
+    if (mediaTypeOf(contentType) !== 'application/json') {
       throw unsupportedMediaType(UNSUPPORTED_MEDIA_TYPE.message);
     }
+    const [, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
     if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
       throw unsupportedMediaType('The body must be UTF-8; application/json takes no other charset or parameter.');
     }
