@@ -13,6 +13,8 @@ import {
   type NestInterceptor,
   type NestModule,
   Post,
+  RawBody,
+  type RawBodyRequest,
   Req,
   Res,
   UploadedFile,
@@ -20,9 +22,11 @@ import {
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
+import { ApiConsumes } from '@nestjs/swagger';
 import { AnyFilesInterceptor, FileInterceptor, FilesInterceptor, NoFilesInterceptor } from '@nestjs/platform-express';
 import { IsString } from 'class-validator';
 import express, { type NextFunction, type Request, type Response } from 'express';
+import { gzipSync } from 'node:zlib';
 import { map, type Observable } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import type { Row } from './harness.js';
@@ -153,6 +157,32 @@ class BodiesController {
     return { ...note };
   }
 
+  @Post('raw')
+  @HttpCode(200)
+  readRaw(@RawBody() bytes: Buffer, @Body() note: Note): object {
+    return { text: bytes.toString(), note: note.text };
+  }
+
+  @Post('raw-by-request')
+  @HttpCode(200)
+  readRawByRequest(@Req() request: RawBodyRequest<Request>): object {
+    return { text: request.rawBody?.toString() };
+  }
+
+  @Post('form')
+  @HttpCode(200)
+  @ApiConsumes('application/x-www-form-urlencoded', 'application/json')
+  addForm(@Body() body: unknown): unknown {
+    return body;
+  }
+
+  @Post('text')
+  @HttpCode(200)
+  @ApiConsumes('text/plain')
+  addText(@Body() text: string): unknown {
+    return { text };
+  }
+
   @Post('looked-at')
   @HttpCode(200)
   addLookedAt(@Res({ passthrough: true }) response: Response, @Body() note?: Note): object {
@@ -258,6 +288,22 @@ export const BODIES: readonly Row[] = [
   post('a middleware that answers what its own parser has read', 'parsed/query', {
     ...sent('application/graphql+json', '{"query":"{ all }"}'),
     contains: '{ all }',
+  }),
+  post('@RawBody()', 'raw', { ...sent(JSON_TYPE, '{ "text":"a" }'), contains: '{ \\"text\\":\\"a\\" }' }),
+  post('rawBody of @Req()', 'raw-by-request', { contains: 'open' }),
+  post('rawBody of @Req() without a body', 'raw-by-request', { method: 'POST', send: {} }),
+  post('a declared form', 'form', {
+    ...sent('application/x-www-form-urlencoded', 'text=a+b&list[]=1&list[]=2&of[name]=%C3%A4&of[a]=1&twice=1&twice=2'),
+    contains: '"twice":["1","2"]',
+  }),
+  post('gzip', 'form', {
+    method: 'POST',
+    send: { body: gzipSync('{"text":"small"}'), headers: { 'content-encoding': 'gzip' } },
+    contains: 'small',
+  }),
+  post('declared text', 'text', {
+    ...sent('text/plain', 'plain'),
+    meant: { difference: 'types of bodies', body: { text: 'plain' } },
   }),
   post('a middleware that looks at it', 'looked-at', {
     meant: { difference: 'body in middleware', body: { seen: '[object Promise]', note: 'open' } },

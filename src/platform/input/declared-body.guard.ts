@@ -6,27 +6,32 @@ import type { Request } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { MISSING_BODY } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
-import type { BodyPlan } from '../server/requests/body-plan.js';
+import { type BodyPlan, bodyTypesOf } from '../server/requests/body-plan.js';
 import { announcesBody, isOfOtherType } from '../server/requests/request-body.js';
-import { type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
+import { BODY_LIMIT_METADATA } from './body-limit.decorator.js';
+import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
 import { inputClassOf, isInputClass } from './input-class.js';
 
-const { BODY, REQUEST } = RouteParamtypes;
+const { BODY, RAW_BODY, REQUEST } = RouteParamtypes;
 
 /** What is known of a handler. */
 interface Known {
   readonly plan: BodyPlan;
   /** Code of a module may look at `request.body`: a guard, an interceptor, or a parameter that gets the request. */
   readonly isShown: boolean;
+  /** A parameter takes the bytes, which nobody else but the platform's reader keeps. */
+  readonly takesBytes: boolean;
 }
 
 /**
  * Sets what the handler takes of its body, before the body is read: the reader makes no value that nobody asked for.
  *
  * Guards, interceptors and parameter decorators of modules find the parsed body in `request.body`, as on stock Nest. So
- * where there are any, the body is read here: behind the guards of the platform, before those of modules. A body of a type
- * that the handler does not take stays unread for them, such as a form for multer. All other handlers read their body when
- * `@Body()` asks for it.
+ * where there are any, the body is read here: behind the guards of the platform, before those of modules; `request.rawBody`
+ * has its bytes. A body of a type that the handler does not take stays unread for them, such as a form for multer. All other
+ * handlers read their body when `@Body()` asks for it.
+ *
+ * The media types are those of `@ApiConsumes`, application/json without it; the limit is that of `@BodyLimit`.
  */
 @Injectable()
 export class DeclaredBodyGuard implements CanActivate {
@@ -37,10 +42,13 @@ export class DeclaredBodyGuard implements CanActivate {
 
   /** @throws ApiError of a body that cannot be read, and RequestAbortedError */
   canActivate(execution: ExecutionContext): true | Promise<true> {
-    const { plan, isShown } = this.handlerOf(execution);
+    const known = this.handlerOf(execution);
+    const { plan, isShown } = known;
     const request = execution.getArgByIndex<Request>(0);
-    request.context.bodyPlan = plan;
-    return isShown ? showBody(request, plan) : true;
+    const { context } = request;
+    if (context.body instanceof Promise) context.body = askAgain(request, context.body, plan);
+    context.bodyPlan = plan;
+    return isShown ? showBody(request, known) : true;
   }
 
   private handlerOf(execution: ExecutionContext): Known {
@@ -54,9 +62,11 @@ export class DeclaredBodyGuard implements CanActivate {
     let known = ofController.get(handler);
     if (known === undefined) {
       const parameters = parametersOf(controller, handler);
+      const isShown = this.isWatched() || hasWatchers(controller, handler) || parameters.some(mayLook);
       known = {
-        plan: bodyPlanOf(parameters),
-        isShown: this.isWatched() || hasWatchers(controller, handler) || parameters.some(mayLook),
+        plan: bodyPlanOf(controller, handler, parameters, isShown),
+        isShown,
+        takesBytes: parameters.some(({ source }) => source === RAW_BODY),
       };
       ofController.set(handler, known);
     }
@@ -75,10 +85,23 @@ export class DeclaredBodyGuard implements CanActivate {
   }
 }
 
+/**
+ * What becomes of a body that a middleware has asked for, before it was known what the handler takes: it is forgotten if
+ * nothing has been read yet, such as a form that was refused as JSON. Otherwise it has been read as JSON.
+ */
+function askAgain(request: Request, asked: Promise<unknown>, { form }: BodyPlan): Promise<unknown> | undefined {
+  if (request.readableFlowing === null) return undefined;
+  if (form === 'value') return asked;
+  const again = asked.then(() => (form === 'text' ? request.rawBody?.toString() : request.rawBody));
+  // `@Body()` may never ask.
+  again.catch(() => undefined);
+  return again;
+}
+
 /** Replaces the promise in `request.body` by the parsed body. Without a body, or with one of another type, by nothing. */
-function showBody(request: Request, plan: BodyPlan): true | Promise<true> {
+function showBody(request: Request, { plan, takesBytes }: Known): true | Promise<true> {
   if (request.context.isBodySet) return true;
-  if (announcesBody(request) && !isOfOtherType(request)) return showParsedBody(request, plan);
+  if (takesBytes || (announcesBody(request) && !isOfOtherType(request, plan))) return showParsedBody(request, plan);
   // Where it is taken, the promise stays: it is rejected by what is wrong with the body, unless somebody else reads it.
   if (!plan.isTaken) request.body = undefined;
   return true;
@@ -97,7 +120,7 @@ async function showParsedBody(request: Request, plan: BodyPlan): Promise<true> {
 
 /** Whether a parameter gets the request, or is made by a decorator of a module that may look at it. */
 function mayLook({ source, leavesBody }: HandlerParameter): boolean {
-  return source === REQUEST || (source === undefined && !leavesBody);
+  return source === REQUEST || source === RAW_BODY || (source === undefined && !leavesBody);
 }
 
 /** Whether guards, or interceptors that do more than precede, are bound to a handler or its controller. */
@@ -113,14 +136,27 @@ function isPreceding(interceptor: unknown): boolean {
   return typeof interceptor === 'function' && interceptor.prototype instanceof PrecedingInterceptor;
 }
 
-function bodyPlanOf(parameters: readonly HandlerParameter[]): BodyPlan {
+function bodyPlanOf(
+  controller: Type,
+  handler: Handler,
+  parameters: readonly HandlerParameter[],
+  isShown: boolean,
+): BodyPlan {
   const bodies = parameters.filter(({ source }) => source === BODY);
   const picked = bodies.flatMap(({ data }) => data ?? []);
   const [whole] = bodies;
   const type = bodies.length === 1 && picked.length === 0 ? whole?.metatype : undefined;
   const properties = isInputClass(type) ? inputClassOf(type).properties : undefined;
+  const types = declaredTypesOf(controller, handler);
+  const limits = [handler, controller].map(
+    (target) => Reflect.getMetadata(BODY_LIMIT_METADATA, target) as number | undefined,
+  );
   return {
-    isTaken: bodies.length > 0,
+    isTaken: bodies.length > 0 || parameters.some(({ source }) => source === RAW_BODY),
+    types: types && bodyTypesOf(types),
+    form: types && type === String ? 'text' : types && type === Buffer ? 'bytes' : 'value',
+    maxBytes: limits[0] ?? limits[1],
+    keepsBytes: isShown,
     members: properties?.map(({ name }) => name),
     picked: picked.length > 0 ? picked : undefined,
   };

@@ -6,6 +6,9 @@ import { LEAVES_BODY } from '../server/requests/body-plan.js';
 /** A method of a controller. */
 export type Handler = (...parameters: never[]) => unknown;
 
+/** Where `@ApiConsumes` of @nestjs/swagger keeps its media types; the package does not export the name. */
+const CONSUMES_METADATA = 'swagger/apiConsumes';
+
 /** A parameter of a handler, as Nest's decorator and TypeScript describe it. */
 export interface HandlerParameter {
   /** Undefined for decorators made by `createParamDecorator`. */
@@ -39,4 +42,12 @@ export function parametersOf(controller: Type, handler: Handler): HandlerParamet
       leavesBody: data === LEAVES_BODY,
     };
   });
+}
+
+/** The media types of `@ApiConsumes` of a handler and its controller; undefined without any. */
+export function declaredTypesOf(controller: Type, handler: Handler): string[] | undefined {
+  const declared = [controller, handler].flatMap(
+    (target) => (Reflect.getMetadata(CONSUMES_METADATA, target) ?? []) as string[],
+  );
+  return declared.length > 0 ? [...new Set(declared)] : undefined;
 }

@@ -16,7 +16,7 @@ import { Connections } from './connections/connections.js';
 import { Drain } from './drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies.js';
-import { continueWhenRead, readJsonBody, withMembers } from './requests/request-body.js';
+import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
@@ -226,11 +226,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const read = (request: Request): Promise<unknown> => {
       const { context } = request;
       if (context.bodyError) return Promise.reject(context.bodyError);
-      const readBody = (memory?: ArrivingBodies): Promise<unknown> =>
-        readJsonBody(request, this.config.maxBodyBytes, memory);
-      if (request.complete) return readBody();
+      const start = (isArriving: boolean): Promise<unknown> =>
+        readBody(request, this.config.maxBodyBytes, this.arrivingBodies, isArriving);
+      if (request.complete) return start(false);
       return this.inFlight
-        .readMeanwhile(request, () => readBody(this.arrivingBodies))
+        .readMeanwhile(request, () => start(true))
         .catch((error: unknown) => {
           throw context.bodyError ?? error;
         });
@@ -247,6 +247,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       return picked && context.body instanceof Promise ? withMembers(context.body, picked) : context.body;
     };
   }
+
+  /**
+   * Registers nothing: the platform reads bodies itself, behind the guards, and keeps the bytes for `@RawBody()` whether
+   * `rawBody` is set or not.
+   */
+  override registerParserMiddleware(): void {}
 
   override setNotFoundHandler(): void {
     this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));

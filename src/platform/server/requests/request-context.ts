@@ -55,6 +55,8 @@ declare global {
     interface Request {
       /** Set by the platform's HTTP server before Express sees the request. */
       context: RequestContext;
+      /** The bytes of the body, without content coding, where code of a module may ask for them; see DeclaredBodyGuard. */
+      rawBody?: Buffer;
     }
   }
 }
