@@ -15,8 +15,6 @@ import { LOGGER, NestLogger } from './platform/observability/logger.js';
 
 /** Options for creating the Nest application, in main.ts and in every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {
-  // PlatformExpressAdapter reads bodies itself, after the guards.
-  bodyParser: false,
   bufferLogs: true,
   // The caller reports start failures once; Nest would print the stack first.
   autoFlushLogs: false,

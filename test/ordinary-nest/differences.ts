@@ -16,6 +16,9 @@ export const DIFFERENCES = [
   'repeated query parameters',
   'undeclared members',
   'faults of input',
+  'body in middleware',
+  'types of bodies',
+  'no body',
   'route not found',
   'method not allowed',
 ] as const;

@@ -42,6 +42,7 @@ export class Pair {
     class StockModule {}
     const stock = await NestFactory.create({ module: StockModule, imports: modules }, new ExpressAdapter(), {
       logger: false,
+      rawBody: true,
     });
     stock.useGlobalPipes(new ValidationPipe({ transform: true }));
     stock.enableVersioning(VERSIONING);

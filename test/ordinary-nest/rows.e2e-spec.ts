@@ -1,4 +1,5 @@
 import { ANSWERS, AnswersModule } from './answers.js';
+import { BODIES, BodiesModule } from './bodies.js';
 import { ERRORS, ErrorsModule } from './errors.js';
 import { INPUT, InputModule } from './input.js';
 import { Pair, type Row } from './harness.js';
@@ -8,11 +9,17 @@ import { ROUTING, RoutingModule } from './routing.js';
 
 let pair: Pair;
 beforeAll(async () => {
-  pair = await Pair.start([ErrorsModule, AnswersModule, InputModule, RoutingModule]);
+  pair = await Pair.start([ErrorsModule, AnswersModule, InputModule, RoutingModule, BodiesModule]);
 });
 afterAll(() => pair.close());
 
-const SUBJECTS: Record<string, readonly Row[]> = { errors: ERRORS, answers: ANSWERS, input: INPUT, routing: ROUTING };
+const SUBJECTS: Record<string, readonly Row[]> = {
+  errors: ERRORS,
+  answers: ANSWERS,
+  input: INPUT,
+  routing: ROUTING,
+  bodies: BODIES,
+};
 
 describe.each(Object.entries(SUBJECTS))('%s', (_, rows) => {
   test.each(rows.map((row) => [row.title, row] as const))('as on stock Nest: %s', async (_title, row) => {

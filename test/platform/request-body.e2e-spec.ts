@@ -1,10 +1,23 @@
-import { Body, Controller, Get, type MiddlewareConsumer, Module, type NestModule, Post } from '@nestjs/common';
+import {
+  Body,
+  type CanActivate,
+  Controller,
+  Get,
+  type MiddlewareConsumer,
+  Module,
+  type NestModule,
+  Post,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
+import { FileInterceptor } from '@nestjs/platform-express';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import { rawRequest } from '../support/raw-request.js';
 
 class Note {
   @TextProperty({ description: 'What to remember.', minLength: 1, maxLength: 20 })
@@ -22,6 +35,30 @@ class NotesController {
   @Post()
   add(@Body() note: Note): { text: string; isNote: boolean } {
     return { text: note.text, isNote: note instanceof Note };
+  }
+}
+
+let guarded = 0;
+
+class CountingGuard implements CanActivate {
+  canActivate(): boolean {
+    guarded++;
+    return true;
+  }
+}
+
+@Controller('uploads')
+@UseGuards(CountingGuard)
+class UploadsController {
+  @Post()
+  @UseInterceptors(FileInterceptor('file'))
+  upload(): string {
+    return 'uploaded';
+  }
+
+  @Post('note')
+  addGuarded(@Body() note: Note): string {
+    return note.text;
   }
 }
 
@@ -43,7 +80,7 @@ const MIDDLEWARE: Record<string, RequestHandler> = {
   },
 };
 
-@Module({ controllers: [NotesController] })
+@Module({ controllers: [NotesController, UploadsController] })
 class NotesModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     consumer
@@ -99,6 +136,70 @@ describe('request.body', () => {
       headers: { 'content-type': 'multipart/form-data; boundary=x' },
     });
     expect(answer.json).toEqual({ text: 'from a form', isNote: true });
+  });
+});
+
+describe('what code of modules reads', () => {
+  const FORM = 'multipart/form-data; boundary=x';
+  const PART = '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nrex';
+  const JSON_TYPE = 'application/json';
+  let impatient: TestApp;
+  beforeAll(async () => {
+    const settings = { HEADERS_TIMEOUT_MS: '500', REQUEST_TIMEOUT_MS: '500' };
+    impatient = await createTestApp({ modules: [NotesModule], settings });
+  });
+  afterAll(() => impatient.close());
+
+  function head(path: string, type: string, length: number, ...more: string[]): string {
+    const fields = [`Content-Type: ${type}`, `Content-Length: ${length}`, `Authorization: Bearer ${impatient.apiKey}`];
+    return `${[`POST ${path} HTTP/1.1`, 'Host: x', ...fields, ...more].join('\r\n')}\r\n\r\n`;
+  }
+
+  const READERS: [reader: string, path: string, type: string, body: string][] = [
+    ['multer', '/v1/uploads', FORM, `${PART}\r\n--x--\r\n`],
+    ['express.json()', '/v1/notes?parses', JSON_TYPE, '{"text":"rex"}'],
+    ['a guard', '/v1/uploads/note', JSON_TYPE, '{"text":"rex"}'],
+  ];
+
+  test.each(READERS)('100 Continue as soon as %s reads', async (_, path, type, body) => {
+    const answer = await rawRequest(impatient.port, head(path, type, body.length, 'Expect: 100-continue'), {
+      then: { after: '100 Continue\r\n\r\n', send: body },
+      until: ' 201 ',
+    });
+    expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
+  });
+
+  test.each(READERS)('408 request_timeout: half a body for %s and then silence', async (_, path, type, body) => {
+    const answer = await rawRequest(impatient.port, `${head(path, type, body.length)}${body.slice(0, 12)}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 408 [^]*"code":"request_timeout"/);
+    expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+
+  test.each(READERS)('a client that hangs up while %s reads is no error', async (reader, path, type, body) => {
+    const id = reader.replace(/\W/g, '');
+    const socket = connect(impatient.port, '127.0.0.1').on('error', () => undefined);
+    socket.write(`${head(path, type, body.length, `X-Request-Id: ${id}`)}${body.slice(0, 12)}`);
+    await sleep(100);
+    socket.destroy();
+    const line = (): object | undefined => impatient.log.requests.find(({ requestId }) => requestId === id);
+    for (let waited = 0; line() === undefined && waited < 5_000; waited += 20) await sleep(20);
+    expect(line()).toMatchObject({ aborted: true });
+    expect(impatient.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
+  });
+
+  test('nothing is read before the API key is known, for guards and interceptors neither', async () => {
+    guarded = 0;
+    const text = head('/v1/uploads/note', JSON_TYPE, 100).replace('Bearer ', 'Bearer x');
+    expect(await rawRequest(impatient.port, text)).toMatch(/^HTTP\/1\.1 401 /);
+    expect(guarded).toBe(0);
+  });
+
+  test('what is wrong with a body that guards and interceptors are shown is answered before they run', async () => {
+    guarded = 0;
+    const post = (body: string): Promise<unknown> => impatient.client.post('/v1/uploads/note', body);
+    expect(await post('{')).toMatchObject({ status: 400, json: { code: 'malformed_json' } });
+    expect(await post(JSON.stringify('x'.repeat(70_000)))).toMatchObject({ status: 413 });
+    expect(guarded).toBe(0);
   });
 });
 

@@ -211,10 +211,10 @@ export const URI_TOO_LONG = defineError('uri_too_long', 414, 'The request target
 export const UNSUPPORTED_MEDIA_TYPE = defineError(
   'unsupported_media_type',
   415,
-  'The body is not application/json, or is encoded in another charset than UTF-8 or with a content coding.',
+  'The operation does not take the media type, the charset or the content coding of the body; Accept names its media types.',
   {
     message: 'The body must be sent as Content-Type: application/json.',
-    remedy: 'Send the body as `Content-Type: application/json`, in UTF-8, without compression.',
+    remedy: 'Send the body with a `Content-Type` that `Accept` of the answer names, in UTF-8, without compression.',
   },
 );
 export const EXPECTATION_FAILED = defineError('expectation_failed', 417, 'Expect names something unknown.', {

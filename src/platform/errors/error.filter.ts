@@ -1,5 +1,6 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import type { IncomingMessage } from 'node:http';
 import { ApiError } from './api-error.js';
 import { ROUTE_NOT_FOUND } from './error-catalogue.js';
 import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
@@ -16,7 +17,8 @@ const WARNING_INTERVAL_MS = 1_000;
  *   error: its response is sent as stock Nest sends it.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
  * - The cause of another 5xx is logged as a warning.
- * - A RequestAbortedError gets no answer.
+ * - A RequestAbortedError gets no answer, and neither does a failure that is no ApiError while the body was arriving from a
+ *   client that has gone: multer and other readers of bodies throw errors of their own then.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -30,9 +32,11 @@ export class ErrorFilter implements ExceptionFilter {
   catch(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const response = http.getResponse<{ destroy(): void }>();
-    const { context } = http.getRequest<Express.Request>();
+    const request = http.getRequest<Express.Request & IncomingMessage>();
+    const { context } = request;
     const adapter = this.adapterHost.httpAdapter;
-    if (exception instanceof RequestAbortedError) {
+    const isCutOff = request.destroyed && !request.complete && !(exception instanceof ApiError);
+    if (isCutOff || exception instanceof RequestAbortedError) {
       response.destroy();
       return;
     }

@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INVALID_IDEMPOTENCY_KEY } from '../errors/error-catalogue.js';
 import { countHeader } from '../server/requests/header-fields.js';
+import { LEAVES_BODY } from '../server/requests/body-plan.js';
 import { announcesBody } from '../server/requests/request-body.js';
 import { IDEMPOTENCY_KEY_HEADER, IDEMPOTENT_REPLAYED_HEADER, IdempotencyKey, readKey } from './idempotency-key.js';
 
@@ -24,7 +25,7 @@ const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) =
  */
 export function Idempotent(): ParameterDecorator {
   return (prototype, name, index) => {
-    sentKey()(prototype, name, index);
+    sentKey(LEAVES_BODY)(prototype, name, index);
     const handler = (prototype as Record<string | symbol, object>)[name as string] as object;
     Reflect.defineMetadata(IDEMPOTENT_METADATA, true, handler);
   };

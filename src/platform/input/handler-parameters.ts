@@ -1,6 +1,13 @@
 import type { PipeTransform, Type } from '@nestjs/common';
 import { PARAMTYPES_METADATA, PIPES_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/internal';
+import { LEAVES_BODY } from '../server/requests/body-plan.js';
+
+/** A method of a controller. */
+export type Handler = (...parameters: never[]) => unknown;
+
+/** Where `@ApiConsumes` of @nestjs/swagger keeps its media types; the package does not export the name. */
+const CONSUMES_METADATA = 'swagger/apiConsumes';
 
 /** A parameter of a handler, as Nest's decorator and TypeScript describe it. */
 export interface HandlerParameter {
@@ -12,13 +19,15 @@ export interface HandlerParameter {
   readonly metatype: unknown;
   /** Whether a pipe stands at the parameter, its handler or its controller. */
   readonly hasPipe: boolean;
+  /** Whether its decorator, made by `createParamDecorator`, does not use `request.body`. */
+  readonly leavesBody: boolean;
 }
 
 /** What `@Body()` and its like keep, by `<source>:<index>`. */
 type Declarations = Record<string, { index: number; data?: unknown; pipes?: readonly PipeTransform[] }>;
 
 /** The decorated parameters of a handler. */
-export function parametersOf(controller: Type, handler: (...parameters: never[]) => unknown): HandlerParameter[] {
+export function parametersOf(controller: Type, handler: Handler): HandlerParameter[] {
   const declared = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, handler.name) as Declarations | undefined;
   if (declared === undefined) return [];
   const types = Reflect.getMetadata(PARAMTYPES_METADATA, controller.prototype as object, handler.name) as unknown[];
@@ -30,6 +39,15 @@ export function parametersOf(controller: Type, handler: (...parameters: never[])
       data: typeof data === 'string' ? data : undefined,
       metatype: (types as unknown[] | undefined)?.[index],
       hasPipe: isPiped || pipes.length > 0,
+      leavesBody: data === LEAVES_BODY,
     };
   });
+}
+
+/** The media types of `@ApiConsumes` of a handler and its controller; undefined without any. */
+export function declaredTypesOf(controller: Type, handler: Handler): string[] | undefined {
+  const declared = [controller, handler].flatMap(
+    (target) => (Reflect.getMetadata(CONSUMES_METADATA, target) ?? []) as string[],
+  );
+  return declared.length > 0 ? [...new Set(declared)] : undefined;
 }

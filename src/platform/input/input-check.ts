@@ -1,10 +1,13 @@
 import { Injectable, Logger, type OnModuleInit, type Type } from '@nestjs/common';
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { type HandlerParameter, parametersOf } from './handler-parameters.js';
+import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
 import { inputClassOf, isInputClass } from './input-class.js';
 
 const { BODY, COOKIES, HEADERS, HOST, PARAM, QUERY, SIGNED_COOKIES } = RouteParamtypes;
+
+/** How a handler takes text or bytes. */
+const ADVICE = 'With @ApiConsumes it gets the text or the bytes of the media types that it names.';
 
 /** The decorators of what clients send. */
 const DECORATORS = new Map<unknown, string>([
@@ -37,11 +40,12 @@ export class InputCheck implements OnModuleInit {
   private checkController(controller: Type): void {
     const prototype = controller.prototype as Record<string, (...parameters: never[]) => unknown>;
     for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
-      for (const parameter of parametersOf(controller, prototype[name] as (...parameters: never[]) => unknown)) {
+      const handler = prototype[name] as Handler;
+      for (const parameter of parametersOf(controller, handler)) {
         const decorator = DECORATORS.get(parameter.source);
         if (decorator === undefined) continue;
         const data = parameter.data === undefined ? '' : `'${parameter.data}'`;
-        const problem = problemOf(parameter);
+        const problem = problemOf(parameter, declaredTypesOf(controller, handler));
         if (problem !== undefined) {
           throw new Error(`${decorator}(${data}) of ${controller.name}.${name} ${problem}`);
         }
@@ -55,7 +59,8 @@ export class InputCheck implements OnModuleInit {
   }
 }
 
-function problemOf(parameter: HandlerParameter): string | undefined {
+/** @param types the media types that the handler declares; undefined for application/json */
+function problemOf(parameter: HandlerParameter, types: readonly string[] | undefined): string | undefined {
   const { source, data, metatype } = parameter;
   const isWhole = data === undefined;
   if (source === BODY && !isWhole && data in Promise.prototype) {
@@ -70,7 +75,10 @@ function problemOf(parameter: HandlerParameter): string | undefined {
     return `is declared as ${nameOf(parameter)}, which nothing would check. Take each value by its name${advice}`;
   }
   if (source === BODY) {
-    return `is declared as ${nameOf(parameter)}, which nothing would check. Declare a class or unknown, or use a pipe.`;
+    const isUnparsed = isWhole && (metatype === String || metatype === Buffer);
+    if (types && isUnparsed) return undefined;
+    const advice = isUnparsed ? ` ${ADVICE}` : '';
+    return `is declared as ${nameOf(parameter)}, which nothing would check. Declare a class or unknown, or use a pipe.${advice}`;
   }
   return isWhole || metatype === String
     ? undefined

@@ -115,7 +115,9 @@ export class OpenApiDocument {
     const head = { openapi: OPENAPI_VERSION, info: this.application.info };
     const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
     const schemas = Object.fromEntries(
-      Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
+      Object.entries(found.components?.schemas ?? {})
+        .filter(([name]) => name !== Buffer.name)
+        .map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
     );
     const paths = this.describePaths(found.paths, schemas);
     return {

@@ -5,6 +5,8 @@ import { type Schema, type Schemas, toJsonSchema } from './json-schema.js';
 import type { OperationTraits } from './responses/operation-traits.js';
 import { describeResponses } from './responses/responses.js';
 
+const BUFFER_REFERENCE = `#/components/schemas/${Buffer.name}`;
+
 /** Values of `x-stability-level` for the levels of `@Stability`. */
 const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 
@@ -99,12 +101,18 @@ type Content = Record<string, MediaTypeObject>;
 /** Gives each body an example, from those in its schema. Programs such as Postman read none in a schema. */
 function describeContent<T extends { content?: Content }>(described: T, schemas: Schemas): T {
   const media = Object.entries(described.content ?? {}).map(([type, body]): [string, MediaTypeObject] => {
-    const converted = withJsonSchema(body);
+    const converted = withJsonSchema(withBinary(body));
     const hasExample = converted.example !== undefined || converted.examples !== undefined;
     const example = hasExample ? undefined : exampleOf(converted.schema as Schema | undefined, schemas);
     return [type, { ...converted, ...(example !== undefined && { example }) }];
   });
   return media.length > 0 ? { ...described, content: Object.fromEntries(media) } : described;
+}
+
+/** A body that is declared as a Buffer, which @nestjs/swagger takes for a class. */
+function withBinary(body: MediaTypeObject): MediaTypeObject {
+  const isBuffer = body.schema !== undefined && '$ref' in body.schema && body.schema.$ref === BUFFER_REFERENCE;
+  return isBuffer ? { ...body, schema: { type: 'string', format: 'binary' } } : body;
 }
 
 function withJsonSchema<T extends { schema?: object }>(described: T): T {

@@ -16,7 +16,7 @@ import { Connections } from './connections/connections.js';
 import { Drain } from './drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies.js';
-import { readJsonBody, withMembers } from './requests/request-body.js';
+import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
@@ -44,10 +44,10 @@ export interface RequestObserver {
  * 5. `replies.ts` writes the answer, or completes one that a handler writes itself. The observer is called when the
  *    response is over.
  *
- * `request.body` is a promise, because the body must stay unread until the guards have passed: the first access starts
- * reading it (`request-body.ts`). `@Body()` awaits the promise, behind guards and interceptors. Where the handler declares
- * a class of scalars, the promise has the members of this class alone. A middleware that reads the body itself, such as
- * `express.json()`, sets `request.body`; `@Body()` then gets that value.
+ * `request.body` is a promise, because the body must stay unread until the platform's guards have passed: the first access
+ * starts reading it (`request-body.ts`). `@Body()` awaits the promise. Where the handler declares a class of scalars, the
+ * promise has the members of this class alone. Whoever reads the body itself, such as `express.json()` or multer, sets
+ * `request.body`; `@Body()` then gets that value. DeclaredBodyGuard sets it to the parsed body where code of modules looks.
  *
  * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets
  * WRITE_TIMEOUT_MS.
@@ -152,6 +152,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
         request.context.bodyError = error;
         this.refuse(request, response, error);
       },
+      abandon: (request, error) => {
+        // The platform's own reading fails with the error, and the request is answered like any other.
+        if (request.context.isBodyRead || request.readableFlowing === null) return;
+        this.refuse(request, request.res as Response, error);
+      },
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
     const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
@@ -164,7 +169,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     };
     listen('request', (request, response) => this.serve(request, response));
     listen('checkContinue', (request, response) => {
-      request.context.expectsContinue = true;
+      continueWhenRead(request, response);
       this.serve(request, response);
     });
     listen('checkExpectation', (request, response) => this.refuse(request, response, new ApiError(EXPECTATION_FAILED)));
@@ -223,11 +228,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const read = (request: Request): Promise<unknown> => {
       const { context } = request;
       if (context.bodyError) return Promise.reject(context.bodyError);
-      const readBody = (memory?: ArrivingBodies): Promise<unknown> =>
-        readJsonBody(request, request.res as Response, this.config.maxBodyBytes, memory);
-      if (request.complete) return readBody();
+      const start = (isArriving: boolean): Promise<unknown> =>
+        readBody(request, this.config.maxBodyBytes, this.arrivingBodies, isArriving);
+      if (request.complete) return start(false);
       return this.inFlight
-        .readMeanwhile(request, () => readBody(this.arrivingBodies))
+        .readMeanwhile(request, () => start(true))
         .catch((error: unknown) => {
           throw context.bodyError ?? error;
         });
@@ -240,11 +245,16 @@ export class PlatformExpressAdapter extends ExpressAdapter {
         body.catch(() => undefined);
         context.body = body;
       }
-      return context.pickedMembers && context.body instanceof Promise
-        ? withMembers(context.body, context.pickedMembers)
-        : context.body;
+      const picked = context.bodyPlan?.picked;
+      return picked && context.body instanceof Promise ? withMembers(context.body, picked) : context.body;
     };
   }
+
+  /**
+   * Registers nothing: the platform reads bodies itself, behind the guards, and keeps the bytes for `@RawBody()` whether
+   * `rawBody` is set or not.
+   */
+  override registerParserMiddleware(): void {}
 
   override setNotFoundHandler(): void {
     this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));

@@ -175,7 +175,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `unsupported_media_type`: The body is not application/json, or is encoded in another charset than UTF-8 or with a content coding. */
+        /** @description `unsupported_media_type`: The operation does not take the media type, the charset or the content coding of the body; Accept names its media types. */
         UnsupportedMediaType: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -1,6 +1,7 @@
 import type { ExampleObject, OperationObject, ReferenceObject, ResponseObject, SchemaObject } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
 import {
+  BAD_REQUEST,
   BODY_TOO_LARGE,
   CLIENT_ERROR,
   errorCatalogue,
@@ -84,7 +85,7 @@ export function failuresOf(
   const hasQuery = parameters.some((parameter) => 'in' in parameter && parameter.in === 'query');
   return [
     ...(hasQuery ? [INVALID_PARAMETER] : []),
-    ...(requestBody ? [MALFORMED_JSON, MISSING_BODY, VALIDATION_FAILED, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE] : []),
+    ...(requestBody ? failuresOfBody(requestBody) : []),
     ...(traits.isIdempotent ? [INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED] : []),
     ...(traits.isPublic ? [] : [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY, RATE_LIMITED]),
     ...(traits.scopes.length > 0 ? [INSUFFICIENT_SCOPE] : []),
@@ -92,6 +93,20 @@ export function failuresOf(
     ...traits.failures,
     INTERNAL_ERROR,
     UNAVAILABLE,
+  ];
+}
+
+/** The errors of a body by its media types: text and bytes are not parsed, and have no members to check. */
+function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): ErrorDefinition[] {
+  const types = 'content' in body ? Object.keys(body.content) : [];
+  const isParsed = types.some((type) => /json|form|\*/.test(type));
+  return [
+    ...(types.some((type) => /json|\*/.test(type)) ? [MALFORMED_JSON] : []),
+    ...(types.every((type) => type === 'application/json') ? [] : [BAD_REQUEST]),
+    MISSING_BODY,
+    ...(isParsed ? [VALIDATION_FAILED] : []),
+    BODY_TOO_LARGE,
+    UNSUPPORTED_MEDIA_TYPE,
   ];
 }
 

@@ -18,6 +18,11 @@ import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
 interface ParserErrorListener {
   /** Must answer a request that has not begun, and whose body is broken. */
   refuse(request: Request, response: Response, error: ApiError): void;
+  /**
+   * Must answer a request that has begun, and whose body is broken, if code of a module is reading the body: it may wait
+   * for the end of the body for ever.
+   */
+  abandon(request: Request, error: ApiError): void;
   /** Called after each answer to bytes that are no request. */
   refused(error: ApiError, requestId: string): void;
 }
@@ -54,6 +59,7 @@ export function answerParserErrors(server: Server, connections: Connections, lis
     } else if (broken) {
       broken.context.bodyError = error;
       if (broken.listenerCount('error') > 0) broken.emit('error', error);
+      listener.abandon(broken, error);
     }
   });
 

@@ -4,10 +4,12 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { ApiError } from '../../errors/api-error.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
-import { readJsonBody } from './request-body.js';
+import { readBody } from './request-body.js';
 import { RequestContext } from './request-context.js';
 
 const MAX_BYTES = 20;
+
+const memory = { take: () => undefined, release: () => undefined };
 
 /** Resolves when the condition holds. */
 async function until(condition: () => boolean): Promise<void> {
@@ -35,7 +37,7 @@ async function countErrors(
   return made;
 }
 
-describe('readJsonBody', () => {
+describe('readBody', () => {
   let server: Server;
   let arrive: (request: Request, response: Response) => void;
   beforeAll(async () => {
@@ -75,7 +77,7 @@ describe('readJsonBody', () => {
     });
     const outcomes: unknown[] = [];
     const read = (): void => {
-      readJsonBody(request, response, MAX_BYTES).then(
+      readBody(request, MAX_BYTES, memory, false).then(
         (body) => {
           outcomes.push(body);
           response.end();

@@ -1,9 +1,11 @@
 import type { Request, Response } from 'express';
-import type { IncomingMessage } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
-import { BODY_TOO_LARGE, MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
+import { MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
-import { type JsonValue, readJson, readMembers } from '../../json/reader/json-reader.js';
+import { readJson, readMembers } from '../../json/reader/json-reader.js';
+import { bodyTooLarge, CONTENT_CODINGS, contentOf, isDecoded, undoCoding } from './body-content.js';
+import type { BodyPlan, BodyTypes } from './body-plan.js';
 import { CHUNK_COST } from './server-limits.js';
 
 /** Memory that bodies share while they arrive. */
@@ -15,39 +17,66 @@ export interface SharedMemory {
 }
 
 /**
- * Reads and parses the JSON body of a request, by the rules of `readMembers` when `request.context.bodyMembers` is set,
- * else by those of `readJson`. Nothing is read before this call, so guards refuse a request without
- * waiting for its body. A client that sent `Expect: 100-continue` gets `100 Continue` here.
+ * Reads and parses the body of a request as `request.context.bodyPlan` says; without a plan, as JSON. Nothing is read before
+ * this call, so guards refuse a request without waiting for its body.
  *
  * @param maxBytes the setting MAX_BODY_BYTES, 64 KiB by default; checked against Content-Length, and while reading
  * @param memory what a body takes its bytes from that is still arriving; undefined for one that has arrived
  * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON, and the error of `memory`
  * @throws RequestAbortedError when the connection closes before the whole body has arrived
  */
-export async function readJsonBody(
+export async function readBody(
   request: Request,
-  response: Response,
-  maxBytes: number,
-  memory?: SharedMemory,
-): Promise<JsonValue> {
+  serverMaxBytes: number,
+  memory: SharedMemory,
+  isArriving: boolean,
+): Promise<unknown> {
+  const { context, headers } = request;
+  const plan = context.bodyPlan;
+  const maxBytes = plan?.maxBytes ?? serverMaxBytes;
   const declaredLength = Number(request.headers['content-length'] ?? 0);
   if (declaredLength === 0 && request.headers['transfer-encoding'] === undefined) {
     throw missingBody();
   }
-  requireJson(request.headers['content-type'], request.headers['content-encoding']);
+  if (plan?.types) {
+    requireType(headers['content-type'], headers['content-encoding'], plan, plan.types);
+  } else {
+    requireJson(headers['content-type'], headers['content-encoding']);
+  }
   if (declaredLength > maxBytes) {
     throw bodyTooLarge(maxBytes);
   }
-  const { context } = request;
-  if (context.expectsContinue) {
-    context.expectsContinue = false;
-    response.writeContinue();
-  }
-  const bytes = await readBytes(request, maxBytes, memory);
+  context.isBodyRead = true;
+  let bytes = await readBytes(request, maxBytes, isArriving ? memory : undefined);
   if (bytes.length === 0) {
     throw missingBody();
   }
-  return context.bodyMembers ? readMembers(bytes, context.bodyMembers) : readJson(bytes);
+  if (plan === undefined) {
+    // A middleware has asked, so nobody knows yet what the handler takes.
+    request.rawBody = bytes;
+    return readJson(bytes);
+  }
+  const coding = plan.types && codingOf(headers['content-encoding']);
+  if (coding !== undefined) bytes = await undoCodingWithin(memory, bytes, coding, maxBytes);
+  if (plan.keepsBytes) request.rawBody = bytes;
+  if (plan.types) return contentOf(bytes, mediaTypeOf(headers['content-type']), plan);
+  return plan.members ? readMembers(bytes, plan.members) : readJson(bytes);
+}
+
+/** Takes as much memory for the content as it may need, because its size is not known before. */
+async function undoCodingWithin(
+  memory: SharedMemory,
+  bytes: Buffer,
+  coding: string,
+  maxBytes: number,
+): Promise<Buffer> {
+  const refusal = memory.take(maxBytes);
+  if (refusal) throw refusal;
+  try {
+    return await undoCoding(bytes, coding, maxBytes);
+  } finally {
+    memory.release(maxBytes);
+  }
 }
 
 /**
@@ -71,6 +100,32 @@ function memberOf(body: unknown, name: string): unknown {
     : undefined;
 }
 
+/**
+ * Sends `100 Continue` when somebody begins to read the body of a request that expects it (RFC 9110, section 10.1.1): the
+ * platform, or code of a module.
+ */
+export function continueWhenRead(request: Request, response: Response): void {
+  const { context } = request;
+  context.expectsContinue = true;
+  request._read = function (size) {
+    if (context.expectsContinue && !response.headersSent) {
+      context.expectsContinue = false;
+      response.writeContinue();
+    }
+    IncomingMessage.prototype._read.call(this, size);
+  };
+}
+
+/** Whether the body is of another type than the platform reads for the handler. */
+export function isOfOtherType({ headers }: IncomingMessage, { types }: BodyPlan): boolean {
+  const mediaType = mediaTypeOf(headers['content-type']);
+  return types ? !types.pattern.test(mediaType) : mediaType !== 'application/json';
+}
+
+function mediaTypeOf(contentType = ''): string {
+  return contentType.split(';', 1).join().trim().toLowerCase();
+}
+
 /** Whether the request announces a body (RFC 9112, section 6.3). */
 export function announcesBody(request: IncomingMessage): boolean {
   const length = request.headers['content-length'];
@@ -79,10 +134,10 @@ export function announcesBody(request: IncomingMessage): boolean {
 
 function requireJson(contentType: string | undefined, contentEncoding: string | undefined): void {
   if (contentType !== 'application/json') {
-    const [mediaType, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
-    if (mediaType !== 'application/json') {
+    if (mediaTypeOf(contentType) !== 'application/json') {
       throw unsupportedMediaType(UNSUPPORTED_MEDIA_TYPE.message);
     }
+    const [, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
     if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
       throw unsupportedMediaType('The body must be UTF-8; application/json takes no other charset or parameter.');
     }
@@ -90,6 +145,38 @@ function requireJson(contentType: string | undefined, contentEncoding: string | 
   if (contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity') {
     throw unsupportedMediaType('The body must be sent without a Content-Encoding.');
   }
+}
+
+const UTF8_PARAMETER = /^charset="?(?:utf-8|us-ascii)"?$/;
+
+function requireType(
+  contentType: string | undefined,
+  contentEncoding: string | undefined,
+  { form }: BodyPlan,
+  { names, pattern }: BodyTypes,
+): void {
+  const mediaType = mediaTypeOf(contentType);
+  if (!pattern.test(mediaType)) {
+    if (names.includes(mediaType)) {
+      throw new Error(`Nobody has read the body, which is ${mediaType}: bind a reader to the handler, such as multer.`);
+    }
+    throw unsupportedMediaType(`The body must be sent as Content-Type: ${names.join(' or ')}.`, names);
+  }
+  const charset = contentType?.split(';').find((part) => /^\s*charset=/i.test(part));
+  if (charset !== undefined && isDecoded(mediaType, form) && !UTF8_PARAMETER.test(charset.trim().toLowerCase())) {
+    throw unsupportedMediaType('The body must be UTF-8.', names);
+  }
+  const coding = codingOf(contentEncoding);
+  if (coding !== undefined && !CONTENT_CODINGS.includes(coding)) {
+    const codings = CONTENT_CODINGS.join(', ');
+    throw unsupportedMediaType(`The Content-Encoding of the body must be one of ${codings}.`, names, codings);
+  }
+}
+
+/** The content coding of a body, in lower case; undefined for none. */
+function codingOf(contentEncoding: string | undefined): string | undefined {
+  const coding = contentEncoding?.trim().toLowerCase();
+  return coding === 'identity' ? undefined : coding;
 }
 
 function readBytes(request: IncomingMessage, maxBytes: number, memory: SharedMemory | undefined): Promise<Buffer> {
@@ -149,10 +236,15 @@ function missingBody(): ApiError {
   return new ApiError(MISSING_BODY);
 }
 
-function bodyTooLarge(maxBytes: number): ApiError {
-  return new ApiError(BODY_TOO_LARGE, `The body must not be larger than ${maxBytes} bytes.`);
-}
-
-function unsupportedMediaType(message: string): ApiError {
-  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, { Accept: 'application/json' });
+/**
+ * @param types the media types that the handler takes
+ * @param codings the content codings that it takes, if they are what is wrong (RFC 7694)
+ */
+function unsupportedMediaType(
+  message: string,
+  types: readonly string[] = ['application/json'],
+  codings?: string,
+): ApiError {
+  const fields = { Accept: types.join(', '), ...(codings === undefined ? {} : { 'Accept-Encoding': codings }) };
+  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, fields);
 }

@@ -1,4 +1,5 @@
 import type { ApiError } from '../../errors/api-error.js';
+import type { BodyPlan } from './body-plan.js';
 
 /** What the platform keeps about one request, as `request.context`: for its log line, its metrics and its answer. */
 export class RequestContext {
@@ -33,16 +34,13 @@ export class RequestContext {
   isSentEarly = false;
   /** The response is over: sent, or cut off. */
   isOver = false;
-  /**
-   * The members of the body that the handler takes, all of them scalars. Nothing else of the body is kept in memory, and
-   * arrays and objects are read as empty arrays. Undefined when the handler takes the whole body. Set by DeclaredBodyGuard.
-   */
-  bodyMembers: readonly string[] | undefined;
-  /** The names of the handler's `@Body('name')` parameters; undefined without any. Set by DeclaredBodyGuard. */
-  pickedMembers: readonly string[] | undefined;
-  /** `request.body`: a promise since its first use, or what a middleware has set. */
+  /** The platform has begun to read the body. */
+  isBodyRead = false;
+  /** What the handler takes of its body. Set by DeclaredBodyGuard; undefined before, and without a handler. */
+  bodyPlan: BodyPlan | undefined;
+  /** `request.body`: a promise since its first use, or what has been set. */
   body: unknown;
-  /** A middleware has set `request.body`, be it to undefined. */
+  /** `request.body` has been set, be it to undefined: by a middleware, an interceptor or DeclaredBodyGuard. */
   isBodySet = false;
 
   constructor(
@@ -57,6 +55,8 @@ declare global {
     interface Request {
       /** Set by the platform's HTTP server before Express sees the request. */
       context: RequestContext;
+      /** The bytes of the body, without content coding, where code of a module may ask for them; see DeclaredBodyGuard. */
+      rawBody?: Buffer;
     }
   }
 }

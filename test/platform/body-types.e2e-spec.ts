@@ -1,0 +1,263 @@
+import {
+  Body,
+  Controller,
+  HttpCode,
+  type MiddlewareConsumer,
+  Module,
+  type NestModule,
+  Post,
+  RawBody,
+} from '@nestjs/common';
+import { ApiConsumes } from '@nestjs/swagger';
+import type { NextFunction, Request, Response } from 'express';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { BodyLimit } from '../../src/platform/input/body-limit.decorator.js';
+import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
+
+/* Bodies of other media types than application/json, which a handler takes by @ApiConsumes. */
+
+const LIMIT = 2_000;
+
+class NewCard {
+  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 20 })
+  name: string;
+
+  @Int64Property({ description: 'A number.', required: false })
+  number?: bigint;
+}
+
+const shown = (body: unknown): object =>
+  Buffer.isBuffer(body) ? { bytes: body.toString('hex') } : { [typeof body]: body };
+
+@Public()
+@Controller('cards')
+class CardsController {
+  @Post('form')
+  @HttpCode(200)
+  @ApiConsumes('application/x-www-form-urlencoded')
+  addForm(@Body() card: NewCard): object {
+    return { name: card.name, isCard: card instanceof NewCard };
+  }
+
+  @Post('patch')
+  @HttpCode(200)
+  @ApiConsumes('application/merge-patch+json', 'application/vnd.cards+json')
+  addPatch(@Body() card: NewCard): object {
+    return { ...card };
+  }
+
+  @Post('any-json')
+  @HttpCode(200)
+  @ApiConsumes('*/*+json')
+  addAnyJson(@Body() card: NewCard): object {
+    return { ...card };
+  }
+
+  @Post('any')
+  @HttpCode(200)
+  @ApiConsumes('*/*')
+  @BodyLimit(LIMIT)
+  addAny(@Body() body: unknown): object {
+    return shown(body);
+  }
+
+  @Post('text')
+  @HttpCode(200)
+  @ApiConsumes('text/csv', 'application/xml', 'application/json')
+  addText(@Body() body: string): object {
+    return shown(body);
+  }
+
+  @Post('bytes')
+  @HttpCode(200)
+  @ApiConsumes('application/json', 'image/*')
+  addBytes(@Body() body: Buffer): object {
+    return shown(body);
+  }
+
+  @Post('signed')
+  @HttpCode(200)
+  addSigned(@RawBody() bytes: Buffer): object {
+    return shown(bytes);
+  }
+
+  @Post('upload')
+  @ApiConsumes('multipart/form-data')
+  addUpload(@Body() body: unknown): object {
+    return shown(body);
+  }
+}
+
+@Module({ controllers: [CardsController] })
+class CardsModule implements NestModule {
+  configure(consumer: MiddlewareConsumer): void {
+    consumer
+      .apply((request: Request, _: Response, next: NextFunction) => {
+        if (request.originalUrl.endsWith('?looks')) void request.body;
+        next();
+      })
+      .forRoutes('cards');
+  }
+}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ modules: [CardsModule] });
+});
+afterAll(() => app.close());
+
+const FORM = 'application/x-www-form-urlencoded';
+
+function send(path: string, type: string, body: string | Buffer, coding?: string): Promise<HttpAnswer> {
+  const headers = { 'content-type': type, 'content-encoding': coding };
+  return app.client.send('POST', `/v1/cards/${path}`, { body, headers });
+}
+
+test.each<[string, string, string, string, unknown]>([
+  ['a form', 'form', FORM, 'name=R%C3%A4x+1&other=2', { name: 'Räx 1', isCard: true }],
+  [
+    'a form, its type in capitals',
+    'form',
+    `${FORM.toUpperCase()}; charset=UTF-8`,
+    'name=a',
+    { name: 'a', isCard: true },
+  ],
+  ['a type that ends in +json', 'patch', 'application/merge-patch+json', '{"name":"a","x":1}', { name: 'a' }],
+  [
+    'all digits of a type that ends in +json',
+    'any-json',
+    'application/vnd.x+json; version=2',
+    '{"name":"a","number":9223372036854775807}',
+    { name: 'a', number: 9223372036854775807n },
+  ],
+  ['JSON by type', 'any', 'application/json', '[1]', { object: [1] }],
+  ['a form by type', 'any', FORM, 'a[b]=1&a[c][]=2&a[c][]=3', { object: { a: { b: '1', c: ['2', '3'] } } }],
+  ['text by type', 'any', 'text/plain', 'ü', { string: 'ü' }],
+  ['XML by type', 'any', 'image/svg+xml', '<a/>', { string: '<a/>' }],
+  ['bytes by type', 'any', 'application/pdf', 'abc', { bytes: '616263' }],
+  ['text as a string', 'text', 'text/csv;header=absent', 'a,b\n', { string: 'a,b\n' }],
+  ['JSON as a string', 'text', 'application/json', '{"a": 1 }', { string: '{"a": 1 }' }],
+  ['JSON as bytes', 'bytes', 'application/json', '{ }', { bytes: '7b207d' }],
+  ['an image as bytes', 'bytes', 'image/png', '\u0001', { bytes: '01' }],
+  ['bytes of another charset', 'bytes', 'application/json; charset=latin1', 'a', { bytes: '61' }],
+  ['@RawBody()', 'signed', 'application/json', '{ "a":1}', { bytes: '7b202261223a317d' }],
+  ['a form that a middleware has looked at', 'form?looks', FORM, 'name=a', { name: 'a', isCard: true }],
+  ['text that a middleware has looked at', 'text?looks', 'application/json', '{ }', { string: '{ }' }],
+  ['bytes that a middleware has looked at', 'bytes?looks', 'application/json', '{ }', { bytes: '7b207d' }],
+  ['@RawBody() that a middleware has looked at', 'signed?looks', 'application/json', '{ }', { bytes: '7b207d' }],
+])('200: %s', async (_, path, type, body, expected) => {
+  const answer = await send(path, type, body);
+  expect([answer.status, answer.json]).toEqual([200, expected]);
+});
+
+const CODINGS = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
+test.each(Object.entries(CODINGS))('200: a body in the content coding %s', async (coding, encode) => {
+  const text = '{"name":"coded"}';
+  expect((await send('patch', 'application/merge-patch+json', encode(text), coding)).json).toEqual({ name: 'coded' });
+  expect((await send('bytes', 'application/json', encode(text), coding.toUpperCase())).json).toEqual(
+    shown(Buffer.from(text)),
+  );
+});
+
+test('413 body_too_large: the limit of the handler holds for what was sent, and for what it is without its coding', async () => {
+  expect((await send('any', 'text/plain', 'a'.repeat(LIMIT))).status).toBe(200);
+  const fits = await send('any', 'text/plain', gzipSync('a'.repeat(LIMIT)), 'gzip');
+  expect(fits.json).toEqual({ string: 'a'.repeat(LIMIT) });
+  for (const [body, coding] of [
+    ['a'.repeat(LIMIT + 1), undefined],
+    [gzipSync('a'.repeat(LIMIT + 1)), 'gzip'],
+    [brotliCompressSync(Buffer.alloc(50_000_000)), 'br'],
+  ] as const) {
+    const answer = await send('any', 'text/plain', body, coding);
+    expect([answer.status, answer.json]).toEqual([
+      413,
+      { code: 'body_too_large', message: `The body must not be larger than ${LIMIT} bytes.`, status: 413 },
+    ]);
+  }
+  expect((await send('text', 'text/csv', 'a'.repeat(65_536))).status).toBe(200);
+  expect((await send('text', 'text/csv', gzipSync('a'.repeat(65_537)), 'gzip')).status).toBe(413);
+});
+
+test.each<[string, string, string, string | undefined, string, string]>([
+  [
+    'another type',
+    'text',
+    'text/plain',
+    undefined,
+    'Content-Type: text/csv or application/xml',
+    'text/csv, application/xml',
+  ],
+  ['JSON where a form is taken', 'form', 'application/json', undefined, `Content-Type: ${FORM}.`, FORM],
+  ['application/json where only +json is taken', 'any-json', 'application/json', undefined, '*/*+json', '*/*+json'],
+  ['another charset', 'text', 'text/csv; charset=iso-8859-1', undefined, 'must be UTF-8', 'text/csv'],
+  ['another content coding', 'text', 'text/csv', 'zip', 'must be one of gzip, deflate, br', 'text/csv'],
+  ['two content codings', 'text', 'text/csv', 'gzip, br', 'must be one of gzip, deflate, br', 'text/csv'],
+  ['a form where nothing is declared', 'signed', FORM, undefined, 'Content-Type: application/json', 'application/json'],
+  ['a content coding where nothing is declared', 'signed', 'application/json', 'gzip', 'without', 'application/json'],
+])('415 unsupported_media_type: %s', async (_, path, type, coding, message, accept) => {
+  const answer = await send(path, type, 'name=a', coding);
+  expect([answer.status, answer.json]).toMatchObject([415, { code: 'unsupported_media_type' }]);
+  expect((answer.json as { message: string }).message).toContain(message);
+  expect(answer.headers.accept).toContain(accept);
+  if (message.includes('one of')) expect(answer.headers['accept-encoding']).toBe('gzip, deflate, br');
+});
+
+test.each<[string, string, string, Buffer, string | undefined, string]>([
+  ['text that is not UTF-8', 'text', 'text/csv', Buffer.of(0xff), undefined, 'bad_request'],
+  ['what is not of its coding', 'text', 'text/csv', Buffer.from('plain'), 'gzip', 'bad_request'],
+  ['a content that is cut', 'text', 'text/csv', gzipSync('a'.repeat(100)).subarray(0, 20), 'gzip', 'bad_request'],
+  ['a form of too many fields', 'form', FORM, Buffer.from('a&'.repeat(1_001)), undefined, 'bad_request'],
+  ['a form that is nested too deep', 'form', FORM, Buffer.from(`a${'[b]'.repeat(33)}=1`), undefined, 'bad_request'],
+  ['a form without a member', 'form', FORM, Buffer.from('other=1'), undefined, 'validation_failed'],
+  [
+    'JSON with a member twice',
+    'patch',
+    'application/vnd.cards+json',
+    Buffer.from('{"a":1,"a":1}'),
+    undefined,
+    'malformed_json',
+  ],
+  ['no content', 'text', 'text/csv', gzipSync(''), 'gzip', ''],
+])('400: %s', async (title, path, type, body, coding, code) => {
+  const answer = await send(path, type, body, coding);
+  // An empty content is a text like any other.
+  if (title === 'no content') expect([answer.status, answer.json]).toEqual([200, { string: '' }]);
+  else expect([answer.status, answer.json]).toMatchObject([400, { code }]);
+});
+
+test('a form reaches no prototype', async () => {
+  const answer = await send('any', FORM, '__proto__[a]=1&constructor[prototype][b]=2&name=c');
+  expect(answer.status).toBe(200);
+  expect([({} as { a?: unknown }).a, ({} as { b?: unknown }).b]).toEqual([undefined, undefined]);
+  expect(answer.text).not.toContain('__proto__');
+});
+
+test('500 for a declared form that no multer reads, and the log says what to do', async () => {
+  const answer = await send('upload', 'multipart/form-data; boundary=x', '--x--\r\n');
+  expect([answer.status, answer.json]).toMatchObject([500, { code: 'internal_error' }]);
+  expect(JSON.stringify(app.log.lines)).toContain('bind a reader to the handler, such as multer');
+});
+
+test('the document names the types that a handler takes, and the errors', async () => {
+  const { paths } = (await app.client.get('/openapi.json')).json as { paths: Record<string, { post: Operation }> };
+  const contentOf = (path: string): object => paths[`/cards/${path}`]?.post.requestBody.content ?? {};
+  expect(Object.keys(contentOf('patch'))).toEqual(['application/merge-patch+json', 'application/vnd.cards+json']);
+  expect(contentOf('text')).toMatchObject({ 'text/csv': { schema: { type: 'string' } } });
+  const { responses } = (paths['/cards/form'] as { post: Operation }).post;
+  const codes = Object.keys(responses[400]?.content['application/json']?.examples ?? {});
+  expect(codes).toEqual(expect.arrayContaining(['bad_request', 'missing_body', 'validation_failed']));
+  expect(codes).not.toEqual(expect.arrayContaining(['malformed_json']));
+  expect(contentOf('bytes')).toMatchObject({ 'image/*': { schema: { type: 'string', format: 'binary' } } });
+});
+
+interface Operation {
+  requestBody: { content: object };
+  responses: Record<number, { content: Record<string, { examples: object }> }>;
+}
+
+test.each([0, -1, 1.5, 16 * 1024 * 1024 + 1])('@BodyLimit(%s) is refused at start', (bytes) => {
+  expect(() => BodyLimit(bytes)).toThrow(`@BodyLimit(${bytes}) must be a number of bytes from 1 to 16777216.`);
+});
