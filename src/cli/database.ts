@@ -26,18 +26,25 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
 
   program
     .command('migrate:status')
-    .description('show which migrations are applied; exit code 1 unless the schema matches this version')
+    .description('show which migrations are applied; exit code 1 unless this version can run on the schema')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { migrationStatus } = await import('../platform/database/schema/migration-history.js');
+      const { schemaFault } = await import('../platform/database/schema/schema-check.js');
       const status = await context.withDatabase(migrationStatus);
-      const rows = status.map(({ name, appliedAt, isKnown }) => [
-        isKnown ? (appliedAt ? 'applied' : 'pending') : 'unknown to this version',
+      const rows = status.map(({ name, appliedAt, isKnown, backwardCompatible }) => [
+        isKnown
+          ? appliedAt
+            ? 'applied'
+            : 'pending'
+          : backwardCompatible
+            ? 'newer, compatible'
+            : 'newer, incompatible',
         appliedAt?.toISOString() ?? '-',
         name,
       ]);
       terminal.print(resultText(json, status, table(['STATE', 'APPLIED', 'MIGRATION'], rows)));
-      if (!status.every(({ appliedAt, isKnown }) => appliedAt !== undefined && isKnown)) context.exitCode = 1;
+      if (schemaFault(status) !== undefined) context.exitCode = 1;
     });
 
   program

@@ -91,7 +91,7 @@ describe('migrate, migrate:status, migrate:revert', () => {
     if (engine === 'postgresql') {
       expect([refused.code, refused.stderr]).toEqual([
         1,
-        `petstore: The database schema is outdated: ${names.length} migration(s) pending. Run: npm run petstore -- migrate\n`,
+        `petstore: The database schema is outdated: it lacks ${names[0]} and ${names.length - 1} more. Run: npm run petstore -- migrate\n`,
       ]);
     }
 

@@ -7,7 +7,7 @@ import { type DatabaseOptions, dataSourceOptions } from './data-source-options.j
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { OwningDataSource } from './owning-data-source.js';
 import { migrate } from './schema/migrate.js';
-import { assertSchemaIsCurrent } from './schema/schema-check.js';
+import { assertSchemaIsUsable } from './schema/schema-check.js';
 
 /**
  * Opens a data source, and the embedded engine when DATABASE_URL is not set. `destroy` closes both.
@@ -37,10 +37,11 @@ export async function openDatabase(config: Config, entities: EntityTarget<Object
 }
 
 /**
- * Opens the database for the application, with the schema of this version. MIGRATE_ON_START decides whether pending
- * migrations are applied or refused. `destroy` closes the database.
+ * Opens the database for the application, with a schema that this version can run on. MIGRATE_ON_START decides whether
+ * pending migrations are applied or refused. `destroy` closes the database.
  *
- * @throws StartupError when the database cannot be reached or opened, or its schema is outdated or newer
+ * @throws StartupError when the database cannot be reached or opened, its schema is outdated, or it is newer and not
+ * backward compatible
  */
 export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
   const dataSource = await openDataSource(options);
@@ -48,7 +49,7 @@ export async function openCurrentDatabase(options: DatabaseOptions): Promise<Dat
     if (options.config.migrateOnStart) {
       await migrate(dataSource);
     }
-    await assertSchemaIsCurrent(dataSource);
+    await assertSchemaIsUsable(dataSource);
     return dataSource;
   } catch (error) {
     await dataSource.destroy();

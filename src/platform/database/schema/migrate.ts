@@ -4,14 +4,21 @@ import { StartupError } from '../../errors/startup-error.js';
 import { appliedMigrations, knownMigrations } from './migration-history.js';
 import { withSchemaLock } from './schema-lock.js';
 
-/** TypeORM's own table, plus `applied_at`. */
+/** TypeORM's own table, plus `applied_at` and what the migration declares. */
 const CREATE_MIGRATION_TABLE = `
   CREATE TABLE IF NOT EXISTS schema_migration (
     id integer GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_schema_migration PRIMARY KEY,
     timestamp bigint NOT NULL,
     name varchar NOT NULL CONSTRAINT uq_schema_migration_name UNIQUE,
-    applied_at timestamptz NOT NULL DEFAULT now()
+    applied_at timestamptz NOT NULL DEFAULT now(),
+    backward_compatible boolean NOT NULL DEFAULT false
   )`;
+
+/** For tables that were made before the column was. */
+const ADD_BACKWARD_COMPATIBLE = `
+  ALTER TABLE schema_migration ADD COLUMN IF NOT EXISTS backward_compatible boolean NOT NULL DEFAULT false`;
+
+const RECORD = 'INSERT INTO schema_migration (timestamp, name, backward_compatible) VALUES ($1, $2, $3)';
 
 /**
  * Applies the pending migrations in order, each in a transaction unless it says `transaction = false`. Processes that
@@ -29,11 +36,14 @@ export async function migrate(
     const applied = await appliedMigrations(queryRunner);
     const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
     // A user who may not create tables, and a read-only database, pass when nothing is to be done.
-    if (pending.length > 0) await queryRunner.query(CREATE_MIGRATION_TABLE);
+    if (pending.length > 0) {
+      await queryRunner.query(CREATE_MIGRATION_TABLE);
+      await queryRunner.query(ADD_BACKWARD_COMPATIBLE);
+    }
     for (const [index, { name, timestamp, migration }] of pending.entries()) {
       await change(queryRunner, name, migration, async () => {
         await migration.up(queryRunner);
-        await queryRunner.query('INSERT INTO schema_migration (timestamp, name) VALUES ($1, $2)', [timestamp, name]);
+        await queryRunner.query(RECORD, [timestamp, name, migration.backwardCompatible]);
       });
       onProgress?.(name, index + 1, pending.length);
     }
