@@ -95,6 +95,15 @@ describe('migrate, migrate:status, migrate:revert', () => {
       ]);
     }
 
+    if (engine === 'postgresql') {
+      const plan = await run('migrate', '--plan');
+      expect([plan.code, plan.stderr]).toEqual([0, '']);
+      expect(plan.stdout).toMatch(
+        /^-- CreatePet\d+: backward compatible, in a transaction\nCREATE TYPE pet_status AS ENUM /,
+      );
+      expect(plan.stdout.match(/^-- \w+: .+$/gm)).toHaveLength(names.length);
+    }
+
     const migrated = await run('migrate');
     expect(migrated.code).toBe(0);
     if (engine === 'postgresql') {
@@ -102,6 +111,7 @@ describe('migrate, migrate:status, migrate:revert', () => {
       expect(migrated.stderr).toBe(names.map((name, index) => `${index + 1}/${names.length} ${name}\n`).join(''));
     }
     expect(await run('migrate')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
+    expect(await run('migrate', '--plan')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
     const after = await run('migrate:status');
     expect(after.code).toBe(0);
     for (const name of names) expect(after.stdout).toMatch(new RegExp(`^applied +\\d{4}-\\S+Z +${name}$`, 'm'));

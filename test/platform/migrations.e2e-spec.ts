@@ -50,7 +50,7 @@ test('every migration can be reverted, until nothing is left, and applied again'
   expect((await migrationStatus(dataSource)).every(({ appliedAt }) => appliedAt === undefined)).toBe(true);
 
   const progress: unknown[] = [];
-  expect(await migrate(dataSource, (...step) => progress.push(step))).toEqual(names);
+  expect(await migrate(dataSource, { onApplied: (...step) => progress.push(step) })).toEqual(names);
   expect(progress).toEqual(names.map((name, index) => [name, index + 1, names.length]));
   expect((await migrationStatus(dataSource)).every(({ appliedAt }) => appliedAt instanceof Date)).toBe(true);
   await assertSchemaIsUsable(dataSource);
@@ -198,7 +198,138 @@ test('a migration that fails for an error that makes the database unavailable to
   });
 });
 
+/** A migration that makes the index of a test without a transaction. */
+function makesIndex(name: string, statement: string): Migration {
+  return {
+    name,
+    backwardCompatible: true,
+    transaction: false,
+    up: (queryRunner) => queryRunner.query(statement),
+    down: (queryRunner) => queryRunner.query('DROP INDEX CONCURRENTLY ix_test'),
+  };
+}
+
+/** Whether the index of a test is valid; nothing when there is none. */
+async function validity(): Promise<unknown> {
+  return dataSource.query(`SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('ix_test')`);
+}
+
+test('a migration without a transaction makes an index concurrently, and one that was left invalid is made anew', async () => {
+  const pets = dataSource.getRepository(PetEntity);
+  await pets.save([
+    { name: 'Rex', categoryId: '7' },
+    { name: 'Rex', categoryId: '8' },
+  ]);
+  pushMigration(
+    makesIndex('UniqueName4102444800000', 'CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'),
+  );
+  await expect(migrate(dataSource)).rejects.toThrow(
+    'Migration UniqueName4102444800000 failed: could not create unique index "ix_test"',
+  );
+  expect(await validity()).toEqual([{ indisvalid: false }]);
+
+  await pets.delete({ categoryId: '8' });
+  expect(await migrate(dataSource)).toEqual(['UniqueName4102444800000']);
+  expect(await validity()).toEqual([{ indisvalid: true }]);
+
+  // The end of the process between the index and the record of its migration: a valid index stays.
+  const [{ oid }] = await dataSource.query<[{ oid: number }]>(`SELECT 'ix_test'::regclass::oid AS oid`);
+  await dataSource.query(`DELETE FROM schema_migration WHERE name = 'UniqueName4102444800000'`);
+  expect(await migrate(dataSource)).toEqual(['UniqueName4102444800000']);
+  expect(await dataSource.query(`SELECT 'ix_test'::regclass::oid AS oid`)).toEqual([{ oid }]);
+
+  expect(await revertLastMigration(dataSource)).toBe('UniqueName4102444800000');
+  expect(await validity()).toEqual([]);
+});
+
+test('the time limits of migrations end with them', async () => {
+  const limits: unknown[] = [];
+  pushMigration({
+    ...later('SeeLimits4102444800000', true),
+    up: async (queryRunner) => {
+      limits.push(await queryRunner.query('SHOW lock_timeout'), await queryRunner.query('SHOW statement_timeout'));
+    },
+  });
+  await migrate(dataSource);
+  expect(limits).toEqual([[{ lock_timeout: '2s' }], [{ statement_timeout: '0' }]]);
+  expect(await dataSource.query('SHOW lock_timeout')).toEqual([{ lock_timeout: '0' }]);
+});
+
 if (engine === 'postgresql') {
+  /** Another session of the owner, as a backup or an analyst has it. */
+  async function connect(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: database.ownerSettings.DATABASE_URL });
+    await client.connect();
+    return client;
+  }
+
+  test.each([true, false])(
+    'a migration behind a long transaction blocks reads for 2 s at most, and is tried again, in a transaction: %s',
+    async (transaction) => {
+      const [backup, reader] = [await connect(), await connect()];
+      await backup.query('BEGIN');
+      await backup.query('SELECT count(*) FROM pet');
+      const attempts: unknown[] = [];
+      pushMigration({
+        name: 'AddNote4102444800000',
+        backwardCompatible: true,
+        transaction,
+        up: async (queryRunner) => {
+          await queryRunner.query('CREATE TABLE IF NOT EXISTS half_made ()');
+          await queryRunner.query('ALTER TABLE pet ADD note text');
+        },
+        down: () => Promise.resolve(),
+      });
+      let isOver = false;
+      const migration = migrate(dataSource, {
+        onLockRetry: (...attempt) => {
+          attempts.push(attempt);
+          // It gets the lock at the third attempt.
+          if (attempts.length === 2) void backup.query('ROLLBACK');
+        },
+      }).finally(() => (isOver = true));
+      let slowestMs = 0;
+      let reads = 0;
+      while (!isOver) {
+        const startedAt = performance.now();
+        await reader.query('SELECT count(*) FROM pet');
+        slowestMs = Math.max(slowestMs, performance.now() - startedAt);
+        reads++;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      expect(await migration).toEqual(['AddNote4102444800000']);
+      expect(attempts).toEqual([
+        ['AddNote4102444800000', 1],
+        ['AddNote4102444800000', 2],
+      ]);
+      expect(reads).toBeGreaterThan(20);
+      // The read waited for the lock, which ends at 2 s; the rest is for a busy machine.
+      expect(slowestMs).toBeGreaterThan(1_000);
+      expect(slowestMs).toBeLessThan(3_500);
+      expect(await dataSource.query('SELECT note FROM pet')).toEqual([]);
+      await Promise.all([backup.end(), reader.end()]);
+    },
+  );
+
+  test('an index that is made concurrently waits longer for a long transaction, and blocks nobody', async () => {
+    const [backup, writer] = [await connect(), await connect()];
+    await backup.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    await backup.query('SELECT count(*) FROM pet');
+    pushMigration(
+      makesIndex('IndexName4102444800000', 'CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'),
+    );
+    const attempts: unknown[] = [];
+    const migration = migrate(dataSource, { onLockRetry: (...attempt) => attempts.push(attempt) });
+    for (const until = performance.now() + 3_000; performance.now() < until;) {
+      await writer.query(`INSERT INTO pet (name, category_id) VALUES ('Rex', 7)`);
+      await writer.query('SELECT count(*) FROM pet');
+    }
+    await backup.query('COMMIT');
+    expect(await migration).toEqual(['IndexName4102444800000']);
+    expect([attempts, await validity()]).toEqual([[], [{ indisvalid: true }]]);
+    await Promise.all([backup.end(), writer.end()]);
+  });
+
   test('instances that migrate at once do not collide', async () => {
     const empty = await createEmptyTestDatabase();
     const config = readConfig({ ...empty.ownerSettings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' });

@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { PoolConfig } from 'pg';
 import type { DataSource, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
@@ -8,6 +9,8 @@ import { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { OwningDataSource } from './owning-data-source.js';
 import { migrate } from './schema/migrate.js';
 import { assertSchemaIsUsable } from './schema/schema-check.js';
+
+const log = new Logger('Migrations');
 
 /**
  * Opens a data source, and the embedded engine when DATABASE_URL is not set. `destroy` closes both.
@@ -47,7 +50,9 @@ export async function openCurrentDatabase(options: DatabaseOptions): Promise<Dat
   const dataSource = await openDataSource(options);
   try {
     if (options.config.migrateOnStart) {
-      await migrate(dataSource);
+      await migrate(dataSource, {
+        onLockRetry: (name, attempt) => log.warn(`Migration ${name} waits for a lock (attempt ${attempt}).`),
+      });
     }
     await assertSchemaIsUsable(dataSource);
     return dataSource;
