@@ -28,6 +28,7 @@ const UNDEFINED_TABLE = '42P01';
 export class ReadinessProbe {
   private answer: Promise<Readiness> = Promise.resolve('unreachable');
   private expiresAt = -Infinity;
+  private wasReady = false;
 
   constructor(
     private readonly statements: StatementRunner,
@@ -54,10 +55,13 @@ export class ReadinessProbe {
       (error: { code?: string }) => (error.code === UNDEFINED_TABLE ? this.readinessWith([]) : 'unreachable'),
     );
     const stop = new AbortController();
-    const timeout = sleep(TIMEOUT_MS, 'unreachable' as const, { signal: stop.signal }).catch(
-      () => 'unreachable' as const,
+    const timeout = sleep(TIMEOUT_MS, undefined, { signal: stop.signal }).then(
+      () => this.readinessWithoutAnswer(),
+      (): Readiness => 'unreachable',
     );
-    return Promise.race([answer, timeout]).finally(() => stop.abort());
+    const readiness = await Promise.race([answer, timeout]).finally(() => stop.abort());
+    this.wasReady = readiness === 'ready';
+    return readiness;
   }
 
   private readinessWith(rows: readonly AppliedRow[]): Readiness {
@@ -65,5 +69,13 @@ export class ReadinessProbe {
       rows.map(([name, appliedAt, backwardCompatible]) => [name, { appliedAt, backwardCompatible }]),
     );
     return schemaFault(statusOf(this.dataSource, applied)) ?? 'ready';
+  }
+
+  /**
+   * While slow statements hold all connections, such as behind a lock, the question was not even sent. All instances would
+   * be taken out of service at once. A database that is silent refuses the question instead.
+   */
+  private readinessWithoutAnswer(): Readiness {
+    return this.wasReady && this.statements.load.waiting > 0 ? 'ready' : 'unreachable';
   }
 }
