@@ -1,6 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export class CreatePet1795219200000 implements MigrationInterface {
+  readonly backwardCompatible = true;
+
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`CREATE TYPE pet_status AS ENUM ('available', 'pending', 'sold')`);
     await queryRunner.query(`

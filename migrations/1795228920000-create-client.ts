@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export class CreateClient1795228920000 implements MigrationInterface {
+  // Earlier versions read and write api_key.name, which this drops.
+  readonly backwardCompatible = false;
+
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`
       CREATE TABLE client (

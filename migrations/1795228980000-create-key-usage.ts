@@ -1,6 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export class CreateKeyUsage1795228980000 implements MigrationInterface {
+  readonly backwardCompatible = true;
+
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`
       CREATE TABLE key_usage (

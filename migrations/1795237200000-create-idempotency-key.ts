@@ -1,6 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export class CreateIdempotencyKey1795237200000 implements MigrationInterface {
+  readonly backwardCompatible = true;
+
   async up(queryRunner: QueryRunner): Promise<void> {
     // Collation "C" compares bytes. An update of the operating system can change other collations, which corrupts the unique
     // index and lets a key in twice.

@@ -1,6 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export class NotifyChangedKeys1795305600000 implements MigrationInterface {
+  readonly backwardCompatible = true;
+
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`DROP TRIGGER tr_api_key_change ON api_key`);
     await queryRunner.query(`DROP TRIGGER tr_client_change ON client`);

@@ -1,6 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export class TuneTablesOfManyUpdates1795305660000 implements MigrationInterface {
+  readonly backwardCompatible = true;
+
   async up(queryRunner: QueryRunner): Promise<void> {
     // The same rows are updated again and again. With free space in their page, an update writes no index (HOT), and the
     // next access to the page removes the old version.

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/migration-plan.js';
 import type { CommandContext } from './command-context.js';
 import { integerArgument, requiredOption, resultText, table } from './terminal.js';
 
@@ -8,16 +9,29 @@ const MAX_SEED_COUNT = 1_000_000_000;
 /** Adds `migrate`, `migrate:status`, `migrate:revert` and `seed`. */
 export function addDatabaseCommands(program: Command, context: CommandContext): void {
   const { terminal } = context;
+  const onLockRetry = (name: string, attempt: number): void =>
+    terminal.tell(`${name} got no lock in time, attempt ${attempt}. It tries again.\n`);
 
   program
     .command('migrate')
     .description('apply the pending migrations')
+    .option('--plan', 'apply nothing: print their SQL and the locks it takes; exit code 1 if one would fail')
     .option('--json', 'print JSON')
-    .action(async ({ json }: { json?: boolean }) => {
+    .action(async ({ plan: isPlan, json }: { plan?: boolean; json?: boolean }) => {
+      if (isPlan) {
+        const { planMigrations } = await import('../platform/database/schema/migration-plan.js');
+        const plan = await context.withDatabase(planMigrations);
+        terminal.print(resultText(json, plan, planText(plan)));
+        if (plan.some(({ failure }) => failure !== undefined)) context.exitCode = 1;
+        return;
+      }
       const { migrate } = await import('../platform/database/schema/migrate.js');
       const applied = await context.withDatabase((dataSource) =>
-        migrate(dataSource, (name, done, total) => {
-          if (!json) terminal.tell(`${done}/${total} ${name}\n`);
+        migrate(dataSource, {
+          onApplied: (name, done, total) => {
+            if (!json) terminal.tell(`${done}/${total} ${name}\n`);
+          },
+          onLockRetry,
         }),
       );
       const text = applied.length === 0 ? 'The schema is current.' : `Applied ${applied.length} migration(s).`;
@@ -26,18 +40,25 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
 
   program
     .command('migrate:status')
-    .description('show which migrations are applied; exit code 1 unless the schema matches this version')
+    .description('show which migrations are applied; exit code 1 unless this version can run on the schema')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { migrationStatus } = await import('../platform/database/schema/migration-history.js');
+      const { schemaFault } = await import('../platform/database/schema/schema-check.js');
       const status = await context.withDatabase(migrationStatus);
-      const rows = status.map(({ name, appliedAt, isKnown }) => [
-        isKnown ? (appliedAt ? 'applied' : 'pending') : 'unknown to this version',
+      const rows = status.map(({ name, appliedAt, isKnown, backwardCompatible }) => [
+        isKnown
+          ? appliedAt
+            ? 'applied'
+            : 'pending'
+          : backwardCompatible
+            ? 'newer, compatible'
+            : 'newer, incompatible',
         appliedAt?.toISOString() ?? '-',
         name,
       ]);
       terminal.print(resultText(json, status, table(['STATE', 'APPLIED', 'MIGRATION'], rows)));
-      if (!status.every(({ appliedAt, isKnown }) => appliedAt !== undefined && isKnown)) context.exitCode = 1;
+      if (schemaFault(status) !== undefined) context.exitCode = 1;
     });
 
   program
@@ -46,7 +67,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { revertLastMigration } = await import('../platform/database/schema/migrate.js');
-      const reverted = await context.withDatabase(revertLastMigration);
+      const reverted = await context.withDatabase((dataSource) => revertLastMigration(dataSource, { onLockRetry }));
       const text = reverted === undefined ? 'No migration is applied.' : `Reverted ${reverted}.`;
       terminal.print(resultText(json, { reverted: reverted ?? null }, text));
     });
@@ -69,4 +90,23 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
       );
       terminal.print(resultText(json, { added: count }, `Added ${count} animals.`));
     });
+}
+
+/** The plan as SQL, in which everything else is a comment. */
+function planText(plan: readonly PlannedMigration[]): string {
+  if (plan.length === 0) return 'The schema is current.';
+  return plan.map(migrationText).join('\n\n');
+}
+
+function migrationText({ name, backwardCompatible, inTransaction, statements, failure }: PlannedMigration): string {
+  const how = inTransaction ? 'in a transaction' : 'without a transaction, so not tried';
+  const heading = `-- ${name}: ${backwardCompatible ? '' : 'not '}backward compatible, ${how}`;
+  const end = failure === undefined ? [] : [`-- fails: ${failure.replaceAll('\n', ' ')}`];
+  return [heading, ...statements.flatMap(statementLines), ...end].join('\n');
+}
+
+function statementLines({ sql, parameters, locks = [] }: PlannedStatement): string[] {
+  const values = parameters.map((value, index) => `-- $${index + 1} = ${JSON.stringify(value)}`);
+  const taken = locks.map(({ table, mode, blocks }) => `-- locks ${table}: ${mode}, which blocks ${blocks}`);
+  return [`${sql};`, ...values, ...taken];
 }

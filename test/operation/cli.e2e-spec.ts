@@ -91,8 +91,17 @@ describe('migrate, migrate:status, migrate:revert', () => {
     if (engine === 'postgresql') {
       expect([refused.code, refused.stderr]).toEqual([
         1,
-        `petstore: The database schema is outdated: ${names.length} migration(s) pending. Run: npm run petstore -- migrate\n`,
+        `petstore: The database schema is outdated: it lacks ${names[0]} and ${names.length - 1} more. Run: npm run petstore -- migrate\n`,
       ]);
+    }
+
+    if (engine === 'postgresql') {
+      const plan = await run('migrate', '--plan');
+      expect([plan.code, plan.stderr]).toEqual([0, '']);
+      expect(plan.stdout).toMatch(
+        /^-- CreatePet\d+: backward compatible, in a transaction\nCREATE TYPE pet_status AS ENUM /,
+      );
+      expect(plan.stdout.match(/^-- \w+: .+$/gm)).toHaveLength(names.length);
     }
 
     const migrated = await run('migrate');
@@ -102,6 +111,7 @@ describe('migrate, migrate:status, migrate:revert', () => {
       expect(migrated.stderr).toBe(names.map((name, index) => `${index + 1}/${names.length} ${name}\n`).join(''));
     }
     expect(await run('migrate')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
+    expect(await run('migrate', '--plan')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
     const after = await run('migrate:status');
     expect(after.code).toBe(0);
     for (const name of names) expect(after.stdout).toMatch(new RegExp(`^applied +\\d{4}-\\S+Z +${name}$`, 'm'));

@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry } from 'prom-client';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Database } from '../../src/platform/database/database.js';
 import { Metrics } from '../../src/platform/observability/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import { engine } from '../support/database.js';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -15,19 +18,63 @@ test.each(['/health/live', '/health/ready'])('200: %s, without a key and not cac
   expect(answer.headers['cache-control']).toBe('no-store');
 });
 
-test('503 unavailable: readiness while a migration is missing, liveness stays', async () => {
+test('503 unavailable: readiness while a migration is missing, which is named; liveness stays', async () => {
   const other = await createTestApp();
-  await other.sql('DELETE FROM schema_migration WHERE id = (SELECT max(id) FROM schema_migration)');
+  const removed = await other.sql(
+    'DELETE FROM schema_migration WHERE id = (SELECT max(id) FROM schema_migration) RETURNING name',
+  );
   const ready = await other.client.get('/health/ready', { apiKey: null });
   expect(ready.json).toEqual({
     code: 'unavailable',
-    message: 'The database schema is not the one of this version.',
+    message: `The database schema is outdated: it lacks ${String(removed[0]?.[0])}.`,
     status: 503,
   });
   expect(ready.headers['retry-after']).toBe('1');
   expect((await other.client.get('/health/live', { apiKey: null })).status).toBe(200);
+  await other.sql('DROP TABLE schema_migration');
+  await sleep(1_000);
+  expect((await other.client.get('/health/ready', { apiKey: null })).json).toMatchObject({
+    message: expect.stringMatching(/^The database schema is outdated: it lacks \w+ and \d+ more\.$/) as string,
+  });
   await other.close();
 });
+
+test('readiness on a newer schema: 200 if its unknown migrations are backward compatible, else 503 that names one', async () => {
+  const other = await createTestApp();
+  const ready = async (): Promise<unknown> => {
+    // The answer is shared for a second.
+    await sleep(1_000);
+    const { status, json } = await other.client.get('/health/ready', { apiKey: null });
+    return [status, (json as { message?: string }).message];
+  };
+  const apply = (timestamp: number, name: string, isCompatible: boolean): Promise<unknown> =>
+    other.sql('INSERT INTO schema_migration (timestamp, name, backward_compatible) VALUES ($1, $2, $3)', [
+      timestamp,
+      `${name}${timestamp}`,
+      isCompatible,
+    ]);
+  await apply(4102444800000, 'AddOwner', true);
+  expect(await ready()).toEqual([200, undefined]);
+  await apply(4102444800001, 'DropName', false);
+  expect(await ready()).toEqual([
+    503,
+    'The database schema is newer than this version and not backward compatible: it has DropName4102444800001.',
+  ]);
+  await other.close();
+});
+
+if (engine === 'postgresql') {
+  test('readiness stays 200 while slow statements hold all connections', async () => {
+    const other = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
+    const ready = async (): Promise<number> => (await other.client.get('/health/ready', { apiKey: null })).status;
+    expect(await ready()).toBe(200);
+    const slow = other.nest.get(Database).readPrimary({ name: '', text: 'SELECT pg_sleep(4)' }, []);
+    await sleep(1_100);
+    expect(await ready()).toBe(200);
+    await slow;
+    await other.close();
+  });
+}
 
 test('/metrics needs a key with metrics:read, and counts by operation and status', async () => {
   expect((await app.client.get('/metrics', { apiKey: null })).status).toBe(401);

@@ -169,27 +169,83 @@ describe('statements that a connection has prepared, and cannot use any more', (
     }
   });
 
-  test('fail in a transaction, which is undone, and do so once on each connection', async () => {
+  test('are not used in a transaction, which loses nothing', async () => {
     const twice = (): Promise<unknown[][]> =>
       database.transaction(async (transaction) => {
-        await transaction.run({ name: '', text: 'INSERT INTO stale VALUES (7)' }, []);
+        await transaction.run({ name: 'stale_insert', text: 'INSERT INTO stale VALUES ($1)' }, [7]);
         return transaction.run(MADE_OF, []);
       });
-    await prepare();
-    await app.sql('ALTER TABLE stale ALTER value TYPE bigint');
-    const attempts: unknown[] = [];
-    for (let attempt = 0; attempt < 5; attempt++) attempts.push(await twice().catch((error: unknown) => error));
-    const failures = attempts.filter((attempt) => !Array.isArray(attempt));
-    expect(failures.length).toBeGreaterThanOrEqual(1);
-    expect(failures.length).toBeLessThanOrEqual(3);
-    for (const failure of failures) {
-      expect(failure).toMatchObject({
-        definition: { code: 'unavailable' },
-        message: 'The database is not available. Try again.',
-      });
+    for (const type of ['bigint', 'text', 'int']) {
+      await prepare();
+      await Promise.all(Array.from({ length: 12 }, twice));
+      await app.sql(`ALTER TABLE stale ALTER value TYPE ${type} USING value::${type}`);
+      for (let attempt = 0; attempt < 3; attempt++) expect(await twice()).not.toEqual([]);
     }
-    expect(attempts.slice(3).every(Array.isArray)).toBe(true);
-    expect(await app.sql('SELECT count(*)::int FROM stale')).toEqual([[1 + attempts.length - failures.length]]);
+    expect(await app.sql('SELECT count(*)::int FROM stale')).toEqual([[1 + 3 * 15]]);
+  });
+
+  describe('because a column has another type', () => {
+    const STATEMENTS = {
+      find: { name: 'typed_find', text: 'SELECT id FROM typed WHERE mood = $1' },
+      insert: { name: 'typed_insert', text: 'INSERT INTO typed (id, mood) VALUES ($1, $2) RETURNING id, mood' },
+      cast: {
+        name: 'typed_cast',
+        text: 'INSERT INTO typed (id, mood) SELECT * FROM unnest($1::int[], $2::mood[]) RETURNING id, mood',
+      },
+    };
+    beforeAll(async () => {
+      await app.sql(`CREATE TYPE mood AS ENUM ('calm', 'wild')`);
+      await app.sql('CREATE TABLE typed (id int, mood mood)');
+    });
+
+    /** As one removes a value of an enum. */
+    async function replaceType(): Promise<void> {
+      await app.sql('ALTER TYPE mood RENAME TO mood_old');
+      await app.sql(`CREATE TYPE mood AS ENUM ('calm')`);
+      await app.sql('ALTER TABLE typed ALTER mood TYPE mood USING mood::text::mood');
+    }
+    const dropType = (): Promise<unknown> => app.sql('DROP TYPE mood_old');
+
+    test.each([
+      ['an enum that replaces another one', replaceType],
+      ['the other one is dropped', dropType],
+      [
+        'both at once',
+        async () => {
+          await replaceType();
+          await dropType();
+        },
+      ],
+      ['text', () => app.sql('ALTER TABLE typed ALTER mood TYPE text')],
+      ['an enum again', () => app.sql('ALTER TABLE typed ALTER mood TYPE mood USING mood::mood')],
+    ])('are prepared again, for reads and INSERTs: %s', async (_, change) => {
+      const values = { find: ['calm'], insert: [7, 'calm'], cast: [[7], ['calm']] };
+      const all = (): Promise<unknown[][]> =>
+        Promise.all(
+          (['find', 'insert', 'cast'] as const).flatMap((name) =>
+            Array.from({ length: 4 }, () => database.write(STATEMENTS[name], values[name])),
+          ),
+        );
+      for (let round = 0; round < 3; round++) await all();
+      await change();
+      const [[before]] = (await app.sql('SELECT count(*)::int FROM typed')) as [[number]];
+      for (let round = 0; round < 3; round++) {
+        for (const rows of (await all()).slice(4)) expect(rows).toEqual([[7, 'calm']]);
+      }
+      expect(await app.sql('SELECT count(*)::int FROM typed')).toEqual([[before + 3 * 8]]);
+    });
+
+    test('a mistake that is no stale type is reported as it is, and closes no connection', async () => {
+      const removed: unknown[] = [];
+      const onRemove = (client: unknown): unknown => removed.push(client);
+      pool.on('remove', onRemove);
+      const wrong = { name: 'typed_wrong', text: 'SELECT no_such_function(1)' };
+      for (let round = 0; round < 3; round++) {
+        await expect(database.write(wrong, [])).rejects.toMatchObject({ code: '42883' });
+      }
+      pool.off('remove', onRemove);
+      expect(removed).toEqual([]);
+    });
   });
 
   test('the error that says so is told from others of its code', async () => {

@@ -9,8 +9,8 @@ import { IdempotencyKeyEntity } from '../../src/platform/idempotency/idempotency
 import { openCurrentDatabase, openDatabase } from '../../src/platform/database/data-source.js';
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 import { migrate, revertLastMigration } from '../../src/platform/database/schema/migrate.js';
-import { migrationStatus } from '../../src/platform/database/schema/migration-history.js';
-import { assertSchemaIsCurrent } from '../../src/platform/database/schema/schema-check.js';
+import { type Migration, migrationStatus } from '../../src/platform/database/schema/migration-history.js';
+import { assertSchemaIsUsable } from '../../src/platform/database/schema/schema-check.js';
 import { StartupError } from '../../src/platform/errors/startup-error.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
@@ -50,10 +50,10 @@ test('every migration can be reverted, until nothing is left, and applied again'
   expect((await migrationStatus(dataSource)).every(({ appliedAt }) => appliedAt === undefined)).toBe(true);
 
   const progress: unknown[] = [];
-  expect(await migrate(dataSource, (...step) => progress.push(step))).toEqual(names);
+  expect(await migrate(dataSource, { onApplied: (...step) => progress.push(step) })).toEqual(names);
   expect(progress).toEqual(names.map((name, index) => [name, index + 1, names.length]));
   expect((await migrationStatus(dataSource)).every(({ appliedAt }) => appliedAt instanceof Date)).toBe(true);
-  await assertSchemaIsCurrent(dataSource);
+  await assertSchemaIsUsable(dataSource);
 });
 
 test('entities and migrations describe the same schema', async () => {
@@ -70,33 +70,106 @@ test('int64 is exact in entities, at its ends', async () => {
   }
 });
 
+/** Reads and checks the schema as a start with these settings does. */
+async function start(MIGRATE_ON_START: string): Promise<void> {
+  const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START }));
+  await (await openCurrentDatabase(options)).destroy();
+}
+
 test('an outdated schema is refused with the command to run', async () => {
-  await revertLastMigration(dataSource);
+  const last = await revertLastMigration(dataSource);
+  const beforeLast = await revertLastMigration(dataSource);
+  await migrateTo(beforeLast as string);
   await dataSource.destroy();
-  const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START: 'false' }));
-  const message = 'The database schema is outdated: 1 migration(s) pending. Run: npm run petstore -- migrate';
-  await expect(openCurrentDatabase(options)).rejects.toMatchObject({ name: StartupError.name, message });
+  const message = `The database schema is outdated: it lacks ${last}. Run: npm run petstore -- migrate`;
+  await expect(start('false')).rejects.toMatchObject({ name: StartupError.name, message });
 });
 
-test('a schema that is newer than the code is refused', async () => {
-  const later = 'AddOwner4102444800000';
-  await dataSource.query('INSERT INTO schema_migration (timestamp, name) VALUES ($1, $2)', [4102444800000, later]);
-  const status = (await migrationStatus(dataSource)).at(-1);
-  expect(status).toEqual({ name: later, appliedAt: expect.any(Date) as Date, isKnown: false });
-  await expect(revertLastMigration(dataSource)).rejects.toThrow(StartupError);
+/** Applies the pending migrations up to this one. */
+async function migrateTo(name: string): Promise<void> {
+  const all = [...dataSource.migrations];
+  dataSource.migrations.splice(all.findIndex(({ constructor }) => constructor.name === name) + 1);
+  await migrate(dataSource);
+  dataSource.migrations.splice(0, all.length, ...all);
+}
+
+/** Adds a migration to those of this version. */
+function pushMigration(migration: Migration): void {
+  dataSource.migrations.push(migration);
+}
+
+/** A migration that a version with more than this one has. */
+function later(name: string, backwardCompatible: boolean): Migration {
+  return {
+    name,
+    backwardCompatible,
+    up: (queryRunner) => queryRunner.query(`CREATE TABLE ${name.toLowerCase()} ()`),
+    down: (queryRunner) => queryRunner.query(`DROP TABLE ${name.toLowerCase()}`),
+  };
+}
+
+/** Applies migrations as a newer version does, which then ends. */
+async function migrateAsNewerVersion(...migrations: Migration[]): Promise<void> {
+  const count = dataSource.migrations.length;
+  dataSource.migrations.push(...migrations);
+  expect(await migrate(dataSource)).toEqual(migrations.map(({ name }) => name));
+  dataSource.migrations.splice(count);
+}
+
+test('a newer schema is accepted if all its unknown migrations are declared backward compatible', async () => {
+  await migrateAsNewerVersion(later('AddOwner4102444800000', true), later('AddVet4102444800001', true));
+  expect((await migrationStatus(dataSource)).slice(-2)).toEqual(
+    ['AddOwner4102444800000', 'AddVet4102444800001'].map((name) => ({
+      name,
+      appliedAt: expect.any(Date) as Date,
+      isKnown: false,
+      backwardCompatible: true,
+    })),
+  );
+  await expect(revertLastMigration(dataSource)).rejects.toThrow(
+    'Migration AddVet4102444800001 is unknown to this version. Revert it with the version that applied it.',
+  );
   await dataSource.destroy();
-  for (const MIGRATE_ON_START of ['true', 'false']) {
-    const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START }));
-    const message = expect.stringMatching(
-      /^The database schema is newer than this version: it has AddOwner4102444800000\./,
-    ) as string;
-    await expect(openCurrentDatabase(options)).rejects.toMatchObject({ name: StartupError.name, message });
+  for (const migrateOnStart of ['true', 'false']) await start(migrateOnStart);
+});
+
+test('a newer schema is refused if one of its unknown migrations is declared incompatible, which is named', async () => {
+  await migrateAsNewerVersion(later('AddOwner4102444800000', true), later('DropName4102444800001', false));
+  await dataSource.destroy();
+  const message =
+    'The database schema is newer than this version and not backward compatible: it has DropName4102444800001. ' +
+    'Start the version that applied it, or revert with that version: npm run petstore -- migrate:revert';
+  for (const migrateOnStart of ['true', 'false']) {
+    await expect(start(migrateOnStart)).rejects.toMatchObject({ name: StartupError.name, message });
   }
 });
 
+test('a schema that was made before migrations said so: unknown ones are incompatible, and the next ones say so', async () => {
+  await dataSource.query('ALTER TABLE schema_migration DROP backward_compatible');
+  await assertSchemaIsUsable(dataSource);
+  await migrateAsNewerVersion(later('AddOwner4102444800000', true));
+  await assertSchemaIsUsable(dataSource);
+  await dataSource.query('ALTER TABLE schema_migration DROP backward_compatible');
+  await expect(assertSchemaIsUsable(dataSource)).rejects.toThrow(/compatible: it has AddOwner4102444800000\. /);
+});
+
+test('a migration that does not say whether it is backward compatible is refused, before anything is applied', async () => {
+  const { backwardCompatible: _, ...silent } = later('AddOwner4102444800001', true);
+  dataSource.migrations.push(later('AddVet4102444800000', true), silent);
+  await expect(migrate(dataSource)).rejects.toMatchObject({
+    name: StartupError.name,
+    message:
+      'Migration AddOwner4102444800001 does not say whether earlier versions may run on its schema. ' +
+      'Add to its class: readonly backwardCompatible = true (or false). See docs/upgrading.md.',
+  });
+  dataSource.migrations.splice(-2);
+  await assertSchemaIsUsable(dataSource);
+});
+
 test('a migration that fails is undone and named', async () => {
-  dataSource.migrations.push({
+  pushMigration({
     name: 'Broken4102444800000',
+    backwardCompatible: true,
     up: async (queryRunner) => {
       await queryRunner.query('CREATE TABLE half_made ()');
       await queryRunner.query('SELECT 1 / 0');
@@ -111,8 +184,9 @@ test('a migration that fails is undone and named', async () => {
 });
 
 test('a migration that fails for an error that makes the database unavailable to requests is named with its cause', async () => {
-  dataSource.migrations.push({
+  pushMigration({
     name: 'Fileless4102444800000',
+    backwardCompatible: true,
     up: async (queryRunner) => {
       await queryRunner.query(`DO $$ BEGIN RAISE 'could not access file "$libdir/x"' USING ERRCODE = '58P01'; END $$`);
     },
@@ -124,7 +198,138 @@ test('a migration that fails for an error that makes the database unavailable to
   });
 });
 
+/** A migration that makes the index of a test without a transaction. */
+function makesIndex(name: string, statement: string): Migration {
+  return {
+    name,
+    backwardCompatible: true,
+    transaction: false,
+    up: (queryRunner) => queryRunner.query(statement),
+    down: (queryRunner) => queryRunner.query('DROP INDEX CONCURRENTLY ix_test'),
+  };
+}
+
+/** Whether the index of a test is valid; nothing when there is none. */
+async function validity(): Promise<unknown> {
+  return dataSource.query(`SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('ix_test')`);
+}
+
+test('a migration without a transaction makes an index concurrently, and one that was left invalid is made anew', async () => {
+  const pets = dataSource.getRepository(PetEntity);
+  await pets.save([
+    { name: 'Rex', categoryId: '7' },
+    { name: 'Rex', categoryId: '8' },
+  ]);
+  pushMigration(
+    makesIndex('UniqueName4102444800000', 'CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'),
+  );
+  await expect(migrate(dataSource)).rejects.toThrow(
+    'Migration UniqueName4102444800000 failed: could not create unique index "ix_test"',
+  );
+  expect(await validity()).toEqual([{ indisvalid: false }]);
+
+  await pets.delete({ categoryId: '8' });
+  expect(await migrate(dataSource)).toEqual(['UniqueName4102444800000']);
+  expect(await validity()).toEqual([{ indisvalid: true }]);
+
+  // The end of the process between the index and the record of its migration: a valid index stays.
+  const [{ oid }] = await dataSource.query<[{ oid: number }]>(`SELECT 'ix_test'::regclass::oid AS oid`);
+  await dataSource.query(`DELETE FROM schema_migration WHERE name = 'UniqueName4102444800000'`);
+  expect(await migrate(dataSource)).toEqual(['UniqueName4102444800000']);
+  expect(await dataSource.query(`SELECT 'ix_test'::regclass::oid AS oid`)).toEqual([{ oid }]);
+
+  expect(await revertLastMigration(dataSource)).toBe('UniqueName4102444800000');
+  expect(await validity()).toEqual([]);
+});
+
+test('the time limits of migrations end with them', async () => {
+  const limits: unknown[] = [];
+  pushMigration({
+    ...later('SeeLimits4102444800000', true),
+    up: async (queryRunner) => {
+      limits.push(await queryRunner.query('SHOW lock_timeout'), await queryRunner.query('SHOW statement_timeout'));
+    },
+  });
+  await migrate(dataSource);
+  expect(limits).toEqual([[{ lock_timeout: '2s' }], [{ statement_timeout: '0' }]]);
+  expect(await dataSource.query('SHOW lock_timeout')).toEqual([{ lock_timeout: '0' }]);
+});
+
 if (engine === 'postgresql') {
+  /** Another session of the owner, as a backup or an analyst has it. */
+  async function connect(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: database.ownerSettings.DATABASE_URL });
+    await client.connect();
+    return client;
+  }
+
+  test.each([true, false])(
+    'a migration behind a long transaction blocks reads for 2 s at most, and is tried again, in a transaction: %s',
+    async (transaction) => {
+      const [backup, reader] = [await connect(), await connect()];
+      await backup.query('BEGIN');
+      await backup.query('SELECT count(*) FROM pet');
+      const attempts: unknown[] = [];
+      pushMigration({
+        name: 'AddNote4102444800000',
+        backwardCompatible: true,
+        transaction,
+        up: async (queryRunner) => {
+          await queryRunner.query('CREATE TABLE IF NOT EXISTS half_made ()');
+          await queryRunner.query('ALTER TABLE pet ADD note text');
+        },
+        down: () => Promise.resolve(),
+      });
+      let isOver = false;
+      const migration = migrate(dataSource, {
+        onLockRetry: (...attempt) => {
+          attempts.push(attempt);
+          // It gets the lock at the third attempt.
+          if (attempts.length === 2) void backup.query('ROLLBACK');
+        },
+      }).finally(() => (isOver = true));
+      let slowestMs = 0;
+      let reads = 0;
+      while (!isOver) {
+        const startedAt = performance.now();
+        await reader.query('SELECT count(*) FROM pet');
+        slowestMs = Math.max(slowestMs, performance.now() - startedAt);
+        reads++;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      expect(await migration).toEqual(['AddNote4102444800000']);
+      expect(attempts).toEqual([
+        ['AddNote4102444800000', 1],
+        ['AddNote4102444800000', 2],
+      ]);
+      expect(reads).toBeGreaterThan(20);
+      // The read waited for the lock, which ends at 2 s; the rest is for a busy machine.
+      expect(slowestMs).toBeGreaterThan(1_000);
+      expect(slowestMs).toBeLessThan(3_500);
+      expect(await dataSource.query('SELECT note FROM pet')).toEqual([]);
+      await Promise.all([backup.end(), reader.end()]);
+    },
+  );
+
+  test('an index that is made concurrently waits longer for a long transaction, and blocks nobody', async () => {
+    const [backup, writer] = [await connect(), await connect()];
+    await backup.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    await backup.query('SELECT count(*) FROM pet');
+    pushMigration(
+      makesIndex('IndexName4102444800000', 'CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'),
+    );
+    const attempts: unknown[] = [];
+    const migration = migrate(dataSource, { onLockRetry: (...attempt) => attempts.push(attempt) });
+    for (const until = performance.now() + 3_000; performance.now() < until;) {
+      await writer.query(`INSERT INTO pet (name, category_id) VALUES ('Rex', 7)`);
+      await writer.query('SELECT count(*) FROM pet');
+    }
+    await backup.query('COMMIT');
+    expect(await migration).toEqual(['IndexName4102444800000']);
+    expect([attempts, await validity()]).toEqual([[], [{ indisvalid: true }]]);
+    await Promise.all([backup.end(), writer.end()]);
+  });
+
   test('instances that migrate at once do not collide', async () => {
     const empty = await createEmptyTestDatabase();
     const config = readConfig({ ...empty.ownerSettings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' });

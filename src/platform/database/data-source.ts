@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { PoolConfig } from 'pg';
 import type { DataSource, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
@@ -7,7 +8,9 @@ import { type DatabaseOptions, dataSourceOptions } from './data-source-options.j
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { OwningDataSource } from './owning-data-source.js';
 import { migrate } from './schema/migrate.js';
-import { assertSchemaIsCurrent } from './schema/schema-check.js';
+import { assertSchemaIsUsable } from './schema/schema-check.js';
+
+const log = new Logger('Migrations');
 
 /**
  * Opens a data source, and the embedded engine when DATABASE_URL is not set. `destroy` closes both.
@@ -37,18 +40,21 @@ export async function openDatabase(config: Config, entities: EntityTarget<Object
 }
 
 /**
- * Opens the database for the application, with the schema of this version. MIGRATE_ON_START decides whether pending
- * migrations are applied or refused. `destroy` closes the database.
+ * Opens the database for the application, with a schema that this version can run on. MIGRATE_ON_START decides whether
+ * pending migrations are applied or refused. `destroy` closes the database.
  *
- * @throws StartupError when the database cannot be reached or opened, or its schema is outdated or newer
+ * @throws StartupError when the database cannot be reached or opened, its schema is outdated, or it is newer and not
+ * backward compatible
  */
 export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
   const dataSource = await openDataSource(options);
   try {
     if (options.config.migrateOnStart) {
-      await migrate(dataSource);
+      await migrate(dataSource, {
+        onLockRetry: (name, attempt) => log.warn(`Migration ${name} waits for a lock (attempt ${attempt}).`),
+      });
     }
-    await assertSchemaIsCurrent(dataSource);
+    await assertSchemaIsUsable(dataSource);
     return dataSource;
   } catch (error) {
     await dataSource.destroy();

@@ -17,7 +17,7 @@ export type { Statement } from './connections/statement.js';
 
 /** An open transaction on one connection. */
 export interface Transaction {
-  /** Runs a statement. Each row is an array of columns. */
+  /** Runs a statement, which is parsed anew each time. Each row is an array of columns. */
   run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]>;
   /** TypeORM's entity manager in the same transaction. */
   readonly manager: EntityManager;
@@ -144,7 +144,8 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
       const client = (await queryRunner.connect()) as ClientBase;
       await queryRunner.startTransaction();
       const result = await work({
-        run: (statement, values) => statements.execute(client, statement, values),
+        // Without a name nothing is prepared that could be stale: a failed statement would undo the whole transaction.
+        run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
         manager: queryRunner.manager,
       });
       await queryRunner.commitTransaction();

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import type { Statement } from './connections/statement.js';
 import type { StatementRunner } from './connections/statement-runner.js';
-import { isSchemaCurrent } from './schema/schema-check.js';
+import { type AppliedMigration, IS_BACKWARD_COMPATIBLE, statusOf } from './schema/migration-history.js';
+import { schemaFault, type SchemaFault } from './schema/schema-check.js';
 
 /** Whether the database can serve the requests of this version. */
-export type Readiness = 'ready' | 'unreachable' | 'wrong schema';
+export type Readiness = 'ready' | 'unreachable' | SchemaFault;
 
 /** Time in ms between two queries for the readiness. */
 const INTERVAL_MS = 1_000;
@@ -13,7 +14,12 @@ const INTERVAL_MS = 1_000;
 /** Time in ms to wait for the answer. */
 const TIMEOUT_MS = 1_000;
 
-const APPLIED_MIGRATIONS: Statement = { name: 'schema_migration_names', text: 'SELECT name FROM schema_migration' };
+const APPLIED_MIGRATIONS: Statement = {
+  name: 'schema_migration_applied',
+  text: `SELECT name, applied_at, ${IS_BACKWARD_COMPATIBLE} FROM schema_migration m`,
+};
+
+type AppliedRow = [name: string, appliedAt: Date, backwardCompatible: boolean];
 
 /** SQLSTATE of a table that does not exist. */
 const UNDEFINED_TABLE = '42P01';
@@ -22,6 +28,7 @@ const UNDEFINED_TABLE = '42P01';
 export class ReadinessProbe {
   private answer: Promise<Readiness> = Promise.resolve('unreachable');
   private expiresAt = -Infinity;
+  private wasReady = false;
 
   constructor(
     private readonly statements: StatementRunner,
@@ -43,17 +50,32 @@ export class ReadinessProbe {
   }
 
   private async ask(): Promise<Readiness> {
-    const answer = this.statements.run<[name: string]>(APPLIED_MIGRATIONS, []).then(
-      (rows): Readiness => {
-        const names = rows.map(([name]) => name);
-        return isSchemaCurrent(this.dataSource, names) ? 'ready' : 'wrong schema';
-      },
-      (error: { code?: string }): Readiness => (error.code === UNDEFINED_TABLE ? 'wrong schema' : 'unreachable'),
+    const answer = this.statements.run<AppliedRow>(APPLIED_MIGRATIONS, []).then(
+      (rows) => this.readinessWith(rows),
+      (error: { code?: string }) => (error.code === UNDEFINED_TABLE ? this.readinessWith([]) : 'unreachable'),
     );
     const stop = new AbortController();
-    const timeout = sleep(TIMEOUT_MS, 'unreachable' as const, { signal: stop.signal }).catch(
-      () => 'unreachable' as const,
+    const timeout = sleep(TIMEOUT_MS, undefined, { signal: stop.signal }).then(
+      () => this.readinessWithoutAnswer(),
+      (): Readiness => 'unreachable',
     );
-    return Promise.race([answer, timeout]).finally(() => stop.abort());
+    const readiness = await Promise.race([answer, timeout]).finally(() => stop.abort());
+    this.wasReady = readiness === 'ready';
+    return readiness;
+  }
+
+  private readinessWith(rows: readonly AppliedRow[]): Readiness {
+    const applied = new Map<string, AppliedMigration>(
+      rows.map(([name, appliedAt, backwardCompatible]) => [name, { appliedAt, backwardCompatible }]),
+    );
+    return schemaFault(statusOf(this.dataSource, applied)) ?? 'ready';
+  }
+
+  /**
+   * While slow statements hold all connections, such as behind a lock, the question was not even sent. All instances would
+   * be taken out of service at once. A database that is silent refuses the question instead.
+   */
+  private readinessWithoutAnswer(): Readiness {
+    return this.wasReady && this.statements.load.waiting > 0 ? 'ready' : 'unreachable';
   }
 }

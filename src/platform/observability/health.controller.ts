@@ -27,8 +27,8 @@ export class HealthController {
   /**
    * 200 while this process can serve requests.
    *
-   * @throws ApiError UNAVAILABLE while the server drains, the database is unreachable, or the schema is not the one of this
-   * version
+   * @throws ApiError UNAVAILABLE while the server drains, the database is unreachable, or the schema is outdated, or newer and not
+   * backward compatible
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')
@@ -37,13 +37,8 @@ export class HealthController {
       throw notReady('The server is shutting down.');
     }
     const readiness = await this.database.readiness();
-    if (readiness !== 'ready') {
-      throw notReady(
-        readiness === 'unreachable'
-          ? 'The database does not answer.'
-          : 'The database schema is not the one of this version.',
-      );
-    }
+    if (readiness === 'unreachable') throw notReady('The database does not answer.');
+    if (readiness !== 'ready') throw notReady(readiness.message);
     return { status: 'ok' };
   }
 }

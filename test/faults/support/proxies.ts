@@ -28,14 +28,17 @@ export const HAPROXY: Program = {
 defaults
   mode http
   timeout connect 2s
+  timeout check 2s
   timeout client 60s
   timeout server 60s
-  option redispatch
+  option redispatch 1
 frontend clients
   bind 127.0.0.1:${port}
   default_backend petstore
 backend petstore
   option httpchk GET /health/ready
+  retry-on conn-failure empty-response
+  http-request disable-l7-retry unless METH_GET or { req.fhdr(Idempotency-Key) -m found }
   default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 2
 ${instances.map((instance, index) => `  server petstore${index + 1} 127.0.0.1:${instance}`).join('\n')}
 `,

@@ -23,6 +23,13 @@ const NO_PREPARED_STATEMENT = '26000';
 const FEATURE_NOT_SUPPORTED = '0A000';
 const PLAN_CHECK = 'RevalidateCachedQuery';
 
+/**
+ * SQLSTATEs with which PostgreSQL refuses a statement whose parameters have other types than its columns: undefined object,
+ * mismatched types, no cast, undefined function or operator. A dropped type has none of its own.
+ */
+const TYPE_MISMATCHES = new Set<unknown>(['42704', '42804', '42846', '42883']);
+const DROPPED_TYPE = /^cache lookup failed for type /;
+
 /** Messages of pg's errors that have no code. */
 const MESSAGES = new RegExp(
   [
@@ -73,6 +80,15 @@ export function isConnectionFailure(error: unknown): error is Error {
 export function isStalePreparation(error: unknown): boolean {
   const { code, routine } = error as DatabaseFailure;
   return code === NO_PREPARED_STATEMENT || (code === FEATURE_NOT_SUPPORTED && routine === PLAN_CHECK);
+}
+
+/**
+ * Whether a prepared statement may have failed because a column has another type than when it was prepared: PostgreSQL keeps
+ * the types of its parameters. Nothing was done. If that is the cause, it works when it is parsed anew.
+ */
+export function mayHaveStaleTypes(error: unknown): boolean {
+  const { code, message } = error as DatabaseFailure;
+  return TYPE_MISMATCHES.has(code) || (code === 'XX000' && DROPPED_TYPE.test(message));
 }
 
 /** The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings too. */

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { isConnectionFailure, isStalePreparation } from './connection-errors.js';
+import { isConnectionFailure, isStalePreparation, mayHaveStaleTypes } from './connection-errors.js';
 import type { ServicePool } from './service-pool.js';
 import type { Execute, Statement } from './statement.js';
 
@@ -52,10 +52,12 @@ export class StatementRunner {
       return await this.execute<Row>(client, statement, values);
     } catch (error) {
       if (isConnectionFailure(error)) failure = error;
-      if (!isStalePreparation(error)) throw error;
-      // Nothing was done (DEALLOCATE, or a changed table). Without a name the statement is parsed anew. The release with
-      // `failure` closes the connection, whose other preparations may be stale too.
-      return await this.execute<Row>(client, { ...statement, name: '' }, values);
+      if (statement.name === '' || !(isStalePreparation(error) || mayHaveStaleTypes(error))) throw error;
+      // Nothing was done (DEALLOCATE, or a changed table). Without a name the statement is parsed anew. If it works, its
+      // preparation was stale. The release with `failure` closes the connection, whose other preparations may be stale too.
+      const rows = await this.execute<Row>(client, { ...statement, name: '' }, values);
+      failure ??= error as Error;
+      return rows;
     } finally {
       client.release(failure);
     }

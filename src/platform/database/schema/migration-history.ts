@@ -1,11 +1,28 @@
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
+import { StartupError } from '../../errors/startup-error.js';
+
+/** A migration as a file in `migrations/` declares it. */
+export interface Migration extends MigrationInterface {
+  /**
+   * Whether versions of the service that do not know this migration may run on its schema. It is stored with the migration
+   * when it is applied. False: they are not ready, and refuse to start.
+   */
+  readonly backwardCompatible: boolean;
+}
 
 /** A migration of this version. */
 export interface KnownMigration {
   readonly name: string;
   /** Unix time in ms. */
   readonly timestamp: number;
-  readonly migration: MigrationInterface;
+  readonly migration: Migration;
+}
+
+/** A migration that the database has. */
+export interface AppliedMigration {
+  readonly appliedAt: Date;
+  /** As the version that applied the migration declared it. */
+  readonly backwardCompatible: boolean;
 }
 
 /** A migration of this version, of the database, or of both. */
@@ -15,43 +32,70 @@ export interface MigrationStatus {
   readonly appliedAt: Date | undefined;
   /** False for a migration that another version has applied. */
   readonly isKnown: boolean;
+  /** Whether versions that do not know the migration may run on its schema. */
+  readonly backwardCompatible: boolean;
 }
 
 /** Every migration of this version and of the database, oldest first. */
 export async function migrationStatus(dataSource: DataSource): Promise<MigrationStatus[]> {
   const queryRunner = dataSource.createQueryRunner('master');
   try {
-    const applied = await appliedMigrations(queryRunner);
-    const known = knownMigrations(dataSource).map(({ name }) => name);
-    const unknown = [...applied.keys()].filter((name) => !known.includes(name));
-    return [...known, ...unknown]
-      .sort((a, b) => timestampOf(a) - timestampOf(b))
-      .map((name) => ({ name, appliedAt: applied.get(name), isKnown: known.includes(name) }));
+    return statusOf(dataSource, await appliedMigrations(queryRunner));
   } finally {
     await queryRunner.release();
   }
 }
 
-/** The migrations of this version, oldest first. */
+/** Every migration of this version and of a database with these applied ones, oldest first. */
+export function statusOf(dataSource: DataSource, applied: ReadonlyMap<string, AppliedMigration>): MigrationStatus[] {
+  const known = new Map(knownMigrations(dataSource).map(({ name, migration }) => [name, migration]));
+  return [...new Set([...known.keys(), ...applied.keys()])]
+    .sort((a, b) => timestampOf(a) - timestampOf(b))
+    .map((name) => ({
+      name,
+      appliedAt: applied.get(name)?.appliedAt,
+      isKnown: known.has(name),
+      backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
+    }));
+}
+
+/**
+ * The migrations of this version, oldest first.
+ *
+ * @throws StartupError for a migration that does not declare `backwardCompatible`
+ */
 export function knownMigrations(dataSource: DataSource): KnownMigration[] {
-  return dataSource.migrations
+  return (dataSource.migrations as Migration[])
     .map((migration) => {
       const name = migration.name ?? migration.constructor.name;
+      if (typeof migration.backwardCompatible !== 'boolean') {
+        throw new StartupError(
+          `Migration ${name} does not say whether earlier versions may run on its schema. ` +
+            'Add to its class: readonly backwardCompatible = true (or false). See docs/upgrading.md.',
+        );
+      }
       return { name, timestamp: timestampOf(name), migration };
     })
     .sort((a, b) => a.timestamp - b.timestamp);
 }
 
-/** Names of the applied migrations and when each was applied, in the order in which they were. */
-export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<string, Date>> {
+/**
+ * In SQL, whether a row of `schema_migration m` declares its migration backward compatible. False in a table that was made
+ * before it had the column.
+ */
+export const IS_BACKWARD_COMPATIBLE = `coalesce((to_jsonb(m) ->> 'backward_compatible')::boolean, false)`;
+
+/** The applied migrations by name, in the order in which they were applied. */
+export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<string, AppliedMigration>> {
   const exists = `SELECT to_regclass('schema_migration') IS NOT NULL AS exists`;
   const [{ exists: hasTable }] = (await queryRunner.query(exists)) as [{ exists: boolean }];
   if (!hasTable) return new Map();
-  const rows = (await queryRunner.query('SELECT name, applied_at FROM schema_migration ORDER BY id')) as {
-    name: string;
-    applied_at: Date;
-  }[];
-  return new Map(rows.map((row) => [row.name, row.applied_at]));
+  const rows = (await queryRunner.query(
+    `SELECT name, applied_at, ${IS_BACKWARD_COMPATIBLE} AS backward_compatible FROM schema_migration m ORDER BY id`,
+  )) as { name: string; applied_at: Date; backward_compatible: boolean }[];
+  return new Map(
+    rows.map((row) => [row.name, { appliedAt: row.applied_at, backwardCompatible: row.backward_compatible }]),
+  );
 }
 
 /** TypeORM requires that a migration's name ends with its Unix time in ms, 13 digits. */

@@ -1,31 +1,43 @@
 import type { DataSource } from 'typeorm';
 import { StartupError } from '../../errors/startup-error.js';
-import { knownMigrations, migrationStatus } from './migration-history.js';
+import { migrationStatus, type MigrationStatus } from './migration-history.js';
 
-/**
- * Refuses a schema that is older or newer than this version.
- *
- * @throws StartupError that says what to do
- */
-export async function assertSchemaIsCurrent(dataSource: DataSource): Promise<void> {
-  const status = await migrationStatus(dataSource);
-  const pending = status.filter(({ appliedAt }) => appliedAt === undefined).length;
-  if (pending > 0) {
-    throw new StartupError(
-      `The database schema is outdated: ${pending} migration(s) pending. Run: npm run petstore -- migrate`,
-    );
-  }
-  const unknown = status.filter(({ isKnown }) => !isKnown);
-  if (unknown.length > 0) {
-    throw new StartupError(
-      `The database schema is newer than this version: it has ${unknown.map(({ name }) => name).join(', ')}. ` +
-        'Start the version that applied it, or revert with that version: npm run petstore -- migrate:revert',
-    );
-  }
+/** Why this version cannot run on a schema. */
+export interface SchemaFault {
+  /** A sentence that names the migration. */
+  readonly message: string;
+  /** What an operator does about it. */
+  readonly remedy: string;
 }
 
-/** Whether exactly the migrations of this version are applied. */
-export function isSchemaCurrent(dataSource: DataSource, applied: readonly string[]): boolean {
-  const known = knownMigrations(dataSource);
-  return known.length === applied.length && known.every(({ name }) => applied.includes(name));
+/**
+ * Refuses a schema that lacks a migration of this version, or has one that this version does not know and that is not
+ * declared backward compatible.
+ *
+ * @throws StartupError that names the migration and says what to do
+ */
+export async function assertSchemaIsUsable(dataSource: DataSource): Promise<void> {
+  const fault = schemaFault(await migrationStatus(dataSource));
+  if (fault !== undefined) throw new StartupError(`${fault.message} ${fault.remedy}`);
+}
+
+/** Why this version cannot run on a schema of this status; undefined when it can. */
+export function schemaFault(status: readonly MigrationStatus[]): SchemaFault | undefined {
+  const [missing, ...others] = status.filter(({ appliedAt }) => appliedAt === undefined);
+  if (missing !== undefined) {
+    const more = others.length > 0 ? ` and ${others.length} more` : '';
+    return {
+      message: `The database schema is outdated: it lacks ${missing.name}${more}.`,
+      remedy: 'Run: npm run petstore -- migrate',
+    };
+  }
+  const incompatible = status.filter(({ isKnown, backwardCompatible }) => !isKnown && !backwardCompatible);
+  if (incompatible.length > 0) {
+    const names = incompatible.map(({ name }) => name).join(', ');
+    return {
+      message: `The database schema is newer than this version and not backward compatible: it has ${names}.`,
+      remedy: 'Start the version that applied it, or revert with that version: npm run petstore -- migrate:revert',
+    };
+  }
+  return undefined;
 }

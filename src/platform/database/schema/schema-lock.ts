@@ -3,8 +3,14 @@ import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '../../errors/startup-error.js';
 
 /** Longest time in ms that a process waits while another one changes the schema. */
-const LOCK_TIMEOUT_MS = 60_000;
-const LOCK_POLL_MS = 100;
+const SCHEMA_LOCK_TIMEOUT_MS = 60_000;
+const SCHEMA_LOCK_POLL_MS = 100;
+
+/**
+ * Longest time in ms that a statement of a migration waits for a lock (PostgreSQL's `lock_timeout`). Reads queue behind a
+ * statement that waits for ACCESS EXCLUSIVE, so this is also how long it may block them before it has the lock.
+ */
+export const LOCK_TIMEOUT_MS = 2_000;
 
 /** Key of the advisory lock that every schema change takes: 'petstore' in ASCII. */
 const LOCK_KEY = '8099007544119226981';
@@ -14,7 +20,8 @@ export const TAKES_ANY_TIME = 'takesAnyTime';
 
 /**
  * Runs work that changes the schema while no other process does. Work gets the one connection that holds the lock, because
- * PostgreSQL binds an advisory lock to its session and the embedded engine has no second connection.
+ * PostgreSQL binds an advisory lock to its session and the embedded engine has no second connection. Its statements have no
+ * time limit, but wait at most LOCK_TIMEOUT_MS for a lock.
  *
  * @throws StartupError when another process holds the lock for over 60 s
  */
@@ -27,12 +34,14 @@ export async function withSchemaLock<T>(
     // A migration of a large table takes longer than any time limit for requests.
     queryRunner.data[TAKES_ANY_TIME] = true;
     await queryRunner.query('SET statement_timeout = 0');
+    await queryRunner.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
     await acquireSchemaLock(queryRunner);
     try {
       return await work(queryRunner);
     } finally {
       await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
       await queryRunner.query('RESET statement_timeout').catch(() => undefined);
+      await queryRunner.query('RESET lock_timeout').catch(() => undefined);
     }
   } finally {
     await queryRunner.release();
@@ -40,16 +49,16 @@ export async function withSchemaLock<T>(
 }
 
 async function acquireSchemaLock(queryRunner: QueryRunner): Promise<void> {
-  const deadline = Date.now() + LOCK_TIMEOUT_MS;
+  const deadline = Date.now() + SCHEMA_LOCK_TIMEOUT_MS;
   // Polls, because a statement that waits for the lock would block CREATE INDEX CONCURRENTLY in the process that holds it:
   // a deadlock.
   while (Date.now() < deadline) {
     const query = `SELECT pg_try_advisory_lock(${LOCK_KEY}) AS acquired`;
     const [{ acquired }] = (await queryRunner.query(query)) as [{ acquired: boolean }];
     if (acquired) return;
-    await sleep(LOCK_POLL_MS);
+    await sleep(SCHEMA_LOCK_POLL_MS);
   }
   throw new StartupError(
-    `Another process has been migrating this database for over ${LOCK_TIMEOUT_MS / 1000} s. Try again when it has finished.`,
+    `Another process has been migrating this database for over ${SCHEMA_LOCK_TIMEOUT_MS / 1000} s. Try again when it has finished.`,
   );
 }

@@ -1,0 +1,169 @@
+import type { DataSource, QueryRunner } from 'typeorm';
+import { originalError } from './migration-error.js';
+import { appliedMigrations, type KnownMigration, knownMigrations } from './migration-history.js';
+import { type Query, replaceQuery } from './replace-query.js';
+import { withSchemaLock } from './schema-lock.js';
+
+/** Longest time in ms that all statements of a trial take together, in which they may block requests. */
+export const TRIAL_TIMEOUT_MS = 5_000;
+
+/** Most statements of a migration that are recorded. One that is not tried may repeat a statement for ever. */
+const MAX_STATEMENTS = 1_000;
+
+/** A lock that a statement takes on a table, which its transaction keeps until its end. */
+export interface PlannedLock {
+  readonly table: string;
+  /** In the words of PostgreSQL's documentation, such as `ACCESS EXCLUSIVE`. */
+  readonly mode: string;
+  /** What requests cannot do with the table meanwhile. */
+  readonly blocks: 'reads and writes' | 'writes' | 'nothing';
+}
+
+/** A statement of a pending migration. */
+export interface PlannedStatement {
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
+  /**
+   * Locks on tables that were there before. A lock that an earlier statement of the trial has taken is listed there alone.
+   * Undefined for a statement that was not run.
+   */
+  readonly locks: readonly PlannedLock[] | undefined;
+}
+
+/** A pending migration. */
+export interface PlannedMigration {
+  readonly name: string;
+  readonly backwardCompatible: boolean;
+  /** Whether it is applied in a transaction. One without cannot be tried. */
+  readonly inTransaction: boolean;
+  readonly statements: readonly PlannedStatement[];
+  /** Why the trial, or the recording of its statements, failed; undefined when it did not. */
+  readonly failure: string | undefined;
+}
+
+/**
+ * The pending migrations with their statements and locks. They are run in one transaction, which is rolled back. Meanwhile
+ * they hold their locks, for TRIAL_TIMEOUT_MS at most. Of a migration without a transaction the statements are recorded, and
+ * only its SELECTs run, so a later migration that needs it fails the trial.
+ *
+ * @throws StartupError when another process migrates for over 60 s
+ */
+export async function planMigrations(dataSource: DataSource): Promise<PlannedMigration[]> {
+  return withSchemaLock(dataSource, async (queryRunner) => {
+    const applied = await appliedMigrations(queryRunner);
+    const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
+    await queryRunner.startTransaction();
+    const trial = new Trial(queryRunner);
+    try {
+      await trial.begin();
+      const plan: PlannedMigration[] = [];
+      for (const migration of pending) plan.push(await trial.plan(migration));
+      return plan;
+    } finally {
+      trial.end();
+      await queryRunner.rollbackTransaction();
+    }
+  });
+}
+
+/** Statements by which TypeORM opens and closes transactions; the plan has its own. */
+const TRANSACTION_CONTROL = /^\s*(SAVEPOINT|RELEASE|ROLLBACK|START|BEGIN|COMMIT)\b/i;
+
+/** Statements that are run although the others of a migration are not: it may need what they return. */
+const READS = /^\s*(SELECT|SHOW)\b/i;
+
+class Trial {
+  private run!: Query;
+  /** Puts the query runner's own `query` back. */
+  readonly end: () => void;
+  private tables = new Map<string, string>();
+  private held = new Set<string>();
+  private usedMs = 0;
+  private statements: PlannedStatement[] = [];
+  private inTransaction = true;
+
+  constructor(private readonly queryRunner: QueryRunner) {
+    this.end = replaceQuery(queryRunner, (query) => {
+      this.run = query;
+      return (text, ...others) => this.record(text, others);
+    });
+  }
+
+  /** Notes which tables there are. */
+  async begin(): Promise<void> {
+    const rows = (await this.run(
+      `SELECT oid::text AS id, oid::regclass::text AS name FROM pg_class
+      WHERE relkind IN ('r', 'p', 'm', 'v', 'f') AND oid >= 16384 AND relnamespace <> 'pg_toast'::regnamespace`,
+    )) as { id: string; name: string }[];
+    this.tables = new Map(rows.map(({ id, name }) => [id, name]));
+  }
+
+  async plan({ name, migration }: KnownMigration): Promise<PlannedMigration> {
+    this.statements = [];
+    this.inTransaction = migration.transaction !== false;
+    let failure: string | undefined;
+    await this.run('SAVEPOINT plan');
+    try {
+      await migration.up(this.queryRunner);
+    } catch (error) {
+      failure = originalError(error).message;
+      await this.run('ROLLBACK TO plan');
+    }
+    const { backwardCompatible } = migration;
+    return { name, backwardCompatible, inTransaction: this.inTransaction, statements: this.statements, failure };
+  }
+
+  private async record(text: string, others: unknown[]): Promise<unknown> {
+    if (TRANSACTION_CONTROL.test(text)) return undefined;
+    if (this.statements.length >= MAX_STATEMENTS) throw new Error(`It has more than ${MAX_STATEMENTS} statements.`);
+    const index = this.statements.length;
+    const parameters = Array.isArray(others[0]) ? (others[0] as unknown[]) : [];
+    this.statements.push({ sql: withoutMargin(text), parameters, locks: undefined });
+    if (!this.inTransaction && !READS.test(text)) return [];
+
+    const leftMs = Math.ceil(TRIAL_TIMEOUT_MS - this.usedMs);
+    if (leftMs <= 0) throw new Error(`The trial takes longer than ${TRIAL_TIMEOUT_MS / 1000} s.`);
+    await this.run(`SET LOCAL statement_timeout = ${leftMs}`);
+    const startedAt = performance.now();
+    const result = await this.run(text, ...others).finally(() => (this.usedMs += performance.now() - startedAt));
+    this.statements[index] = { ...this.statements[index], locks: await this.newLocks() } as PlannedStatement;
+    return result;
+  }
+
+  private async newLocks(): Promise<PlannedLock[]> {
+    const rows = (await this.run(
+      `SELECT DISTINCT relation::text AS id, mode FROM pg_locks
+      WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted ORDER BY mode`,
+    )) as { id: string; mode: string }[];
+    const locks = rows.flatMap(({ id, mode }) => {
+      const table = this.tables.get(id);
+      const key = `${id} ${mode}`;
+      if (table === undefined || this.held.has(key)) return [];
+      this.held.add(key);
+      return [{ table, mode: nameOf(mode), blocks: blockedBy(mode) }];
+    });
+    return locks.sort((a, b) => a.table.localeCompare(b.table));
+  }
+}
+
+/** PostgreSQL's word for a mode of `pg_locks`: `ACCESS EXCLUSIVE` for `AccessExclusiveLock`. */
+function nameOf(mode: string): string {
+  return mode
+    .replace(/Lock$/, '')
+    .replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
+    .toUpperCase();
+}
+
+/** PostgreSQL, table 13.2: which modes conflict with those of SELECT and of INSERT, UPDATE and DELETE. */
+function blockedBy(mode: string): PlannedLock['blocks'] {
+  if (mode === 'AccessExclusiveLock') return 'reads and writes';
+  return ['ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock'].includes(mode) ? 'writes' : 'nothing';
+}
+
+/** The text without surrounding blank lines, and without the margin that its lines have in common. */
+function withoutMargin(text: string): string {
+  const lines = text.trim().split('\n');
+  const margins = lines.slice(1).flatMap((line) => (line.trim() === '' ? [] : [line.search(/\S/)]));
+  const margin = Math.min(...margins);
+  return lines.map((line, index) => (index === 0 ? line : line.slice(margin))).join('\n');
+}

@@ -1,0 +1,176 @@
+import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { roleUrls } from '../support/postgresql-roles.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { report } from './support/figures.js';
+import { Load, type LoadRequest, percentile, send } from './support/load.js';
+import { createOwnDatabase, rowsOf } from './support/own-database.js';
+import { CHECK_INTERVAL_MS, freePort, HAPROXY, startProxy } from './support/proxies.js';
+
+/*
+ * A version with a new column replaces the last release behind HAProxy, and is rolled back, as docs/upgrading.md says. No
+ * request fails. The newer version is this build with two migrations more.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-fault-tests';
+const ROOT = new URL('../../', import.meta.url).pathname;
+const DATABASE = 'petstore';
+
+const MIGRATIONS = {
+  '4102444800000-add-note.js': `
+    export class AddNote4102444800000 {
+      backwardCompatible = true;
+      async up(queryRunner) {
+        await queryRunner.query("ALTER TABLE pet ADD note text NOT NULL DEFAULT 'none'");
+      }
+      async down(queryRunner) {
+        await queryRunner.query('ALTER TABLE pet DROP note');
+      }
+    }`,
+  '4102444800001-index-note.js': `
+    export class IndexNote4102444800001 {
+      backwardCompatible = true;
+      transaction = false;
+      async up(queryRunner) {
+        await queryRunner.query('CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_pet_note ON pet (note, id)');
+      }
+      async down(queryRunner) {
+        await queryRunner.query('DROP INDEX CONCURRENTLY ix_pet_note');
+      }
+    }`,
+};
+
+let server: PostgresqlServer;
+let serviceUrl: string;
+let ownerUrl: string;
+/** The installation of the newer version. */
+let newer: string;
+const running: ServiceProcess[] = [];
+
+beforeAll(async () => {
+  server = await startPostgresqlServer();
+  serviceUrl = await createOwnDatabase(server, DATABASE);
+  ({ ownerUrl } = roleUrls(server.url, DATABASE, DATABASE));
+  newer = await mkdtemp(join(tmpdir(), 'petstore-newer-'));
+  await cp(join(ROOT, 'dist'), join(newer, 'dist'), { recursive: true });
+  await cp(join(ROOT, 'package.json'), join(newer, 'package.json'));
+  await symlink(join(ROOT, 'node_modules'), join(newer, 'node_modules'));
+  for (const [name, code] of Object.entries(MIGRATIONS)) await writeFile(join(newer, 'dist/migrations', name), code);
+}, 60_000);
+afterAll(async () => {
+  for (const service of running) await service.kill();
+  await server.stop();
+  await rm(newer, { recursive: true, force: true });
+});
+
+/** Starts an instance of an installation, and waits until it listens. */
+async function start(installation: string, port: number): Promise<ServiceProcess> {
+  const settings = {
+    DATABASE_URL: serviceUrl,
+    BOOTSTRAP_API_KEY: API_KEY,
+    RATE_LIMIT_PER_MINUTE: '0',
+    PORT: String(port),
+    // A list waits in two queues, half of this time in each; a migration may wait for its lock for 2 s.
+    ACQUIRE_TIMEOUT_MS: '6000',
+    SHUTDOWN_DELAY_MS: String(4 * CHECK_INTERVAL_MS),
+  };
+  const service = new ServiceProcess(settings, tmpdir(), { program: [join(installation, 'dist/src/main.js')] });
+  running.push(service);
+  await service.origin();
+  return service;
+}
+
+/** Starts a command of an installation as the owner of the schema. */
+function petstore(installation: string, command: string): ServiceProcess {
+  const program = [join(installation, 'dist/src/cli.js'), command];
+  const started = new ServiceProcess({ DATABASE_URL: ownerUrl }, tmpdir(), { program });
+  running.push(started);
+  return started;
+}
+
+/** Two of three requests are GETs. A POST has a key, so that the proxy may send it again when its instance has crashed. */
+function next(index: number): LoadRequest {
+  if (index % 3 !== 0) return { method: 'GET', path: `/v1/pets?limit=${1 + (index % 20)}` };
+  return {
+    method: 'POST',
+    path: '/v1/pets',
+    headers: { 'idempotency-key': `upgrade-${index}-${Math.random()}` },
+    body: JSON.stringify({ name: `Rex ${index}`, categoryId: 7 }),
+  };
+}
+
+async function countPets(): Promise<number> {
+  return Number((await rowsOf<[string]>(serviceUrl, 'SELECT count(*) FROM pet'))[0]?.[0]);
+}
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 60_000; !(await holds()); await sleep(20)) {
+    if (Date.now() > deadline) throw new Error(`Not within 60 s: ${holds.toString()}`);
+  }
+}
+
+test('migrate behind a backup, a crash, a rolling replacement and a rollback behind haproxy fail no request', async () => {
+  const ports = [await freePort(), await freePort()] as const;
+  const instances = await Promise.all(ports.map((port) => start(ROOT, port)));
+  const proxy = await startProxy(HAPROXY, ports);
+  /** Waits until the proxy sends requests to an instance. */
+  const untilServing = (service: ServiceProcess): Promise<void> =>
+    until(() => service.stdout.includes('"operation":"listPets"'));
+  const replaceAll = async (installation: string): Promise<void> => {
+    for (const [index, port] of ports.entries()) {
+      expect(await instances[index]?.stop('SIGTERM')).toBe(0);
+      await untilServing((instances[index] = await start(installation, port)));
+    }
+  };
+  const loads: Load[] = [];
+  try {
+    const probe = { origin: proxy.origin, apiKey: API_KEY };
+    await until(async () => (await send({ method: 'GET', path: '/v1/pets' }, probe)).status === 200);
+    const before = await countPets();
+    const begunAt = performance.now();
+    loads.push(...[0, 20, 150].map((pauseMs) => new Load({ ...probe, clients: 6, next, pauseMs })));
+    await Promise.all(instances.map(untilServing));
+
+    const backup = new pg.Client({ connectionString: ownerUrl });
+    await backup.connect();
+    await backup.query('BEGIN');
+    await backup.query('SELECT count(*) FROM pet');
+    const migration = petstore(newer, 'migrate');
+    await until(() => migration.stderr.includes('AddNote4102444800000 got no lock in time, attempt 1.'));
+    await backup.query('COMMIT');
+    await backup.end();
+    expect([await migration.ended, migration.stdout]).toEqual([0, 'Applied 2 migration(s).\n']);
+    // More than the second for which a readiness is remembered, and the checks of the proxy.
+    await sleep(1_000 + 4 * CHECK_INTERVAL_MS);
+    const status = petstore(ROOT, 'migrate:status');
+    expect(await status.ended).toBe(0);
+    expect(status.stdout.match(/^newer, compatible .+$/gm)).toHaveLength(2);
+
+    await instances[0]?.kill();
+    await sleep(500);
+    await untilServing((instances[0] = await start(ROOT, ports[0])));
+    await replaceAll(newer);
+    await replaceAll(ROOT);
+
+    const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
+    const failed = outcomes.filter(({ status: code }) => code !== 200 && code !== 201);
+    report('an upgrade behind haproxy', {
+      requests: outcomes.length,
+      failed: failed.length,
+      'slowest ms': Math.ceil(percentile(outcomes, 1)),
+    });
+    // The body tells who has answered: the service, or the proxy for want of an instance.
+    const answers = failed.map(({ failure, text, startedAt }) => [Math.round(startedAt - begunAt), failure ?? text]);
+    expect(answers).toEqual([]);
+    const created = outcomes.filter(({ status: code }) => code === 201).length;
+    expect((await countPets()) - before).toBe(created);
+    expect(await rowsOf(serviceUrl, `SELECT count(*) > 0 FROM pet WHERE note = 'none'`)).toEqual([[true]]);
+  } finally {
+    await Promise.all(loads.map((load) => load.stop()));
+    await proxy.stop();
+  }
+}, 240_000);

@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import ts from 'typescript';
+import type { DataSource } from 'typeorm';
+import { readConfig } from '../../src/config.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
+import { migrate, revertLastMigration } from '../../src/platform/database/schema/migrate.js';
+import type { Migration } from '../../src/platform/database/schema/migration-history.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+
+/*
+ * The example of docs/upgrading.md, as the page shows it, while a version that knows none of its migrations serves.
+ */
+
+const PAGE = readFileSync(new URL('../../docs/upgrading.md', import.meta.url), 'utf8');
+
+/** The migrations of the page, oldest first. */
+async function migrationsOfPage(): Promise<Migration[]> {
+  const blocks = [...PAGE.matchAll(/```ts\n(export class \w+ implements MigrationInterface [^]*?)```/g)];
+  const migrations = blocks.map(async ([, code = '']) => {
+    const { outputText } = ts.transpileModule(code, { compilerOptions: { module: ts.ModuleKind.ESNext } });
+    const url = `data:text/javascript,${encodeURIComponent(outputText)}`;
+    const exported = Object.values((await import(url)) as Record<string, new () => Migration>);
+    return new (exported[0] as new () => Migration)();
+  });
+  return Promise.all(migrations);
+}
+
+/** The statements of the page that stand for migrations of their own. */
+function constraintSql(): string[] {
+  const [, sql = ''] = /```sql\n(-- in one migration\n[^]*?)```/.exec(PAGE) ?? [];
+  return sql.split(';').filter((statement) => statement.trim() !== '');
+}
+
+/** Rows enough for three batches of the backfill. */
+const PETS = 12_000;
+
+let database: TestDatabase;
+let app: TestApp;
+let dataSource: DataSource | undefined;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  app = await createTestApp({ database });
+});
+afterAll(async () => {
+  await app.close();
+  await dataSource?.destroy();
+  await database.drop();
+});
+
+/** The connection of an operator. The embedded engine has one process, which is the service's. */
+async function operator(): Promise<DataSource> {
+  const { DataSource: Token } = await import('typeorm');
+  if (engine === 'embedded') return app.nest.get(Token);
+  return (dataSource ??= await openDatabase(readConfig(database.ownerSettings)));
+}
+
+/** The old version serves, and is ready. */
+async function expectServed(step: string): Promise<void> {
+  const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+  const listed = await app.client.get('/v1/pets?limit=100');
+  const ready = await app.client.get('/health/ready', { apiKey: null });
+  expect([step, created.status, listed.status, ready.status]).toEqual([step, 201, 200, 200]);
+}
+
+test('each migration of the page runs, again too, and a version that knows none of them serves at every step', async () => {
+  const migrations = await migrationsOfPage();
+  const names = migrations.map(({ constructor }) => constructor.name);
+  expect(names.map((name) => name.slice(0, -13))).toEqual([
+    'AddPetNote',
+    'IndexPetNote',
+    'AddPetRemark',
+    'FillPetRemark',
+    'DropPetNote',
+  ]);
+  const opened = await operator();
+  const known = opened.migrations.length;
+  /** As a newer version does, which then ends. */
+  const apply = async (migration: Migration): Promise<void> => {
+    opened.migrations.push(migration);
+    expect(await migrate(opened)).toEqual([migration.constructor.name]);
+    opened.migrations.splice(known);
+    await expectServed(migration.constructor.name);
+  };
+  const [addNote, indexNote, addRemark, fillRemark, dropNote] = migrations as [
+    Migration,
+    Migration,
+    Migration,
+    Migration,
+    Migration,
+  ];
+  await apply(addNote);
+  await app.sql(
+    `INSERT INTO pet (name, category_id, note) SELECT 'Rex', n, CASE WHEN n % 2 = 0 THEN 'note ' || n END
+    FROM generate_series(1, ${PETS}) AS n`,
+  );
+  await apply(indexNote);
+  await apply(addRemark);
+  // Between an interrupted run and the next one some rows have a remark, and keep it.
+  await app.sql(`UPDATE pet SET remark = 'kept' WHERE category_id = 10`);
+  await apply(fillRemark);
+  expect(
+    await app.sql(
+      `SELECT count(*)::int, count(remark)::int, count(*) FILTER (WHERE remark = 'note ' || category_id)::int,
+        count(*) FILTER (WHERE remark = 'kept')::int FROM pet WHERE category_id <> 7`,
+    ),
+  ).toEqual([[PETS - 1, PETS - 1, PETS / 2 - 1, 1]]);
+  await app.sql(`DELETE FROM schema_migration WHERE name LIKE 'FillPetRemark%'`);
+  await apply(fillRemark);
+
+  // The release that knows the column gives each new animal a remark; of this one the test takes the column's default.
+  await app.sql(`ALTER TABLE pet ALTER remark SET DEFAULT ''`);
+  await app.sql(`UPDATE pet SET remark = '' WHERE remark IS NULL`);
+  for (const statement of constraintSql()) await app.sql(statement);
+  await expectServed('the constraint');
+  await expect(app.sql(`INSERT INTO pet (name, category_id, remark) VALUES ('Rex', 7, NULL)`)).rejects.toMatchObject({
+    code: '23502',
+  });
+  await apply(dropNote);
+
+  await app.sql('ALTER TABLE pet ALTER remark DROP NOT NULL');
+  for (const migration of [...migrations].reverse()) {
+    opened.migrations.push(migration);
+    expect(await revertLastMigration(opened)).toBe(migration.constructor.name);
+    opened.migrations.splice(known);
+    await expectServed(`without ${migration.constructor.name}`);
+  }
+}, 120_000);
