@@ -15,6 +15,9 @@ import { createOwnDatabase } from './support/own-database.js';
  * signals.
  */
 
+// A test starts several processes, each of which takes a second, or many on a busy machine.
+import.meta.jest.setTimeout(120_000);
+
 const PROCESSES = 3;
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };

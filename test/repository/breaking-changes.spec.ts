@@ -76,7 +76,7 @@ describe('breaks clients:', () => {
     [
       'a narrower bound of input',
       (api) => (list(api).parameters[2].schema.maxLength = 9),
-      'GET /pets, query parameter cursor: maxLength was 40, is 9',
+      'GET /pets, query parameter cursor: maxLength was 46, is 9',
     ],
     [
       'a bound that is new',
