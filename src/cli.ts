@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { OwnContext } from './cli/own-context.js';
 import { createProgram, runCommand } from './cli/program.js';
-import { runInService } from './cli/service-client.js';
+import { runInService } from './cli/service/service-client.js';
 import { loadEnvironmentFile, readConfig } from './config.js';
 import { failureText } from './start-messages.js';
 

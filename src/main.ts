@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppModule } from './app.module.js';
 import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
-import { ServiceCommands } from './cli/service-commands.js';
+import { ServiceCommands } from './cli/service/service-commands.js';
 import { type Config, loadEnvironmentFile, readConfig } from './config.js';
 import { StartKeys } from './platform/api-keys/start-keys.js';
 import { ProcessGroup } from './platform/process-group/process-group.js';

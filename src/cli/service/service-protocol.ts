@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { socketPath } from '../platform/database/embedded/directory-lock.js';
+import { socketPath } from '../../platform/database/embedded/directory-lock.js';
 
 /*
  * Commands beside a running service with the embedded engine, which belongs to one process. The command sends its words

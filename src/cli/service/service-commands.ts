@@ -4,15 +4,15 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import type { Config } from '../config.js';
-import { ApiKeyRequestError, ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import { StartupError } from '../platform/errors/startup-error.js';
-import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
-import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import type { CommandContext } from './command-context.js';
-import { CommandError } from './command-error.js';
+import type { Config } from '../../config.js';
+import { ApiKeyRequestError, ApiKeysService } from '../../platform/api-keys/api-keys.service.js';
+import { StartupError } from '../../platform/errors/startup-error.js';
+import { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
+import { OpenApiDocument } from '../../platform/openapi/openapi-document.js';
+import type { CommandContext } from '../command-context.js';
+import { CommandError } from '../command-error.js';
 import { commandSocket, COMMANDS_DIRECTORY, type Message, SERVED } from './service-protocol.js';
-import type { Terminal } from './terminal.js';
+import type { Terminal } from '../terminal.js';
 
 /** Commands that the service runs at a time. */
 const MAX_COMMANDS = 4;
@@ -104,7 +104,7 @@ export class ServiceCommands {
       tell: (tell) => send({ tell }),
       progress: this.progressOf(socket, send),
     });
-    const { createProgram, runCommand } = await import('./program.js');
+    const { createProgram, runCommand } = await import('../program.js');
     send({ exit: await runCommand(createProgram(context), context, words) });
   }
 
