@@ -109,7 +109,7 @@ function observe(): () => Promise<{ looks: number; slowest: number; failed: unkn
   };
 }
 
-/** Share of the peak rate that must be served under overload. */
+/** Share of the saturated rate that must be served under overload. */
 const SHARE = 0.8;
 
 /**
@@ -121,18 +121,17 @@ const REFUSED_WITHIN_MS = REFUSAL_PAUSE_MS + 250;
 test('at four times the load that saturates it, it serves at least four fifths of the peak; the rest is refused at once', async () => {
   const seconds = 5;
   await load(REQUESTS_IN_FLIGHT, 1);
-  let peak = 0;
   let best = 0;
-  // Both figures are the best of several rounds, because other processes of the machine disturb single rounds.
-  for (let round = 0; round < 6 && (round === 0 || best <= SHARE * peak); round++) {
+  // The rates of one round are compared with each other, and the best round counts: the speed of a shared machine can
+  // halve between two rounds, and other processes disturb single ones.
+  for (let round = 0; round < 6 && best <= SHARE; round++) {
     const saturated = await load(REQUESTS_IN_FLIGHT, seconds);
     expect(Object.keys(saturated.counts)).toEqual(['200']);
-    peak = Math.max(peak, saturated.served.length / seconds);
 
     const stop = observe();
     const overloaded = await load(4 * REQUESTS_IN_FLIGHT, seconds);
     const health = await stop();
-    best = Math.max(best, overloaded.served.length / seconds);
+    best = Math.max(best, overloaded.served.length / saturated.served.length);
     report('overload', {
       'requests/s at the peak': Math.round(saturated.served.length / seconds),
       'requests/s at four times the clients': Math.round(overloaded.served.length / seconds),
@@ -152,7 +151,7 @@ test('at four times the load that saturates it, it serves at least four fifths o
     expect(at(overloaded.served, 1)).toBeLessThan(5_000);
     expect(at(overloaded.refused, 0.5)).toBeLessThan(REFUSED_WITHIN_MS);
   }
-  expect(best).toBeGreaterThan(SHARE * peak);
+  expect(best).toBeGreaterThan(SHARE);
 }, 120_000);
 
 test('requests whose bodies arrive all at once are bounded like the others', async () => {
