@@ -19,34 +19,57 @@ function onEngine(engine, displayName, { roots = ['<rootDir>/test'], testRegex, 
   };
 }
 
-const END_TO_END = '\\.e2e-spec\\.ts$';
+/** The end-to-end tests whose path below `test/` begins as the pattern says. */
+function endToEnd(pattern = '') {
+  return `/test/(${pattern}).*\\.e2e-spec\\.ts$`;
+}
+
+const END_TO_END = endToEnd();
 /** They need roles, a second process on the database, or one without it, which the embedded engine cannot have. */
-const POSTGRESQL_ONLY = '/(database-rights|keys-commands|unavailable)\\.e2e-spec\\.ts$';
-const EMBEDDED_ONLY = '/test/platform/embedded\\.e2e-spec\\.ts$';
-/** Each starts dozens of processes, or builds the service, so `npm test` leaves them to `npm run test:postgresql`. */
-const MANY_PROCESSES =
-  '/test/(operation/(cli|refused-start|service-commands|terminal)|api-keys/keys-commands|ordinary-nest/generated-resource)\\.e2e-spec\\.ts$';
+const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|api/unavailable');
+/** HTTP, input and documents, which are the same whatever the database is: they run on PostgreSQL alone. */
+const ANY_ENGINE = endToEnd(
+  'api/(connections|cors|exceptions|http-errors|routes|security)|api-keys/secret-scanning|ordinary-nest/' +
+    '|platform/(body-types|input|operation-names|own-answers|request-body)|repository/',
+);
+const EMBEDDED_ONLY = endToEnd('platform/embedded');
 /**
- * What `npm test` runs on the embedded engine, too: the API and the engine. The rest runs there with
- * `npm run test:embedded`: processes, which take two seconds of CPU time each to open the engine, and HTTP that no database sees.
+ * Each starts many processes, builds the service, waits for locks, or sends thousands of generated requests. `npm test`
+ * leaves them to the commands that run the projects `…-rest`.
  */
-const HTTP_ONLY = 'connections|cors|exceptions|http-errors|routes|security';
-const EMBEDDED_BY_DEFAULT = `/test/(api/(?!(${HTTP_ONLY})\\.).*|platform/embedded)${END_TO_END}`;
+const LONG = endToEnd(
+  'api/fuzz|api-keys/keys-commands|operation/(cli|refused-start|service-commands|terminal)' +
+    '|ordinary-nest/generated-resource|platform/(embedded|migration|upgrading)',
+);
+const LONG_UNIT = '/test/api/fuzz-bodies\\.spec\\.ts$';
+/** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */
+const API = endToEnd('api/');
 
 export default {
-  maxWorkers: 2,
+  // One more than the two processors that everybody has: a third of the time a test waits for a timer or a process.
+  maxWorkers: 3,
   testTimeout: 30_000,
   projects: [
-    { ...shared, displayName: 'unit', roots: ['<rootDir>/src', '<rootDir>/test'], testRegex: '\\.spec\\.ts$' },
+    {
+      ...shared,
+      displayName: 'unit',
+      roots: ['<rootDir>/src', '<rootDir>/test'],
+      testRegex: '\\.spec\\.ts$',
+      testPathIgnorePatterns: [LONG_UNIT],
+    },
+    { ...shared, displayName: 'unit-rest', roots: ['<rootDir>/test'], testRegex: LONG_UNIT },
     onEngine('postgresql', 'postgresql', {
       testRegex: END_TO_END,
-      testPathIgnorePatterns: [EMBEDDED_ONLY, MANY_PROCESSES],
+      testPathIgnorePatterns: [EMBEDDED_ONLY, LONG],
     }),
-    onEngine('postgresql', 'postgresql-rest', { testRegex: MANY_PROCESSES }),
-    onEngine('embedded', 'embedded', { testRegex: EMBEDDED_BY_DEFAULT, testPathIgnorePatterns: [POSTGRESQL_ONLY] }),
+    onEngine('postgresql', 'postgresql-rest', { testRegex: LONG, testPathIgnorePatterns: [EMBEDDED_ONLY] }),
+    onEngine('embedded', 'embedded', {
+      testRegex: API,
+      testPathIgnorePatterns: [NOT_EMBEDDED, ANY_ENGINE, LONG],
+    }),
     onEngine('embedded', 'embedded-rest', {
-      testRegex: END_TO_END,
-      testPathIgnorePatterns: [POSTGRESQL_ONLY, EMBEDDED_BY_DEFAULT],
+      testRegex: [endToEnd('(?!api/)'), LONG],
+      testPathIgnorePatterns: [NOT_EMBEDDED, ANY_ENGINE],
     }),
     onEngine('postgresql', 'faults', { roots: ['<rootDir>/test/faults'], testRegex: '\\.fault-spec\\.ts$' }),
     onEngine('postgresql', 'openapi-tools', { testRegex: '\\.tools-spec\\.ts$' }),

@@ -19,7 +19,7 @@ function selectedProjects() {
   if (patterns.length === 0) return names;
   const rest = names
     .map((name) => `${name}-rest`)
-    .filter((name) => ['postgresql-rest', 'embedded-rest'].includes(name));
+    .filter((name) => ['unit-rest', 'postgresql-rest', 'embedded-rest'].includes(name));
   return [...new Set([...names, ...rest])];
 }
 
