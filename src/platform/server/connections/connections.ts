@@ -120,6 +120,7 @@ export class Connections {
         this.spare.delete(socket);
         connection.waiting = [];
         this.readAhead.release(connection.readAhead);
+        connection.readAhead = 0;
       });
       // Node reads on at the end of each request and for each body.
       socket.on('resume', () => {
