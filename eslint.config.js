@@ -154,7 +154,7 @@ const TYPEORM_AND_ENTITIES = {
 const TYPEORM_ALONE = { regex: '^(?!typeorm$)', message: 'A migration imports only TypeORM.' };
 
 export default tseslint.config(
-  { ignores: ['**/dist', 'coverage', 'node_modules', '.data', 'clients/typescript/src/generated'] },
+  { ignores: ['**/dist', 'bench/built', 'coverage', 'node_modules', '.data', 'clients/typescript/src/generated'] },
   eslint.configs.recommended,
   {
     files: ['scripts/*.js', 'openapi-tools/*.js', 'clients/*/scripts/*.js', 'test/**/*.js', '*.js'],

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from './peers.js';
 
 /** Unit of processor times in /proc; 100 per second on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
@@ -22,7 +23,7 @@ export interface RunningServer {
 /** Starts a server and waits for its first answer to `path`, at most 60 s. */
 export async function startServer(
   name: string,
-  args: string[],
+  command: Command,
   environment: Record<string, string>,
   path: string,
   apiKey: string,
@@ -30,7 +31,8 @@ export async function startServer(
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const startedAt = performance.now();
-  const child = spawn(process.execPath, args, {
+  // A thousand open files, a usual limit, are too few for thousands of connections.
+  const child = spawn('sh', ['-c', 'ulimit -n "$(ulimit -Hn)"; exec "$@"', 'sh', ...command], {
     env: { PATH: process.env['PATH'], ...environment, PORT: String(port) },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command as Program } from 'commander';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
@@ -7,14 +7,15 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { table } from '../src/cli/terminal.js';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
+import { chart } from './chart.js';
+import { buildPeers, type Command, GO, PEER_NAMES, REFERENCE, RUST } from './peers.js';
 import { cpuUs, descendants, type RunningServer, startServer } from './processes.js';
 import { type Workload, workloads } from './workloads.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const API_KEY = 'benchmark-key-benchmark-key';
 const OURS = 'petstore';
-const REFERENCE = 'hand-written';
-const PEERS = [REFERENCE, 'fastify', 'stock-nest', 'bare-http'];
+const OURS_COMMAND: Command = [process.execPath, join(ROOT, 'dist/src/main.js')];
 
 interface Options {
   rows: string;
@@ -24,6 +25,8 @@ interface Options {
   workloads: string;
   servers: string;
   fastPaths?: string[];
+  processes: string;
+  chart?: string;
   json?: boolean;
 }
 
@@ -43,18 +46,20 @@ interface Result extends Measurement {
   readonly server: string;
 }
 
-const options = new Command('bench')
+const options = new Program('bench')
   .description('Measures this service beside what a user would write or pick instead, in one run.')
   .option('--rows <list>', 'sizes of the catalogue; the peers run on the first alone', '100000')
   .option('--rounds <n>', 'rounds, in each of which every server has its turn', '5')
   .option('--seconds <n>', 'length of a turn', '3')
   .option('--connections <list>', 'connections', '32,1')
   .option('--workloads <list>', 'workloads', 'list,status,walk,get,create')
-  .option('--servers <list>', 'servers', [OURS, ...PEERS].join(','))
+  .option('--servers <list>', 'servers', [OURS, ...PEER_NAMES].join(','))
   .option(
     '--fast-paths <values...>',
     `runs ${OURS} once for each of these values of FAST_PATHS, such as: on off handler-calls,joined-writes`,
   )
+  .option('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, '1')
+  .option('--chart <file>', 'write a chart of processor time at the first number of connections, as SVG')
   .option('--json', 'print JSON')
   .parse()
   .opts<Options>();
@@ -72,6 +77,12 @@ const DATABASE_SETTINGS = {
   shared_buffers: '1GB',
   max_wal_size: '4GB',
 };
+
+const wanted = options.servers.split(',').filter((name) => name !== OURS);
+const unknown = wanted.filter((name) => !PEER_NAMES.includes(name));
+if (unknown.length > 0) throw new Error(`No such server: ${unknown.join(', ')}`);
+progress('Building the other servers');
+const peers = buildPeers(wanted, (name, reason) => progress(`LEFT OUT: ${name}. ${reason}`));
 
 const postgresql = await startPostgresqlServer(DATABASE_SETTINGS);
 try {
@@ -93,8 +104,14 @@ async function run(): Promise<void> {
   try {
     const databaseUrl = await fill(size);
     for (const name of options.servers.split(',')) {
-      for (const fastPaths of (name === OURS && options.fastPaths) || ['']) {
-        contestants.push({ rows: size, ...(await start(name, databaseUrl, fastPaths)) });
+      if (name !== OURS) {
+        if (peers.has(name)) contestants.push({ rows: size, ...(await start(name, databaseUrl)) });
+        continue;
+      }
+      for (const fastPaths of options.fastPaths ?? ['']) {
+        for (const processes of numbers(options.processes)) {
+          contestants.push({ rows: size, ...(await start(name, databaseUrl, fastPaths, processes)) });
+        }
       }
     }
     for (const rows of otherSizes) {
@@ -160,7 +177,8 @@ async function turn(server: RunningServer, file: string, connections: number, se
   const databaseCpuUs = (): number => cpuUs([postgresql.pid, ...descendants(postgresql.pid)]);
   const before = { server: server.cpuUs(), database: databaseCpuUs() };
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', join(ROOT, 'bench/load/requests.lua')];
-  const { stdout } = await promisify(execFile)('wrk', [...args, server.origin, '--', file, API_KEY]);
+  const wrk = ['-c', 'ulimit -n "$(ulimit -Hn)"; exec wrk "$@"', 'wrk', ...args, server.origin, '--', file, API_KEY];
+  const { stdout } = await promisify(execFile)('sh', wrk);
   const after = { server: server.cpuUs(), database: databaseCpuUs() };
   const result = JSON.parse(/^RESULT (.*)$/m.exec(stdout)?.[1] ?? '{}') as Record<string, number>;
   const requests = result['requests'] ?? 0;
@@ -213,8 +231,11 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
   };
 }
 
-/** @param fastPaths FAST_PATHS of the server, also added to its name; empty for the default */
-function start(name: string, databaseUrl: string, fastPaths = ''): Promise<RunningServer> {
+/**
+ * @param fastPaths FAST_PATHS of this service, also added to its name; empty for the default
+ * @param processes WEB_CONCURRENCY of this service, also added to its name unless it is 1
+ */
+function start(name: string, databaseUrl: string, fastPaths = '', processes = 1): Promise<RunningServer> {
   const environment = {
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_SIZE: '10',
@@ -223,13 +244,13 @@ function start(name: string, databaseUrl: string, fastPaths = ''): Promise<Runni
     RATE_LIMIT_PER_MINUTE: '0',
     NODE_ENV: 'production',
     FAST_PATHS: fastPaths,
+    WEB_CONCURRENCY: String(processes),
+    // The peers have no limit.
+    MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...numbers(options.connections))),
   };
-  const args =
-    name === OURS
-      ? [join(ROOT, 'dist/src/main.js')]
-      : ['--import', join(ROOT, 'test/support/register-typescript.js'), join(ROOT, 'bench/peers', `${name}.ts`)];
-  const label = fastPaths === '' ? name : `${name} ${fastPaths}`;
-  return startServer(label, args, environment, '/v1/pets?limit=1', API_KEY);
+  const command = name === OURS ? OURS_COMMAND : (peers.get(name) as Command);
+  const label = [name, fastPaths, processes === 1 ? '' : `${processes} processes`].filter(Boolean).join(' ');
+  return startServer(label, command, environment, '/v1/pets?limit=1', API_KEY);
 }
 
 /** Makes a database with this many animals, by the service's own commands. */
@@ -257,7 +278,20 @@ async function fill(rows: number): Promise<string> {
 
 function report(results: readonly Result[], contestants: readonly Contestant[]): void {
   const machine = `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
-  const ratios = results.map((result) => ({ ...result, ratios: ratiosOf(result, results) }));
+  const [size] = numbers(options.rows);
+  const [connections] = numbers(options.connections);
+  const ratios = results.map((result) => ({ ...result, ...ratiosOf(result, results) }));
+  if (options.chart !== undefined) {
+    const bars = results.filter((each) => each.rows === size && each.connections === connections);
+    const title = `Processor time a request at ${connections} connections, in µs`;
+    writeFileSync(
+      options.chart,
+      chart(
+        title,
+        bars.filter(({ server }) => server !== 'bare-http'),
+      ),
+    );
+  }
   const servers = contestants.map((contestant) => ({
     name: contestant.name,
     rows: contestant.rows,
@@ -276,38 +310,75 @@ function report(results: readonly Result[], contestants: readonly Contestant[]):
     each.server,
     round(each.cpuUs, 1),
     round(each.databaseCpuUs, 1),
+    round(each.cpuUs + each.databaseCpuUs, 1),
     round(each.requestsPerSecond),
     round(each.p50Us),
     round(each.p99Us),
-    each.ratios ? `${round(each.ratios.cpu, 2)} / ${round(each.ratios.rate, 2)} / ${round(each.ratios.p99, 2)}` : '',
+    ratio(each.toReference, 'cpu', 'rate', 'p99'),
+    ratio(each.toGo, 'cpu'),
+    ratio(each.toRust, 'sum', 'rate'),
+    ratio(each.toFirst, 'rate', 'p99'),
   ]);
-  const headings = ['animals', 'workload', 'conns', 'server', 'CPU µs', 'PG µs', 'req/s', 'p50 µs', 'p99 µs'];
+  const headings = ['animals', 'workload', 'conns', 'server', 'CPU µs', 'PG µs', 'sum µs', 'req/s', 'p50 µs', 'p99 µs'];
+  const comparisons = ['CPU / rate / p99 to the reference', 'CPU to Go', 'sum / rate to Rust', 'rate / p99 to first'];
   const others = servers.map((each) => [`${each.rows}`, each.name, `${each.startUpMs}`, `${each.peakMemoryMiB}`]);
   process.stdout.write(
     `${machine}\nMedians of ${options.rounds} alternating rounds of ${options.seconds} s.\n\n` +
-      `${table([...headings, 'CPU / rate / p99 to the reference'], rows, Infinity)}\n\n` +
-      `The reference is ${REFERENCE}, and on other sizes this service on the first.\n\n` +
+      `${table([...headings, ...comparisons], rows, Infinity)}\n\n` +
+      `The reference is ${REFERENCE}, and on other sizes this service on the first. The last column compares with the ` +
+      `same server at the first number of connections.\n\n` +
       `${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], others, Infinity)}\n`,
   );
 }
 
-/** A result relative to the reference in the same run; undefined when the reference did not run. */
-function ratiosOf(result: Result, results: readonly Result[]): { cpu: number; rate: number; p99: number } | undefined {
+/** A result relative to another one of the same run. */
+interface Ratios {
+  readonly cpu: number;
+  /** Processor time of server and PostgreSQL together. */
+  readonly sum: number;
+  readonly rate: number;
+  readonly p99: number;
+}
+
+/** A result relative to the others of its workload; undefined for those that did not run. */
+function ratiosOf(
+  result: Result,
+  results: readonly Result[],
+): Record<'toReference' | 'toGo' | 'toRust' | 'toFirst', Ratios | undefined> {
   const [size] = numbers(options.rows);
-  const reference = results.find(
-    ({ server, rows, workload, connections }) =>
-      server === (result.rows === size ? REFERENCE : OURS) &&
-      rows === size &&
-      workload === result.workload &&
-      connections === result.connections,
-  );
-  return (
-    reference && {
-      cpu: result.cpuUs / reference.cpuUs,
-      rate: result.requestsPerSecond / reference.requestsPerSecond,
-      p99: result.p99Us / reference.p99Us,
-    }
-  );
+  const [first] = numbers(options.connections);
+  const to = (
+    server: string,
+    rows = size,
+    connections: number | undefined = result.connections,
+  ): Ratios | undefined => {
+    const other = results.find(
+      (each) =>
+        each.server === server &&
+        each.rows === rows &&
+        each.workload === result.workload &&
+        each.connections === connections,
+    );
+    return (
+      other && {
+        cpu: result.cpuUs / other.cpuUs,
+        sum: (result.cpuUs + result.databaseCpuUs) / (other.cpuUs + other.databaseCpuUs),
+        rate: result.requestsPerSecond / other.requestsPerSecond,
+        p99: result.p99Us / other.p99Us,
+      }
+    );
+  };
+  return {
+    toReference: to(result.rows === size ? REFERENCE : OURS),
+    toGo: to(GO),
+    toRust: to(RUST),
+    toFirst: to(result.server, result.rows, first),
+  };
+}
+
+/** Ratios as a cell of the table. */
+function ratio(ratios: Ratios | undefined, ...names: (keyof Ratios)[]): string {
+  return ratios ? names.map((name) => ratios[name].toFixed(2)).join(' / ') : '';
 }
 
 function median(values: number[]): number {

@@ -1,7 +1,7 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import type { Server } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
@@ -62,7 +62,7 @@ async function sendSegments(...segments: string[]): Promise<string> {
   const timer = setTimeout(() => {
     answer += 'STILL OPEN';
     socket.destroy();
-  }, 3_000);
+  }, 5_000);
   await closed;
   clearTimeout(timer);
   return answer;
@@ -249,6 +249,116 @@ test('the last request that a connection may carry says so, and nothing behind i
   expect(answer.match(/^Connection: .*$/gm)).toEqual(['Connection: keep-alive', 'Connection: close']);
 });
 
+describe('requests that are sent ahead', () => {
+  /** The server's side of the next connection. */
+  const nextConnection = (): Promise<Socket> =>
+    new Promise((resolve) => (app.nest.getHttpServer() as Server).once('connection', resolve));
+  /** A client that sends bytes without waiting for anything. */
+  const open = async (bytes: string): Promise<{ client: Socket; server: Socket; answer: () => string }> => {
+    const server = nextConnection();
+    const client = connect(app.port, '127.0.0.1');
+    let answer = '';
+    client.setEncoding('latin1').on('data', (text: string) => (answer += text));
+    client.on('error', () => undefined);
+    client.write(bytes);
+    return { client, server: await server, answer: () => answer };
+  };
+  const waiting = (): (() => void)[] => app.nest.get(SlowController).waiting;
+  const until = async (what: () => boolean): Promise<void> => {
+    const deadline = Date.now() + 40_000;
+    while (!what() && Date.now() < deadline) await sleep(10);
+    expect(what()).toBe(true);
+  };
+
+  test('are all answered in their order, and no more than those of one read are held meanwhile', async () => {
+    const count = 1_000;
+    const request = (index: number): string =>
+      `${LIVE}X-Request-Id: ahead-${index}\r\nX: ${'x'.repeat(200 + (index % 100))}\r\n\r\n`;
+    const bytes = SLOW + Array.from({ length: count }, (_, index) => request(index)).join('');
+    const { client, server, answer } = await open(bytes);
+    await until(() => waiting().length === 1);
+    await sleep(300);
+    // Two reads: the one of SLOW, and another one if it held nothing else.
+    expect(server.bytesRead).toBeLessThanOrEqual(2 * 65_536);
+    await answerSlow(1);
+    const last = `ahead-${count - 1}\r\n`;
+    await until(() => answer().includes(last));
+    expect(requestIds(answer()).slice(1)).toEqual(Array.from({ length: count }, (_, index) => `ahead-${index}`));
+    expect(new Set(statuses(answer()))).toEqual(new Set([200]));
+    client.destroy();
+  }, 30_000);
+
+  test('with bodies are all carried out, in their order, and read no faster', async () => {
+    const count = 300;
+    const bodies = Array.from({ length: count }, (_, index) =>
+      JSON.stringify({ name: `${index} x`, categoryId: 7, ignored: 'x'.repeat(400 + index) }),
+    );
+    const requests = bodies.map((body) => `${post}Content-Length: ${body.length}\r\n\r\n${body}`);
+    const before = await countPets();
+    const { client, server, answer } = await open(SLOW + requests.join(''));
+    await until(() => waiting().length === 1);
+    await sleep(300);
+    expect(server.bytesRead).toBeLessThanOrEqual(2 * 65_536);
+    await answerSlow(1);
+    await until(() => statuses(answer()).length === count + 1);
+    const names = [...answer().matchAll(/"name":"(\d+) x"/g)].map(([, name]) => Number(name));
+    expect(names).toEqual(bodies.map((_, index) => index));
+    expect(await countPets()).toBe(before + count);
+    client.destroy();
+  }, 30_000);
+
+  test('behind the last one that a connection serves are not read', async () => {
+    const upgrade = SLOW.replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n');
+    const { client, server, answer } = await open(upgrade);
+    await until(() => waiting().length === 1);
+    client.write(`${LIVE}\r\n`.repeat(20_000));
+    await sleep(300);
+    expect(server.bytesRead).toBeLessThanOrEqual(2 * 65_536);
+    await answerSlow(1);
+    await until(() => client.destroyed || client.readableEnded);
+    expect(statuses(answer())).toEqual([200]);
+  });
+
+  test('their time-outs begin when they are read, however long the requests before them take', async () => {
+    // More than a read, so the read ends in the middle of a request; all of them take longer than the time-outs.
+    const { client, answer } = await open(SLOW + `${LIVE}X: ${'x'.repeat(7_001)}\r\n\r\n`.repeat(30));
+    await until(() => waiting().length === 1);
+    await sleep(2_600);
+    await answerSlow(1);
+    await until(() => statuses(answer()).length === 31);
+    expect(new Set(statuses(answer()))).toEqual(new Set([200]));
+    client.destroy();
+  });
+
+  test('are bounded over all connections: those beyond are cut, the others are served', async () => {
+    const chunked = `${LIVE}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`;
+    // Each of them counts 2 MiB and a little.
+    const fits = 31;
+    const clients = await Promise.all(Array.from({ length: fits + 5 }, () => open(SLOW + chunked)));
+    const isCut = ({ client }: { client: Socket }): boolean => client.destroyed;
+    await until(() => clients.filter(isCut).length >= 5 && waiting().length >= fits);
+    expect(app.log.requests.filter(({ aborted }) => aborted === true)).toHaveLength(5);
+    expect((await app.client.get('/v1/pets?limit=1')).status).toBe(200);
+    await until(() => /Cut 5 connections, because too many requests were sent ahead\./.test(app.log.text));
+    for (const answer of waiting().splice(0)) answer();
+    const served = clients.filter((each) => !isCut(each));
+    for (const { answer } of served) await until(() => statuses(answer()).length === 2);
+    expect(served.map(({ answer }) => statuses(answer()))).toEqual(Array(fits).fill([200, 200]));
+    for (const { client } of clients) client.destroy();
+
+    // Their memory is free again, also that of clients that have left.
+    for (let round = 0; round < 2; round++) {
+      const next = await Promise.all(Array.from({ length: fits }, () => open(SLOW + chunked)));
+      await until(() => waiting().length === fits);
+      expect(next.filter(isCut)).toEqual([]);
+      for (const { client } of next) client.destroy();
+      await sleep(50);
+      for (const answer of waiting().splice(0)) answer();
+      await sleep(50);
+    }
+  }, 60_000);
+});
+
 describe('an error of the parser never overtakes an answer', () => {
   test.each([
     ['a broken chunk', () => `${post}X-Request-Id: broken\r\n${BROKEN_CHUNK}`, 400, 'broken'],
@@ -284,12 +394,13 @@ describe('an error of the parser never overtakes an answer', () => {
     }
   });
 
-  test('408 behind a request that takes longer', async () => {
+  test('408 behind a request that takes longer, REQUEST_TIMEOUT_MS after the answer to it', async () => {
     const answer = sendSegments(`${SLOW}${post}X-Request-Id: late\r\n${LENGTH}\r\n{`);
     await sleep(2_600);
     await answerSlow(1);
     expect(statuses(await answer)).toEqual([200, 408]);
     expect(requestIds(await answer)[1]).toBe('late');
+    expect(await answer).not.toContain('STILL OPEN');
   });
 });
 

@@ -3,9 +3,9 @@ import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { ReadAhead } from './read-ahead.js';
 import { isExempt, type RequestsInFlight } from './requests-in-flight.js';
 import {
-  MAX_PIPELINED_REQUESTS,
   MAX_REQUESTS_PER_CONNECTION,
   REFUSAL_PAUSE_MS,
   SPARE_CONNECTION_MS,
@@ -17,6 +17,7 @@ import {
 interface ConnectionLimits {
   readonly maxConnections: number;
   readonly writeTimeoutMs: number;
+  readonly requestTimeoutMs: number;
 }
 
 /** What the server remembers about a connection. */
@@ -35,10 +36,14 @@ interface Connection {
   bytesRead: number;
   /** No further request is served; the connection is closed behind the answers to the earlier ones. */
   isEnding: boolean;
-  /** More than MAX_PIPELINED_REQUESTS were sent ahead. The first one beyond them is refused. */
-  isFlooded: boolean;
   /** The parser has failed. */
   hasFailed: boolean;
+  /** Nothing is read for the time being. */
+  isPaused: boolean;
+  /** A time-out of a request was over while nothing was read. */
+  isLate: boolean;
+  /** Memory in bytes of the requests that were read ahead, by the count of `ReadAhead`. */
+  readAhead: number;
 }
 
 const CONNECTION = Symbol('connection');
@@ -58,7 +63,10 @@ export function answeringOn(socket: Duplex): Response | undefined {
  * The open connections of this process, and the order of the requests on each of them.
  *
  * - Requests of one connection are served one after the other. A client that sends many requests ahead (pipelining) and
- *   does not read holds one answer in memory instead of many. More than MAX_PIPELINED_REQUESTS end the connection.
+ *   does not read holds one answer in memory instead of many.
+ * - A connection on which a request waits for an earlier one is not read until the last of them begins. So it holds the
+ *   requests of one read of 64 KiB, however many the client sends; the others wait in the buffers of the operating
+ *   systems. Together they are bounded by MAX_READ_AHEAD_BYTES. Time-outs of requests do not run meanwhile.
  * - A request with `Upgrade` that is served as ordinary HTTP ends the connection (see `upgrades.ts`), and so does
  *   request number MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; what arrives behind it is
  *   ignored.
@@ -71,21 +79,25 @@ export class Connections {
   private readonly log = new Logger(Connections.name);
   private readonly open = new Set<Socket>();
   private readonly spare = new Set<Socket>();
+  private readonly readAhead = new ReadAhead();
   private closesIdle = false;
   private dropped = 0;
+  private cut = 0;
 
   constructor(
-    server: Server,
+    private readonly server: Server,
     private readonly inFlight: RequestsInFlight,
-    { maxConnections, writeTimeoutMs }: ConnectionLimits,
+    private readonly limits: ConnectionLimits,
   ) {
-    server.timeout = writeTimeoutMs;
+    const { maxConnections } = limits;
+    server.timeout = limits.writeTimeoutMs;
     server.on('connection', (socket) => {
       // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
       // which would offer it again without end.
       if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
         socket.destroy();
-        this.warnOfDropped();
+        this.dropped++;
+        this.warn();
         return;
       }
       const connection: Connection = {
@@ -96,8 +108,10 @@ export class Connections {
         hasAnswered: false,
         bytesRead: 0,
         isEnding: false,
-        isFlooded: false,
         hasFailed: false,
+        isPaused: false,
+        isLate: false,
+        readAhead: 0,
       };
       (socket as ConnectionSocket)[CONNECTION] = connection;
       this.open.add(socket);
@@ -105,6 +119,12 @@ export class Connections {
         this.open.delete(socket);
         this.spare.delete(socket);
         connection.waiting = [];
+        this.readAhead.release(connection.readAhead);
+        connection.readAhead = 0;
+      });
+      // Node reads on at the end of each request and for each body.
+      socket.on('resume', () => {
+        if (connection.isPaused) stopReading(socket);
       });
       if (this.open.size > maxConnections) this.serveOnce(socket, connection);
     });
@@ -114,7 +134,10 @@ export class Connections {
   /** Calls `begin` when the earlier requests of the connection have been answered; usually at once. */
   arrive(request: Request, response: Response, begin: () => void): void {
     const connection = connectionOf(request.socket);
-    if (connection.isEnding) return;
+    if (connection.isEnding) {
+      this.holdBack(request, connection);
+      return;
+    }
     connection.latest = response;
     if (++connection.arrived >= MAX_REQUESTS_PER_CONNECTION || request.headers.upgrade !== undefined) {
       connection.isEnding = true;
@@ -125,12 +148,11 @@ export class Connections {
       begin();
       return;
     }
-    connection.isFlooded = connection.waiting.length >= MAX_PIPELINED_REQUESTS;
-    connection.isEnding ||= connection.isFlooded;
     connection.waiting.push(() => {
       connection.answering = response;
       begin();
     });
+    this.holdBack(request, connection);
   }
 
   /**
@@ -172,12 +194,9 @@ export class Connections {
    */
   admits(request: Request, response: Response): boolean {
     const { context, socket, url } = request;
-    const { isFlooded, waiting } = connectionOf(socket);
-    // The request beyond MAX_PIPELINED_REQUESTS is refused behind all requests before it.
-    const isLast = isFlooded && waiting.length === 0;
     const isSpare = this.spare.size > 0 && this.spare.has(socket);
-    if (isLast || isSpare) response.shouldKeepAlive = false;
-    if (isLast || (isSpare && !isExempt(url))) {
+    if (isSpare) response.shouldKeepAlive = false;
+    if (isSpare && !isExempt(url)) {
       context.isRefused = true;
       return false;
     }
@@ -199,14 +218,25 @@ export class Connections {
     if (!socket.writable) return;
     const next = connection.waiting.shift();
     if (next !== undefined) {
+      if (connection.waiting.length === 0) this.readOn(socket, connection);
       next();
     } else if (this.closesIdle || connection.isEnding) {
       socket.destroy();
     } else if (context.isRefused) {
       // Answering clients that retry without waiting would steal time from admitted requests.
-      socket.pause();
-      setTimeout(() => socket.resume(), REFUSAL_PAUSE_MS).unref();
+      pause(socket, connection);
+      setTimeout(() => this.readOn(socket, connection), REFUSAL_PAUSE_MS).unref();
     }
+  }
+
+  /**
+   * Must be called when the time-out of a request is over that has not arrived completely. Returns false when the time
+   * counts from the next read, because nothing was read meanwhile; the request then gets REQUEST_TIMEOUT_MS anew.
+   */
+  timesOut(socket: Duplex): boolean {
+    const connection = connectionOf(socket);
+    connection.isLate = connection.isPaused;
+    return !connection.isLate;
   }
 
   /** The requests that have begun and are not answered yet. */
@@ -239,13 +269,73 @@ export class Connections {
     socket.once('close', () => clearTimeout(timer));
   }
 
-  private warnOfDropped(): void {
-    if (this.dropped++ > 0) return;
+  /** Stops reading behind a request that waits, or that is ignored. Closes the connection if it finds no memory. */
+  private holdBack(request: Request, connection: Connection): void {
+    const { socket } = request;
+    if (socket.destroyed) return;
+    const bytes = this.readAhead.take(request);
+    if (bytes === undefined) {
+      connection.isEnding = true;
+      socket.destroy();
+      this.cut++;
+      this.warn();
+      return;
+    }
+    connection.readAhead += bytes;
+    pause(socket, connection);
+  }
+
+  /** Reads the connection again. */
+  private readOn(socket: Socket, connection: Connection): void {
+    this.readAhead.release(connection.readAhead);
+    connection.readAhead = 0;
+    connection.isPaused = false;
+    // Nothing is parsed behind a failure of the parser, and behind CONNECT nobody would take what is read.
+    if (connection.hasFailed) return;
+    socket.resume();
+    if (connection.isLate) this.timeAnew(socket, connection);
+  }
+
+  /**
+   * Starts the time-out anew of the request that has arrived in part: the latest one, of which the body is missing, or
+   * the one behind it. Node has timed it once, and does not do it again.
+   */
+  private timeAnew(socket: Socket, connection: Connection): void {
+    connection.isLate = false;
+    const isBody = connection.latest?.req.complete === false;
+    const late = isBody ? connection.arrived : connection.arrived + 1;
     setTimeout(() => {
-      this.log.warn(`Dropped ${this.dropped} connections beyond MAX_CONNECTIONS.`);
+      const hasArrived =
+        connection.arrived > late || (connection.arrived === late && connection.latest?.req.complete === true);
+      if (!hasArrived && !socket.destroyed) {
+        const error = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+        this.server.emit('clientError', error, socket);
+      }
+    }, this.limits.requestTimeoutMs).unref();
+  }
+
+  /** Logs connections that were dropped or cut, once in WARNING_INTERVAL_MS. */
+  private warn(): void {
+    if (this.dropped + this.cut > 1) return;
+    setTimeout(() => {
+      if (this.dropped > 0) this.log.warn(`Dropped ${this.dropped} connections beyond MAX_CONNECTIONS.`);
+      if (this.cut > 0) this.log.warn(`Cut ${this.cut} connections, because too many requests were sent ahead.`);
       this.dropped = 0;
+      this.cut = 0;
     }, WARNING_INTERVAL_MS).unref();
   }
+}
+
+/** Reads nothing more from a connection until `readOn`. */
+function pause(socket: Socket, connection: Connection): void {
+  connection.isPaused = true;
+  stopReading(socket);
+}
+
+function stopReading(socket: Socket): void {
+  socket.pause();
+  // Node's HTTP server stops at this event, which `pause` leaves out for a stream that is paused and about to resume.
+  socket.emit('pause');
 }
 
 /**

@@ -51,6 +51,7 @@ export function answerParserErrors(server: Server, connections: Connections, lis
     );
 
   server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
+    if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT' && !connections.timesOut(socket)) return;
     const error = parserError(cause);
     const broken = error && fail(socket, error);
     if (error === undefined || (broken && (broken.context.isOver || cause.code === 'HPE_INVALID_EOF_STATE'))) {
