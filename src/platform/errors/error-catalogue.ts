@@ -214,7 +214,8 @@ export const UNSUPPORTED_MEDIA_TYPE = defineError(
   'The operation does not take the media type, the charset or the content coding of the body; Accept names its media types.',
   {
     message: 'The body must be sent as Content-Type: application/json.',
-    remedy: 'Send the body with a `Content-Type` that `Accept` of the answer names, in UTF-8, without compression.',
+    remedy:
+      'Send the body with a `Content-Type` that `Accept` of the answer names, in UTF-8, and without `Content-Encoding`, unless `Accept-Encoding` of the answer names one.',
   },
 );
 export const EXPECTATION_FAILED = defineError('expectation_failed', 417, 'Expect names something unknown.', {

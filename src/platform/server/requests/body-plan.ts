@@ -33,8 +33,7 @@ export const LEAVES_BODY = Symbol('leaves the body');
 /** Types of which code of a module, such as multer, reads the bodies. */
 const READ_BY_MODULES = /^multipart\//;
 
-// A name such as `*/*+json` would end a comment of the other kind.
-// The types of names such as text/csv and text/*.
+/** The types of names such as `text/csv`, and of patterns in which `*` stands for a type, a subtype or a part of it. */
 export function bodyTypesOf(declared: readonly string[]): BodyTypes {
   const names = declared.map((name) => name.toLowerCase());
   const patterns = names

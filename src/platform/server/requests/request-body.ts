@@ -20,8 +20,10 @@ export interface SharedMemory {
  * Reads and parses the body of a request as `request.context.bodyPlan` says; without a plan, as JSON. Nothing is read before
  * this call, so guards refuse a request without waiting for its body.
  *
- * @param maxBytes the setting MAX_BODY_BYTES, 64 KiB by default; checked against Content-Length, and while reading
- * @param memory what a body takes its bytes from that is still arriving; undefined for one that has arrived
+ * @param serverMaxBytes the setting MAX_BODY_BYTES, 64 KiB by default, where the plan sets no limit; checked against
+ *   Content-Length, and while reading
+ * @param memory what a body that is still arriving, or is decoded, takes its bytes from
+ * @param isArriving whether the body has not arrived completely together with the header section
  * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON, and the error of `memory`
  * @throws RequestAbortedError when the connection closes before the whole body has arrived
  */
