@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { StartupError } from '../../errors/startup-error.js';
 import { LOCK_TIMEOUT_MS } from './schema-lock.js';
 
 /** Most attempts of one change to get its locks. With the pauses they take two minutes. */
@@ -14,7 +15,7 @@ const NO_LOCK = new Set<unknown>(['55P03', '40P01']);
 export type OnLockRetry = (attempt: number) => void;
 
 /** A change that did not get its locks in LOCK_ATTEMPTS attempts. */
-export class NoLockError extends Error {
+export class NoLockError extends StartupError {
   constructor(cause: Error) {
     super(
       `no lock within ${LOCK_TIMEOUT_MS / 1000} s in ${LOCK_ATTEMPTS} attempts (${cause.message}). A long transaction ` +

@@ -20,6 +20,9 @@ const CREATE_MIGRATION_TABLE = `
 const ADD_BACKWARD_COMPATIBLE = `
   ALTER TABLE schema_migration ADD COLUMN IF NOT EXISTS backward_compatible boolean NOT NULL DEFAULT false`;
 
+const IS_PREPARED = `
+  SELECT FROM pg_attribute WHERE attrelid = to_regclass('schema_migration') AND attname = 'backward_compatible'`;
+
 const RECORD = 'INSERT INTO schema_migration (timestamp, name, backward_compatible) VALUES ($1, $2, $3)';
 
 /** What is reported while the schema changes. */
@@ -46,10 +49,7 @@ export async function migrate(dataSource: DataSource, observer: MigrationObserve
     const applied = await appliedMigrations(queryRunner);
     const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
     // A user who may not create tables, and a read-only database, pass when nothing is to be done.
-    if (pending.length > 0) {
-      await queryRunner.query(CREATE_MIGRATION_TABLE);
-      await queryRunner.query(ADD_BACKWARD_COMPATIBLE);
-    }
+    if (pending.length > 0) await prepareHistory(queryRunner, observer);
     for (const [index, { name, timestamp, migration }] of pending.entries()) {
       await change(queryRunner, name, migration, observer, async () => {
         await migration.up(queryRunner);
@@ -87,6 +87,17 @@ export async function revertLastMigration(
     });
     return last;
   });
+}
+
+/** Makes the table of applied migrations complete. Takes no lock when it is: even `IF NOT EXISTS` waits for a backup. */
+async function prepareHistory(queryRunner: QueryRunner, observer: MigrationObserver): Promise<void> {
+  const rows = (await queryRunner.query(IS_PREPARED)) as unknown[];
+  if (rows.length > 0) return;
+  const prepare = async (): Promise<void> => {
+    await queryRunner.query(CREATE_MIGRATION_TABLE);
+    await queryRunner.query(ADD_BACKWARD_COMPATIBLE);
+  };
+  await withLockRetries(prepare, (attempt) => observer.onLockRetry?.('schema_migration', attempt));
 }
 
 async function change(
