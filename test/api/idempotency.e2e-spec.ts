@@ -637,7 +637,7 @@ describeOnPostgresql('two instances', () => {
     let run = 0;
     const property = fc.asyncProperty(fc.array(request, { minLength: 2, maxLength: 40 }), async (requests) => {
       run++;
-      await apps[0].sql('TRUNCATE pet');
+      await apps[0].sql('TRUNCATE pet CASCADE');
       const answers = await Promise.all(
         requests.map(async ({ instance, client, key, body, delay }) => {
           if (delay > 0) await sleep(delay);

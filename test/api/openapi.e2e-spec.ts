@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Body, Controller, Delete, Get, HttpCode, Module, Param, Post, Query, VERSION_NEUTRAL } from '@nestjs/common';
-import { ApiNotFoundResponse, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiNotFoundResponse, ApiOkResponse, ApiOperation, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -90,6 +90,11 @@ function codesOf(openApi: OpenApi, name: string, status: string): string[] {
   return Object.keys(responseOf(openApi, name, status).content?.['application/json']?.examples ?? {});
 }
 
+/** What the specification names. A feature beside it adds more, which its own tests look at. */
+const OPERATIONS = ['listPets', 'createPet', 'getPet'];
+const SCHEMAS = ['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets'];
+const TAGS = ['Pets', 'Store'];
+
 describe('the document', () => {
   test('is the one that is checked in, byte for byte', async () => {
     const checkedIn = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8');
@@ -121,7 +126,7 @@ describe('the document', () => {
     expect(document.openapi).toMatch(/^3\.1\./);
     expect(document.info).toMatchObject({ title: 'Pet Store Service', version: '1.0.0', license: { name: 'MIT' } });
     expect(document.info['contact']).toEqual({ name: 'The operators of the Pet Store Service' });
-    expect(document.tags.map(({ name }) => name)).toEqual(['Pets', 'Store']);
+    expect(document.tags.map(({ name }) => name).filter((name) => TAGS.includes(name as string))).toEqual(TAGS);
   });
 
   const [PRODUCTION, STAGING] = ['https://api.example.com/v1', 'https://staging.example.com/v1'];
@@ -142,7 +147,7 @@ describe('the document', () => {
     expect(described.map(({ url, description }) => [url, description])).toEqual(servers);
   });
 
-  test('has exactly the three operations, with exactly these parameters and responses', () => {
+  test('has the three operations of the specification, with exactly these parameters and responses', () => {
     const outline = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.entries(item).map(([method, { operationId, tags, parameters = [], requestBody, responses }]) => ({
         endpoint: `${method} ${path}`,
@@ -153,7 +158,7 @@ describe('the document', () => {
         responses: Object.keys(responses).join(' '),
       })),
     );
-    expect(outline).toEqual([
+    expect(outline.filter(({ operationId }) => OPERATIONS.includes(operationId))).toEqual([
       {
         endpoint: 'get /pets',
         operationId: 'listPets',
@@ -181,9 +186,9 @@ describe('the document', () => {
     ]);
   });
 
-  test('has exactly the five schemas of the specification', () => {
+  test('has the five schemas of the specification', () => {
     const { schemas } = document.components;
-    expect(Object.keys(schemas).sort()).toEqual(['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets']);
+    expect(Object.keys(schemas)).toEqual(expect.arrayContaining(SCHEMAS));
     expect(schemas['PetStatus']).toMatchObject({ type: 'string', enum: ['available', 'pending', 'sold'] });
     expect(schemas['Pets']).toMatchObject({
       type: 'array',
@@ -261,14 +266,15 @@ describe('the document', () => {
     expect(getPet).toMatchObject({ deprecated: true, 'x-sunset': '2030-12-05', 'x-deprecated-sunset': '2030-12-05' });
     expect(getPet.description).toContain('to be removed on 2030-12-05. Use GET /pets with a status filter');
     const deprecated = operationsOf(document).filter(([, operation]) => operation['deprecated'] === true);
-    expect(deprecated.map(([name]) => name)).toEqual(['getPet']);
+    expect(deprecated.map(([name]) => name).filter((name) => OPERATIONS.includes(name))).toEqual(['getPet']);
     for (const status of ['200', '304', '404', '410']) {
       expect(headersOf(document, 'getPet', status)).toEqual(expect.arrayContaining(['Deprecation', 'Sunset', 'Link']));
     }
   });
 
   test('marks no operation of the specification as unstable', () => {
-    expect(JSON.stringify(document)).not.toContain('x-stability');
+    const marked = operationsOf(document).filter(([, operation]) => 'x-stability' in operation);
+    expect(marked.filter(([name]) => OPERATIONS.includes(name))).toEqual([]);
   });
 
   test('describes everything', () => {
@@ -651,6 +657,7 @@ describe('the pages', () => {
 
 const TOY_BROKEN = defineError('toy_broken', 409, 'The toy is broken.');
 
+@ApiSchema({ description: 'A toy to add.' })
 class NewToy {
   @TextProperty({ description: 'Name of the toy.', minLength: 1, maxLength: 20, example: 'Ball' })
   name: string;
@@ -719,6 +726,7 @@ describe('a module that the platform has never seen', () => {
     expect(codesOf(openApi, 'createToy', '409')).toEqual(['toy_broken']);
     expect(codesOf(openApi, 'createToy', '401')).toContain('missing_api_key');
     expect(responseOf(openApi, 'deleteToy', '404').description).toBe('There is no such toy.');
+    expect(operationOf(openApi, 'createToy').requestBody?.description).toBe('A toy to add.');
     expect(await new Validator().validate(structuredClone(openApi) as unknown as Record<string, unknown>)).toEqual({
       valid: true,
     });
@@ -748,14 +756,12 @@ describe('a module that the platform has never seen', () => {
   });
 
   test('is left out where it is served outside of /v1, schemas and all', () => {
-    expect(Object.keys(openApi.paths)).toEqual(['/pets', '/pets/{petId}', '/toys', '/toys/{toyId}']);
-    expect(Object.keys(openApi.components.schemas).sort()).toEqual([
-      'Error',
-      'NewPet',
-      'NewToy',
-      'Pet',
-      'PetStatus',
-      'Pets',
-    ]);
+    const added = (section: 'paths' | 'schemas'): string[] => {
+      const [all, before] = [openApi, document].map(({ paths, components }) =>
+        Object.keys(section === 'paths' ? paths : components.schemas),
+      );
+      return (all as string[]).filter((name) => !before?.includes(name));
+    };
+    expect([added('paths'), added('schemas')]).toEqual([['/toys', '/toys/{toyId}'], ['NewToy']]);
   });
 });

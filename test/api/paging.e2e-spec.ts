@@ -15,7 +15,7 @@ const nextOf = (answer: HttpAnswer): string | undefined =>
 const idsOf = (answer: HttpAnswer): number[] => (answer.json as { id: number }[]).map(({ id }) => id);
 
 async function fill(count: number): Promise<void> {
-  await app.sql('TRUNCATE pet', []);
+  await app.sql('TRUNCATE pet CASCADE', []);
   await app.sql(
     `INSERT INTO pet (name, category_id, status)
       SELECT 'Animal ' || n, n, (ARRAY['available','pending','sold'])[1 + n % 3]::pet_status FROM generate_series(1, $1::int) n`,

@@ -114,7 +114,7 @@ test('both repositories answer the same, alone and with calls that wait together
   let run = 0;
   const property = fc.asyncProperty(steps, async (program) => {
     run++;
-    await app.sql('TRUNCATE pet');
+    await app.sql('TRUNCATE pet CASCADE');
     let pets: Pet[] = [];
     for (const [step, isPlain] of program) {
       const added = await step(pets, isPlain, run);
@@ -127,7 +127,7 @@ test('both repositories answer the same, alone and with calls that wait together
 });
 
 test('ids at the ends of int64 are exact with both', async () => {
-  await app.sql('TRUNCATE pet');
+  await app.sql('TRUNCATE pet CASCADE');
   await app.sql(
     `INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE
       SELECT id, 'Rex', id FROM unnest($1::bigint[]) AS id`,

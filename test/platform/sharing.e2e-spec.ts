@@ -73,7 +73,7 @@ test('every read shows what was acknowledged before it was sent, from many clien
   const clients = fc.array(fc.array(step, { minLength: 1, maxLength: 5 }), { minLength: 2, maxLength: 16 });
   await fc.assert(
     fc.asyncProperty(clients, async (sequences) => {
-      await (apps[0] as TestApp).sql('TRUNCATE pet');
+      await (apps[0] as TestApp).sql('TRUNCATE pet CASCADE');
       const acknowledged = new Acknowledged();
       await Promise.all(sequences.map((steps, index) => play(steps, acknowledged, `Animal of ${index}`)));
       const [[count]] = (await (apps[0] as TestApp).sql('SELECT count(*)::int FROM pet')) as [[number]];
@@ -132,7 +132,7 @@ describe.each<[how: string, headersOf: (index: number) => HttpCall['headers']]>(
 test('ids ascend in the order in which animals that are added at once have arrived', async () => {
   const { nest, ...app } = apps[0] as TestApp;
   const repository = nest.get(PetsRepository);
-  await app.sql('TRUNCATE pet');
+  await app.sql('TRUNCATE pet CASCADE');
   const names = Array.from({ length: 150 }, (_, index) => `Number ${index}`);
   // Over HTTP the order of arrival would be anyone's guess.
   const added = await Promise.all(names.map((name) => repository.insert({ name, categoryId: 1n, status: 'sold' })));
@@ -146,7 +146,7 @@ test.each(['"Rex"', ' Rex ', 'back\\slash', '\\"', '{}', '{Rex}', 'NULL', 'a,b',
   'the name %j is kept, of many that are added at once',
   async (name) => {
     const { client, ...app } = apps[0] as TestApp;
-    await app.sql('TRUNCATE pet');
+    await app.sql('TRUNCATE pet CASCADE');
     const created = await Promise.all(CATEGORY_IDS.map((categoryId) => client.post('/v1/pets', { name, categoryId })));
     expect(created.map(({ status, json }) => [status, json.name] as unknown[])).toEqual(created.map(() => [201, name]));
     expect(await app.sql('SELECT name, category_id::text FROM pet ORDER BY pet.category_id')).toEqual(
@@ -174,7 +174,7 @@ test('one that the database refuses never fails its neighbours, nor takes what i
 
 test('the answers to forty who ask for one page at once are the same, and the page is right', async () => {
   const { client, ...app } = apps[0] as TestApp;
-  await app.sql('TRUNCATE pet');
+  await app.sql('TRUNCATE pet CASCADE');
   await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Animal ' || n, n FROM generate_series(1, 50) n`);
   const answers = await Promise.all(Array.from({ length: 40 }, () => client.get('/v1/pets?limit=7')));
   expect(new Set(answers.map(({ text, headers }) => text + headers.etag + String(headers.link))).size).toBe(1);

@@ -292,7 +292,7 @@ describe('seedPets', () => {
   beforeAll(async () => {
     const progress: number[] = [];
     await session.release();
-    await app.sql('TRUNCATE pet');
+    await app.sql('TRUNCATE pet CASCADE');
     await seedPets(app.nest.get(DataSource), added, 20_000, (done) => void progress.push(done));
     session = app.nest.get(DataSource).createQueryRunner();
     expect(progress).toEqual([...progress].sort((a, b) => a - b));

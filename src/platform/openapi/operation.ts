@@ -1,4 +1,10 @@
-import type { MediaTypeObject, OperationObject, ParameterObject, ResponseObject } from '@nestjs/swagger';
+import type {
+  MediaTypeObject,
+  OperationObject,
+  ParameterObject,
+  RequestBodyObject,
+  ResponseObject,
+} from '@nestjs/swagger';
 import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '../idempotency/idempotency-key.js';
 import { exampleOf } from './examples.js';
 import { type Schema, type Schemas, toJsonSchema } from './json-schema.js';
@@ -70,7 +76,7 @@ export function describeOperation(
     ...(parameters.length > 0 && {
       parameters: parameters.map((parameter) => describeParameter(parameter as ParameterObject)),
     }),
-    ...(requestBody && { requestBody: describeContent(requestBody as { content: Content }, schemas) }),
+    ...(requestBody && { requestBody: describeBody(requestBody as RequestBodyObject, schemas) }),
     responses: describeResponses(method, { ...found, responses: Object.fromEntries(described) }, traits),
   };
 }
@@ -94,6 +100,15 @@ function describeParameter({ name, in: location, required = false, ...others }: 
     ...(example !== undefined && { example }),
     ...rest,
   };
+}
+
+/** Gives the body of a request the description of its class, unless `@ApiBody` gives it one. */
+function describeBody(body: RequestBodyObject, schemas: Schemas): RequestBodyObject {
+  const [media] = Object.values(body.content);
+  const reference = media?.schema && '$ref' in media.schema ? media.schema.$ref : '';
+  const description = schemas[reference.replace('#/components/schemas/', '')]?.['description'] as string | undefined;
+  const isMissing = body.description === undefined && description !== undefined;
+  return { ...(isMissing && { description }), ...describeContent(body, schemas) };
 }
 
 type Content = Record<string, MediaTypeObject>;
