@@ -1,4 +1,4 @@
-import type { ClientBase } from 'pg';
+import type { ClientBase, PoolClient } from 'pg';
 import { isConnectionFailure, isStalePreparation, mayHaveStaleTypes } from './connection-errors.js';
 import type { ServicePool } from './service-pool.js';
 import type { Execute, Statement } from './statement.js';
@@ -45,7 +45,16 @@ export class StatementRunner {
     values: readonly unknown[],
     onSend?: () => void,
   ): Promise<Row[]> {
-    const client = await this.pool.connect();
+    return this.runOn(await this.pool.connect(), statement, values, onSend);
+  }
+
+  /** Runs a statement as `run` does, on a connection that the caller has taken from the pool, and releases it. */
+  async runOn<Row extends unknown[]>(
+    client: PoolClient,
+    statement: Statement,
+    values: readonly unknown[],
+    onSend?: () => void,
+  ): Promise<Row[]> {
     let failure: Error | undefined;
     try {
       onSend?.();
