@@ -22,7 +22,8 @@ export const PLATFORM_ROOMS = {
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
   'database/sharing': ['database/connections', 'errors'],
-  database: ['database/connections', 'database/embedded', 'database/schema', 'errors'],
+  'database/replicas': ['database/connections', 'database/sharing', 'errors'],
+  database: ['database/connections', 'database/embedded', 'database/replicas', 'database/schema', 'errors'],
   'api-keys/storage': ['database'],
   'api-keys': ['api-keys/storage', 'database/connections', 'errors'],
   'key-usage': ['api-keys/storage', 'database'],
@@ -35,7 +36,7 @@ export const PLATFORM_ROOMS = {
   paging: ['errors', 'input', 'json', 'openapi/responses'],
   'docs-guide': [],
   'docs-pages': ['auth', 'docs-guide', 'errors', 'json', 'openapi'],
-  observability: ['auth', 'database', 'errors', 'server', 'server/requests'],
+  observability: ['auth', 'database', 'database/replicas', 'errors', 'server', 'server/requests'],
   'process-group': ['errors', 'observability'],
 };
 

@@ -22,6 +22,7 @@ const DEFAULTS: Config = {
   dataDir: '.data',
   databasePoolSize: 10,
   databaseReplicaUrls: [],
+  replicaReads: 'fresh',
   migrateOnStart: true,
   statementTimeoutMs: 5_000,
   acquireTimeoutMs: 3_000,
@@ -127,6 +128,7 @@ describe('readConfig', () => {
     ['LOG_LEVEL', 'logLevel', LOG_LEVELS],
     ['AFTER_SUNSET', 'afterSunset', ['remove', 'serve']],
     ['MIGRATE_ON_START', 'migrateOnStart', ['true', 'false']],
+    ['REPLICA_READS', 'replicaReads', ['fresh', 'stale']],
   ])('%s is one of a few words', (name, property, choices) => {
     for (const choice of choices) {
       expect(String(readConfig({ [name]: choice })[property])).toBe(choice);

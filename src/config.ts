@@ -57,6 +57,11 @@ export class Config {
   /** URIs of PostgreSQL read replicas, from which lists are read. None by default; needs `databaseUrl`. */
   databaseReplicaUrls: string[];
   /**
+   * `fresh`, the default: a read from a replica shows everything that was committed before the request arrived, or the
+   * primary answers it. `stale`: a replica may be behind.
+   */
+  replicaReads: 'fresh' | 'stale';
+  /**
    * True: a start applies pending migrations. False: a start on an outdated schema is refused. True by default for the
    * embedded engine, false with `databaseUrl`, where one command should migrate before all instances start.
    */
@@ -301,6 +306,7 @@ export function readConfig(environment: Environment = process.env): Config {
     dataDir: text('DATA_DIR') ?? '.data',
     databasePoolSize: integer('DATABASE_POOL_SIZE', 10, 1, 1000),
     databaseReplicaUrls: list('DATABASE_REPLICA_URLS').map((item) => databaseUrl('DATABASE_REPLICA_URLS', item)),
+    replicaReads: choice('REPLICA_READS', 'fresh', ['fresh', 'stale']),
     migrateOnStart: choice('MIGRATE_ON_START', url === undefined ? 'true' : 'false', ['true', 'false']) === 'true',
     statementTimeoutMs: integer('STATEMENT_TIMEOUT_MS', 5_000, 100, 600_000),
     acquireTimeoutMs: integer('ACQUIRE_TIMEOUT_MS', 3_000, 100, 600_000),

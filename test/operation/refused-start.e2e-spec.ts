@@ -92,7 +92,7 @@ test('every wrong setting is named at once, and no value is printed', async () =
       'SHUTDOWN_TIMEOUT_MS',
     ],
   ];
-  const words = ['MIGRATE_ON_START', 'LOG_LEVEL', 'AFTER_SUNSET'];
+  const words = ['REPLICA_READS', 'MIGRATE_ON_START', 'LOG_LEVEL', 'AFTER_SUNSET'];
   const urls = ['DATABASE_URL', 'DATABASE_REPLICA_URLS', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL', 'CORS_ORIGINS'];
   const names = [...numbers, ...words, ...urls, 'BOOTSTRAP_API_KEY'];
   const line = await refusal(Object.fromEntries(names.map((name) => [name, 'secret word'])));
@@ -175,12 +175,14 @@ if (engine === 'postgresql') {
     expect(line).not.toMatch(/secret-word|:\/\//);
   });
 
-  test('DATABASE_REPLICA_URLS with a wrong password', async () => {
+  test('DATABASE_REPLICA_URLS with a certificate that is no file', async () => {
     const url = new URL(database.settings.DATABASE_URL ?? '');
-    url.password = 'secret-word';
+    url.search = '?sslrootcert=/none.pem';
     const line = await refusal({ ...database.settings, DATABASE_REPLICA_URLS: url.href });
-    expect(line).toMatch(/^petstore: DATABASE_REPLICA_URLS: PostgreSQL at .+ refuses user '.+'\. Correct/);
-    expect(line).not.toMatch(/secret-word|:\/\//);
+    expect(line).toMatch(
+      /^petstore: DATABASE_REPLICA_URLS: its certificate file '\/none\.pem' cannot be read \(ENOENT\)\./,
+    );
+    expect(line).not.toMatch(/:\/\//);
   });
 
   test('DATABASE_URL of a server that is not PostgreSQL', async () => {

@@ -4,20 +4,26 @@ import { StartupError } from '../errors/startup-error.js';
 import { APPLICATION_NAME } from './connection-settings.js';
 
 /**
- * Connects once to the primary and to each replica. Without it a start would fail with an error of the pool, which does
- * not say which setting is wrong.
+ * Connects once to the primary. Without it a start would fail with an error of the pool, which does not say which setting
+ * is wrong. Replicas are not connected to, because the service must start without them.
  *
  * @throws StartupError that names the setting and what to do, and never the URI: it contains the password
  */
-export async function checkConnections(config: Config): Promise<void> {
-  const urls = [
-    ...(config.databaseUrl === undefined ? [] : [['DATABASE_URL', config.databaseUrl] as const]),
-    ...config.databaseReplicaUrls.map((url) => ['DATABASE_REPLICA_URLS', url] as const),
-  ];
-  await Promise.all(urls.map(([setting, url]) => checkConnection(setting, url, config.acquireTimeoutMs)));
+export async function checkConnection({ databaseUrl, databaseReplicaUrls, acquireTimeoutMs }: Config): Promise<void> {
+  if (databaseUrl === undefined) return;
+  databaseReplicaUrls.forEach(checkReplicaUrl);
+  await connectOnce(databaseUrl, acquireTimeoutMs);
 }
 
-async function checkConnection(setting: string, url: string, timeoutMs: number): Promise<void> {
+function checkReplicaUrl(connectionString: string): void {
+  try {
+    new pg.Client({ connectionString });
+  } catch (error) {
+    throw new StartupError(`DATABASE_REPLICA_URLS: ${explain(error as Error, undefined, 0)}`);
+  }
+}
+
+async function connectOnce(url: string, timeoutMs: number): Promise<void> {
   let client: pg.Client | undefined;
   try {
     const options = { connectionString: url, connectionTimeoutMillis: timeoutMs, application_name: APPLICATION_NAME };
@@ -26,7 +32,7 @@ async function checkConnection(setting: string, url: string, timeoutMs: number):
     client.on('error', () => undefined);
     await client.connect();
   } catch (error) {
-    throw new StartupError(`${setting}: ${explain(error as Error & { code?: string }, client, timeoutMs)}`);
+    throw new StartupError(`DATABASE_URL: ${explain(error as Error & { code?: string }, client, timeoutMs)}`);
   } finally {
     await client?.end().catch(() => undefined);
   }

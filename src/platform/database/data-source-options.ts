@@ -25,14 +25,5 @@ export async function dataSourceOptions(config: Config): Promise<DatabaseOptions
     return { ...common, extra: embeddedConnectionSettings(config) };
   }
   const extra = serverConnectionSettings(config);
-  if (config.databaseReplicaUrls.length === 0) {
-    return { ...common, extra, url: config.databaseUrl };
-  }
-  const replication = {
-    // TypeORM reads the primary, so that a client finds what it just created; `Database` reads replicas.
-    defaultMode: 'master' as const,
-    master: { url: config.databaseUrl },
-    slaves: config.databaseReplicaUrls.map((url) => ({ url })),
-  };
-  return { ...common, extra, replication };
+  return { ...common, extra, url: config.databaseUrl };
 }

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { PoolConfig } from 'pg';
 import type { DataSource, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
-import { checkConnections } from './connection-check.js';
+import { checkConnection } from './connection-check.js';
 import { answerTimeoutMs } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
@@ -19,7 +19,7 @@ const log = new Logger('Migrations');
  */
 export async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
   const { config } = options;
-  await checkConnections(config);
+  await checkConnection(config);
   const engine = config.databaseUrl === undefined ? await EmbeddedEngine.open(config.dataDir) : undefined;
   const extra = { ...(options.extra as PoolConfig), ...(engine && { stream: engine.createStream }) };
   try {

@@ -4,14 +4,16 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
-import { answerTimeoutMs } from './connection-settings.js';
-import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
+import { answerTimeoutMs, serverConnectionSettings } from './connection-settings.js';
+import { asUnavailable } from './connections/connection-errors.js';
 import { chooseExecute } from './connections/execute.js';
 import { Heartbeat } from './connections/heartbeat.js';
 import type { ServicePool } from './connections/service-pool.js';
-import type { Execute, Statement } from './connections/statement.js';
+import type { Statement } from './connections/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
+import type { OwningDataSource } from './owning-data-source.js';
 import { type Readiness, ReadinessProbe } from './readiness-probe.js';
+import { Replicas } from './replicas/replicas.js';
 
 export type { Statement } from './connections/statement.js';
 
@@ -21,12 +23,6 @@ export interface Transaction {
   run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]>;
   /** TypeORM's entity manager in the same transaction. */
   readonly manager: EntityManager;
-}
-
-/** The primary or a replica. The embedded engine has no heartbeat: it runs in this process, so it is always reachable. */
-interface Source {
-  readonly statements: StatementRunner;
-  readonly heartbeat: Heartbeat | undefined;
 }
 
 /**
@@ -39,9 +35,11 @@ interface Source {
  */
 @Injectable()
 export class Database implements OnModuleInit, OnApplicationShutdown {
-  private readonly primary: Source;
-  private readonly replicas: readonly Source[];
-  private nextReplica = 0;
+  private readonly statements: StatementRunner;
+  /** The embedded engine has no heartbeat: it runs in this process, so it is always reachable. */
+  private readonly heartbeat: Heartbeat | undefined;
+  /** The read replicas; undefined if none are configured. */
+  readonly replicas: Replicas | undefined;
   private readonly readinessProbe: ReadinessProbe;
 
   /** Longest time in ms that a request waits in a queue, and that a statement waits for a connection. */
@@ -52,71 +50,90 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     config: Config,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
-    const { master, slaves } = dataSource.driver as unknown as { master: ServicePool; slaves: ServicePool[] };
+    const { master } = dataSource.driver as unknown as { master: ServicePool };
     const timeoutMs = answerTimeoutMs(config);
-    const onReturn = (): void => this.readinessProbe.expire();
     const execute = chooseExecute(config.fastPaths.includes('prepared-queries'));
-    this.primary = toSource('The database', config.databaseUrl, master, timeoutMs, execute, onReturn);
-    this.readinessProbe = new ReadinessProbe(this.primary.statements, dataSource);
-    this.replicas = slaves.map((pool, index) =>
-      toSource(`Read replica ${index + 1}`, config.databaseReplicaUrls[index], pool, timeoutMs, execute),
+    this.statements = new StatementRunner(master, timeoutMs, execute);
+    this.readinessProbe = new ReadinessProbe(this.statements, dataSource);
+    const { databaseUrl, databaseReplicaUrls } = config;
+    if (databaseUrl === undefined) return;
+    if (databaseReplicaUrls.length > 0) {
+      this.replicas = new Replicas({
+        primaryUrl: databaseUrl,
+        replicaUrls: databaseReplicaUrls,
+        reads: config.replicaReads,
+        settings: serverConnectionSettings(config),
+        answerTimeoutMs: timeoutMs,
+        execute,
+      });
+    }
+    this.heartbeat = new Heartbeat(
+      databaseUrl,
+      (error) => {
+        master.beginSilence(error);
+        this.replicas?.beginPrimarySilence(error);
+      },
+      () => {
+        master.endSilence();
+        this.replicas?.endPrimarySilence();
+        this.readinessProbe.expire();
+      },
     );
   }
 
   onModuleInit(): void {
-    for (const { heartbeat } of [this.primary, ...this.replicas]) heartbeat?.start();
+    this.heartbeat?.start();
+    this.replicas?.start();
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([this.primary, ...this.replicas].map(async ({ heartbeat }) => heartbeat?.stop()));
+    await Promise.all([this.heartbeat?.stop(), this.replicas?.stop()]);
   }
 
   /** Whether the primary sends no answer at all. False while it refuses connections: a refusal is an answer. */
   get isSilent(): boolean {
-    return this.primary.heartbeat?.isSilent === true;
+    return this.heartbeat?.isSilent === true;
   }
 
   /** Counts of connections to the primary, of idle ones among them, and of statements that wait for a connection. */
   get load(): StatementRunner['load'] {
-    return this.primary.statements.load;
+    return this.statements.load;
   }
 
   /**
-   * Runs a statement that changes nothing, on the replicas in turn. A replica may lag behind the primary. The primary
-   * answers when no replica is configured or the replica is unreachable.
+   * Runs a statement that changes nothing, on a replica if one can answer at once, else on the primary. It sees every
+   * change that was committed before the call; with REPLICA_READS=stale a replica may be behind.
    */
-  async read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    const replica = this.replicas[this.nextReplica];
-    if (replica !== undefined) {
-      this.nextReplica = (this.nextReplica + 1) % this.replicas.length;
-      try {
-        return await replica.statements.run<Row>(statement, values);
-      } catch (error) {
-        if (!isConnectionFailure(error) && !isUnavailable(error)) throw error;
-      }
-    }
-    return this.readPrimary<Row>(statement, values);
+  read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    const onPrimary = (): Promise<Row[]> => this.readPrimary<Row>(statement, values);
+    if (this.replicas === undefined) return onPrimary();
+    return this.replicas.read<Row[]>(
+      (client, statements) => statements.runOn<Row>(client, statement, values),
+      onPrimary,
+    );
   }
 
-  /** Lets TypeORM read from a replica, which may be behind. The primary is read if there is none, or if it fails. */
-  async readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
-    if (this.replicas.length > 0) {
-      const queryRunner = this.dataSource.createQueryRunner('slave');
+  /**
+   * Lets TypeORM read, on a replica if one can answer at once, else on the primary. The work sees what `read` sees. It may
+   * run twice, at the same time too: on a replica that fails or is late, and on the primary.
+   */
+  readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
+    const onPrimary = (): Promise<Result> => work(this.dataSource.manager);
+    if (this.replicas === undefined) return onPrimary();
+    return this.replicas.read(async (client) => {
+      const queryRunner = (this.dataSource as OwningDataSource).createQueryRunnerOn(client);
       try {
         return await work(queryRunner.manager);
-      } catch (error) {
-        if (!isUnavailable(error)) throw error;
       } finally {
         await queryRunner.release();
       }
-    }
-    return work(this.dataSource.manager);
+    }, onPrimary);
   }
 
   /** Runs a statement that changes nothing, on the primary, where it sees every committed change. */
   async readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     try {
-      return await this.primary.statements.run<Row>(statement, values);
+      return await this.statements.run<Row>(statement, values);
     } catch (error) {
       throw asUnavailable(error);
     }
@@ -126,7 +143,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     let isSent = false;
     try {
-      return await this.primary.statements.run<Row>(statement, values, () => (isSent = true));
+      return await this.statements.run<Row>(statement, values, () => (isSent = true));
     } catch (error) {
       throw asUnavailable(error, isSent);
     }
@@ -138,7 +155,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
    * so any other statement would wait for the transaction's end, and the transaction for it.
    */
   async transaction<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> {
-    const { statements } = this.primary;
+    const { statements } = this;
     const queryRunner = this.dataSource.createQueryRunner('master');
     try {
       const client = (await queryRunner.connect()) as ClientBase;
@@ -167,28 +184,6 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   readiness(): Promise<Readiness> {
     return this.readinessProbe.readiness();
   }
-}
-
-function toSource(
-  name: string,
-  url: string | undefined,
-  pool: ServicePool,
-  timeoutMs: number,
-  execute: Execute,
-  onReturn: () => void = () => undefined,
-): Source {
-  const statements = new StatementRunner(pool, timeoutMs, execute);
-  if (url === undefined) return { statements, heartbeat: undefined };
-  const heartbeat = new Heartbeat(
-    name,
-    url,
-    (error) => pool.beginSilence(error),
-    () => {
-      pool.endSilence();
-      onReturn();
-    },
-  );
-  return { statements, heartbeat };
 }
 
 function isUnavailable(error: unknown): boolean {

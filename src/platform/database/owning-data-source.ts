@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
+import { DataSource, type DataSourceOptions, type Driver, type QueryRunner, type ReplicationMode } from 'typeorm';
 import { asUnavailable } from './connections/connection-errors.js';
 import { destroySocket } from './connections/pg-internals.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
@@ -25,7 +25,20 @@ export class OwningDataSource extends DataSource {
   }
 
   override createQueryRunner(mode?: ReplicationMode): QueryRunner {
-    const queryRunner = super.createQueryRunner(mode);
+    return this.guard(super.createQueryRunner(mode));
+  }
+
+  /** A query runner with a manager, on a connection of another pool. Its release returns the connection to that pool. */
+  createQueryRunnerOn(client: PoolClient): QueryRunner {
+    const release = (error?: Error): void => client.release(error);
+    const driver = Object.create(this.driver, {
+      obtainMasterConnection: { value: () => Promise.resolve([client, release]) },
+    }) as Driver;
+    const queryRunner = this.guard(driver.createQueryRunner('master'));
+    return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
+  }
+
+  private guard(queryRunner: QueryRunner): QueryRunner {
     const query = queryRunner.query.bind(queryRunner) as (text: string, ...others: unknown[]) => Promise<never>;
     const release = queryRunner.release.bind(queryRunner);
     let isReleasedByCaller = false;

@@ -32,12 +32,10 @@ export class Heartbeat {
   private silentFrom: number | undefined;
 
   /**
-   * @param name of the database, for the log
    * @param onSilence called when a silence begins, with a function that makes the error to report
    * @param onReturn called when a silence ends
    */
   constructor(
-    private readonly name: string,
     private readonly connectionString: string,
     private readonly onSilence: (error: () => Error) => void,
     private readonly onReturn: () => void,
@@ -107,9 +105,9 @@ export class Heartbeat {
   private beginSilence(from: number): void {
     if (this.silentFrom === undefined) {
       this.silentFrom = from;
-      this.log.warn(`${this.name} does not answer. Requests that need it are answered 503 at once until it does.`);
+      this.log.warn(`The database does not answer. Requests that need it are answered 503 at once until it does.`);
       this.onSilence(() => {
-        const message = `${this.name} has not answered for ${secondsSince(from)} s`;
+        const message = `The database has not answered for ${secondsSince(from)} s`;
         return Object.assign(new Error(message), { code: 'ETIMEDOUT' });
       });
     }
@@ -117,7 +115,7 @@ export class Heartbeat {
 
   private endSilence(): void {
     if (this.silentFrom !== undefined) {
-      this.log.log(`${this.name} answers again, after ${secondsSince(this.silentFrom)} s.`);
+      this.log.log(`The database answers again, after ${secondsSince(this.silentFrom)} s.`);
       this.silentFrom = undefined;
       this.onReturn();
     }

@@ -25,6 +25,11 @@ const clientInternals = (client: ClientBase): ClientInternals => client as unkno
 const connectionInternals = (connection: Connection): ConnectionInternals =>
   connection as unknown as ConnectionInternals;
 
+/** The id of the process of PostgreSQL behind a connection. */
+export function processIdOf(client: ClientBase): number {
+  return (client as unknown as { readonly processID: number }).processID;
+}
+
 /** Whether a client has sent a statement that PostgreSQL has not answered. */
 export function awaitsAnswer(client: ClientBase): boolean {
   return clientInternals(client).readyForQuery === false;

@@ -1,4 +1,5 @@
-import type { ClientBase } from 'pg';
+import type { ClientBase, PoolClient } from 'pg';
+import { AbandonedChanges } from './abandoned-changes.js';
 import { isConnectionFailure, isStalePreparation, mayHaveStaleTypes } from './connection-errors.js';
 import type { ServicePool } from './service-pool.js';
 import type { Execute, Statement } from './statement.js';
@@ -9,14 +10,24 @@ const CHECK_INTERVAL_MS = 250;
 /** A statement in flight. */
 interface Execution {
   readonly reject: (error: Error) => void;
+  readonly answer: Promise<unknown>;
   /** In ms of `performance.now()`. */
   readonly deadline: number;
+}
+
+/** No answer in time. The message is that of pg. */
+class AnswerTimeout extends Error {
+  /** @param answer settles with the answer, or the end of the connection */
+  constructor(readonly answer: Promise<unknown>) {
+    super('Query read timeout');
+  }
 }
 
 /** Runs statements on the connections of a pool. */
 export class StatementRunner {
   private readonly executions = new Set<Execution>();
   private timer: NodeJS.Timeout | undefined;
+  private readonly abandoned: AbandonedChanges;
 
   /**
    * @param timeoutMs longest wait for an answer in ms; then the statement fails and its connection is closed
@@ -26,7 +37,9 @@ export class StatementRunner {
     private readonly pool: ServicePool,
     private readonly timeoutMs: number,
     private readonly executeOn: Execute,
-  ) {}
+  ) {
+    this.abandoned = new AbandonedChanges(pool, executeOn);
+  }
 
   /** Open connections, idle ones among them, and statements that wait for one. */
   get load(): { readonly connections: number; readonly idle: number; readonly waiting: number } {
@@ -37,7 +50,7 @@ export class StatementRunner {
   /**
    * Runs a statement.
    *
-   * @param onSend called immediately before the statement is sent
+   * @param onSend for a statement that changes something; called immediately before it is sent
    * @throws ApiError UNAVAILABLE while the database is silent or when too many statements wait; any error of pg
    */
   async run<Row extends unknown[]>(
@@ -45,12 +58,24 @@ export class StatementRunner {
     values: readonly unknown[],
     onSend?: () => void,
   ): Promise<Row[]> {
-    const client = await this.pool.connect();
+    if (onSend !== undefined) this.abandoned.assertRoom();
+    return this.runOn(await this.pool.connect(), statement, values, onSend);
+  }
+
+  /** Runs a statement as `run` does, on a connection that the caller has taken from the pool, and releases it. */
+  async runOn<Row extends unknown[]>(
+    client: PoolClient,
+    statement: Statement,
+    values: readonly unknown[],
+    onSend?: () => void,
+  ): Promise<Row[]> {
     let failure: Error | undefined;
+    let isKept = false;
     try {
       onSend?.();
       return await this.execute<Row>(client, statement, values);
     } catch (error) {
+      if (error instanceof AnswerTimeout && onSend !== undefined) isKept = this.abandoned.keep(client, error.answer);
       if (isConnectionFailure(error)) failure = error;
       if (statement.name === '' || !(isStalePreparation(error) || mayHaveStaleTypes(error))) throw error;
       // Nothing was done (DEALLOCATE, or a changed table). Without a name the statement is parsed anew. If it works, its
@@ -59,7 +84,7 @@ export class StatementRunner {
       failure ??= error as Error;
       return rows;
     } finally {
-      client.release(failure);
+      if (!isKept) client.release(failure);
     }
   }
 
@@ -72,10 +97,11 @@ export class StatementRunner {
     let execution: Execution | undefined;
     try {
       return await new Promise<Row[]>((resolve, reject) => {
-        execution = { reject, deadline: performance.now() + this.timeoutMs };
+        const answer = this.executeOn<Row>(client, statement, values);
+        execution = { reject, answer, deadline: performance.now() + this.timeoutMs };
         this.executions.add(execution);
         this.watch();
-        this.executeOn<Row>(client, statement, values).then(resolve, reject);
+        answer.then(resolve, reject);
       });
     } finally {
       this.executions.delete(execution as Execution);
@@ -86,8 +112,8 @@ export class StatementRunner {
   private watch(): void {
     this.timer ??= setInterval(() => {
       const now = performance.now();
-      for (const { reject, deadline } of this.executions) {
-        if (now > deadline) reject(new Error('Query read timeout'));
+      for (const { reject, answer, deadline } of this.executions) {
+        if (now > deadline) reject(new AnswerTimeout(answer));
       }
       if (this.executions.size === 0) {
         clearInterval(this.timer);

@@ -1,0 +1,82 @@
+import type { PoolClient } from 'pg';
+import { processIdOf } from './pg-internals.js';
+import { tooManyWaiting } from './queue-errors.js';
+import type { ServicePool } from './service-pool.js';
+import type { Execute, Statement } from './statement.js';
+
+/** Interval in ms of the question which abandoned changes still wait. */
+const CHECK_INTERVAL_MS = 1_000;
+
+const WAITING: Statement = {
+  name: 'abandoned_changes_waiting',
+  text: `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`,
+};
+
+/**
+ * Changes without an answer in time whose commit may wait for a synchronous standby. PostgreSQL ends such a wait neither at
+ * `statement_timeout` nor when the connection is closed. A new connection in the place of each would let connections grow
+ * without bound, so each keeps its place in the pool until its wait has ended. At most half of the pool is kept; then
+ * changes are refused, and the rest of the pool is left for reads.
+ */
+export class AbandonedChanges {
+  private readonly clients = new Map<PoolClient, () => void>();
+  /** How many of them wait for a standby, by the last check. */
+  private waiting = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private readonly most: number;
+
+  constructor(
+    private readonly pool: ServicePool,
+    private readonly execute: Execute,
+  ) {
+    this.most = Math.floor(pool.options.max / 2);
+  }
+
+  /** @throws ApiError UNAVAILABLE while half of the pool's connections wait for a standby; nothing was sent */
+  assertRoom(): void {
+    if (this.waiting > 0 && this.waiting >= this.most) throw tooManyWaiting();
+  }
+
+  /**
+   * Keeps a connection until its statement is settled or does not wait for a standby, and releases it then.
+   *
+   * @param statement settles with the answer
+   * @returns false if there is no room; the caller releases the connection
+   */
+  keep(client: PoolClient, statement: Promise<unknown>): boolean {
+    if (this.clients.size >= this.most) return false;
+    const free = (error?: Error): void => {
+      if (!this.clients.delete(client)) return;
+      this.waiting = Math.min(this.waiting, this.clients.size);
+      client.release(error);
+    };
+    this.clients.set(client, () => free(new Error('Connection terminated: its statement was abandoned')));
+    statement.then(() => free(), free);
+    this.timer ??= setInterval(() => void this.check(), CHECK_INTERVAL_MS).unref();
+    void this.check();
+    return true;
+  }
+
+  private async check(): Promise<void> {
+    if (this.clients.size === 0) {
+      clearInterval(this.timer);
+      this.timer = undefined;
+      return;
+    }
+    const asked = [...this.clients.keys()];
+    let client: PoolClient | undefined;
+    let failure: Error | undefined;
+    try {
+      client = await this.pool.connect();
+      const pids = asked.map(processIdOf);
+      const waiting = new Set((await this.execute<[pid: number]>(client, WAITING, [pids])).map(([pid]) => pid));
+      for (const one of asked) if (!waiting.has(processIdOf(one))) this.clients.get(one)?.();
+      this.waiting = Math.min(waiting.size, this.clients.size);
+    } catch (error) {
+      // The next check asks again.
+      failure = error as Error;
+    } finally {
+      client?.release(failure);
+    }
+  }
+}

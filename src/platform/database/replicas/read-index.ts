@@ -1,0 +1,92 @@
+import { Logger } from '@nestjs/common';
+import type { ClientBase } from 'pg';
+import type { ServicePool } from '../connections/service-pool.js';
+import type { Statement } from '../connections/statement.js';
+import type { StatementRunner } from '../connections/statement-runner.js';
+import { SharedReads } from '../sharing/shared-reads.js';
+
+/** What the primary has flushed to its write-ahead log at one moment. */
+export interface Position {
+  /** The address behind the last flushed byte (`pg_lsn`). Every acknowledged commit lies before it. */
+  readonly lsn: string;
+  /** The database, and the timeline on which the address means something: a failover begins another one. */
+  readonly origin: string;
+}
+
+/** Longest time in ms that a query for the position waits for the one before it. */
+const TURN_MS = 1_000;
+
+// The name of a file of the log begins with the timeline, as eight hexadecimal digits.
+const POSITION: Statement = {
+  name: 'read_index_position',
+  text: `SELECT lsn::text, substr(pg_walfile_name(lsn), 1, 8) FROM pg_current_wal_flush_lsn() AS lsn`,
+};
+
+const DATABASE: Statement = {
+  name: '',
+  text: `SELECT system_identifier || '/' || current_database(), current_setting('synchronous_commit')
+    FROM pg_control_system()`,
+};
+
+/**
+ * The read index: asks the primary for the position that a replica must have replayed before a read there shows everything
+ * that was committed before the read arrived. All reads that wait at the same moment share one query, and one is in flight
+ * at a time.
+ */
+export class ReadIndex {
+  private readonly log = new Logger(ReadIndex.name);
+  private readonly queries = new SharedReads<Position>(1, TURN_MS);
+  /** The database of each connection to the primary. */
+  private readonly databases = new WeakMap<ClientBase, string>();
+  private hasWarned = false;
+
+  /** @param pool of one connection to the primary */
+  constructor(
+    private readonly pool: ServicePool,
+    private readonly statements: StatementRunner,
+  ) {}
+
+  /**
+   * The position at a moment after this call.
+   *
+   * @throws when the primary cannot be asked, or acknowledges commits before they are in the log (`synchronous_commit=off`)
+   */
+  position(): Promise<Position> {
+    return this.queries.read('', () => this.ask());
+  }
+
+  private async ask(): Promise<Position> {
+    const client = await this.pool.connect();
+    let failure: Error | undefined;
+    try {
+      const database = this.databases.get(client) ?? (await this.meet(client));
+      const [row] = await this.statements.execute<[lsn: string, timeline: string]>(client, POSITION, []);
+      const [lsn, timeline] = row as [string, string];
+      return { lsn, origin: originOf(database, timeline) };
+    } catch (error) {
+      failure = error as Error;
+      throw error;
+    } finally {
+      client.release(failure);
+    }
+  }
+
+  private async meet(client: ClientBase): Promise<string> {
+    const [row] = await this.statements.execute<[database: string, commit: string]>(client, DATABASE, []);
+    const [database, synchronousCommit] = row as [string, string];
+    if (synchronousCommit === 'off') {
+      if (!this.hasWarned) {
+        this.hasWarned = true;
+        this.log.warn('Replicas are not used: they need synchronous_commit=on in PostgreSQL, or REPLICA_READS=stale.');
+      }
+      throw new Error('synchronous_commit is off on the primary');
+    }
+    this.databases.set(client, database);
+    return database;
+  }
+}
+
+/** @param timeline eight hexadecimal digits in upper case */
+export function originOf(database: string, timeline: string): string {
+  return `${database}/${timeline}`;
+}

@@ -1,0 +1,417 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readConfig } from '../../src/config.js';
+import { Database } from '../../src/platform/database/database.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
+import { administer, databaseUrl } from '../support/postgresql-database.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { report } from './support/figures.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
+import { createOwnDatabase, rowsOf } from './support/own-database.js';
+import { creation } from './support/witness.js';
+
+/*
+ * Two instances with two standbys, which replay each commit 10 and 200 ms late. Standbys lag, stop, hang, are promoted and
+ * cancel statements; clients must notice nothing of it.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-tests';
+/** A read waits for the one replica, and never for the other. */
+const NEAR_DELAY_MS = 10;
+const DELAY_MS = 200;
+
+/** The longest that a list may take while a replica fails: tens of ms, and what a machine that is busy may add. */
+const LIST_MS = 70 + 2_000;
+
+import.meta.jest.setTimeout(120_000);
+
+let home: string;
+let primary: PostgresqlServer;
+let near: PostgresqlServer;
+let delayed: PostgresqlServer;
+let follower: PostgresqlServer | undefined;
+let settings: Record<string, string>;
+const services: ServiceProcess[] = [];
+let origins: string[];
+const closers: (() => Promise<void>)[] = [];
+
+/** The service's URI of the database on another server. */
+const on = (server: PostgresqlServer): string =>
+  (settings.DATABASE_URL as string).replace(/:\d+\//, `:${new URL(server.url).port}/`);
+
+const superUrl = (): string => databaseUrl(primary.url, 'petstore');
+
+async function startService(others: Record<string, string> = {}): Promise<string> {
+  const service = new ServiceProcess({ ...settings, ...others }, home);
+  services.push(service);
+  return service.origin();
+}
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  primary = await startPostgresqlServer({ max_connections: '60', synchronous_commit: 'on' });
+  settings = {
+    DATABASE_URL: await createOwnDatabase(primary, 'petstore'),
+    BOOTSTRAP_API_KEY: API_KEY,
+    RATE_LIMIT_PER_MINUTE: '0',
+    LOG_LEVEL: 'warn',
+  };
+  await primary.shutDown();
+  // A statement in the way of the replay is cancelled at once.
+  const standby = { max_connections: '60', synchronous_commit: 'on', max_standby_streaming_delay: '0' };
+  near = await startPostgresqlServer({ ...standby, recovery_min_apply_delay: `${NEAR_DELAY_MS}ms` }, primary);
+  delayed = await startPostgresqlServer({ ...standby, recovery_min_apply_delay: `${DELAY_MS}ms` }, primary);
+  await primary.start();
+  settings.DATABASE_REPLICA_URLS = `${on(near)},${on(delayed)}`;
+  origins = [await startService(), await startService()];
+  await administer(superUrl(), `UPDATE api_key SET scopes = scopes || '{metrics:read}'`);
+  await untilReady(near);
+});
+
+afterAll(async () => {
+  for (const close of closers) await close();
+  for (const service of services) await service.kill();
+  for (const server of [follower, near, delayed, primary]) {
+    server?.resume();
+    await server?.stop();
+  }
+  rmSync(home, { recursive: true, force: true });
+});
+
+const call = (path: string, origin = origins[0] as string): Promise<Outcome> =>
+  send({ method: 'GET', path }, { origin, apiKey: API_KEY });
+
+/** A metric of an instance; 0 if it has no such line. */
+async function metric(name: string, origin?: string): Promise<number> {
+  const { text } = await call('/metrics', origin);
+  const line = text.split('\n').find((one) => one.startsWith(`${name} `));
+  return Number(line?.split(' ')[1] ?? 0);
+}
+
+const nameOf = (server: PostgresqlServer): string => `127.0.0.1:${new URL(server.url).port}`;
+
+const isInState = (server: PostgresqlServer, state: string, origin?: string): Promise<number> =>
+  metric(`petstore_replica_state{replica="${nameOf(server)}",state="${state}"}`, origin);
+
+async function until(condition: () => Promise<unknown>): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!(await condition())) {
+    if (performance.now() > deadline) {
+      const logs = services.map(({ stdout, stderr }) => stdout.slice(-1_000) + stderr).join('');
+      const { text } = await call('/metrics');
+      throw new Error(`It does not become true that ${condition.toString()}:\n${logs}\n${text}`);
+    }
+    await sleep(50);
+  }
+}
+
+const untilReady = (server: PostgresqlServer): Promise<void> =>
+  until(async () => (await Promise.all(origins.map((origin) => isInState(server, 'ready', origin)))).every(Boolean));
+
+/** The statements that replicas answered, and those that fell back. */
+async function counted(): Promise<{ reads: number; fallbacks: number }> {
+  const sums = { reads: 0, fallbacks: 0 };
+  for (const origin of origins) {
+    for (const line of (await call('/metrics', origin)).text.split('\n')) {
+      const value = Number(line.split(' ')[1]);
+      if (line.startsWith('petstore_replica_reads_total{')) sums.reads += value;
+      if (line.startsWith('petstore_replica_fallbacks_total{')) sums.fallbacks += value;
+    }
+  }
+  return sums;
+}
+
+/** Where the page begins that new animals appear on. */
+interface Start {
+  readonly path: string;
+  readonly after: number;
+}
+
+/** Clients that create an animal and list it, on either instance in turn, and remember all that any of them has seen. */
+class Catalogue {
+  readonly known = new Set<number>();
+  created = 0;
+  lists = 0;
+  missed = 0;
+  stepsBack = 0;
+  start: Start = { path: '/v1/pets?limit=100', after: 0 };
+
+  /** Reads all pages from a start. What was known before must be there. */
+  async list(origin: string, own: number | undefined): Promise<void> {
+    const { start } = this;
+    const before = [...this.known].filter((id) => id > start.after);
+    const found = new Set<number>();
+    for (let path: string | undefined = start.path; path !== undefined;) {
+      const page = await call(path, origin);
+      expect(page.status).toBe(200);
+      const ids = (JSON.parse(page.text) as { id: number }[]).map(({ id }) => id);
+      ids.forEach((id) => found.add(id));
+      path = /<http:\/\/[^/]+([^>]+)>; rel="next"/.exec(String(page.headers.link))?.[1];
+      const last = ids.at(-1) ?? 0;
+      if (path !== undefined && last > this.start.after) this.start = { path, after: last };
+    }
+    this.lists++;
+    if (own !== undefined && own > start.after && !found.has(own)) this.missed++;
+    if (before.some((id) => id !== own && !found.has(id))) this.stepsBack++;
+    found.forEach((id) => this.known.add(id));
+  }
+
+  async client(index: number, end: number): Promise<void> {
+    for (let round = index; performance.now() < end; round++) {
+      const origin = origins[round % 2] as string;
+      const { start } = this;
+      const { status, text } = await send(creation(`animal-${round}`), { origin, apiKey: API_KEY });
+      expect(status).toBe(201);
+      const { id } = JSON.parse(text) as { id: number };
+      if (id > start.after) this.known.add(id);
+      this.created++;
+      await this.list(origins[(round + 1) % 2] as string, id);
+      await this.list(origin, id);
+    }
+  }
+}
+
+test('no list misses a change that was acknowledged, or seen, before it was sent', async () => {
+  const before = await counted();
+  const catalogue = new Catalogue();
+  const end = performance.now() + 5_000;
+  await Promise.all(Array.from({ length: 8 }, (_, index) => catalogue.client(index, end)));
+  const after = await counted();
+  const reads = after.reads - before.reads;
+  const fallbacks = after.fallbacks - before.fallbacks;
+  const { created, lists, missed, stepsBack } = catalogue;
+  report('two replicas, one of them late', { created, lists, missed, stepsBack, reads, fallbacks });
+  expect({ missed, stepsBack }).toEqual({ missed: 0, stepsBack: 0 });
+  expect(created).toBeGreaterThan(50);
+  expect(reads).toBeGreaterThan(fallbacks);
+});
+
+test('REPLICA_READS=stale asks nobody, so a list may miss what was added just before', async () => {
+  const origin = await startService({ REPLICA_READS: 'stale', DATABASE_REPLICA_URLS: on(delayed) });
+  await until(() => isInState(delayed, 'ready', origin));
+  const start = '/v1/pets?status=pending&limit=100';
+  const list = async (): Promise<number> => {
+    const ids: unknown[] = [];
+    for (let path: string | undefined = start; path !== undefined;) {
+      const page = await call(path, origin);
+      ids.push(...(JSON.parse(page.text) as unknown[]));
+      path = /<http:\/\/[^/]+([^>]+)>; rel="next"/.exec(String(page.headers.link))?.[1];
+    }
+    return ids.length;
+  };
+  await sleep(3 * DELAY_MS);
+  const before = await list();
+  const { status } = await send(creation('stale-1'), { origin, apiKey: API_KEY });
+  expect(status).toBe(201);
+  expect(await list()).toBe(before);
+  await until(async () => (await list()) === before + 1);
+  await services.pop()?.kill();
+});
+
+/** The database as a process of the service sees it, in this process. */
+async function openReplicas(
+  others: Record<string, string>,
+): Promise<{ database: Database; close: () => Promise<void> }> {
+  const config = readConfig({ ...settings, ...others });
+  const dataSource = await openDatabase(config);
+  const database = new Database(dataSource, config);
+  database.onModuleInit();
+  const close = async (): Promise<void> => {
+    await database.onApplicationShutdown();
+    await dataSource.destroy();
+  };
+  return { database, close };
+}
+
+const statesOf = (database: Database): string[] => (database.replicas?.all ?? []).map(({ state }) => state);
+
+describe('a statement on a replica', () => {
+  let database: Database;
+  let close: () => Promise<void>;
+  beforeAll(async () => {
+    ({ database, close } = await openReplicas({ DATABASE_REPLICA_URLS: on(near) }));
+    await until(() => Promise.resolve(statesOf(database)[0] === 'ready'));
+  });
+  afterAll(() => close());
+
+  test('shows what was committed just before', async () => {
+    const insert = { name: '', text: `INSERT INTO client (name) VALUES ($1) RETURNING id` };
+    const select = { name: '', text: `SELECT max(id), pg_is_in_recovery() FROM client` };
+    let missed = 0;
+    let onReplica = 0;
+    for (let round = 0; round < 100; round++) {
+      const [[id]] = (await database.write<[string]>(insert, [`client-${round}`])) as [[string]];
+      const [[largest, isReplica]] = (await database.read<[string, boolean]>(select, [])) as [[string, boolean]];
+      if (largest !== id) missed++;
+      if (isReplica) onReplica++;
+    }
+    report('write and read', { missed, onReplica });
+    expect(missed).toBe(0);
+    expect(onReplica).toBeGreaterThan(0);
+  });
+
+  const fallbacks = (): Record<string, number> => Object.fromEntries(database.replicas?.fallbacks ?? []);
+  const SLOW = `SELECT (SELECT count(*) FROM pet) >= 0, pg_sleep(0.4)::text, pg_is_in_recovery()`;
+
+  test.each<[how: string, read: () => Promise<unknown[][]>]>([
+    ['SQL', () => database.read({ name: '', text: SLOW }, [])],
+    [
+      'TypeORM',
+      async () => {
+        const rows = await database.readReplica((manager) => manager.query<Record<string, unknown>[]>(SLOW));
+        return rows.map((row) => Object.values(row));
+      },
+    ],
+  ])('may be slow; when the replay cancels it, the primary answers: %s', async (_, read) => {
+    const runsOnReplica = async (): Promise<boolean> => (await read()).at(0)?.at(2) === true;
+    const { refused = 0 } = fallbacks();
+    // A read may find the replica late on a busy machine, and is no proof then.
+    await until(async () => {
+      await until(runsOnReplica);
+      const cancelled = read();
+      await sleep(200);
+      // The replay has to wait for the statement, and cancels it: 40001.
+      await administer(superUrl(), 'BEGIN; LOCK TABLE pet IN ACCESS EXCLUSIVE MODE; SELECT txid_current(); COMMIT');
+      expect(await cancelled).toEqual([[true, '', false]]);
+      return fallbacks().refused === refused + 1;
+    });
+    await until(runsOnReplica);
+  });
+
+  test('that is wrong fails with the error of the primary', async () => {
+    await expect(database.read({ name: '', text: 'SELECT * FROM no_such_table' }, [])).rejects.toMatchObject({
+      code: '42P01',
+    });
+  });
+});
+
+test('a primary that acknowledges commits before they are in its log has no use of replicas', async () => {
+  const url = `${settings.DATABASE_URL}?options=${encodeURIComponent('-c synchronous_commit=off')}`;
+  const { database, close } = await openReplicas({ DATABASE_URL: url, DATABASE_REPLICA_URLS: on(near) });
+  closers.push(close);
+  await sleep(1_500);
+  expect(statesOf(database)).toEqual(['unknown']);
+  expect(await database.read({ name: '', text: 'SELECT pg_is_in_recovery()' }, [])).toEqual([[false]]);
+});
+
+describe('no request fails and no list is late', () => {
+  /** Lists, and creates an animal now and then, on both instances while something happens to a replica. */
+  async function underLoad(name: string, fault: () => Promise<unknown>): Promise<void> {
+    const next = (index: number): LoadRequest =>
+      index % 5 === 0
+        ? creation(`load-${index}`)
+        : { method: 'GET', path: `/v1/pets?limit=${(index % 50) + 1}&status=sold` };
+    const before = await counted();
+    const loads = origins.map((origin) => new Load({ origin, apiKey: API_KEY, clients: 4, next, pauseMs: 10 }));
+    await sleep(300);
+    await fault();
+    await sleep(300);
+    const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
+    const after = await counted();
+    const lists = outcomes.filter(({ request }) => request.method === 'GET');
+    report(name, {
+      ...tally(outcomes),
+      'p50 of lists in ms': Math.round(percentile(lists, 0.5)),
+      'p99 of lists in ms': Math.round(percentile(lists, 0.99)),
+      'slowest list in ms': Math.round(percentile(lists, 1)),
+      reads: after.reads - before.reads,
+      fallbacks: after.fallbacks - before.fallbacks,
+    });
+    const wrong = outcomes.filter(({ status, request }) => status !== (request.method === 'POST' ? 201 : 200));
+    expect(wrong.map(({ status, failure, text }) => `${status} ${failure} ${text}`)).toEqual([]);
+    expect(percentile(lists, 1)).toBeLessThan(LIST_MS);
+  }
+
+  test('a replica is stopped, and comes back', async () => {
+    await underLoad('stopped', async () => {
+      await near.shutDown();
+      await until(() => isInState(near, 'away'));
+      await near.start();
+      await untilReady(near);
+    });
+  });
+
+  test('all replicas hang, and go on', async () => {
+    await underLoad('hanging', async () => {
+      near.suspend();
+      delayed.suspend();
+      await until(() => isInState(near, 'away'));
+      await sleep(3_000);
+      near.resume();
+      delayed.resume();
+      await untilReady(near);
+    });
+  });
+
+  test('a replica is promoted: it is not used, and the log says so', async () => {
+    await underLoad('promoted', async () => {
+      await administer(near.url, 'SELECT pg_promote()');
+      // What only the promoted server has must never be seen.
+      await administer(databaseUrl(near.url, 'petstore'), `DELETE FROM pet`);
+      await until(() => isInState(near, 'primary'));
+    });
+    const { text } = await call('/v1/pets');
+    expect(JSON.parse(text)).not.toEqual([]);
+    await until(() =>
+      Promise.resolve(services.every(({ stdout }) => stdout.includes(`${nameOf(near)} is not used: it is no standby`))),
+    );
+  });
+});
+
+test('after a failover: what follows the new timeline is used, what follows the old one is not; a start needs neither', async () => {
+  await near.shutDown();
+  delayed.suspend();
+  follower = await startPostgresqlServer({ max_connections: '60' }, near);
+  const all = { DATABASE_URL: on(near), DATABASE_REPLICA_URLS: `${on(delayed)},${on(follower)}` };
+  await near.start();
+  // A replica that hangs, as the other one, which is stopped, prevents no start.
+  await follower.shutDown();
+  const { database, close } = await openReplicas(all);
+  closers.push(close);
+  const readsOnStandby = async (): Promise<unknown> =>
+    (await database.read({ name: '', text: 'SELECT pg_is_in_recovery()' }, []))[0]?.[0];
+  expect(await readsOnStandby()).toBe(false);
+  await follower.start();
+  delayed.resume();
+  await until(() => Promise.resolve(statesOf(database).join() === 'foreign,ready'));
+  await until(readsOnStandby);
+});
+
+test('the synchronous standby is away: changes that wait for it take no more than half of the pool, and reads go on', async () => {
+  for (const service of services.splice(0)) await service.kill();
+  const poolSize = 4;
+  const origin = await startService({
+    DATABASE_REPLICA_URLS: '',
+    DATABASE_POOL_SIZE: String(poolSize),
+    STATEMENT_TIMEOUT_MS: '200',
+    ACQUIRE_TIMEOUT_MS: '500',
+  });
+  const create = (name: string): Promise<Outcome> => send(creation(name), { origin, apiKey: API_KEY });
+  expect((await create('sync-1')).status).toBe(201);
+  await administer(superUrl(), `ALTER SYSTEM SET synchronous_standby_names = 'nobody'`);
+  await administer(superUrl(), 'SELECT pg_reload_conf()');
+  const load = new Load({
+    origin,
+    apiKey: API_KEY,
+    clients: 2,
+    next: (index) => creation(`sync-${index}`),
+    pauseMs: 50,
+  });
+  await sleep(8_000);
+  const lists = await Promise.all(Array.from({ length: 10 }, () => call('/v1/pets', origin)));
+  const [[backends]] = (await rowsOf(
+    superUrl(),
+    `SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'petstore' AND wait_event = 'SyncRep'`,
+  )) as [[number]];
+  await administer(superUrl(), 'ALTER SYSTEM RESET synchronous_standby_names');
+  await administer(superUrl(), 'SELECT pg_reload_conf()');
+  await until(async () => (await create('sync-2')).status === 201);
+  const outcomes = await load.stop();
+  report('synchronous standby away', { ...tally(outcomes), backends });
+  expect(lists.map(({ status }) => status)).toEqual(lists.map(() => 200));
+  expect(backends).toBeGreaterThan(0);
+  expect(backends).toBeLessThanOrEqual(poolSize);
+});
