@@ -37,6 +37,7 @@ export const PLATFORM_ROOMS = {
   'docs-guide': [],
   'docs-pages': ['auth', 'docs-guide', 'errors', 'json', 'openapi'],
   observability: ['auth', 'database', 'errors', 'server', 'server/requests'],
+  health: ['auth', 'database', 'errors', 'server'],
   'process-group': ['errors', 'observability'],
 };
 

@@ -1,5 +1,4 @@
 import { Body, Controller, Module, Post } from '@nestjs/common';
-import { Database } from '../../src/platform/database/database.js';
 import { IntegerProperty, TextProperty } from '../../src/platform/input/property.decorators.js';
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
@@ -29,10 +28,7 @@ interface Bill {
 
 @Controller('bills')
 class BillsController {
-  constructor(
-    private readonly idempotency: Idempotency,
-    private readonly database: Database,
-  ) {}
+  constructor(private readonly idempotency: Idempotency) {}
 
   @Post()
   addBill(@Body() bill: NewBill, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Bill>> {
