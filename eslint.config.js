@@ -15,7 +15,8 @@ export const PLATFORM_ROOMS = {
   json: ['json/reader'],
   'fast-paths': ['json'],
   'server/requests': ['errors', 'json/reader'],
-  input: ['errors', 'fast-paths', 'json', 'json/reader', 'server/requests'],
+  'input/properties': ['json', 'json/reader'],
+  input: ['errors', 'fast-paths', 'input/properties', 'server/requests'],
   'server/connections': ['errors', 'server/requests'],
   server: ['errors', 'fast-paths', 'json', 'server/connections', 'server/requests'],
   'database/connections': ['errors', 'fast-paths'],
@@ -37,6 +38,7 @@ export const PLATFORM_ROOMS = {
   'docs-guide': [],
   'docs-pages': ['auth', 'docs-guide', 'errors', 'json', 'openapi'],
   observability: ['auth', 'database', 'database/replicas', 'errors', 'server', 'server/requests'],
+  health: ['auth', 'database', 'errors', 'server'],
   'process-group': ['errors', 'observability'],
 };
 

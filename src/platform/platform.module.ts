@@ -8,6 +8,7 @@ import { Clock } from './clock.js';
 import { DatabaseModule } from './database/database.module.js';
 import { DocsPagesModule } from './docs-pages/docs-pages.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
+import { HealthModule } from './health/health.module.js';
 import { DeclaredBodyGuard } from './input/declared-body.guard.js';
 import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
@@ -36,7 +37,15 @@ export class PlatformModule {
   static forRoot(config: Config, application: Application): DynamicModule {
     return {
       module: PlatformModule,
-      imports: [DiscoveryModule, DatabaseModule, AuthModule, IdempotencyModule, DocsPagesModule, ObservabilityModule],
+      imports: [
+        DiscoveryModule,
+        DatabaseModule,
+        AuthModule,
+        IdempotencyModule,
+        DocsPagesModule,
+        ObservabilityModule,
+        HealthModule,
+      ],
       providers: [
         Clock,
         { provide: Config, useValue: config },

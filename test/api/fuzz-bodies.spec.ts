@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { NewPet } from '../../src/pets/pet.dto.js';
 import { InputPipe } from '../../src/platform/input/input.pipe.js';
-import { inputClassOf } from '../../src/platform/input/input-class.js';
+import { inputClassOf } from '../../src/platform/input/properties/input-class.js';
 import { readJson, readMembers } from '../../src/platform/json/reader/json-reader.js';
 
 /*

@@ -14,6 +14,7 @@ export const DIFFERENCES = [
   'stream that fails',
   'unknown query parameters',
   'repeated query parameters',
+  'paths of nested members',
   'undeclared members',
   'faults of input',
   'body in middleware',

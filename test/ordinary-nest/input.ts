@@ -1,7 +1,7 @@
 import { Body, Controller, Get, HttpCode, Module, Param, ParseArrayPipe, Patch, Post, Query } from '@nestjs/common';
 import { PartialType } from '@nestjs/swagger';
 import { Expose, Transform, Type } from 'class-transformer';
-import { IsArray, IsInt, IsOptional, IsString, Length, Min } from 'class-validator';
+import { IsArray, IsInt, IsOptional, IsString, Length, Min, ValidateNested } from 'class-validator';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
 import type { Row } from './harness.js';
@@ -47,6 +47,17 @@ class OwnerChange extends PartialType(NewOwner) {
   street?: string;
 }
 
+class Pair {
+  @IsString()
+  word: string;
+}
+
+class Pairs {
+  @ValidateNested({ each: true })
+  @Type(() => Pair)
+  pairs: Pair[];
+}
+
 class Unruled {
   any?: unknown;
 }
@@ -78,6 +89,12 @@ class InputController {
   @Patch('owners')
   changeOwner(@Body() change: OwnerChange): unknown {
     return { ...change };
+  }
+
+  @Post('pairs')
+  @HttpCode(200)
+  addPairs(@Body() { pairs }: Pairs): unknown {
+    return { pairs, arePairs: pairs.every((pair) => pair instanceof Pair) };
   }
 
   @Post('any')
@@ -161,6 +178,25 @@ export const INPUT: readonly Row[] = [
   ),
   change('missing members of PartialType and @IsOptional', {}),
   change('null where @IsOptional stands at a rule of class-validator', { street: null }),
+  {
+    title: '@ValidateNested of an array',
+    path: '/v1/input/pairs',
+    method: 'POST',
+    send: { body: { pairs: [{ word: 'a' }] } },
+    status: 200,
+    contains: '"arePairs":true',
+  },
+  {
+    title: '@ValidateNested of an array: the path of a fault',
+    path: '/v1/input/pairs',
+    method: 'POST',
+    send: { body: { pairs: [{ word: 'a' }, { word: 1 }] } },
+    status: 400,
+    meant: {
+      difference: 'paths of nested members',
+      body: refused('validation_failed', 'pairs[1].word must be a string'),
+    },
+  },
   {
     title: 'a class without rules',
     path: '/v1/input/any',

@@ -6,11 +6,12 @@ import { Fingerprint } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 import { IdempotentInserts } from './idempotent-inserts.js';
+import { keepAnswer, type Kept, readAnswer } from './kept-answer.js';
 
 /**
- * `@Idempotent()` reads the key of a request; here it takes effect. Runs what a request asks for once, however often it is sent with the same key: at once, on several instances, or after
- * a crash. The key is committed together with what the request changes, and kept for 24 h; nothing is kept of a request
- * that fails.
+ * `@Idempotent()` reads the key of a request; here it takes effect. Runs what a request asks for once, however often it is
+ * sent with the same key: at once, on several instances, or after a crash. The key is committed together with what the
+ * request changes, and kept for 24 h; nothing is kept of a request that fails.
  */
 @Injectable()
 export class Idempotency {
@@ -18,6 +19,24 @@ export class Idempotency {
     private readonly database: Database,
     private readonly keys: IdempotencyKeyRepository,
   ) {}
+
+  /**
+   * Runs work in a transaction, keeps the JSON of the answer that it returns, and returns that answer: the same one again
+   * for the same key, whatever has become of the rows since. It is what the JSON says, the first time and without a key
+   * too: times are texts, and integers are bigints only beyond 2^53.
+   *
+   * @param input as of {@link once}
+   * @param work as of {@link once}; returns the answer, whose JSON has at most MAX_KEPT_ANSWER_BYTES
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED, whatever work throws, and Error when the answer is too long: nothing is changed
+   */
+  async answer<Answer>(
+    key: IdempotencyKey | undefined,
+    input: object,
+    work: (transaction: Transaction) => Promise<Answer>,
+  ): Promise<Kept<Answer>> {
+    const kept = await this.once(key, input, async (transaction) => keepAnswer(await work(transaction), key));
+    return readAnswer<Answer>(kept);
+  }
 
   /**
    * Runs work in a transaction, and returns what it returned the first time. Without a key it always runs.

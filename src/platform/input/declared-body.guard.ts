@@ -6,11 +6,12 @@ import type { Request } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { MISSING_BODY } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
+import { jsonOf } from '../server/requests/body-content.js';
 import { type BodyPlan, bodyTypesOf } from '../server/requests/body-plan.js';
 import { announcesBody, isOfOtherType } from '../server/requests/request-body.js';
 import { BODY_LIMIT_METADATA } from './body-limit.decorator.js';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
-import { inputClassOf, isInputClass } from './input-class.js';
+import { inputClassOf, isInputClass } from './properties/input-class.js';
 
 const { BODY, RAW_BODY, REQUEST } = RouteParamtypes;
 
@@ -89,10 +90,15 @@ export class DeclaredBodyGuard implements CanActivate {
  * What becomes of a body that a middleware has asked for, before it was known what the handler takes: it is forgotten if
  * nothing has been read yet, such as a form that was refused as JSON. Otherwise it has been read as JSON.
  */
-function askAgain(request: Request, asked: Promise<unknown>, { form }: BodyPlan): Promise<unknown> | undefined {
+function askAgain(request: Request, asked: Promise<unknown>, plan: BodyPlan): Promise<unknown> | undefined {
   if (request.readableFlowing === null) return undefined;
-  if (form === 'value') return asked;
-  const again = asked.then(() => (form === 'text' ? request.rawBody?.toString() : request.rawBody));
+  const { form, needsAllDigits } = plan;
+  if (form === 'value' && !needsAllDigits) return asked;
+  const again = asked.then(() => {
+    const bytes = request.rawBody as Buffer;
+    if (form === 'value') return jsonOf(bytes, plan);
+    return form === 'text' ? bytes.toString() : bytes;
+  });
   // `@Body()` may never ask.
   again.catch(() => undefined);
   return again;
@@ -147,6 +153,7 @@ function bodyPlanOf(
   const [whole] = bodies;
   const type = bodies.length === 1 && picked.length === 0 ? whole?.metatype : undefined;
   const properties = isInputClass(type) ? inputClassOf(type).properties : undefined;
+  const isFlat = properties?.every(({ rule }) => !rule.nestedClass && !rule.isArray);
   const types = declaredTypesOf(controller, handler);
   const limits = [handler, controller].map(
     (target) => Reflect.getMetadata(BODY_LIMIT_METADATA, target) as number | undefined,
@@ -157,7 +164,8 @@ function bodyPlanOf(
     form: types && type === String ? 'text' : types && type === Buffer ? 'bytes' : 'value',
     maxBytes: limits[0] ?? limits[1],
     keepsBytes: isShown,
-    members: properties?.map(({ name }) => name),
+    members: isFlat ? properties?.map(({ name }) => name) : undefined,
+    needsAllDigits: bodies.some(({ metatype }) => isInputClass(metatype) && inputClassOf(metatype).needsAllDigits),
     picked: picked.length > 0 ? picked : undefined,
   };
 }

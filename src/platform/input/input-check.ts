@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleInit, type Type } from '@nestjs/common
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
-import { inputClassOf, isInputClass } from './input-class.js';
+import { inputClassOf, isInputClass } from './properties/input-class.js';
 
 const { BODY, COOKIES, HEADERS, HOST, PARAM, QUERY, SIGNED_COOKIES } = RouteParamtypes;
 

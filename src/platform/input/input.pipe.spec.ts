@@ -207,5 +207,5 @@ test('at most a hundred faults of a nested body are listed', async () => {
   }
   const message = (await read(List, { items: Array.from({ length: 3_000 }, () => ({ name: '' })) })) as string;
   expect(message.split('; ')).toHaveLength(100);
-  expect(message).toMatch(/^items\.0\.name must be longer/);
+  expect(message).toMatch(/^items\[0\]\.name must be longer/);
 });

@@ -3,9 +3,11 @@ import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
-import { type InputClass, inputClassOf, isInputClass } from './input-class.js';
 import { nearestName } from '../nearest-name.js';
-import { type CheckedProperty, INVALID } from './property.decorators.js';
+import { CHECKED_PROPERTY } from './properties/checked-property.js';
+import { checkedPropertyAt, type InputClass, inputClassOf, isInputClass } from './properties/input-class.js';
+import { INVALID, MAX_FAULTS } from './properties/rule.js';
+import { addMemberFaults, readInstance } from './properties/structures.js';
 
 type Fields = Record<string, unknown>;
 
@@ -13,10 +15,20 @@ type Fields = Record<string, unknown>;
 const MAX_NAMED_FAULTS = 10;
 
 /** Rules about the type of a value. Their clauses come before those of other rules, which mean nothing for another type. */
-const TYPE_RULES = ['isDefined', 'isString', 'isNumber', 'isInt', 'isBoolean', 'isArray', 'isObject', 'isDate'];
+const TYPE_RULES = [
+  CHECKED_PROPERTY,
+  'isDefined',
+  'isString',
+  'isNumber',
+  'isInt',
+  'isBoolean',
+  'isArray',
+  'isObject',
+  'isDate',
+];
 
-/** Most faults of a body that one message lists. Nested arrays can have a fault for each few bytes of the body. */
-const MAX_FAULTS = 100;
+/** The rule of class-validator that looks into an object, by its name there. */
+const NESTED_VALIDATION = 'nestedValidation';
 
 /**
  * Makes an instance of the class that a handler declares for its `@Body()`, `@Body('member')`, `@Query()` or `@Param()`, and
@@ -65,7 +77,13 @@ function readQuery(metatype: Type, query: Fields): unknown {
   if (faults.length > 0) {
     throw new ApiError(INVALID_PARAMETER, faults.join('; '));
   }
-  return makeInstance(metatype, input, query, INVALID_PARAMETER, '');
+  return makeInstance(metatype, input, withArrays(query, input.arrays), INVALID_PARAMETER, '');
+}
+
+/** A parameter that is an array, and given once, is an array of one item. */
+function withArrays(query: Fields, names: readonly string[]): Fields {
+  const single = names.filter((name) => query[name] !== undefined && !Array.isArray(query[name]));
+  return single.length === 0 ? query : { ...query, ...Object.fromEntries(single.map((name) => [name, [query[name]]])) };
 }
 
 function readParameter(metatype: unknown, value: unknown, name: string | undefined): unknown {
@@ -83,41 +101,20 @@ function makeInstance(
   prefix: string,
 ): unknown {
   if (properties) {
-    return readProperties(metatype, properties, sent, definition, prefix);
+    const instance = readInstance(metatype, properties, sent);
+    if (instance !== INVALID) return instance;
+    const faults: string[] = [];
+    addMemberFaults(properties, sent, prefix, faults);
+    throw new ApiError(definition, faults.join('; '));
   }
   const instance = plainToInstance(metatype as Type<object>, sent);
   return names.length === 0 ? instance : validated(instance, definition, prefix);
 }
 
-function readProperties(
-  metatype: Type,
-  properties: readonly CheckedProperty[],
-  sent: Fields,
-  definition: ErrorDefinition,
-  prefix: string,
-): unknown {
-  const instance = new metatype() as Fields;
-  let faults: string[] | undefined;
-  for (const property of properties) {
-    const value = sent[property.name];
-    const read = value === undefined ? (property.isRequired ? INVALID : undefined) : property.read(value);
-    if (read === INVALID) {
-      (faults ??= []).push(prefix + property.fault(value));
-    } else if (read !== undefined) {
-      instance[property.name] = read;
-    }
-  }
-  if (faults) {
-    throw new ApiError(definition, faults.join('; '));
-  }
-  return instance;
-}
-
 async function validated(instance: object, definition: ErrorDefinition, prefix: string): Promise<unknown> {
-  const errors = await validate(instance, { whitelist: true });
-  if (errors.length > 0) {
-    const faults: string[] = [];
-    listFaults(errors, prefix, faults);
+  const faults: string[] = [];
+  listFaults(await validate(instance, { whitelist: true }), prefix, faults);
+  if (faults.length > 0) {
     throw new ApiError(definition, faults.join('; '));
   }
   return instance;
@@ -125,12 +122,20 @@ async function validated(instance: object, definition: ErrorDefinition, prefix: 
 
 /** Adds the clauses of errors to a list, one for each property, up to MAX_FAULTS. */
 function listFaults(errors: readonly ValidationError[], prefix: string, faults: string[]): void {
-  for (const { property, constraints, children } of errors) {
-    if (faults.length === MAX_FAULTS) return;
-    const broken = Object.keys(constraints ?? {});
+  for (const { target, property, value, constraints = {}, children = [] } of errors) {
+    if (faults.length >= MAX_FAULTS) return;
+    const ours = target && checkedPropertyAt(target, property);
+    // class-validator does not know that null may be accepted in place of an object.
+    const broken = Object.keys(constraints).filter((name) => !ours?.rule.nestedClass || name !== NESTED_VALIDATION);
     const rule = TYPE_RULES.find((name) => broken.includes(name)) ?? broken[0];
-    if (rule !== undefined) faults.push(`${prefix}${constraints?.[rule]}`);
-    listFaults(children ?? [], `${prefix}${property}.`, faults);
+    if (rule === CHECKED_PROPERTY && ours) {
+      ours.addFaults(value, prefix, faults);
+      continue;
+    }
+    if (rule !== undefined) faults.push(`${prefix}${constraints[rule]}`);
+    // The path of an item is `items[2]`.
+    const path = Array.isArray(target) ? `${prefix.slice(0, -1)}[${property}]` : `${prefix}${property}`;
+    listFaults(children, `${path}.`, faults);
   }
 }
 

@@ -2,15 +2,14 @@ import { Module } from '@nestjs/common';
 import { Config } from '../../config.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { ScrapedMetrics } from './scraped-metrics.js';
-import { HealthController } from './health.controller.js';
 import { createLogger, LOGGER } from './logger.js';
 import { MetricsController } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
 import { RequestLog } from './request-log.js';
 
-/** Logs, metrics and health checks for operators. */
+/** Logs and metrics for operators. */
 @Module({
-  controllers: [HealthController, MetricsController],
+  controllers: [MetricsController],
   providers: [
     { provide: LOGGER, inject: [Config], useFactory: createLogger },
     Metrics,

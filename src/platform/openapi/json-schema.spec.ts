@@ -59,4 +59,21 @@ describe('toJsonSchema', () => {
       items: { type: 'string' },
     });
   });
+
+  test('makes the type null of nullable', () => {
+    expect(toJsonSchema({ type: 'string', nullable: true, example: 'a' })).toEqual({
+      type: ['string', 'null'],
+      examples: ['a'],
+    });
+    expect(toJsonSchema({ type: 'string', enum: ['a'], nullable: true })).toEqual({
+      type: ['string', 'null'],
+      enum: ['a', null],
+    });
+    const allOf = [{ $ref: '#/components/schemas/Status' }];
+    expect(toJsonSchema({ description: 'Its status.', allOf, nullable: true })).toEqual({
+      anyOf: [allOf[0], { type: 'null' }],
+      description: 'Its status.',
+    });
+    expect(toJsonSchema({ type: 'string', nullable: false })).toEqual({ type: 'string' });
+  });
 });

@@ -15,10 +15,14 @@ const EXCLUSIVE_LIMITS = [
 
 /**
  * Converts a schema of OpenAPI 3.0, as @nestjs/swagger writes it, to OpenAPI 3.1 (JSON Schema 2020-12): `example` becomes
- * `examples`, an `allOf` of one reference becomes a reference with siblings, and exclusive limits become numbers. An array
- * loses its `properties`. The default of an optional member moves into an `allOf`.
+ * `examples`, an `allOf` of one reference becomes a reference with siblings, `nullable` becomes the type null, and exclusive
+ * limits become numbers. An array loses its `properties`. The default of an optional member moves into an `allOf`.
  */
-export function toJsonSchema(schema: Schema): Schema {
+export function toJsonSchema({ nullable, ...schema }: Schema): Schema {
+  return nullable === true ? orNull(convertSchema(schema)) : convertSchema(schema);
+}
+
+function convertSchema(schema: Schema): Schema {
   const { type, example, allOf, properties, ...keywords } = schema;
   const required = (keywords['required'] ?? []) as readonly string[];
   const parts = (allOf ?? []) as Schema[];
@@ -51,6 +55,19 @@ export function toJsonSchema(schema: Schema): Schema {
     result['examples'] = [example];
   }
   return result;
+}
+
+/** A schema that null fits, too. */
+function orNull(schema: Schema): Schema {
+  const { type, enum: values, description, default: value, examples, ...others } = schema;
+  const around = {
+    ...(description !== undefined && { description }),
+    ...(value !== undefined && { default: value }),
+    ...(examples !== undefined && { examples }),
+  };
+  if (type === undefined) return { anyOf: [others, { type: 'null' }], ...around };
+  const nullableEnum = values === undefined ? {} : { enum: [...(values as unknown[]), null] };
+  return { ...others, ...nullableEnum, type: [type, 'null'], ...around };
 }
 
 /** openapi-typescript takes a member with a `default` of its own for one that is always there. */

@@ -15,7 +15,9 @@ export type Position<C extends Columns> = { readonly [Name in keyof C]: C[Name] 
 type Row<C extends Columns> = { readonly [Name in keyof C]: C[Name] extends 'int64' ? bigint | string : string };
 
 /** The query parameters that choose which rows a list has. Those that are undefined do not count, nor does their order. */
-export type Filters = Readonly<Record<string, string | number | bigint | boolean | readonly string[] | undefined>>;
+export type Filters = Readonly<Record<string, Filter | readonly Filter[] | undefined>>;
+
+type Filter = string | number | bigint | boolean | Date;
 
 /** One page of a list. */
 export interface Page<Item> {
@@ -49,15 +51,20 @@ export const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
  *
  * @example new Keyset({ id: 'int64' })
  * @example new Keyset({ name: { maxLength: 255 }, id: 'int64' })
+ * @example new Keyset({ id: 'int64' }, 'descending')
  */
 export class Keyset<const C extends Columns> {
   private readonly columns: readonly (readonly [name: string, type: ColumnType])[];
 
   /**
-   * @param columns the columns of the order, ascending, by the names that rows and entities have for them. Together they
-   * are unique, none may be null, and one index has them in this order.
+   * @param columns the columns of the order, by the names that rows and entities have for them. Together they are unique,
+   * none may be null, and one index has them in this order.
+   * @param direction of all columns: with `descending` the largest comes first
    */
-  constructor(columns: C) {
+  constructor(
+    columns: C,
+    private readonly direction: 'ascending' | 'descending' = 'ascending',
+  ) {
     this.columns = Object.entries(columns);
   }
 
@@ -135,19 +142,23 @@ export class Keyset<const C extends Columns> {
     { limit, cursor }: PageQuery,
     filters: Filters,
   ): Promise<Page<Entity>> {
-    const { orderBys, take, limit: ownLimit } = query.expressionMap;
-    if (Object.keys(orderBys).length > 0 || take !== undefined || ownLimit !== undefined) {
+    const { orderBys, take, skip, limit: ownLimit, offset } = query.expressionMap;
+    if (Object.keys(orderBys).length > 0 || [take, skip, ownLimit, offset].some((own) => own !== undefined)) {
       throw new Error('A query that is read in pages has no order and no limit of its own; the Keyset gives it both.');
     }
     const names = this.columns.map(([name]) => name);
     const position = this.decode(cursor, filters);
+    const isAscending = this.direction === 'ascending';
     if (position !== undefined) {
       const columns = names.map((name) => `${query.alias}.${name}`).join();
       const parameters = names.map((name) => `:after_${name}`).join();
       const values = names.map((name) => [`after_${name}`, position[name]]);
-      query.andWhere(`(${columns}) > (${parameters})`, Object.fromEntries(values) as ObjectLiteral);
+      query.andWhere(
+        `(${columns}) ${isAscending ? '>' : '<'} (${parameters})`,
+        Object.fromEntries(values) as ObjectLiteral,
+      );
     }
-    for (const name of names) query.addOrderBy(`${query.alias}.${name}`);
+    for (const name of names) query.addOrderBy(`${query.alias}.${name}`, isAscending ? 'ASC' : 'DESC');
     // Not `limit`, which would count the rows of a join.
     return this.page(await query.take(limit + 1).getMany(), { limit }, filters);
   }
@@ -174,9 +185,13 @@ function checksumOf(filters: Filters): number {
   for (const name of Object.keys(filters).sort()) {
     const value = filters[name];
     if (value === undefined) continue;
-    text += `${name}:${typeof value === 'bigint' ? `${value}n` : JSON.stringify(value)};`;
+    text += `${name}:${Array.isArray(value) ? JSON.stringify(value.map(textOf)) : textOf(value as Filter)};`;
   }
   return crc32(text);
+}
+
+function textOf(value: Filter): string {
+  return typeof value === 'bigint' ? `${value}n` : JSON.stringify(value);
 }
 
 function otherFilters(names: readonly string[]): ApiError {

@@ -2,7 +2,7 @@ import { ApiError } from '../../errors/api-error.js';
 import { MALFORMED_JSON } from '../../errors/error-catalogue.js';
 import { escapeLength, unescapedUnit } from './escapes.js';
 import { RepeatedNames } from './repeated-names.js';
-import { readNumeral } from './numerals.js';
+import { keepsDigits, readNumeral } from './numerals.js';
 import { countCharacters } from './text.js';
 import { decodeUtf8 } from './utf8.js';
 
@@ -29,11 +29,12 @@ export const MAX_JSON_VALUES = 8_000;
  * - Numbers are read by the rules of `readNumeral`.
  * - Strings may hold U+0000 and unpaired surrogates, if escaped: see `isStorableText`.
  *
+ * @param needsAllDigits whether a number with a fraction is NaN when a double does not keep all its digits
  * @throws ApiError `malformed_json`. The message says what is wrong and at which character, counted from 1, and repeats
  * nothing of the input.
  */
-export function readJson(bytes: Buffer): JsonValue {
-  return new JsonReader(decode(bytes)).read();
+export function readJson(bytes: Buffer, needsAllDigits = false): JsonValue {
+  return new JsonReader(decode(bytes), needsAllDigits).read();
 }
 
 /** Digits from which on a number of JavaScript may have lost some. */
@@ -44,7 +45,7 @@ const MANY_DIGITS = /[0-9]{16}/;
  * bigints.
  */
 export function readOwnJson(text: string): JsonValue {
-  return MANY_DIGITS.test(text) ? new JsonReader(text).readUnlimited() : (JSON.parse(text) as JsonValue);
+  return MANY_DIGITS.test(text) ? new JsonReader(text, false).readUnlimited() : (JSON.parse(text) as JsonValue);
 }
 
 /**
@@ -53,8 +54,8 @@ export function readOwnJson(text: string): JsonValue {
  * Other members, and the contents of arrays and objects, are checked and skipped. They cost no memory, so their number is
  * not limited. An array or object as the value of a member is given as an empty array, and so is a text that is an array.
  */
-export function readMembers(bytes: Buffer, names: readonly string[]): JsonValue {
-  return new JsonReader(decode(bytes)).readMembers(names);
+export function readMembers(bytes: Buffer, names: readonly string[], needsAllDigits = false): JsonValue {
+  return new JsonReader(decode(bytes), needsAllDigits).readMembers(names);
 }
 
 function decode(bytes: Buffer): string {
@@ -99,7 +100,10 @@ class JsonReader {
   private at = 0;
   private values = 0;
 
-  constructor(private readonly text: string) {
+  constructor(
+    private readonly text: string,
+    private readonly needsAllDigits: boolean,
+  ) {
     skippedNames.reset(text);
   }
 
@@ -258,7 +262,9 @@ class JsonReader {
     const start = this.at;
     const isInteger = this.skipNumber();
     const token = this.text.slice(start, this.at);
-    return isInteger && token.length <= MAX_SAFE_DIGITS ? Number(token) : readNumeral(token);
+    if (isInteger && token.length <= MAX_SAFE_DIGITS) return Number(token);
+    const value = readNumeral(token);
+    return this.needsAllDigits && !keepsDigits(token, value) ? NaN : value;
   }
 
   private name(): string {

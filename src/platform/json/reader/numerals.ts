@@ -35,6 +35,29 @@ export function readNumeral(token: string): number | bigint {
   return exactInteger(negative, integer, fraction, exponent) ?? NaN;
 }
 
+/** Whether the value that {@link readNumeral} has given for a number is, written in decimal, that number to the last digit. */
+export function keepsDigits(token: string, value: number | bigint): boolean {
+  // The double nearest to so few digits is nearer to no other number of so few digits.
+  if (token.length <= EXACT_DIGITS || typeof value === 'bigint' || !Number.isFinite(value)) return true;
+  const [sent, kept] = [token, String(value)].map(significandOf) as [Significand, Significand];
+  return sent.digits === kept.digits && (sent.digits === '' || sent.exponent === kept.exponent);
+}
+
+interface Significand {
+  /** Without zeros at the front and at the end. */
+  readonly digits: string;
+  /** Of the last digit. */
+  readonly exponent: number;
+}
+
+function significandOf(decimal: string): Significand {
+  const [mantissa = '', exponent = '0'] = decimal.replace('-', '').split(/[eE]/);
+  const [integer = '', fraction = ''] = mantissa.split('.');
+  const digits = (integer + fraction).replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  return { digits: significant, exponent: Number(exponent) - fraction.length + digits.length - significant.length };
+}
+
 /**
  * The integer that `integer.fraction * 10^exponent` is, or undefined if it is none. Only the digits are looked at: the
  * exponent may be anything, Infinity too, and costs nothing.

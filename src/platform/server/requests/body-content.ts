@@ -56,12 +56,17 @@ export function bodyTooLarge(maxBytes: number): ApiError {
  * @throws ApiError MALFORMED_JSON, or BAD_REQUEST for a text that is not UTF-8 and a form beyond its limits
  */
 export function contentOf(bytes: Buffer, mediaType: string, plan: BodyPlan): unknown {
-  const { form, members } = plan;
+  const { form } = plan;
   if (form === 'bytes') return bytes;
   if (form === 'text') return textOf(bytes);
-  if (JSON_TYPE.test(mediaType)) return members ? readMembers(bytes, members) : readJson(bytes);
+  if (JSON_TYPE.test(mediaType)) return jsonOf(bytes, plan);
   if (mediaType === FORM_TYPE) return fieldsOf(textOf(bytes));
   return TEXT_TYPE.test(mediaType) ? textOf(bytes) : bytes;
+}
+
+/** The value of a JSON text, or the members of it that the plan names. */
+export function jsonOf(bytes: Buffer, { members, needsAllDigits }: BodyPlan): unknown {
+  return members ? readMembers(bytes, members, needsAllDigits) : readJson(bytes, needsAllDigits);
 }
 
 function textOf(bytes: Buffer): string {

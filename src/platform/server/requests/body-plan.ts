@@ -7,6 +7,8 @@ export interface BodyPlan {
    * arrays and objects are read as empty arrays. Undefined when the handler takes the whole body.
    */
   readonly members: readonly string[] | undefined;
+  /** Whether a JSON number that a double does not hold with all its digits is NaN, which every rule refuses. */
+  readonly needsAllDigits: boolean;
   /** The names of the handler's `@Body('name')` parameters; undefined without any. */
   readonly picked: readonly string[] | undefined;
   /** The media types that the handler declares; undefined for application/json without a content coding. */

@@ -3,8 +3,8 @@ import { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
 import { MISSING_BODY, UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
-import { readJson, readMembers } from '../../json/reader/json-reader.js';
-import { bodyTooLarge, CONTENT_CODINGS, contentOf, isDecoded, undoCoding } from './body-content.js';
+import { readJson } from '../../json/reader/json-reader.js';
+import { bodyTooLarge, CONTENT_CODINGS, contentOf, isDecoded, jsonOf, undoCoding } from './body-content.js';
 import type { BodyPlan, BodyTypes } from './body-plan.js';
 import { CHUNK_COST } from './server-limits.js';
 
@@ -62,7 +62,7 @@ export async function readBody(
   if (coding !== undefined) bytes = await undoCodingWithin(memory, bytes, coding, maxBytes);
   if (plan.keepsBytes) request.rawBody = bytes;
   if (plan.types) return contentOf(bytes, mediaTypeOf(headers['content-type']), plan);
-  return plan.members ? readMembers(bytes, plan.members) : readJson(bytes);
+  return jsonOf(bytes, plan);
 }
 
 /** Takes as much memory for the content as it may need, because its size is not known before. */

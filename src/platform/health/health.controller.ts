@@ -6,6 +6,7 @@ import { Database } from '../database/database.js';
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
+import { type CheckResults, ReadinessChecks } from './readiness-checks.js';
 
 /** Health checks for load balancers and process managers. Public. */
 @Public()
@@ -14,6 +15,7 @@ import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 export class HealthController {
   constructor(
     private readonly database: Database,
+    private readonly checks: ReadinessChecks,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
@@ -25,24 +27,26 @@ export class HealthController {
   }
 
   /**
-   * 200 while this process can serve requests.
+   * 200 while this process can serve requests, with the checks of modules if there are any.
    *
-   * @throws ApiError UNAVAILABLE while the server drains, the database is unreachable, or the schema is outdated, or newer and not
-   * backward compatible
+   * @throws ApiError UNAVAILABLE while the server drains, the database is unreachable, the schema is outdated, or newer and
+   * not backward compatible, or a check of a module fails
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')
-  async checkReadiness(): Promise<{ status: 'ok' }> {
+  async checkReadiness(): Promise<{ status: 'ok'; checks?: CheckResults }> {
     if (this.adapterHost.httpAdapter.isDraining) {
       throw notReady('The server is shutting down.');
     }
-    const readiness = await this.database.readiness();
+    const [readiness, checks] = await Promise.all([this.database.readiness(), this.checks.run()]);
     if (readiness === 'unreachable') throw notReady('The database does not answer.');
     if (readiness !== 'ready') throw notReady(readiness.message);
-    return { status: 'ok' };
+    const failed = Object.keys(checks).filter((name) => checks[name] === 'failed');
+    if (failed.length > 0) throw notReady(`These readiness checks fail: ${failed.join(', ')}.`, { checks });
+    return Object.keys(checks).length > 0 ? { status: 'ok', checks } : { status: 'ok' };
   }
 }
 
-function notReady(message: string): ApiError {
-  return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' });
+function notReady(message: string, details?: object): ApiError {
+  return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { details });
 }

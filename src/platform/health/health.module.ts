@@ -1,0 +1,8 @@
+import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { HealthController } from './health.controller.js';
+import { ReadinessChecks } from './readiness-checks.js';
+
+/** Health checks for load balancers and process managers, to which modules add their own by `@ReadinessCheck`. */
+@Module({ imports: [DiscoveryModule], controllers: [HealthController], providers: [ReadinessChecks] })
+export class HealthModule {}

@@ -1,0 +1,111 @@
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { READINESS_CHECK_METADATA } from './readiness-check.decorator.js';
+
+/** Time in ms that a check has for its answer. */
+export const READINESS_TIMEOUT_MS = 1_000;
+
+/** Time in ms for which answers are shared, because the endpoint is public. */
+const INTERVAL_MS = 1_000;
+
+/** The answer of each check, by its name. */
+export type CheckResults = Readonly<Record<string, 'ok' | 'failed'>>;
+
+interface Check {
+  readonly name: string;
+  readonly run: (signal: AbortSignal) => unknown;
+  isRunning: boolean;
+  hasFailed: boolean;
+}
+
+/** The methods of modules with `@ReadinessCheck`. */
+@Injectable()
+export class ReadinessChecks implements OnModuleInit {
+  private readonly log = new Logger(ReadinessChecks.name);
+  private readonly checks: Check[] = [];
+  private results: Promise<CheckResults> = Promise.resolve({});
+  private expiresAt = -Infinity;
+
+  constructor(private readonly discovery: DiscoveryService) {}
+
+  /** @throws Error when two checks have one name, or a provider is made anew for each request */
+  onModuleInit(): void {
+    const scanner = new MetadataScanner();
+    for (const wrapper of this.discovery.getProviders()) {
+      const instance: unknown = wrapper.instance;
+      if (typeof instance !== 'object' || instance === null) continue;
+      const prototype = Object.getPrototypeOf(instance) as Record<string, Check['run']> | null;
+      for (const method of prototype === null ? [] : scanner.getAllMethodNames(prototype)) {
+        const name = nameOf(prototype?.[method]);
+        if (name === undefined) continue;
+        if (!wrapper.isDependencyTreeStatic()) {
+          throw new Error(
+            `The readiness check '${name}' stands at ${wrapper.name}, which is made anew for each request.`,
+          );
+        }
+        this.add(name, (signal) => (instance as Record<string, Check['run']>)[method]?.(signal));
+      }
+    }
+  }
+
+  /** Answers within READINESS_TIMEOUT_MS, with what was true within the last second. */
+  run(): Promise<CheckResults> {
+    if (performance.now() >= this.expiresAt) {
+      this.expiresAt = performance.now() + INTERVAL_MS;
+      this.results = this.runAll();
+    }
+    return this.results;
+  }
+
+  private add(name: string, run: Check['run']): void {
+    if (this.checks.some((check) => check.name === name)) {
+      throw new Error(`Two readiness checks have the name '${name}'.`);
+    }
+    this.checks.push({ name, run, isRunning: false, hasFailed: false });
+  }
+
+  private async runAll(): Promise<CheckResults> {
+    const results = await Promise.all(
+      this.checks.map(async (check) => [check.name, (await this.succeeds(check)) ? 'ok' : 'failed'] as const),
+    );
+    return Object.fromEntries(results);
+  }
+
+  private async succeeds(check: Check): Promise<boolean> {
+    // A call that ignores its signal must not pile up.
+    if (check.isRunning) return false;
+    try {
+      await withinTime(check);
+      if (check.hasFailed) this.log.log(`The readiness check '${check.name}' succeeds again.`);
+      check.hasFailed = false;
+    } catch (error) {
+      // Once for each outage: the endpoint may be asked every second, by several load balancers.
+      if (!check.hasFailed) this.log.error(`The readiness check '${check.name}' fails.`, error);
+      check.hasFailed = true;
+    }
+    return !check.hasFailed;
+  }
+}
+
+function nameOf(method: unknown): string | undefined {
+  return typeof method === 'function'
+    ? (Reflect.getMetadata(READINESS_CHECK_METADATA, method) as string | undefined)
+    : undefined;
+}
+
+/** @throws what the check throws, and Error when it does not answer in time */
+async function withinTime(check: Check): Promise<void> {
+  const stop = new AbortController();
+  check.isRunning = true;
+  const answer = Promise.resolve()
+    .then(() => check.run(stop.signal))
+    .finally(() => (check.isRunning = false));
+  await new Promise<unknown>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const error = new Error(`It has not answered within ${READINESS_TIMEOUT_MS} ms.`);
+      reject(error);
+      stop.abort(error);
+    }, READINESS_TIMEOUT_MS);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,42 @@
+import { JsonBody } from '../json/json-body.js';
+import type { IdempotencyKey } from './idempotency-key.js';
+
+/** Most bytes of UTF-8 that the JSON of an answer has, to be kept with a key for 24 h. */
+export const MAX_KEPT_ANSWER_BYTES = 65_536;
+
+/**
+ * What a value is after it has been written as JSON and read again: a time is its text, and an integer is a bigint only
+ * where a number does not hold it.
+ */
+export type Kept<T> = T extends bigint
+  ? bigint | number
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : T extends { toJSON(): infer Written }
+      ? Kept<Written>
+      : T extends readonly (infer Item)[]
+        ? Kept<Item>[]
+        : { [Name in keyof T]: Kept<T[Name]> };
+
+/** @throws Error when the answer is longer than MAX_KEPT_ANSWER_BYTES, and TypeError when it nests too deep */
+export function keepAnswer(answer: unknown, key: IdempotencyKey | undefined): string {
+  // As a member, so that the result of `once`, and the answer undefined, are told from it.
+  const { text } = JsonBody.of({ answer });
+  const length = Buffer.byteLength(text);
+  if (length > MAX_KEPT_ANSWER_BYTES) {
+    throw new Error(
+      `The answer${key ? ` to ${key.operation}` : ''} has ${length} bytes, more than the ${MAX_KEPT_ANSWER_BYTES} that are ` +
+        'kept for an Idempotency-Key. Answer less, or let `once` keep what the answer is made of.',
+    );
+  }
+  return text;
+}
+
+/** @throws Error when the text was not made by {@link keepAnswer} */
+export function readAnswer<T>(text: string): Kept<T> {
+  const kept = text.startsWith('{') ? (new JsonBody(text).toJSON() as { answer?: unknown }) : undefined;
+  if (kept === undefined) {
+    throw new Error('What is kept with the Idempotency-Key is no answer: `once` has stored it.');
+  }
+  return kept.answer as Kept<T>;
+}

@@ -1,0 +1,203 @@
+import { Body, Controller, HttpCode, Module, Post, Query } from '@nestjs/common';
+import { ApiBody, ApiOperation } from '@nestjs/swagger';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.js';
+import { Stability } from '../../src/platform/deprecation/stability.decorator.js';
+import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
+import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
+import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
+import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
+import { Keyset, type Page } from '../../src/platform/paging/keyset.js';
+import {
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  LimitParameter,
+  Paged,
+} from '../../src/platform/paging/paging.decorators.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { type HttpAnswer, HttpClient } from '../support/http-client.js';
+
+/* Scopes, rate limit, deprecation, stability, idempotency and paging on one handler: a search that is recorded. */
+
+const ORDER = new Keyset({ id: 'int64' });
+
+class Search {
+  @TextProperty({ description: 'What the names begin with.', example: 'An', minLength: 1, maxLength: 40 })
+  prefix: string;
+}
+
+class SearchQuery {
+  @LimitParameter('Maximum number of matches.')
+  limit = DEFAULT_PAGE_SIZE;
+
+  @CursorParameter(ORDER, 'Where the page begins.')
+  cursor?: string;
+}
+
+class Match {
+  @Int64Property({ description: 'Identifier.', example: 1 })
+  id: bigint;
+
+  @TextProperty({ description: 'Name.', example: 'Ann', minLength: 1, maxLength: 40 })
+  name: string;
+}
+
+@Controller('searches')
+class SearchesController {
+  constructor(private readonly idempotency: Idempotency) {}
+
+  @Post()
+  @HttpCode(200)
+  @RequireScopes('searches:write')
+  @Stability('beta')
+  @Deprecated({
+    since: '2026-11-20T00:00:00Z',
+    sunset: '2040-12-05T00:00:00Z',
+    successor: '/pets',
+    replacement: 'List them instead.',
+  })
+  @ApiOperation({ summary: 'Search', description: 'Records a search, and answers a page of its matches.' })
+  @ApiBody({ type: Search, description: 'The search.' })
+  @Paged(Match, 'A page of matches.')
+  async recordSearch(
+    @Body() search: Search,
+    @Query() query: SearchQuery,
+    @Idempotent() key: IdempotencyKey | undefined,
+  ): Promise<Page<unknown>> {
+    const { prefix } = search;
+    const after = ORDER.decode(query.cursor, { prefix });
+    return this.idempotency.answer(key, { search, query }, async ({ manager }) => {
+      await manager.query('INSERT INTO search (prefix) VALUES ($1)', [prefix]);
+      const rows = await manager.query<{ id: string; name: string }[]>(
+        `SELECT id, name FROM person WHERE starts_with(name, $1) AND ($2::bigint IS NULL OR id > $2) ORDER BY id LIMIT $3`,
+        [prefix, after?.id, query.limit + 1],
+      );
+      const { items, nextCursor } = ORDER.page(rows, query, { prefix });
+      return { items: items.map(({ id, name }) => ({ id: BigInt(id), name })), nextCursor };
+    });
+  }
+}
+
+@Module({ controllers: [SearchesController] })
+class SearchesModule {}
+
+let app: TestApp;
+let client: HttpClient;
+beforeAll(async () => {
+  app = await createTestApp({ modules: [SearchesModule], settings: { RATE_LIMIT_PER_MINUTE: '6' } });
+  await app.sql('CREATE TABLE search (prefix text)');
+  await app.sql('CREATE TABLE person (id bigint PRIMARY KEY, name text)');
+  await app.sql(`INSERT INTO person SELECT 9223372036854775800 + n, 'Ann ' || n FROM generate_series(1, 5) AS n`);
+});
+beforeEach(async () => {
+  client = await newClient(['searches:write']);
+});
+afterAll(() => app.close());
+
+let count = 0;
+
+/** A client with a rate limit of its own, 6 requests a minute. */
+async function newClient(scopes: string[]): Promise<HttpClient> {
+  const { secret } = await app.nest.get(ApiKeysService).create({ client: `searcher-${++count}`, scopes });
+  return new HttpClient(app.origin, secret);
+}
+
+function search(by: HttpClient, query: string, key?: string, body: object = { prefix: 'Ann' }): Promise<HttpAnswer> {
+  return by.post(`/v1/searches${query}`, body, { headers: { 'idempotency-key': key } });
+}
+
+async function countSearches(): Promise<unknown> {
+  return (await app.sql('SELECT count(*)::int FROM search'))[0]?.[0];
+}
+
+const MARKS = {
+  deprecation: expect.stringMatching(/^@\d+$/) as string,
+  sunset: expect.stringContaining('2040') as string,
+  'petstore-stability': 'beta',
+  'ratelimit-policy': '"client";q=6;w=60',
+};
+
+test('a page has the marks of all, and is the same again for its key', async () => {
+  const first = await search(client, '?limit=2', 'page-1');
+  expect([first.status, first.text]).toEqual([
+    200,
+    '[{"id":9223372036854775801,"name":"Ann 1"},{"id":9223372036854775802,"name":"Ann 2"}]',
+  ]);
+  expect(first.headers).toMatchObject({ ...MARKS, ratelimit: '"client";r=5;t=10' });
+  const link = String(first.headers['link']);
+  expect(link).toContain('rel="successor-version"');
+  const [, next = ''] = /<http:\/\/localhost:3000\/v1\/searches(\?[^>]+)>; rel="next"/.exec(link) ?? [];
+
+  const searches = await countSearches();
+  await app.sql(`DELETE FROM person WHERE name = 'Ann 1'`);
+  const again = await search(client, '?limit=2', 'page-1');
+  expect([again.status, again.text, again.headers['link']]).toEqual([200, first.text, link]);
+  expect(again.headers).toMatchObject({ ...MARKS, 'idempotent-replayed': 'true', ratelimit: '"client";r=4;t=20' });
+  expect(await countSearches()).toBe(searches);
+
+  // Another page is another request.
+  expect((await search(client, next, 'page-1')).json).toMatchObject({ code: 'idempotency_key_reused', status: 422 });
+  const second = await search(client, next, 'page-2');
+  expect((second.json as unknown as Match[]).map(({ name }) => name)).toEqual(['Ann 3', 'Ann 4']);
+});
+
+test('each refuses in its turn: key, rate limit, scope, body, key of the request, cursor', async () => {
+  const searches = await countSearches();
+  const other = await newClient(['pets:read']);
+  const codes: unknown[] = [];
+  for (const answer of [
+    await search(new HttpClient(app.origin), '', 'k'),
+    await search(other, '', 'k'),
+    await search(client, '', 'k', { prefix: 7 }),
+    await search(client, '?limit=0', 'k'),
+    await search(client, '', ''),
+    await search(client, '?cursor=x', 'k'),
+  ]) {
+    codes.push([answer.status, answer.json.code]);
+  }
+  expect(codes).toEqual([
+    [401, 'missing_api_key'],
+    [403, 'insufficient_scope'],
+    [400, 'validation_failed'],
+    [400, 'invalid_parameter'],
+    [400, 'invalid_idempotency_key'],
+    [400, 'invalid_cursor'],
+  ]);
+  // Nothing is kept of what was refused.
+  expect((await search(client, '', 'k')).status).toBe(200);
+  expect((await search(client, '', 'k')).headers['idempotent-replayed']).toBe('true');
+  const limited = await search(client, '', 'k');
+  expect([limited.status, limited.json.code]).toEqual([429, 'rate_limited']);
+  expect(await countSearches()).toBe((searches as number) + 1);
+});
+
+test('410 after the sunset, for a kept answer too', async () => {
+  expect((await search(client, '', 'late')).status).toBe(200);
+  app.clock.travelTo(new Date('2040-12-06T00:00:00Z').getTime());
+  const gone = await search(client, '', 'late');
+  app.clock.comeBack();
+  expect(gone.status).toBe(410);
+  expect(gone.headers).toMatchObject({ sunset: MARKS.sunset });
+});
+
+test('the document has all of it', async () => {
+  const document = JSON.parse((await app.client.get('/openapi.json')).text) as {
+    paths: Record<string, Record<string, { parameters: { name: string }[]; responses: Record<string, object> }>>;
+  };
+  const operation = document.paths['/searches']?.['post'];
+  expect(operation).toMatchObject({
+    deprecated: true,
+    'x-stability': 'beta',
+    'x-required-scopes': ['searches:write'],
+    'x-sunset': '2040-12-05',
+  });
+  expect(operation?.parameters.map(({ name }) => name)).toEqual(['limit', 'cursor', 'Idempotency-Key']);
+  expect(Object.keys(operation?.responses ?? {})).toEqual(
+    expect.arrayContaining(['200', '400', '401', '403', '410', '413', '415', '422', '429', '500', '503']),
+  );
+  const text = JSON.stringify(operation?.responses);
+  for (const code of ['invalid_cursor', 'invalid_idempotency_key', 'idempotency_key_reused']) {
+    expect(text).toContain(code);
+  }
+});
