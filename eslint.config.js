@@ -26,6 +26,7 @@ export const PLATFORM_ROOMS = {
   'key-usage': ['api-keys', 'database'],
   'rate-limit': ['api-keys', 'errors'],
   auth: ['api-keys', 'errors', 'key-usage', 'rate-limit', 'server/requests'],
+  gateways: ['auth', 'errors', 'json', 'server', 'server/connections', 'server/requests'],
   deprecation: ['errors', 'fast-paths'],
   idempotency: ['database', 'database/sharing', 'errors', 'json', 'server/requests'],
   openapi: ['auth', 'deprecation', 'errors', 'idempotency'],

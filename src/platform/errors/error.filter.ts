@@ -1,8 +1,10 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import type { Response } from 'express';
+import { type Observable, throwError } from 'rxjs';
 import { ApiError } from './api-error.js';
 import { ROUTE_NOT_FOUND } from './error-catalogue.js';
-import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
+import { fromHttpErrors, fromHttpException, fromMessageException, httpError } from './http-exception.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
 /** Shortest time in ms between two log warnings about the causes of 503 and its kin. */
@@ -17,6 +19,9 @@ const WARNING_INTERVAL_MS = 1_000;
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
  * - The cause of another 5xx is logged as a warning.
  * - A RequestAbortedError gets no answer.
+ *
+ * A message of a microservice is answered with the Error body as its error. A resolver of GraphQL throws it: the message is
+ * that of the error, and `code`, `status` and `details` are its extensions.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -27,7 +32,13 @@ export class ErrorFilter implements ExceptionFilter {
 
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
-  catch(exception: unknown, host: ArgumentsHost): void {
+  catch(exception: unknown, host: ArgumentsHost): Observable<never> | undefined {
+    if (host.getType() !== 'http') return this.answerOther(exception, host);
+    this.answer(exception, host);
+    return undefined;
+  }
+
+  private answer(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const response = http.getResponse<{ destroy(): void }>();
     const { context } = http.getRequest<Express.Request>();
@@ -58,6 +69,20 @@ export class ErrorFilter implements ExceptionFilter {
     adapter.reply(response, error.body(), status);
   }
 
+  /** @throws Error for a resolver of GraphQL */
+  private answerOther(exception: unknown, host: ArgumentsHost): Observable<never> {
+    const error = toApiError(exception);
+    const { code, message, ...extensions } = error.body();
+    if (extensions.status === 500) this.logger.error(exception);
+    if (host.getType<string>() === 'rpc') return throwError(() => ({ ...error.body() }));
+    const response = host.getArgByIndex<{ req?: { res?: Response } } | undefined>(2)?.req?.res;
+    if (response?.headersSent === false) response.setHeaders(new Map(Object.entries(error.headers)));
+    // Servers of GraphQL take the status of the answer from `http`.
+    throw Object.assign(new Error(message), {
+      extensions: { code, ...extensions, http: { status: extensions.status } },
+    });
+  }
+
   /** Logs a cause at most once per WARNING_INTERVAL_MS: all requests usually fail for the same one. */
   private warnOfCause(status: number, cause: Error, context: Express.Request['context']): void {
     if (performance.now() < this.nextWarningAt) {
@@ -80,7 +105,7 @@ export function toApiError(exception: unknown): ApiError {
     return new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.');
   }
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
-  return known ?? httpError(500, '', { cause: exception });
+  return known ?? fromMessageException(exception) ?? httpError(500, '', { cause: exception });
 }
 
 /** Whether an exception has a status of 2xx or 3xx: some handlers end early, or redirect, by throwing. */

@@ -20,6 +20,8 @@ export class DeclaredBodyGuard implements CanActivate {
   private readonly known = new WeakMap<object, DeclaredBody>();
 
   canActivate(execution: ExecutionContext): true {
+    // Messages of gateways and microservices, and resolvers of GraphQL, have no body of their own.
+    if (execution.getType() !== 'http') return true;
     const handler = execution.getHandler() as (...parameters: never[]) => unknown;
     let body = this.known.get(handler);
     if (body === undefined) {
