@@ -28,6 +28,7 @@ export const PLATFORM_ROOMS = {
   'key-usage': ['api-keys/storage', 'database'],
   'rate-limit': ['api-keys/storage', 'errors'],
   auth: ['api-keys', 'api-keys/storage', 'errors', 'key-usage', 'rate-limit', 'server/requests'],
+  gateways: ['auth', 'errors', 'json', 'json/reader', 'server', 'server/connections', 'server/requests'],
   deprecation: ['errors', 'fast-paths'],
   idempotency: ['database', 'database/sharing', 'errors', 'json', 'server/requests'],
   'openapi/responses': ['auth', 'deprecation', 'errors', 'idempotency'],

@@ -1,5 +1,6 @@
 import {
   type INestApplication,
+  type NestHybridApplicationOptions,
   type NestApplicationOptions,
   type VersioningOptions,
   VersioningType,
@@ -9,6 +10,7 @@ import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
+import { Gateways } from './platform/gateways/gateways.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { LOGGER, NestLogger } from './platform/observability/logger.js';
@@ -37,6 +39,8 @@ export function setUpApplication(app: INestApplication): void {
   app.enableVersioning(VERSIONING);
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
+  app.get(Gateways).setUp(app);
+  closeMicroservices(app);
   const document = app.get(OpenApiDocument);
   document.describe(app);
   if (corsOrigins.length > 0) {
@@ -67,4 +71,23 @@ function parseAnswersForInterceptors(app: INestApplication): void {
     );
   }
   if (bound.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
+}
+
+/**
+ * Messages of microservices pass the guards of the platform only with `inheritAppConfig`, which Nest leaves off. The guard
+ * finds no API key in them, so only `@Public()` admits them.
+ *
+ * @throws StartupError for a microservice that is connected already
+ */
+function closeMicroservices(app: INestApplication): void {
+  const fail = (): never => {
+    throw new StartupError(
+      'A microservice must take over the guards: connect it behind setUpApplication(app), as ' +
+        'app.connectMicroservice(options, { inheritAppConfig: true }).',
+    );
+  };
+  if (app.getMicroservices().length > 0) fail();
+  const connect = app.connectMicroservice.bind(app);
+  app.connectMicroservice = (options: object, hybrid: NestHybridApplicationOptions = {}) =>
+    hybrid.inheritAppConfig ? connect(options, hybrid) : fail();
 }

@@ -9,6 +9,7 @@ import { DatabaseModule } from './database/database.module.js';
 import { DocsPagesModule } from './docs-pages/docs-pages.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
 import { DeclaredBodyGuard } from './input/declared-body.guard.js';
+import { GatewaysModule } from './gateways/gateways.module.js';
 import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
@@ -36,7 +37,15 @@ export class PlatformModule {
   static forRoot(config: Config, application: Application): DynamicModule {
     return {
       module: PlatformModule,
-      imports: [DiscoveryModule, DatabaseModule, AuthModule, IdempotencyModule, DocsPagesModule, ObservabilityModule],
+      imports: [
+        DiscoveryModule,
+        DatabaseModule,
+        AuthModule,
+        GatewaysModule,
+        IdempotencyModule,
+        DocsPagesModule,
+        ObservabilityModule,
+      ],
       providers: [
         Clock,
         { provide: Config, useValue: config },

@@ -14,6 +14,7 @@ import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
 import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './drain.js';
+import { type HandshakeGuard, Handshakes } from './connections/handshakes.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies.js';
 import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
@@ -58,6 +59,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private connections!: Connections;
   private drain!: Drain;
   private replies!: Replies;
+  private handshakes!: Handshakes;
   private observer: RequestObserver | undefined;
   private readonly hooksLayer: Express['router']['stack'][number] | undefined;
   /** Sets the header fields of CORS; undefined without `enableCors`. */
@@ -97,6 +99,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Registers the observer; there is only one. */
   observe(observer: RequestObserver): void {
     this.observer = observer;
+  }
+
+  /** Registers what decides about handshakes of WebSockets; there is only one. Until then all of them are refused. */
+  guardHandshakes(guard: HandshakeGuard): void {
+    this.handshakes.guard = guard;
   }
 
   /** True while draining: requests in flight finish, and each answer closes its connection. */
@@ -160,19 +167,37 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
     const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
-      server.on(event, (request: Request, response: Response) =>
-        this.connections.arrive(request, response, () => {
-          this.begin(request, response);
-          serve(request, response);
-        }),
-      );
+      server.on(event, (request: Request, response: Response) => {
+        // A listener of a module had the request first (see `Handshakes`), so it has begun and been checked.
+        if ((request.context as unknown) !== undefined) this.route(request, response);
+        else this.enter(request, response, serve);
+      });
     };
-    listen('request', (request, response) => this.serve(request, response));
+    const serve = (request: Request, response: Response): void => {
+      if (this.admits(request, response)) this.route(request, response);
+    };
+    listen('request', serve);
     listen('checkContinue', (request, response) => {
       continueWhenRead(request, response);
-      this.serve(request, response);
+      serve(request, response);
     });
     listen('checkExpectation', (request, response) => this.refuse(request, response, new ApiError(EXPECTATION_FAILED)));
+    this.handshakes = new Handshakes(server, {
+      enter: (request, response, serve) => this.enter(request, response, serve),
+      admits: (request, response) => this.admits(request, response),
+      refuse: (request, response, error) => this.refuse(request, response, error),
+      release: ({ context }) => this.inFlight.release(context),
+      report: (request, response) => this.observer?.answered(request, response),
+      leave: (request, response) => this.connections.leave(request, response),
+    });
+  }
+
+  /** Begins a request when it is its turn, and serves it. */
+  private enter(request: Request, response: Response, serve: (request: Request, response: Response) => void): void {
+    this.connections.arrive(request, response, () => {
+      this.begin(request, response);
+      serve(request, response);
+    });
   }
 
   private begin(request: Request, response: Response): void {
@@ -184,14 +209,17 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     response.on('close', this.onClose);
   }
 
-  private serve(request: Request, response: Response): void {
+  /** Whether the request may be served. If not, it is answered. */
+  private admits(request: Request, response: Response): boolean {
     const refusal = this.refusalOf(request, response);
-    if (refusal) {
-      // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
-      // sent instead.
-      process.nextTick(() => this.refuse(request, response, refusal));
-      return;
-    }
+    if (!refusal) return true;
+    // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
+    // sent instead.
+    process.nextTick(() => this.refuse(request, response, refusal));
+    return false;
+  }
+
+  private route(request: Request, response: Response): void {
     // Express calls back when no layer answered: for a request target without a path.
     this.getInstance<Express>()(request, response, (error?: unknown) =>
       this.refuse(
