@@ -13,6 +13,7 @@ import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
 import { Gateways } from './platform/gateways/gateways.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
+import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
 import { LOGGER, NestLogger } from './platform/observability/logger.js';
 
 /** Options for creating the Nest application, in main.ts and in every test. */
@@ -39,6 +40,7 @@ export function setUpApplication(app: INestApplication): void {
   app.enableVersioning(VERSIONING);
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
+  limitEventStreams(app);
   app.get(Gateways).setUp(app);
   closeMicroservices(app);
   const document = app.get(OpenApiDocument);

@@ -13,7 +13,7 @@ import { createMessageClasses } from '../fast-paths/express-prototypes.js';
 import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
 import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
-import { Drain } from './drain.js';
+import { Drain } from './connections/drain.js';
 import { type HandshakeGuard, Handshakes } from './connections/handshakes.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies.js';
@@ -25,6 +25,7 @@ import { OVERLOADED, RequestsInFlight } from './connections/requests-in-flight.j
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
 import { limitUpgrades } from './connections/upgrades.js';
+import { EventStreams } from './event-streams/event-streams.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {
@@ -147,9 +148,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override initHttpServer(): void {
-    const server = createHttpServer(this.getInstance<Express>(), this.config);
+    const app = this.getInstance<Express>();
+    const server = createHttpServer(app, this.config);
+    const eventStreams = new EventStreams(app, this.config.maxEventStreams, this.config.writeTimeoutMs);
     this.connections = new Connections(server, this.inFlight, this.config);
-    this.drain = new Drain(server, this.connections, this.config);
+    this.drain = new Drain(server, this.connections, eventStreams, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
 
