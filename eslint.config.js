@@ -36,7 +36,7 @@ export const PLATFORM_ROOMS = {
   openapi: ['auth', 'deprecation', 'errors', 'idempotency', 'openapi/responses'],
   paging: ['errors', 'input', 'json', 'openapi/responses'],
   'docs-guide': [],
-  'docs-pages': ['auth', 'docs-guide', 'errors', 'json', 'openapi'],
+  'docs-pages': ['auth', 'docs-guide', 'errors', 'json', 'openapi', 'server/requests'],
   observability: ['auth', 'database', 'errors', 'server', 'server/requests'],
   'process-group': ['errors', 'observability'],
 };

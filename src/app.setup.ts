@@ -5,7 +5,7 @@ import {
   type VersioningOptions,
   VersioningType,
 } from '@nestjs/common';
-import { ApplicationConfig } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { StartupError } from './platform/errors/startup-error.js';
@@ -14,6 +14,8 @@ import { Gateways } from './platform/gateways/gateways.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
+import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
+import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
 import { LOGGER, NestLogger } from './platform/observability/logger.js';
 
 /** Options for creating the Nest application, in main.ts and in every test. */
@@ -41,6 +43,7 @@ export function setUpApplication(app: INestApplication): void {
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
   limitEventStreams(app);
+  nameRequestsInLog(app);
   app.get(Gateways).setUp(app);
   closeMicroservices(app);
   const document = app.get(OpenApiDocument);
@@ -73,6 +76,14 @@ function parseAnswersForInterceptors(app: INestApplication): void {
     );
   }
   if (bound.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
+}
+
+/** Lets lines of the log name the request that is being served, unless all controllers pass it to the log themselves. */
+function nameRequestsInLog(app: INestApplication): void {
+  const isPassed = ({ metatype }: { metatype: unknown }): boolean =>
+    Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
+  if (app.get(DiscoveryService).getControllers().every(isPassed)) return;
+  app.get<HttpAdapterHost<PlatformExpressAdapter>>(HttpAdapterHost).httpAdapter.nameRequestsInLog();
 }
 
 /**

@@ -22,6 +22,7 @@ import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
 import { OVERLOADED, RequestsInFlight } from './connections/requests-in-flight.js';
+import { serveFor } from './requests/served-request.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
 import { limitUpgrades } from './connections/upgrades.js';
@@ -62,6 +63,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private replies!: Replies;
   private handshakes!: Handshakes;
   private observer: RequestObserver | undefined;
+  private namesRequestsInLog = false;
   private readonly hooksLayer: Express['router']['stack'][number] | undefined;
   /** Sets the header fields of CORS; undefined without `enableCors`. */
   private cors: RequestHandler | undefined;
@@ -105,6 +107,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Registers what decides about handshakes of WebSockets; there is only one. Until then all of them are refused. */
   guardHandshakes(guard: HandshakeGuard): void {
     this.handshakes.guard = guard;
+  }
+
+  /** From now on, lines of Nest's Logger that are written while a request is served have its id and operation. */
+  nameRequestsInLog(): void {
+    this.namesRequestsInLog = true;
   }
 
   /** True while draining: requests in flight finish, and each answer closes its connection. */
@@ -223,6 +230,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   private route(request: Request, response: Response): void {
+    if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
+    else this.callExpress(request, response);
+  }
+
+  private callExpress(request: Request, response: Response): void {
     // Express calls back when no layer answered: for a request target without a path.
     this.getInstance<Express>()(request, response, (error?: unknown) =>
       this.refuse(
