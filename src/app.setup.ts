@@ -1,16 +1,21 @@
 import {
   type INestApplication,
+  type NestHybridApplicationOptions,
   type NestApplicationOptions,
   type VersioningOptions,
   VersioningType,
 } from '@nestjs/common';
-import { ApplicationConfig } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
+import { Gateways } from './platform/gateways/gateways.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
+import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
+import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
+import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
 import { LOGGER, NestLogger } from './platform/observability/logger.js';
 
 /** Options for creating the Nest application, in main.ts and in every test. */
@@ -37,6 +42,10 @@ export function setUpApplication(app: INestApplication): void {
   app.enableVersioning(VERSIONING);
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
+  limitEventStreams(app);
+  nameRequestsInLog(app);
+  app.get(Gateways).setUp(app);
+  closeMicroservices(app);
   const document = app.get(OpenApiDocument);
   document.describe(app);
   if (corsOrigins.length > 0) {
@@ -67,4 +76,31 @@ function parseAnswersForInterceptors(app: INestApplication): void {
     );
   }
   if (bound.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
+}
+
+/** Lets lines of the log name the request that is being served, unless all controllers pass it to the log themselves. */
+function nameRequestsInLog(app: INestApplication): void {
+  const isPassed = ({ metatype }: { metatype: unknown }): boolean =>
+    Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
+  if (app.get(DiscoveryService).getControllers().every(isPassed)) return;
+  app.get<HttpAdapterHost<PlatformExpressAdapter>>(HttpAdapterHost).httpAdapter.nameRequestsInLog();
+}
+
+/**
+ * Messages of microservices pass the guards of the platform only with `inheritAppConfig`, which Nest leaves off. The guard
+ * finds no API key in them, so only `@Public()` admits them.
+ *
+ * @throws StartupError for a microservice that is connected already
+ */
+function closeMicroservices(app: INestApplication): void {
+  const fail = (): never => {
+    throw new StartupError(
+      'A microservice must take over the guards: connect it behind setUpApplication(app), as ' +
+        'app.connectMicroservice(options, { inheritAppConfig: true }).',
+    );
+  };
+  if (app.getMicroservices().length > 0) fail();
+  const connect = app.connectMicroservice.bind(app);
+  app.connectMicroservice = (options: object, hybrid: NestHybridApplicationOptions = {}) =>
+    hybrid.inheritAppConfig ? connect(options, hybrid) : fail();
 }

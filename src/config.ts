@@ -135,6 +135,11 @@ export class Config {
    */
   maxRequestsInFlight: number;
   /**
+   * Largest number of streams of events (`@Sse()`) that each process has open. They are no requests in flight. 1000 by
+   * default; 1 to 1 000 000. One more is answered 503.
+   */
+  maxEventStreams: number;
+  /**
    * Time in ms between the signal to stop and the end of listening. Meanwhile readiness answers 503, so that load
    * balancers remove the instance. 0 by default: without a load balancer there is nothing to wait for. 0 to 600 000.
    */
@@ -325,6 +330,7 @@ export function readConfig(environment: Environment = process.env): Config {
     writeTimeoutMs: integer('WRITE_TIMEOUT_MS', 30_000, 100, 600_000),
     maxConnections: integer('MAX_CONNECTIONS', 10_000, 1, 1_000_000),
     maxRequestsInFlight: integer('MAX_REQUESTS_IN_FLIGHT', 1_000, 1, 1_000_000),
+    maxEventStreams: integer('MAX_EVENT_STREAMS', 1_000, 1, 1_000_000),
     shutdownDelayMs: integer('SHUTDOWN_DELAY_MS', 0, 0, 600_000),
     shutdownLingerMs: integer('SHUTDOWN_LINGER_MS', 1_000, 0, 600_000),
     shutdownTimeoutMs: integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),

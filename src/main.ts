@@ -61,7 +61,7 @@ async function serve(config: Config): Promise<void> {
 }
 
 /**
- * Drains the server and closes the application on SIGTERM or SIGINT (see `platform/server/drain.ts`), and in a worker
+ * Drains the server and closes the application on SIGTERM or SIGINT (see `platform/server/connections/drain.ts`), and in a worker
  * of a process group also when the primary process is gone. The hooks of modules get the signal. The exit code is 0, or 1
  * when closing fails or takes too long.
  */

@@ -16,8 +16,10 @@ import { linkNextPage } from '../platform/paging/next-page-link.js';
 import { Tag } from '../platform/openapi/tag.decorator.js';
 import { EXAMPLE_ID, ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
+import { PassesRequestToLog } from '../platform/server/requests/served-request.js';
 
 @Tag('Pets', 'The catalogue of animals.')
+@PassesRequestToLog()
 @Controller('pets')
 export class PetsController {
   private readonly address: string;

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { Gateways } from '../../src/platform/gateways/gateways.js';
 import { MAX_REQUESTS_PER_CONNECTION } from '../../src/platform/server/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -175,9 +176,11 @@ describe('Upgrade', () => {
 
   describe('with a module that serves WebSockets', () => {
     const taken: { url: string | undefined; head: string }[] = [];
-    const handshake =
-      'GET /v1/socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n' +
+    const handshakeOf = (path: string, fields: string): string =>
+      `GET ${path} HTTP/1.1\r\n${fields}Connection: Upgrade\r\nUpgrade: WebSocket\r\n` +
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
+    let handshake: string;
+    beforeAll(() => (handshake = handshakeOf('/v1/socket', authorized)));
     /** Accepts a handshake, and echoes what is sent behind it. */
     const accept = (
       request: { url?: string; headers: Record<string, unknown> },
@@ -208,6 +211,23 @@ describe('Upgrade', () => {
       expect(answer).toContain('Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
       expect(answer).toMatch(/frame one, frame two$/);
       expect(taken).toEqual([{ url: '/v1/socket', head: 'frame one, ' }]);
+    });
+
+    test('it gets none without a valid API key, except on a path that it has opened', async () => {
+      for (const [fields, status] of [
+        ['Host: x\r\n', 401],
+        ['Host: x\r\nAuthorization: Bearer no-key\r\n', 401],
+        [`${authorized}Authorization: Bearer ${app.apiKey}\r\n`, 401],
+        [`${authorized}Host: x\r\n`, 400],
+      ] as const) {
+        const answer = await sendSegments(handshakeOf('/v1/socket', fields));
+        expect(statuses(answer)).toEqual([status]);
+        expect(answer).toContain('\r\nConnection: close\r\n');
+      }
+      expect(taken).toEqual([]);
+      app.nest.get(Gateways).open('/v1/open');
+      await rawRequest(app.port, handshakeOf('/v1/open', 'Host: x\r\n'), { until: '101' });
+      expect(taken).toEqual([{ url: '/v1/open', head: '' }]);
     });
 
     test('it gets no other Upgrade, which loses and hides nothing', async () => {

@@ -1,4 +1,5 @@
 import {
+  ConflictException,
   Controller,
   Get,
   Header,
@@ -8,10 +9,12 @@ import {
   Post,
   Redirect,
   Res,
+  Sse,
   StreamableFile,
 } from '@nestjs/common';
 import type { Response } from 'express';
-import { of } from 'rxjs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { concat, of, throwError } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import type { Row } from './harness.js';
 
@@ -123,6 +126,46 @@ class AnswersController {
     return { url: '/v1/answers/null', statusCode: 307 };
   }
 
+  @Sse('events')
+  events(): unknown {
+    return of({ data: { a: 1 } }, { data: 'two\nlines', type: 'named', id: '7', retry: 5 }, 'text');
+  }
+
+  @Sse('events-of-promise')
+  async eventsOfPromise(): Promise<unknown> {
+    await sleep(20);
+    return of({ data: 'late' });
+  }
+
+  @Sse('events-that-fail')
+  eventsThatFail(): unknown {
+    return concat(
+      of('first'),
+      throwError(() => new ConflictException('behind the first')),
+    );
+  }
+
+  @Sse('no-events-thrown')
+  noEventsThrown(): never {
+    throw new ConflictException('thrown');
+  }
+
+  @Sse('no-events-rejected')
+  async noEventsRejected(): Promise<never> {
+    await sleep(20);
+    throw new ConflictException('rejected');
+  }
+
+  @Sse('no-events-emitted')
+  noEventsEmitted(): unknown {
+    return throwError(() => new ConflictException('emitted'));
+  }
+
+  @Sse('no-observable')
+  noObservable(): string {
+    return 'text';
+  }
+
   @Get('file')
   file(): StreamableFile {
     return new StreamableFile(Buffer.from('a,b'), { type: 'text/csv', disposition: 'attachment; filename="a.csv"' });
@@ -181,6 +224,14 @@ export const ANSWERS: readonly Row[] = [
   of200('by-express', { status: 202 }),
   of200('moved', { status: 301 }),
   of200('moved-elsewhere', { status: 307 }),
+  of200('events', { contains: 'event: named\nid: 7\nretry: 5\ndata: two\ndata: lines\n\n' }),
+  of200('events', { title: 'HEAD of events', method: 'HEAD' }),
+  of200('events-of-promise', { contains: 'data: late' }),
+  of200('events-that-fail', { contains: 'event: error' }),
+  of200('no-events-thrown', { status: 409, contains: 'thrown' }),
+  of200('no-events-rejected', { status: 409, contains: 'rejected' }),
+  of200('no-events-emitted', { status: 409, contains: 'emitted' }),
+  of200('no-observable', { status: 500 }),
   of200('file'),
   of200('file', { title: 'HEAD of a file', method: 'HEAD' }),
   {

@@ -54,12 +54,15 @@ export interface TestAppOptions {
   modules?: (Type | DynamicModule)[];
   /** A database shared with another application; `close` does not drop it. */
   database?: TestDatabase;
+  /** Called with the application before it listens: what a module's documentation puts into main.ts. */
+  setUp?: (nest: INestApplication) => void;
 }
 
 /** Starts the application as main.ts does. Close it in `afterAll`. */
 export async function createTestApp({
   settings = {},
   modules = [],
+  setUp,
   ...options
 }: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase());
@@ -83,6 +86,7 @@ export async function createTestApp({
     .compile();
   const nest = testingModule.createNestApplication(new PlatformExpressAdapter(config), APPLICATION_OPTIONS);
   setUpApplication(nest);
+  setUp?.(nest);
   await nest.listen(config.port, config.host);
 
   const { port } = (nest.getHttpServer() as Server).address() as AddressInfo;

@@ -3,6 +3,7 @@ import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
+import { handshakeOf } from '../server/requests/client-handshakes.js';
 import { countHeader } from '../server/requests/header-fields.js';
 import type { StoredApiKey } from '../api-keys/storage/api-key.repository.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
@@ -26,6 +27,10 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
  * Admits a request to a handler only with a valid API key, within the client's rate limit, and with the scopes of
  * `@RequireScopes`. Handlers with `@Public()` admit every request. Runs before the body is read, usually synchronously.
  *
+ * A message of a gateway needs the key of the request by which its client has connected, and counts as a call. A resolver
+ * of GraphQL needs the key of the request that its context has as `req`. A message of a microservice has no key, so only
+ * `@Public()` admits it.
+ *
  * @throws ApiError of status 401 or 403 with its challenge, or of status 429 with `Retry-After`
  */
 @Injectable()
@@ -42,30 +47,56 @@ export class ApiKeyGuard implements CanActivate {
   ) {}
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
-    const request = execution.getArgByIndex<Request>(0);
     const access = this.accessOf(execution);
-    request.context.operation = access.operation;
-    if (access.isPublic) {
-      return true;
+    if (execution.getType() !== 'http') {
+      return access.isPublic || this.admitMessage(execution, access);
     }
+    const request = execution.getArgByIndex<Request>(0);
+    request.context.operation = access.operation;
+    return access.isPublic || this.admit(request, access);
+  }
+
+  /** Admits a request with a valid key, and counts it as a call of the operation. */
+  admit(request: Request, { operation, scopes }: Omit<Access, 'isPublic'>): boolean | Promise<boolean> {
+    const key = this.keyOf(request);
+    return key instanceof Promise
+      ? key.then((verified) => this.count(verified, operation, scopes, request))
+      : this.count(key, operation, scopes, request);
+  }
+
+  /** Checks the key of a request that has been counted already. */
+  async recheck(request: Request, scopes: readonly string[]): Promise<true> {
+    return judge(await this.keyOf(request), scopes);
+  }
+
+  private admitMessage(execution: ExecutionContext, access: Access): boolean | Promise<boolean> {
+    const request = requestBehind(execution);
+    if (request === undefined) throw missingApiKey();
+    const isCounted = execution.getType<string>() === 'graphql' && request.context.clientId !== undefined;
+    return isCounted ? this.recheck(request, access.scopes) : this.admit(request, access);
+  }
+
+  private keyOf(request: Request): StoredApiKey | Promise<StoredApiKey> {
     const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
     if (token === undefined || countHeader(request, 'authorization') !== 1) {
       throw missingApiKey();
     }
-    const key = this.verifier.verify(token);
-    return key instanceof Promise
-      ? key.then((verified) => this.admit(verified, access, request))
-      : this.admit(key, access, request);
+    return this.verifier.verify(token);
   }
 
-  private admit(key: StoredApiKey, access: Access, request: Request): boolean | Promise<boolean> {
+  private count(
+    key: StoredApiKey,
+    operation: string,
+    scopes: readonly string[],
+    request: Request,
+  ): boolean | Promise<boolean> {
     request.context.client = key.client.name;
     request.context.clientId = key.client.id;
-    this.usage.count(key.id, access.operation, request.headers['user-agent']);
+    this.usage.count(key.id, operation, request.headers['user-agent']);
     const limit = this.rateLimiter.take(key.client);
     return limit instanceof Promise
-      ? limit.then((shared) => judge(key, access, shared, request.res as Response))
-      : judge(key, access, limit, request.res as Response);
+      ? limit.then((shared) => judgeLimited(key, scopes, shared, request.res))
+      : judgeLimited(key, scopes, limit, request.res);
   }
 
   private accessOf(execution: ExecutionContext): Access {
@@ -86,12 +117,38 @@ export class ApiKeyGuard implements CanActivate {
   }
 }
 
-function judge(key: StoredApiKey, { scopes }: Access, limit: RateLimit | undefined, response: Response): true {
+/** The request behind what is no request itself; undefined if the platform does not know it. */
+function requestBehind(execution: ExecutionContext): Request | undefined {
+  switch (execution.getType<string>()) {
+    case 'ws':
+      return handshakeOf(execution.getArgByIndex(0));
+    case 'graphql': {
+      const request = execution.getArgByIndex<{ req?: Partial<Request> } | undefined>(2)?.req;
+      return request?.context === undefined ? undefined : (request as Request);
+    }
+    default:
+      return undefined;
+  }
+}
+
+function judgeLimited(
+  key: StoredApiKey,
+  scopes: readonly string[],
+  limit: RateLimit | undefined,
+  response: Response | undefined,
+): true {
   if (limit !== undefined) {
-    response.setHeader('RateLimit-Policy', limit.policy);
-    response.setHeader('RateLimit', limit.state);
+    // The answer to the handshake of a gateway was sent long before its messages.
+    if (response?.headersSent === false) {
+      response.setHeader('RateLimit-Policy', limit.policy);
+      response.setHeader('RateLimit', limit.state);
+    }
     if (limit.refusal) throw limit.refusal;
   }
+  return judge(key, scopes);
+}
+
+function judge(key: StoredApiKey, scopes: readonly string[]): true {
   if (!scopes.every((scope) => key.scopes.includes(scope))) {
     throw insufficientScope(scopes, key.scopes);
   }

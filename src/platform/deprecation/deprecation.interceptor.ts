@@ -35,12 +35,8 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
 
   override precede(execution: ExecutionContext): void {
     const announcement = this.announcementOf(execution);
-    const response = execution.getArgByIndex<Response>(1);
-    response.req.context.isDeprecated = true;
-    response.setHeader('Deprecation', announcement.deprecationField);
-    response.setHeader('Sunset', announcement.sunsetField);
-    // Not `setHeader`: a guard or @Header may have set links of its own.
-    response.appendHeader('Link', announcement.links);
+    // Answers to messages have no header section.
+    if (execution.getType() === 'http') announce(execution.getArgByIndex<Response>(1), announcement);
     if (this.config.afterSunset === 'remove' && this.clock.now() >= announcement.sunset) {
       throw new ApiError(OPERATION_REMOVED, announcement.removed);
     }
@@ -69,4 +65,12 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
       removed: removalMessage(deprecation),
     };
   }
+}
+
+function announce(response: Response, { deprecationField, sunsetField, links }: Announcement): void {
+  response.req.context.isDeprecated = true;
+  response.setHeader('Deprecation', deprecationField);
+  response.setHeader('Sunset', sunsetField);
+  // Not `setHeader`: a guard or @Header may have set links of its own.
+  response.appendHeader('Link', links);
 }

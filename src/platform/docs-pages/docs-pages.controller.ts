@@ -12,12 +12,14 @@ import { docsAssets } from './docs-assets.js';
 import { deprecationsPage, errorsPage, guidePage, swaggerUiPage } from './page-templates.js';
 import { type Guide, renderGuide } from '../docs-guide/guide.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
+import { PassesRequestToLog } from '../server/requests/served-request.js';
 
 const HTML = 'text/html; charset=utf-8';
 
 /** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
 @ApiExcludeController()
+@PassesRequestToLog()
 @Controller({ version: VERSION_NEUTRAL })
 export class DocsPagesController {
   private readonly pageHeaders: Readonly<Record<string, string>>;

@@ -1,9 +1,11 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import type { Request } from 'express';
 import type { IncomingMessage } from 'node:http';
+import { type Observable, throwError } from 'rxjs';
 import { ApiError } from './api-error.js';
 import { ROUTE_NOT_FOUND } from './error-catalogue.js';
-import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
+import { fromHttpErrors, fromHttpException, fromMessageException, httpError } from './http-exception.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
 /** Shortest time in ms between two log warnings about the causes of 503 and its kin. */
@@ -19,6 +21,9 @@ const WARNING_INTERVAL_MS = 1_000;
  * - The cause of another 5xx is logged as a warning.
  * - A RequestAbortedError gets no answer, and neither does a failure that is no ApiError while the body was arriving from a
  *   client that has gone: multer and other readers of bodies throw errors of their own then.
+ *
+ * A message of a microservice is answered with the Error body as its error. A resolver of GraphQL throws it: the message is
+ * that of the error, and `code`, `status` and `details` are its extensions.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -29,7 +34,13 @@ export class ErrorFilter implements ExceptionFilter {
 
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
-  catch(exception: unknown, host: ArgumentsHost): void {
+  catch(exception: unknown, host: ArgumentsHost): Observable<never> | undefined {
+    if (host.getType() !== 'http') return this.answerOther(exception, host);
+    this.answer(exception, host);
+    return undefined;
+  }
+
+  private answer(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const response = http.getResponse<{ destroy(): void }>();
     const request = http.getRequest<Express.Request & IncomingMessage>();
@@ -62,6 +73,22 @@ export class ErrorFilter implements ExceptionFilter {
     adapter.reply(response, error.body(), status);
   }
 
+  /** @throws Error for a resolver of GraphQL */
+  private answerOther(exception: unknown, host: ArgumentsHost): Observable<never> {
+    const error = toApiError(exception);
+    const { code, message, ...extensions } = error.body();
+    const request =
+      host.getType<string>() === 'graphql' ? host.getArgByIndex<{ req?: Request } | undefined>(2)?.req : undefined;
+    if (extensions.status === 500) this.logger.error(exception, request?.context);
+    if (host.getType<string>() === 'rpc') return throwError(() => ({ ...error.body() }));
+    const response = request?.res;
+    if (response?.headersSent === false) response.setHeaders(new Map(Object.entries(error.headers)));
+    // Servers of GraphQL take the status of the answer from `http`.
+    throw Object.assign(new Error(message), {
+      extensions: { code, ...extensions, http: { status: extensions.status } },
+    });
+  }
+
   /** Logs a cause at most once per WARNING_INTERVAL_MS: all requests usually fail for the same one. */
   private warnOfCause(status: number, cause: Error, context: Express.Request['context']): void {
     if (performance.now() < this.nextWarningAt) {
@@ -84,7 +111,7 @@ export function toApiError(exception: unknown): ApiError {
     return new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.');
   }
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
-  return known ?? httpError(500, '', { cause: exception });
+  return known ?? fromMessageException(exception) ?? httpError(500, '', { cause: exception });
 }
 
 /** Whether an exception has a status of 2xx or 3xx: some handlers end early, or redirect, by throwing. */

@@ -113,6 +113,21 @@ export function fromHttpErrors(thrown: unknown): ApiError | undefined {
   return httpError(statusCode, text, { cause: thrown });
 }
 
+/**
+ * The ApiError for an exception of the packages for gateways and microservices, WsException and RpcException: BAD_REQUEST
+ * with its text, or with the `message` of its object; the object's other members become `details`. Undefined for anything
+ * else. The packages are not imported, because an application may lack them.
+ */
+export function fromMessageException(thrown: unknown): ApiError | undefined {
+  const { getError } = (thrown ?? {}) as { getError?: unknown };
+  if (!(thrown instanceof Error) || typeof getError !== 'function') return undefined;
+  const error = getError.call(thrown) as unknown;
+  if (typeof error !== 'object' || error === null) return new ApiError(BAD_REQUEST, String(error));
+  const { message, ...rest } = error as Record<string, unknown>;
+  const text = typeof message === 'string' ? message : thrown.message;
+  return new ApiError(BAD_REQUEST, text, {}, { details: Object.keys(rest).length > 0 ? rest : undefined });
+}
+
 /** The ApiError of a status, with the code of the catalogue; 500 if the status is none of an error. */
 export function httpError(status: number, message: string, options: ApiErrorOptions): ApiError {
   if (status === 500 || !isErrorStatus(status)) {

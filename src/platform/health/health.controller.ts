@@ -6,11 +6,13 @@ import { Database } from '../database/database.js';
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
+import { PassesRequestToLog } from '../server/requests/served-request.js';
 import { type CheckResults, ReadinessChecks } from './readiness-checks.js';
 
 /** Health checks for load balancers and process managers. Public. */
 @Public()
 @ApiExcludeController()
+@PassesRequestToLog()
 @Controller({ path: 'health', version: VERSION_NEUTRAL })
 export class HealthController {
   constructor(

@@ -43,6 +43,8 @@ export class DeclaredBodyGuard implements CanActivate {
 
   /** @throws ApiError of a body that cannot be read, and RequestAbortedError */
   canActivate(execution: ExecutionContext): true | Promise<true> {
+    // Messages of gateways and microservices, and resolvers of GraphQL, have no body of their own.
+    if (execution.getType() !== 'http') return true;
     const known = this.handlerOf(execution);
     const { plan, isShown } = known;
     const request = execution.getArgByIndex<Request>(0);

@@ -2,6 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../../config.js';
 import { RequestContext } from '../server/requests/request-context.js';
+import { servedRequest } from '../server/requests/served-request.js';
 import { LogDestination } from './log-destination.js';
 import { loggable, loggableError } from './loggable.js';
 import { TerminalLog } from './terminal-log.js';
@@ -60,7 +61,8 @@ type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
  * Writes the lines of Nest's `Logger`, which all modules use, to the log of the process. Behind the message a caller
  * may pass, in any order:
  *
- * - `request.context`: the line gets `requestId` and `operation`;
+ * - `request.context`: the line gets `requestId` and `operation`, which by default are those of the request that is being
+ *   served (`PassesRequestToLog` says where not);
  * - an error, or its stack as a text: `error` or `stack`;
  * - anything else: `details`.
  *
@@ -99,10 +101,11 @@ export class NestLogger implements LoggerService {
     // Nest's Logger passes its own context last, behind undefined for a stack that is missing.
     const context = typeof last === 'string' && !isStack(last) ? last : undefined;
     const given = (context === undefined ? details : details.slice(0, -1)).filter((detail) => detail !== undefined);
-    const request = given.find((detail) => detail instanceof RequestContext);
+    const passed = given.find((detail) => detail instanceof RequestContext);
+    const request = passed ?? servedRequest();
     const error = [message, ...given].find((detail) => detail instanceof Error);
     const stack = given.find((detail) => typeof detail === 'string' && isStack(detail));
-    const others = given.filter((detail) => detail !== request && detail !== error && detail !== stack);
+    const others = given.filter((detail) => detail !== passed && detail !== error && detail !== stack);
     const shown = error && loggableError(error);
     this.logger[level](
       {

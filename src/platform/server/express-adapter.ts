@@ -13,7 +13,8 @@ import { createMessageClasses } from '../fast-paths/express-prototypes.js';
 import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
 import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
-import { Drain } from './drain.js';
+import { Drain } from './connections/drain.js';
+import { type HandshakeGuard, Handshakes } from './connections/handshakes.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies.js';
 import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
@@ -21,9 +22,11 @@ import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
 import { OVERLOADED, RequestsInFlight } from './connections/requests-in-flight.js';
+import { serveFor } from './requests/served-request.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
 import { limitUpgrades } from './connections/upgrades.js';
+import { EventStreams } from './event-streams/event-streams.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {
@@ -58,7 +61,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private connections!: Connections;
   private drain!: Drain;
   private replies!: Replies;
+  private handshakes!: Handshakes;
   private observer: RequestObserver | undefined;
+  private namesRequestsInLog = false;
   private readonly hooksLayer: Express['router']['stack'][number] | undefined;
   /** Sets the header fields of CORS; undefined without `enableCors`. */
   private cors: RequestHandler | undefined;
@@ -97,6 +102,16 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Registers the observer; there is only one. */
   observe(observer: RequestObserver): void {
     this.observer = observer;
+  }
+
+  /** Registers what decides about handshakes of WebSockets; there is only one. Until then all of them are refused. */
+  guardHandshakes(guard: HandshakeGuard): void {
+    this.handshakes.guard = guard;
+  }
+
+  /** From now on, lines of Nest's Logger that are written while a request is served have its id and operation. */
+  nameRequestsInLog(): void {
+    this.namesRequestsInLog = true;
   }
 
   /** True while draining: requests in flight finish, and each answer closes its connection. */
@@ -140,9 +155,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override initHttpServer(): void {
-    const server = createHttpServer(this.getInstance<Express>(), this.config);
+    const app = this.getInstance<Express>();
+    const server = createHttpServer(app, this.config);
+    const eventStreams = new EventStreams(app, this.config.maxEventStreams, this.config.writeTimeoutMs);
     this.connections = new Connections(server, this.inFlight, this.config);
-    this.drain = new Drain(server, this.connections, this.config);
+    this.drain = new Drain(server, this.connections, eventStreams, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
 
@@ -160,19 +177,37 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
     const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
-      server.on(event, (request: Request, response: Response) =>
-        this.connections.arrive(request, response, () => {
-          this.begin(request, response);
-          serve(request, response);
-        }),
-      );
+      server.on(event, (request: Request, response: Response) => {
+        // A listener of a module had the request first (see `Handshakes`), so it has begun and been checked.
+        if ((request.context as unknown) !== undefined) this.route(request, response);
+        else this.enter(request, response, serve);
+      });
     };
-    listen('request', (request, response) => this.serve(request, response));
+    const serve = (request: Request, response: Response): void => {
+      if (this.admits(request, response)) this.route(request, response);
+    };
+    listen('request', serve);
     listen('checkContinue', (request, response) => {
       continueWhenRead(request, response);
-      this.serve(request, response);
+      serve(request, response);
     });
     listen('checkExpectation', (request, response) => this.refuse(request, response, new ApiError(EXPECTATION_FAILED)));
+    this.handshakes = new Handshakes(server, {
+      enter: (request, response, serve) => this.enter(request, response, serve),
+      admits: (request, response) => this.admits(request, response),
+      refuse: (request, response, error) => this.refuse(request, response, error),
+      release: ({ context }) => this.inFlight.release(context),
+      report: (request, response) => this.observer?.answered(request, response),
+      leave: (request, response) => this.connections.leave(request, response),
+    });
+  }
+
+  /** Begins a request when it is its turn, and serves it. */
+  private enter(request: Request, response: Response, serve: (request: Request, response: Response) => void): void {
+    this.connections.arrive(request, response, () => {
+      this.begin(request, response);
+      serve(request, response);
+    });
   }
 
   private begin(request: Request, response: Response): void {
@@ -184,14 +219,22 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     response.on('close', this.onClose);
   }
 
-  private serve(request: Request, response: Response): void {
+  /** Whether the request may be served. If not, it is answered. */
+  private admits(request: Request, response: Response): boolean {
     const refusal = this.refusalOf(request, response);
-    if (refusal) {
-      // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
-      // sent instead.
-      process.nextTick(() => this.refuse(request, response, refusal));
-      return;
-    }
+    if (!refusal) return true;
+    // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
+    // sent instead.
+    process.nextTick(() => this.refuse(request, response, refusal));
+    return false;
+  }
+
+  private route(request: Request, response: Response): void {
+    if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
+    else this.callExpress(request, response);
+  }
+
+  private callExpress(request: Request, response: Response): void {
     // Express calls back when no layer answered: for a request target without a path.
     this.getInstance<Express>()(request, response, (error?: unknown) =>
       this.refuse(

@@ -22,9 +22,9 @@ class PreparedQuery<Row extends unknown[]> implements Submittable {
   /** pg reads `name` and `text` to remember which statements PostgreSQL has parsed. */
   readonly name: string;
   readonly text: string;
+  /** Settles `rows`. Tracing tools, such as OpenTelemetry's, put themselves around it to see the end of the statement. */
+  callback!: (error: unknown, rows?: Row[]) => void;
   private readonly found: Row[] = [];
-  private resolve!: (rows: Row[]) => void;
-  private reject!: (error: unknown) => void;
   private parsers: ColumnParsers;
   private connection: object | undefined;
   private readonly values: (string | Buffer | null)[];
@@ -35,8 +35,10 @@ class PreparedQuery<Row extends unknown[]> implements Submittable {
     this.text = text;
     this.values = values.map(prepareValue);
     this.rows = new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
+      this.callback = (error, rows = []) => {
+        if (error === undefined) resolve(rows);
+        else reject(error);
+      };
     });
   }
 
@@ -70,11 +72,11 @@ class PreparedQuery<Row extends unknown[]> implements Submittable {
   }
 
   handleReadyForQuery(): void {
-    this.resolve(this.found);
+    this.callback(undefined, this.found);
   }
 
   handleError(error: unknown): void {
-    this.reject(error);
+    this.callback(error);
   }
 
   // pg calls these too.

@@ -8,8 +8,8 @@ type Message = IncomingMessage & { [UPGRADE]?: boolean };
 
 /**
  * Decides which requests with `Upgrade` leave HTTP: handshakes of WebSockets (RFC 6455), when a module listens to the
- * server's event `upgrade`. The listener gets the socket with all that the client sends behind the handshake. Guards do
- * not run; the listener must check the API key itself.
+ * server's event `upgrade`. The listener gets the socket with all that the client sends behind the handshake, once
+ * `handshakes.ts` has admitted it.
  *
  * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows: the request is served, whoever listens. Node's
  * parser then drops the rest of what it has read and goes on with what arrives later, so it could lose a request or find

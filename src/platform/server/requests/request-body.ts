@@ -118,8 +118,8 @@ export function continueWhenRead(request: Request, response: Response): void {
   };
 }
 
-/** Whether the body is of another type than the platform reads for the handler. */
-export function isOfOtherType({ headers }: IncomingMessage, { types }: BodyPlan): boolean {
+/** Whether the body is of another type than the platform reads for the handler: JSON, unless its plan says other types. */
+export function isOfOtherType({ headers }: IncomingMessage, { types }: Pick<BodyPlan, 'types'>): boolean {
   const mediaType = mediaTypeOf(headers['content-type']);
   return types ? !types.pattern.test(mediaType) : mediaType !== 'application/json';
 }

@@ -2,15 +2,21 @@ import { Logger } from '@nestjs/common';
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../config.js';
-import type { Connections } from './connections/connections.js';
+import type { Connections } from './connections.js';
+
+/** Settings of the shutdown, in ms. */
+interface ShutdownTimes {
+  readonly shutdownDelayMs: number;
+  readonly shutdownLingerMs: number;
+  readonly shutdownTimeoutMs: number;
+}
 
 /**
  * The graceful shutdown of the HTTP server. `main.ts` starts it on SIGTERM or SIGINT, through Nest's `app.close()`.
  *
  * 1. `begin`: `/health/ready` answers 503, and each answer closes its connection.
  * 2. For SHUTDOWN_DELAY_MS the server still accepts connections, until load balancers have seen the 503.
- * 3. The server stops listening. Idle connections stay open until SHUTDOWN_LINGER_MS after `begin`, because a client
+ * 3. The server stops listening, and streams of events end. Idle connections stay open until SHUTDOWN_LINGER_MS after `begin`, because a client
  *    may be sending a request at this moment.
  * 4. Requests in flight finish. After SHUTDOWN_TIMEOUT_MS, counted from the end of the delay, the rest is cut.
  */
@@ -21,7 +27,8 @@ export class Drain {
   constructor(
     private readonly server: Server,
     private readonly connections: Connections,
-    private readonly config: Pick<Config, 'shutdownDelayMs' | 'shutdownLingerMs' | 'shutdownTimeoutMs'>,
+    private readonly eventStreams: { end(): void },
+    private readonly config: ShutdownTimes,
   ) {}
 
   get hasBegun(): boolean {
@@ -38,6 +45,7 @@ export class Drain {
     await sleep(shutdownDelayMs);
     // Not `server.close()`: it closes idle connections at once and stops checking time-outs.
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
+    this.eventStreams.end();
     const deadline = setTimeout(() => this.cut(), shutdownTimeoutMs);
     const sinceBegin = performance.now() - (this.startedAt ?? performance.now());
     const stop = new AbortController();

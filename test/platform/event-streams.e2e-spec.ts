@@ -1,0 +1,179 @@
+import { Controller, Get, Module, Sse } from '@nestjs/common';
+import { type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/* Streams of events: how many there may be, and how they end. `ordinary-nest` compares their answers with stock Nest. */
+
+@Controller('streams')
+class StreamsController {
+  /** How many observables have a subscriber. */
+  subscribed = 0;
+
+  @Sse('open')
+  @Public()
+  open(): Observable<string> {
+    return this.startingWith('first');
+  }
+
+  @Sse('late')
+  @Public()
+  async late(): Promise<Observable<string>> {
+    await sleep(500);
+    return this.startingWith('late');
+  }
+
+  /** Fewer characters than Nest keeps for a client that does not read, and more bytes than sockets do. */
+  @Sse('large')
+  @Public()
+  large(): Observable<string> {
+    return this.startingWith('€'.repeat(3_900_000));
+  }
+
+  private startingWith(first: string): Observable<string> {
+    return new Observable((subscriber) => {
+      this.subscribed++;
+      const events = concat(of(first), interval(5).pipe(map((count) => `event ${count}`))).subscribe(subscriber);
+      return () => {
+        this.subscribed--;
+        events.unsubscribe();
+      };
+    });
+  }
+
+  @Sse('quiet')
+  @Public()
+  quiet(): Observable<string> {
+    return NEVER;
+  }
+
+  @Sse('closed')
+  closed(): Observable<string> {
+    return this.open();
+  }
+
+  @Get('ordinary')
+  @Public()
+  ordinary(): string {
+    return 'ordinary';
+  }
+}
+
+@Module({ controllers: [StreamsController] })
+class StreamsModule {}
+
+/** A stream that a client has open. */
+class Stream {
+  text = '';
+  /** Whether the answer ended as it should; false when the connection was cut. */
+  readonly ended: Promise<boolean>;
+
+  private constructor(private readonly answer: IncomingMessage) {
+    answer.setEncoding('utf8').on('data', (chunk: string) => (this.text += chunk));
+    this.ended = new Promise((resolve) =>
+      answer.on('error', () => undefined).on('close', () => resolve(answer.complete)),
+    );
+  }
+
+  static open(app: TestApp, path: string): Promise<Stream> {
+    return new Promise((resolve, reject) => {
+      request({ port: app.port, path: `/v1/streams/${path}` }, (answer) => resolve(new Stream(answer)))
+        .on('error', reject)
+        .end();
+    });
+  }
+
+  get status(): number | undefined {
+    return this.answer.statusCode;
+  }
+
+  close(): void {
+    this.answer.destroy();
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let waits = 0; !condition(); waits++) {
+    if (waits > 500) throw new Error('The condition was not met within 5 s.');
+    await sleep(10);
+  }
+}
+
+describe('limits', () => {
+  let app: TestApp;
+  let controller: StreamsController;
+  beforeAll(async () => {
+    app = await createTestApp({
+      modules: [StreamsModule],
+      settings: { MAX_EVENT_STREAMS: '2', MAX_REQUESTS_IN_FLIGHT: '1', WRITE_TIMEOUT_MS: '300' },
+    });
+    controller = app.nest.get(StreamsController);
+  });
+  afterAll(() => app.close());
+
+  test('503 unavailable beyond MAX_EVENT_STREAMS; they take no place of requests, and one that ends makes room', async () => {
+    const streams = [await Stream.open(app, 'open'), await Stream.open(app, 'open')];
+    expect(streams.map(({ status }) => status)).toEqual([200, 200]);
+    const refused = await app.client.get('/v1/streams/open');
+    expect([refused.status, refused.headers['retry-after'], refused.json]).toEqual([
+      503,
+      '1',
+      { code: 'unavailable', message: expect.any(String) as string, status: 503 },
+    ]);
+    expect((await app.client.get('/v1/streams/ordinary')).status).toBe(200);
+    expect((await app.client.get('/v1/streams/closed', { apiKey: null })).status).toBe(401);
+    expect((await app.client.get('/v1/streams/closed')).status).toBe(503);
+    expect(controller.subscribed).toBe(2);
+
+    streams[0]?.close();
+    await until(() => controller.subscribed === 1);
+    const next = await Stream.open(app, 'open');
+    expect(next.status).toBe(200);
+    for (const stream of [...streams, next]) stream.close();
+    await until(() => controller.subscribed === 0);
+  });
+
+  test('a client that is refused for its key takes no place', async () => {
+    for (let calls = 0; calls < 4; calls++) {
+      expect((await app.client.get('/v1/streams/closed', { apiKey: null })).status).toBe(401);
+    }
+    const stream = await Stream.open(app, 'open');
+    expect(stream.status).toBe(200);
+    stream.close();
+    await until(() => controller.subscribed === 0);
+  });
+
+  test('WRITE_TIMEOUT_MS: a client that takes nothing of its events is cut, and a quiet stream stays open', async () => {
+    const quiet = await Stream.open(app, 'quiet');
+    const client = connect(app.port, '127.0.0.1').pause();
+    client.write('GET /v1/streams/large HTTP/1.1\r\nHost: x\r\n\r\n');
+    await until(() => controller.subscribed === 1);
+    await until(() => controller.subscribed === 0);
+    client.destroy();
+    expect(await Promise.race([quiet.ended, sleep(0, 'open')])).toBe('open');
+    quiet.close();
+  });
+});
+
+describe('the end of the service', () => {
+  test('streams end when the server stops listening, and nothing is waited for', async () => {
+    const app = await createTestApp({ modules: [StreamsModule], settings: { SHUTDOWN_DELAY_MS: '200' } });
+    const controller = app.nest.get(StreamsController);
+    const late = Stream.open(app, 'late');
+    const streams = await Promise.all(['open', 'quiet', 'open'].map((path) => Stream.open(app, path)));
+    await until(() => streams[0]?.text.includes('data: first') ?? false);
+    const startedAt = performance.now();
+    const closed = app.close();
+    // Until then balancers may send new ones.
+    streams.push(await Stream.open(app, 'open'));
+    expect(controller.subscribed).toBe(3);
+    await closed;
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(await Promise.all([...streams, await late].map((stream) => stream.ended))).toEqual(Array(5).fill(true));
+    expect((await late).status).toBe(200);
+    expect(controller.subscribed).toBe(0);
+  });
+});

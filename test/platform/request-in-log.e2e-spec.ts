@@ -1,0 +1,98 @@
+import { Controller, Get, Injectable, Logger, Module, Param, UseGuards } from '@nestjs/common';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import { PassesRequestToLog } from '../../src/platform/server/requests/served-request.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/* Which lines of Nest's Logger name the request that is being served. */
+
+const logger = new Logger('Orders');
+
+@Injectable()
+class OrdersService {
+  async find(id: string): Promise<string> {
+    await sleep(5);
+    logger.log({ found: id });
+    await new Promise<void>((resolve) => setTimeout(resolve, 5));
+    logger.error(`failed ${id}`, new TypeError('wrong'));
+    return id;
+  }
+}
+
+@Controller('logged-orders')
+class OrdersController {
+  constructor(private readonly orders: OrdersService) {}
+
+  @Get(':id')
+  @Public()
+  @UseGuards({
+    canActivate: (execution) => {
+      logger.debug(`guard ${execution.switchToHttp().getRequest<{ url: string }>().url}`);
+      return true;
+    },
+  })
+  findOrder(@Param('id') id: string): Promise<string> {
+    return this.orders.find(id);
+  }
+}
+
+@Module({ controllers: [OrdersController], providers: [OrdersService] })
+class OrdersModule {}
+
+@PassesRequestToLog()
+@Controller('quiet-orders')
+class QuietController {
+  @Get()
+  @Public()
+  findQuietOrder(): string {
+    logger.log('quiet');
+    return 'quiet';
+  }
+}
+
+@Module({ controllers: [QuietController] })
+class QuietModule {}
+
+interface Line {
+  readonly msg: string;
+  readonly context?: string;
+  readonly requestId?: string;
+  readonly operation?: string;
+  readonly error?: { readonly type: string };
+}
+
+const linesOf = (app: TestApp): Line[] => app.log.lines.filter(({ context }) => context === 'Orders');
+
+test('each line has the id and the operation of its request, whichever others are served meanwhile', async () => {
+  const app = await createTestApp({ modules: [OrdersModule, QuietModule], settings: { LOG_LEVEL: 'debug' } });
+  try {
+    const ids = Array.from({ length: 20 }, (_, index) => `order-${index}`);
+    await Promise.all(
+      ids.map((id) =>
+        app.client.get(`/v1/logged-orders/${id}`, { apiKey: null, headers: { 'x-request-id': `for-${id}` } }),
+      ),
+    );
+    const lines = linesOf(app);
+    expect(lines).toHaveLength(60);
+    for (const line of lines) {
+      const id = /order-\d+/.exec(line.msg)?.[0];
+      expect(line).toMatchObject({ requestId: `for-${id}`, operation: 'findOrder' });
+    }
+    expect(lines.filter(({ error }) => error?.type === 'TypeError')).toHaveLength(20);
+    logger.log('outside');
+    expect(linesOf(app).at(-1)).toEqual(expect.not.objectContaining({ requestId: expect.anything() as string }));
+  } finally {
+    await app.close();
+  }
+});
+
+test('an application whose controllers pass it themselves has no AsyncLocalStorage', async () => {
+  // The controllers of the service itself are those of every such application.
+  const app = await createTestApp({ modules: [QuietModule] });
+  try {
+    await app.client.get('/v1/quiet-orders', { apiKey: null });
+    expect(linesOf(app).map(({ msg, requestId }) => [msg, requestId])).toEqual([['quiet', undefined]]);
+  } finally {
+    await app.close();
+  }
+});
