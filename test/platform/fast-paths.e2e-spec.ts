@@ -36,8 +36,7 @@ async function observe(setting: string): Promise<Observed> {
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
-    if (app.nest.get<any>(Database).primary.statements.executeOn === executePreparedQuery)
-      used.push('prepared-queries');
+    if (app.nest.get<any>(Database).statements.executeOn === executePreparedQuery) used.push('prepared-queries');
     return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
   } finally {
     await app.close();

@@ -53,6 +53,12 @@ test('409 visits_full: an error of its own', async () => {
   });
 });
 
+test('409 visits_full: no more than it may have, of many at once', async () => {
+  const record = (): Promise<{ status: number }> => app.client.post('/v1/visits', { ...visit, petId: 2 }, { apiKey });
+  const answers = await Promise.all(Array.from({ length: 12 }, record));
+  expect(answers.map(({ status }) => status).sort()).toEqual([...Array(3).fill(201), ...Array(9).fill(409)]);
+});
+
 test('400, 401, 403: without a word of its own', async () => {
   const refused = await app.client.post('/v1/visits', { petId: '1', weightKg: -1 }, { apiKey });
   expect(refused.json).toMatchObject({ code: 'validation_failed', status: 400 });

@@ -85,9 +85,16 @@ export async function createTestApp({
     .useValue(log.logger)
     .compile();
   const nest = testingModule.createNestApplication(new PlatformExpressAdapter(config), APPLICATION_OPTIONS);
-  setUpApplication(nest);
-  setUp?.(nest);
-  await nest.listen(config.port, config.host);
+  try {
+    setUpApplication(nest);
+    setUp?.(nest);
+    await nest.listen(config.port, config.host);
+  } catch (error) {
+    // What it has opened before it failed would keep Jest running.
+    await nest.close().catch(() => undefined);
+    if (!options.database) await database.drop();
+    throw error;
+  }
 
   const { port } = (nest.getHttpServer() as Server).address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { Database } from '../../../src/platform/database/database.js';
 import { ApiError } from '../../../src/platform/errors/api-error.js';
 import { defineError } from '../../../src/platform/errors/error-catalogue.js';
 import type { Page } from '../../../src/platform/paging/keyset.js';
@@ -14,7 +15,10 @@ const MAX_VISITS = 3;
 
 @Injectable()
 export class VisitsService {
-  constructor(@InjectRepository(VisitEntity) private readonly visits: Repository<VisitEntity>) {}
+  constructor(
+    @InjectRepository(VisitEntity) private readonly visits: Repository<VisitEntity>,
+    private readonly database: Database,
+  ) {}
 
   /** @throws ApiError INVALID_CURSOR */
   list(query: ListVisitsQuery): Promise<Page<VisitEntity>> {
@@ -27,9 +31,13 @@ export class VisitsService {
   /** @throws ApiError VISITS_FULL */
   async record(visit: NewVisit): Promise<Visit> {
     const petId = String(visit.petId);
-    if ((await this.visits.countBy({ petId })) >= MAX_VISITS) {
-      throw new ApiError(VISITS_FULL, `An animal may have ${MAX_VISITS} visits.`);
-    }
-    return toVisit(await this.visits.save(this.visits.create({ ...visit, petId })));
+    return this.database.transaction(async ({ manager }) => {
+      // Two that count at the same moment would both find room, so those of one animal wait for each other.
+      await manager.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`visits of ${petId}`]);
+      if ((await manager.countBy(VisitEntity, { petId })) >= MAX_VISITS) {
+        throw new ApiError(VISITS_FULL, `An animal may have ${MAX_VISITS} visits.`);
+      }
+      return toVisit(await manager.save(manager.create(VisitEntity, { ...visit, petId })));
+    });
   }
 }
