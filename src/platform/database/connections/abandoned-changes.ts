@@ -20,8 +20,6 @@ const WAITING: Statement = {
  */
 export class AbandonedChanges {
   private readonly clients = new Map<PoolClient, () => void>();
-  /** How many of them wait for a standby, by the last check. */
-  private waiting = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly most: number;
 
@@ -32,9 +30,13 @@ export class AbandonedChanges {
     this.most = Math.floor(pool.options.max / 2);
   }
 
-  /** @throws ApiError UNAVAILABLE while half of the pool's connections wait for a standby; nothing was sent */
+  /**
+   * Must be called immediately before a change is sent: others may have been abandoned while it waited for a connection.
+   *
+   * @throws ApiError UNAVAILABLE while half of the pool's connections are kept; nothing was sent
+   */
   assertRoom(): void {
-    if (this.waiting > 0 && this.waiting >= this.most) throw tooManyWaiting();
+    if (this.clients.size > 0 && this.clients.size >= this.most) throw tooManyWaiting();
   }
 
   /**
@@ -47,7 +49,6 @@ export class AbandonedChanges {
     if (this.clients.size >= this.most) return false;
     const free = (error?: Error): void => {
       if (!this.clients.delete(client)) return;
-      this.waiting = Math.min(this.waiting, this.clients.size);
       client.release(error);
     };
     this.clients.set(client, () => free(new Error('Connection terminated: its statement was abandoned')));
@@ -71,7 +72,6 @@ export class AbandonedChanges {
       const pids = asked.map(processIdOf);
       const waiting = new Set((await this.execute<[pid: number]>(client, WAITING, [pids])).map(([pid]) => pid));
       for (const one of asked) if (!waiting.has(processIdOf(one))) this.clients.get(one)?.();
-      this.waiting = Math.min(waiting.size, this.clients.size);
     } catch (error) {
       // The next check asks again.
       failure = error as Error;

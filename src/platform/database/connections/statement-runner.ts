@@ -58,7 +58,6 @@ export class StatementRunner {
     values: readonly unknown[],
     onSend?: () => void,
   ): Promise<Row[]> {
-    if (onSend !== undefined) this.abandoned.assertRoom();
     return this.runOn(await this.pool.connect(), statement, values, onSend);
   }
 
@@ -72,7 +71,10 @@ export class StatementRunner {
     let failure: Error | undefined;
     let isKept = false;
     try {
-      onSend?.();
+      if (onSend !== undefined) {
+        this.abandoned.assertRoom();
+        onSend();
+      }
       return await this.execute<Row>(client, statement, values);
     } catch (error) {
       if (error instanceof AnswerTimeout && onSend !== undefined) isKept = this.abandoned.keep(client, error.answer);
