@@ -42,34 +42,63 @@ afterAll(async () => {
   await redis.stop();
 });
 
-async function newKey(client: string): Promise<string> {
-  return (await one.nest.get(ApiKeysService).create({ client })).secret;
+let clients = 0;
+
+/** A key of a client of its own, which therefore has all its calls left. */
+async function newKey(name: string): Promise<string> {
+  return (await one.nest.get(ApiKeysService).create({ client: `${name}-${++clients}` })).secret;
+}
+
+/**
+ * Plays a round, and again with another client if an instance has taken Redis for away meanwhile: on a busy machine an answer may
+ * take longer than the 50 ms that a request waits for it.
+ */
+async function whileShared<Result>(round: () => Promise<Result>): Promise<Result> {
+  const timesAway = (): number => (one.log.text + two.log.text).split('Redis is away').length;
+  for (let attempt = 1; ; attempt++) {
+    const before = timesAway();
+    const result = await round();
+    if (timesAway() === before || attempt === 5) return result;
+    // Redis is not asked for a second; then the next calls find it back.
+    await sleep(1_500);
+    const key = await newKey('back');
+    for (const app of [one, two]) await call(app, key);
+  }
 }
 
 test('two instances share one limit', async () => {
-  const key = await newKey('sharing');
-  const fields: unknown[] = [];
-  for (const app of [one, two, one, two, one, two]) {
-    const { status, headers } = await call(app, key);
-    fields.push([status, headers.ratelimit]);
-  }
-  expect(fields.map((field) => String(field))).toEqual(
-    [5, 4, 3, 2, 1, 0].map((left) => `200,"client";r=${left};t=${(6 - left) * 10}`),
-  );
-  for (const app of [one, two]) {
-    const { status, headers } = await call(app, key);
-    expect([status, headers['retry-after']]).toEqual([429, '10']);
-  }
+  const takeTurns = async (): Promise<unknown[]> => {
+    const key = await newKey('sharing');
+    const fields: string[] = [];
+    for (const app of [one, two, one, two, one, two]) {
+      const { status, headers } = await call(app, key);
+      fields.push(String([status, headers.ratelimit]));
+    }
+    for (const app of [one, two]) {
+      const { status, headers } = await call(app, key);
+      fields.push(String([status, headers['retry-after']]));
+    }
+    return fields;
+  };
+  expect(await whileShared(takeTurns)).toEqual([
+    ...[5, 4, 3, 2, 1, 0].map((left) => `200,"client";r=${left};t=${(6 - left) * 10}`),
+    ...['429,10', '429,10'],
+  ]);
   // Concurrent calls of one client take one token each.
-  const bursting = await newKey('bursting');
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => call(index % 2 ? one : two, bursting)));
-  expect(answers.filter(({ status }) => status === 200)).toHaveLength(6);
+  const burst = async (): Promise<number> => {
+    const key = await newKey('bursting');
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => call(index % 2 ? one : two, key)));
+    return answers.filter(({ status }) => status === 200).length;
+  };
+  expect(await whileShared(burst)).toBe(6);
 });
 
 test('a Redis that hangs delays requests by 50 ms at the most, and each instance counts by itself', async () => {
-  const key = await newKey('hanging');
-  await call(one, key);
-  await call(two, key);
+  const key = await whileShared(async () => {
+    const used = await newKey('hanging');
+    for (const app of [one, two]) await call(app, used);
+    return used;
+  });
   redis.hang();
   const times: number[] = [];
   let allowed = 0;

@@ -22,7 +22,9 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
+  /** Starts it anew; one that still runs, such as behind a test that has failed, is stopped before. */
   async start(): Promise<void> {
+    await this.stop();
     const options = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
     this.process = spawn('redis-server', options, { stdio: 'ignore' });
     const deadline = Date.now() + 10_000;
@@ -39,7 +41,7 @@ export class RedisServer {
 
   async stop(): Promise<void> {
     const { process } = this;
-    if (!process || process.exitCode !== null) return;
+    if (!process || process.exitCode !== null || process.signalCode !== null) return;
     const ended = once(process, 'exit');
     process.kill('SIGCONT');
     process.kill('SIGKILL');
