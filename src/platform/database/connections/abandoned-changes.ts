@@ -1,6 +1,5 @@
 import type { PoolClient } from 'pg';
 import { processIdOf } from './pg-internals.js';
-import { tooManyWaiting } from './queue-errors.js';
 import type { ServicePool } from './service-pool.js';
 import type { Execute, Statement } from './statement.js';
 
@@ -21,6 +20,8 @@ const WAITING: Statement = {
 export class AbandonedChanges {
   private readonly clients = new Map<PoolClient, () => void>();
   private timer: NodeJS.Timeout | undefined;
+  private checking = Promise.resolve();
+  private isChecking = false;
   private readonly most: number;
 
   constructor(
@@ -31,12 +32,16 @@ export class AbandonedChanges {
   }
 
   /**
-   * Must be called immediately before a change is sent: others may have been abandoned while it waited for a connection.
-   *
-   * @throws ApiError UNAVAILABLE while half of the pool's connections are kept; nothing was sent
+   * Whether half of the pool's connections are kept; nothing may be sent then. Must be asked immediately before a change is
+   * sent, because others may have been abandoned while it waited for a connection.
    */
-  assertRoom(): void {
-    if (this.clients.size > 0 && this.clients.size >= this.most) throw tooManyWaiting();
+  get isFull(): boolean {
+    return this.clients.size > 0 && this.clients.size >= this.most;
+  }
+
+  /** Fulfilled when those that do not wait for a standby have been released, as far as it has been asked. */
+  get checked(): Promise<void> {
+    return this.checking;
   }
 
   /**
@@ -53,17 +58,25 @@ export class AbandonedChanges {
     };
     this.clients.set(client, () => free(new Error('Connection terminated: its statement was abandoned')));
     statement.then(() => free(), free);
-    this.timer ??= setInterval(() => void this.check(), CHECK_INTERVAL_MS).unref();
-    void this.check();
+    this.timer ??= setInterval(() => {
+      if (!this.isChecking) this.check();
+    }, CHECK_INTERVAL_MS).unref();
+    this.check();
     return true;
   }
 
-  private async check(): Promise<void> {
+  private check(): void {
+    this.checking = this.checking.then(() => this.ask());
+  }
+
+  /** Releases those that do not wait for a standby. */
+  private async ask(): Promise<void> {
     if (this.clients.size === 0) {
       clearInterval(this.timer);
       this.timer = undefined;
       return;
     }
+    this.isChecking = true;
     const asked = [...this.clients.keys()];
     let client: PoolClient | undefined;
     let failure: Error | undefined;
@@ -76,6 +89,7 @@ export class AbandonedChanges {
       // The next check asks again.
       failure = error as Error;
     } finally {
+      this.isChecking = false;
       client?.release(failure);
     }
   }

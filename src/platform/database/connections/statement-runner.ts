@@ -1,6 +1,7 @@
 import type { ClientBase, PoolClient } from 'pg';
 import { AbandonedChanges } from './abandoned-changes.js';
 import { isConnectionFailure, isStalePreparation, mayHaveStaleTypes } from './connection-errors.js';
+import { tooManyWaiting } from './queue-errors.js';
 import type { ServicePool } from './service-pool.js';
 import type { Execute, Statement } from './statement.js';
 
@@ -58,6 +59,10 @@ export class StatementRunner {
     values: readonly unknown[],
     onSend?: () => void,
   ): Promise<Row[]> {
+    if (onSend !== undefined && this.abandoned.isFull) {
+      await this.abandoned.checked;
+      if (this.abandoned.isFull) throw tooManyWaiting();
+    }
     return this.runOn(await this.pool.connect(), statement, values, onSend);
   }
 
@@ -72,7 +77,7 @@ export class StatementRunner {
     let isKept = false;
     try {
       if (onSend !== undefined) {
-        this.abandoned.assertRoom();
+        if (this.abandoned.isFull) throw tooManyWaiting();
         onSend();
       }
       return await this.execute<Row>(client, statement, values);
