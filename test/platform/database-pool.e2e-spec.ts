@@ -290,6 +290,35 @@ if (engine === 'postgresql') {
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(await backend()).not.toBe(used);
   });
+
+  test('behind an answer that does not come, a change ends soon, on connections that hang too', async () => {
+    const connect = (): Promise<unknown[][]> =>
+      run(`SELECT pg_backend_pid(), set_config('statement_timeout', '0', false), pg_sleep(0.2)`);
+    await Promise.all(Array.from({ length: 3 }, connect));
+    const abandoned = expect(run('SELECT pg_sleep(30)')).rejects.toMatchObject({ definition: { code: 'unavailable' } });
+    const others = (await Promise.all([connect(), connect()])).map(([row]) => Number(row?.[0]));
+    const signal = (name: string): Promise<unknown> =>
+      administer(
+        handedOver('serverUrl'),
+        `COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; kill -${name} ${others.join(' ')}'`,
+      );
+    try {
+      await signal('STOP');
+      await abandoned;
+      const startedAt = performance.now();
+      const change = run('SELECT 1').catch((error: unknown) => error);
+      expect(await Promise.race([change, sleep(8_000, 'waits')])).toMatchObject({
+        definition: { code: 'unavailable' },
+      });
+      expect(performance.now() - startedAt).toBeLessThan(6_000);
+    } finally {
+      await signal('CONT');
+    }
+    for (let waited = 0; (await backend().catch(() => undefined)) === undefined; waited += 100) {
+      if (waited > 10_000) throw new Error('No change is made any more.');
+      await sleep(100);
+    }
+  });
 }
 
 test('503 unavailable: no more than a thousand statements wait for a connection', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
 import { processIdOf } from './pg-internals.js';
 import type { ServicePool } from './service-pool.js';
@@ -24,6 +25,7 @@ export class AbandonedChanges {
   private isChecking = false;
   private readonly most: number;
 
+  /** @param execute must fail when the answer does not come in time: the question may meet a connection that hangs */
   constructor(
     private readonly pool: ServicePool,
     private readonly execute: Execute,
@@ -39,9 +41,9 @@ export class AbandonedChanges {
     return this.clients.size > 0 && this.clients.size >= this.most;
   }
 
-  /** Fulfilled when those that do not wait for a standby have been released, as far as it has been asked. */
-  get checked(): Promise<void> {
-    return this.checking;
+  /** Waits until those that do not wait for a standby have been released, at most CHECK_INTERVAL_MS. */
+  async checked(): Promise<void> {
+    await Promise.race([this.checking, sleep(CHECK_INTERVAL_MS, undefined, { ref: false })]);
   }
 
   /**

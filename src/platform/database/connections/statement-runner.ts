@@ -39,7 +39,7 @@ export class StatementRunner {
     private readonly timeoutMs: number,
     private readonly executeOn: Execute,
   ) {
-    this.abandoned = new AbandonedChanges(pool, executeOn);
+    this.abandoned = new AbandonedChanges(pool, (...question) => this.execute(...question));
   }
 
   /** Open connections, idle ones among them, and statements that wait for one. */
@@ -60,7 +60,7 @@ export class StatementRunner {
     onSend?: () => void,
   ): Promise<Row[]> {
     if (onSend !== undefined && this.abandoned.isFull) {
-      await this.abandoned.checked;
+      await this.abandoned.checked();
       if (this.abandoned.isFull) throw tooManyWaiting();
     }
     return this.runOn(await this.pool.connect(), statement, values, onSend);
