@@ -10,6 +10,9 @@ import { Metrics } from './metrics.js';
 /** The label `status` of an answer that was not sent completely: whatever its status, the client did not get it. */
 const ABORTED = 'aborted';
 
+/** The cause of a 503 that a module has answered. */
+const OTHER_CAUSE = 'other';
+
 /**
  * Writes one log line and one observation of the metrics for each answer. Neither contains a header field, a query, a body
  * or a key, because clients may send secrets there; nor a path, except on a terminal, for the person in front of it.
@@ -41,6 +44,9 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       { operation: operation ?? '', method, status: isAborted ? ABORTED : status },
       duration / 1000,
     );
+    const cause = status === 503 ? (context.unavailableCause ?? OTHER_CAUSE) : undefined;
+    if (cause !== undefined && !isAborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
+    if (context.isReplayed) this.metrics.replays.inc({ operation: operation ?? '' });
     if (context.isDeprecated) {
       this.metrics.deprecatedRequests.inc({ operation: operation ?? '', client: client ?? '' });
     }
@@ -52,6 +58,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       // Without a header section no status was sent.
       status: response.headersSent ? status : undefined,
       code: errorCode,
+      cause,
       durationMs: Math.round(duration * 1000) / 1000,
       aborted: isAborted || undefined,
     };

@@ -21,7 +21,7 @@ import { continueWhenRead, readBody, withMembers } from './requests/request-body
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
-import { OVERLOADED, RequestsInFlight } from './connections/requests-in-flight.js';
+import { RequestsInFlight } from './connections/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
@@ -112,6 +112,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** From now on, lines of Nest's Logger that are written while a request is served have its id and operation. */
   nameRequestsInLog(): void {
     this.namesRequestsInLog = true;
+  }
+
+  /** The load of this process at this moment, and the connections that it has dropped since its start. */
+  get load(): { requests: number; connections: number; droppedConnections: number } {
+    const { size, droppedInAll } = this.connections;
+    return { requests: this.inFlight.size, connections: size, droppedConnections: droppedInAll };
   }
 
   /** True while draining: requests in flight finish, and each answer closes its connection. */
@@ -260,7 +266,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.shouldKeepAlive = false;
       return error;
     }
-    return this.connections.admits(request, response) ? undefined : OVERLOADED;
+    return this.connections.admit(request, response);
   }
 
   /**
