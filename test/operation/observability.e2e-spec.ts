@@ -121,6 +121,23 @@ test('one log line a request, with request id, operation, client, status, code a
   ]);
 });
 
+test('a line of a request has the trace id of traceparent, and nothing of one that is not well-formed', async () => {
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const send = async (id: string, traceparent?: string | string[]): Promise<unknown> => {
+    await app.client.get('/v1/pets?limit=0', { headers: { 'x-request-id': id, traceparent } });
+    const [line] = app.log.requests.filter(({ requestId }) => requestId === id);
+    expect(line).toBeDefined();
+    return line?.['traceId'];
+  };
+  const whole = `00-${traceId}-00f067aa0ba902b7-01`;
+  expect(await send('traced-1', whole)).toBe(traceId);
+  expect(await send('traced-2')).toBeUndefined();
+  expect(await send('traced-3', `${whole}-secret-trace`)).toBeUndefined();
+  expect(await send('traced-4', [whole, whole])).toBeUndefined();
+  expect(await send('traced-5', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`)).toBeUndefined();
+  expect(app.log.text).not.toContain('secret-trace');
+});
+
 test('the log holds no key, no header, no body and no query', async () => {
   const headers = { 'x-secret': 'secret-header-value', cookie: 'secret-cookie' };
   await app.client.post('/v1/pets', { name: 'secret-body-value', categoryId: 7 }, { headers });

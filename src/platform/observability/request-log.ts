@@ -35,7 +35,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
 
   answered(request: Request, response: Response): void {
     const { context, method, socket } = request;
-    const { operation, client, requestId, errorCode, isCut, isSentEarly } = context;
+    const { operation, client, requestId, traceId, errorCode, isCut, isSentEarly } = context;
     // Node calls an answer finished when its connection was destroyed, too.
     const isAborted = !isSentEarly && (!response.writableFinished || isCut || socket.destroyed);
     const duration = (isAborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
@@ -52,6 +52,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     }
     const line = {
       requestId,
+      traceId,
       operation,
       client,
       method,

@@ -23,6 +23,7 @@ import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
 import { RequestsInFlight } from './connections/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
+import { traceIdFrom } from './requests/trace-context.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
 import { limitUpgrades } from './connections/upgrades.js';
@@ -217,7 +218,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   private begin(request: Request, response: Response): void {
-    request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    const { headers } = request;
+    request.context = new RequestContext(requestIdFrom(headers['x-request-id']));
+    if (headers['traceparent'] !== undefined) request.context.traceId = traceIdFrom(headers['traceparent']);
     // Express sets it too, but some answers are sent before Express is reached.
     request.res = response;
     response.setHeader(REQUEST_ID_HEADER, request.context.requestId);

@@ -6,6 +6,8 @@ import type { BodyPlan } from './body-plan.js';
 export class RequestContext {
   /** When the header section had arrived, in ms of `performance.now()`. */
   readonly startedAt = performance.now();
+  /** The trace-id of the caller's `traceparent`; undefined without a well-formed one. */
+  traceId: string | undefined;
   /** When the whole answer was handed to the socket, in ms of `performance.now()`. */
   answeredAt: number | undefined;
   /**
