@@ -25,6 +25,8 @@ const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };
 let server: PostgresqlServer;
 let settings: Record<string, string>;
 const running: ServiceProcess[] = [];
+/** Processes that a test has stopped. */
+const stopped: number[] = [];
 
 beforeAll(async () => {
   server = await startPostgresqlServer();
@@ -37,6 +39,8 @@ beforeAll(async () => {
   };
 }, 60_000);
 afterEach(async () => {
+  // Those that a failed test has left: the end of a group is not known before theirs.
+  for (const pid of stopped.splice(0)) if (runs(pid)) process.kill(pid, 'SIGKILL');
   for (const group of running.splice(0)) await group.kill();
 });
 afterAll(() => server.stop());
@@ -191,6 +195,7 @@ test('a process that hangs is killed and replaced, and the others serve meanwhil
   const { group, origin, pids } = await startedGroup({ HANG_TIMEOUT_MS: '3000' });
   const [victim, ...others] = pids as [number, ...number[]];
   const stoppedAt = performance.now();
+  stopped.push(victim);
   process.kill(victim, 'SIGSTOP');
   const served = await Promise.all(
     Array.from({ length: 12 }, () => send(PETS, { origin, apiKey: API_KEY, timeoutMs: 10_000 })),
@@ -217,9 +222,11 @@ test('a process that hangs is killed and replaced, and the others serve meanwhil
 test('a pause of the whole group, or of its first process, kills none', async () => {
   const { group, origin, pids } = await startedGroup({ HANG_TIMEOUT_MS: '2000' });
   for (const paused of [[group.pid, ...pids], [group.pid]]) {
+    stopped.push(...paused);
     for (const pid of paused) process.kill(pid, 'SIGSTOP');
     await sleep(5_000);
     for (const pid of paused) process.kill(pid, 'SIGCONT');
+    stopped.splice(0);
     await sleep(1_500);
   }
   expect(endsOf(group)).toEqual([]);

@@ -30,6 +30,7 @@ test('503 unavailable: readiness while a migration is missing, which is named; l
     status: 503,
   });
   expect(ready.headers['retry-after']).toBe('1');
+  expect(other.log.requests.at(-1)).toMatchObject({ operation: 'checkReadiness', cause: 'schema' });
   expect((await other.client.get('/health/live', { apiKey: null })).status).toBe(200);
   await other.sql('DROP TABLE schema_migration');
   await sleep(1_000);
