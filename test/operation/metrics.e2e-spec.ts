@@ -90,17 +90,12 @@ function valueOf(metrics: string, series: string): number {
   return Number(line?.slice(series.length + 1) ?? 0);
 }
 
-/** Waits until a scrape has this value, or one that satisfies a condition. */
-async function until(
-  scrape: () => Promise<string>,
-  series: string,
-  expected: number | ((value: number) => boolean),
-): Promise<void> {
-  const holds = typeof expected === 'number' ? (value: number) => value === expected : expected;
+/** Waits until a scrape has this value. */
+async function until(scrape: () => Promise<string>, series: string, expected: number): Promise<void> {
   for (const deadline = Date.now() + 10_000; ;) {
     const value = valueOf(await scrape(), series);
-    if (holds(value)) return;
-    if (Date.now() > deadline) throw new Error(`${series} is ${value}, not ${String(expected)}.`);
+    if (value === expected) return;
+    if (Date.now() > deadline) throw new Error(`${series} is ${value}, not ${expected}.`);
   }
 }
 
@@ -231,8 +226,10 @@ test('connections: open ones, requests on those beyond the limit, and those that
     );
     await until(scrape, UNAVAILABLE('', 'connections'), 1);
     expect(valueOf(await scrape(), 'petstore_http_connections_dropped_total')).toBe(0);
-    await open(70);
-    await until(scrape, 'petstore_http_connections_dropped_total', (dropped) => dropped > 0);
+    // A busy machine may close the first ones before it has accepted the last.
+    const dropped = async (): Promise<number> => valueOf(await scrape(), 'petstore_http_connections_dropped_total');
+    for (let waves = 0; waves < 50 && (await dropped()) === 0; waves++) await open(70);
+    expect(await dropped()).toBeGreaterThan(0);
   } finally {
     for (const socket of sockets) socket.destroy();
     await app.close();
