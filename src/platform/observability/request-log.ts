@@ -14,8 +14,9 @@ const ABORTED = 'aborted';
 const OTHER_CAUSE = 'other';
 
 /**
- * Writes one log line and one observation of the metrics for each answer. Neither contains a header field, a query, a body
- * or a key, because clients may send secrets there; nor a path, except on a terminal, for the person in front of it.
+ * Writes one log line and one observation of the metrics for each answer. Neither contains a query, a body, a key, or a
+ * header field other than the ids of request and trace, because clients may send secrets there; nor a path, except on a
+ * terminal, for the person in front of it.
  */
 @Injectable()
 export class RequestLog implements RequestObserver, OnModuleInit {
