@@ -30,7 +30,7 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
 export const VERSIONING: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
 
 /** Request header fields that pages of other origins may send, beside those that operations declare. */
-const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'X-Request-Id'];
+const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'Traceparent', 'X-Request-Id'];
 
 /** How long browsers may cache the answer to a preflight request, in s. */
 const CORS_MAX_AGE = 3600;
