@@ -7,6 +7,7 @@ import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openapi.js';
 import { CommandError } from './command-error.js';
+import { addGrantsCommand } from './grants.js';
 import { isRequired } from './terminal.js';
 
 /** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
@@ -32,6 +33,7 @@ export function createProgram(context: CommandContext): Command {
     if (missing) command.error(`error: required option '${missing.flags}' not specified`);
   });
   addDatabaseCommands(program, context);
+  addGrantsCommand(program, context);
   addKeyCommands(program, context);
   addDeprecationCommands(program, context);
   addOpenApiCommand(program, context);

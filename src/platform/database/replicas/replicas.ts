@@ -1,5 +1,5 @@
-import pg, { type PoolClient, type PoolConfig } from 'pg';
-import { ServicePool } from '../connections/service-pool.js';
+import pg, { type PoolClient } from 'pg';
+import { ServicePool, type ServicePoolOptions } from '../connections/service-pool.js';
 import type { Execute } from '../connections/statement.js';
 import { StatementRunner } from '../connections/statement-runner.js';
 import { type Position, ReadIndex } from './read-index.js';
@@ -16,16 +16,15 @@ const TRIAL_MS = 1_000;
  * Longest time in ms that a statement waits for a lock on a replica. Only the replay of a change of the schema holds locks
  * that a read waits for.
  */
-const LOCK_TIMEOUT_MS = 50;
+export const REPLICA_LOCK_TIMEOUT_MS = 50;
 
 /** Settings of `Replicas`. */
 export interface ReplicasOptions {
-  readonly primaryUrl: string;
-  readonly replicaUrls: readonly string[];
+  /** Settings of the connections to the primary, and of those to each replica. */
+  readonly primary: ServicePoolOptions;
+  readonly replicas: readonly ServicePoolOptions[];
   /** `fresh`: a read shows all that was committed before it arrived. `stale`: whatever a replica has. */
   readonly reads: 'fresh' | 'stale';
-  /** Settings of each connection. */
-  readonly settings: PoolConfig;
   /** Longest time in ms for the answer to a statement. */
   readonly answerTimeoutMs: number;
   readonly execute: Execute;
@@ -44,20 +43,15 @@ export class Replicas {
   private readonly isFresh: boolean;
   private next = 0;
 
-  constructor({ primaryUrl, replicaUrls, reads, settings, answerTimeoutMs, execute }: ReplicasOptions) {
-    const trial = { ...settings, max: 1, connectionTimeoutMillis: TRIAL_MS };
-    this.indexPool = toPool({ ...trial, connectionString: primaryUrl });
+  constructor({ primary, replicas, reads, answerTimeoutMs, execute }: ReplicasOptions) {
+    const trial = { max: 1, connectionTimeoutMillis: TRIAL_MS };
+    this.indexPool = toPool({ ...primary, ...trial });
     this.index = new ReadIndex(this.indexPool, new StatementRunner(this.indexPool, TRIAL_MS, execute));
     this.isFresh = reads === 'fresh';
-    this.all = replicaUrls.map((connectionString) => {
-      const { host, port } = new pg.Client({ connectionString });
-      const pool = toPool({
-        ...settings,
-        connectionString,
-        connectionTimeoutMillis: TRIAL_MS,
-        lock_timeout: LOCK_TIMEOUT_MS,
-      });
-      const watchPool = toPool({ ...trial, connectionString });
+    this.all = replicas.map((settings) => {
+      const { host, port } = new pg.Client({ connectionString: settings.connectionString });
+      const pool = toPool({ ...settings, connectionTimeoutMillis: TRIAL_MS });
+      const watchPool = toPool({ ...settings, ...trial });
       const connections = {
         pool,
         statements: new StatementRunner(pool, answerTimeoutMs, execute),
@@ -135,7 +129,7 @@ export class Replicas {
   }
 }
 
-function toPool(options: PoolConfig): ServicePool {
+function toPool(options: ServicePoolOptions): ServicePool {
   const pool = new ServicePool(options);
   // The pool replaces an idle connection that breaks.
   pool.on('error', () => undefined);
