@@ -223,8 +223,13 @@ describe('a pooler that is full is overload: 503 with Retry-After, and no silenc
     const service = start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '8', ACQUIRE_TIMEOUT_MS: acquire });
     const origin = await service.origin();
     const prefix = title.replaceAll(' ', '_');
-    // Longer than the heartbeat waits for an answer.
+    // The probe loses its session, and must wait for another one, longer than a database may be silent.
     const load = new Load({ origin, apiKey: API_KEY, clients: 30, next: mixed(prefix), pauseMs: 5 });
+    await sleep(1_000);
+    await administer(
+      superUrl(),
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'petstore heartbeat'`,
+    );
     await sleep(4_000);
     const outcomes = await load.stop();
     const counts = tally(outcomes);

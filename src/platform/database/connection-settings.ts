@@ -22,19 +22,21 @@ const ANSWER_GRACE_MS = 1_000;
  *
  * @param pooling what is between the service and this server
  * @param limits further limits of a session
+ * @param timeoutMs longest time in ms for the connection, and again for its session
  */
 export function serverConnectionSettings(
   config: Config,
   uri: string,
   pooling: Pooling,
   limits: Partial<SessionLimits> = {},
+  timeoutMs = config.acquireTimeoutMs,
 ): ServicePoolOptions {
   const address = serverAddress(hostUris(uri), config.databasePasswordFile);
   return {
     ...address,
     Client: ServerClient,
     max: config.databasePoolSize,
-    connectionTimeoutMillis: config.acquireTimeoutMs,
+    connectionTimeoutMillis: timeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
     application_name: APPLICATION_NAME,
@@ -46,7 +48,7 @@ export function serverConnectionSettings(
         ...limits,
       },
       isOwnSession: pooling !== 'transaction',
-      timeoutMs: config.acquireTimeoutMs,
+      timeoutMs,
       hosts: address.hosts,
     }),
   };

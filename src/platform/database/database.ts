@@ -13,7 +13,7 @@ import type { Statement } from './connections/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { OwningDataSource } from './owning-data-source.js';
 import { type Readiness, ReadinessProbe } from './readiness-probe.js';
-import { REPLICA_LOCK_TIMEOUT_MS, Replicas } from './replicas/replicas.js';
+import { REPLICA_LOCK_TIMEOUT_MS, REPLICA_TRIAL_MS, Replicas } from './replicas/replicas.js';
 
 export type { Statement } from './connections/statement.js';
 
@@ -61,9 +61,9 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     const directUrl = databaseDirectUrl ?? databaseUrl;
     if (databaseReplicaUrls.length > 0) {
       this.replicas = new Replicas({
-        primary: serverConnectionSettings(config, directUrl, 'none'),
+        primary: serverConnectionSettings(config, directUrl, 'none', {}, REPLICA_TRIAL_MS),
         replicas: databaseReplicaUrls.map((uri) =>
-          serverConnectionSettings(config, uri, 'none', { lock_timeout: REPLICA_LOCK_TIMEOUT_MS }),
+          serverConnectionSettings(config, uri, 'none', { lock_timeout: REPLICA_LOCK_TIMEOUT_MS }, REPLICA_TRIAL_MS),
         ),
         reads: config.replicaReads,
         answerTimeoutMs: timeoutMs,

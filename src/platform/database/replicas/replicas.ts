@@ -10,7 +10,7 @@ import { LATE, within } from './time-limit.js';
 const POSITION_MS = 20;
 
 /** Longest time in ms of an attempt to connect to a replica, and of an answer to its watch. */
-const TRIAL_MS = 1_000;
+export const REPLICA_TRIAL_MS = 1_000;
 
 /**
  * Longest time in ms that a statement waits for a lock on a replica. Only the replay of a change of the schema holds locks
@@ -20,7 +20,7 @@ export const REPLICA_LOCK_TIMEOUT_MS = 50;
 
 /** Settings of `Replicas`. */
 export interface ReplicasOptions {
-  /** Settings of the connections to the primary, and of those to each replica. */
+  /** Settings of the connections to the primary, and of those to each replica, with REPLICA_TRIAL_MS as their time-out. */
   readonly primary: ServicePoolOptions;
   readonly replicas: readonly ServicePoolOptions[];
   /** `fresh`: a read shows all that was committed before it arrived. `stale`: whatever a replica has. */
@@ -44,19 +44,18 @@ export class Replicas {
   private next = 0;
 
   constructor({ primary, replicas, reads, answerTimeoutMs, execute }: ReplicasOptions) {
-    const trial = { max: 1, connectionTimeoutMillis: TRIAL_MS };
-    this.indexPool = toPool({ ...primary, ...trial });
-    this.index = new ReadIndex(this.indexPool, new StatementRunner(this.indexPool, TRIAL_MS, execute));
+    this.indexPool = toPool({ ...primary, max: 1 });
+    this.index = new ReadIndex(this.indexPool, new StatementRunner(this.indexPool, REPLICA_TRIAL_MS, execute));
     this.isFresh = reads === 'fresh';
     this.all = replicas.map((settings) => {
       const { host, port } = new pg.Client({ connectionString: settings.connectionString });
-      const pool = toPool({ ...settings, connectionTimeoutMillis: TRIAL_MS });
-      const watchPool = toPool({ ...settings, ...trial });
+      const pool = toPool(settings);
+      const watchPool = toPool({ ...settings, max: 1 });
       const connections = {
         pool,
         statements: new StatementRunner(pool, answerTimeoutMs, execute),
         watchPool,
-        watchStatements: new StatementRunner(watchPool, TRIAL_MS, execute),
+        watchStatements: new StatementRunner(watchPool, REPLICA_TRIAL_MS, execute),
       };
       return new Replica(`${host}:${port}`, connections, async () =>
         this.isFresh ? this.index.position() : undefined,
