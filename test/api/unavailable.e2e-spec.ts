@@ -10,14 +10,21 @@ import { handedOver } from '../support/engines.js';
 /* The database goes away and comes back. The embedded engine is part of the process and cannot. */
 
 let app: TestApp;
+/** An application of the same database, with READY_WITHOUT_DATABASE=false. */
+let strict: TestApp;
 let name: string;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { ACQUIRE_TIMEOUT_MS: '1000' } });
+  const database = await createTestDatabase();
+  strict = await createTestApp({ database, settings: { READY_WITHOUT_DATABASE: 'false' } });
+  // The last one gets the lines of Nest's loggers.
+  app = await createTestApp({ database, settings: { ACQUIRE_TIMEOUT_MS: '1000' } });
   name = new URL(app.database.settings['DATABASE_URL'] ?? '').pathname.slice(1);
 });
 afterAll(async () => {
   await allowConnections(true);
   await app.close();
+  await strict.close();
+  await app.database.drop();
 });
 
 async function allowConnections(allowed: boolean): Promise<void> {
@@ -31,7 +38,6 @@ async function allowConnections(allowed: boolean): Promise<void> {
 test('503 unavailable with Retry-After while the database is away; liveness stays; all is well when it is back', async () => {
   const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
   expect(created.status).toBe(201);
-  const strict = await createTestApp({ database: app.database, settings: { READY_WITHOUT_DATABASE: 'false' } });
   const awayFrom = performance.now();
   await allowConnections(false);
 
@@ -70,7 +76,6 @@ test('503 unavailable with Retry-After while the database is away; liveness stay
     const answer = await client.get('/health/ready', { apiKey: null });
     expect([answer.status, answer.json]).toEqual([200, { status: 'ok' }]);
   }
-  await strict.close();
 });
 
 test('replicas that cannot be used prevent no start, and the primary answers their reads', async () => {

@@ -102,7 +102,7 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   // The certificate is of localhost.
   expect(await refusal(verified('127.0.0.1', 'ca.crt'))).toMatch(tls);
   expect(await refusal(verified('localhost', 'none.crt'))).toMatch(
-    /^petstore: DATABASE_URL: its file '.*none\.crt' cannot be read \(ENOENT\)/,
+    /^petstore: DATABASE_URL: its certificate file '.*none\.crt' cannot be read \(ENOENT\)/,
   );
 });
 
@@ -110,7 +110,7 @@ test('DATABASE_PASSWORD_FILE is read for each connection: a changed password nee
   const file = join(home, 'password');
   const withoutPassword = url.replace(/:secret[^@]*@/, '@');
   const settings = { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: file };
-  expect(await refusal(settings)).toMatch(/its file '.*password' cannot be read \(ENOENT\)/);
+  expect(await refusal(settings)).toMatch(/its file of DATABASE_PASSWORD_FILE, '.*password' cannot be read \(ENOENT\)/);
   writeFileSync(file, 'secret-of-the-service\n');
   const service = start(settings);
   const origin = await service.origin();

@@ -78,7 +78,9 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
     }
     return pooling;
   } catch (error) {
-    throw new StartupError(`${setting}: ${explain(error as Error & { code?: string }, clients[0], acquireTimeoutMs)}`);
+    throw new StartupError(
+      `${setting}: ${explain(error as Error & { code?: string }, clients[0], acquireTimeoutMs, databasePasswordFile)}`,
+    );
   } finally {
     // Not awaited longer than a connection may take: a pooler that is full may not answer.
     await Promise.race([
@@ -99,12 +101,18 @@ function firstLine(text: string): string {
 }
 
 /** What is wrong and what to do about it. `client` is undefined when `pg` cannot parse the URI. */
-function explain(error: Error & { code?: string }, client: pg.Client | undefined, timeoutMs: number): string {
+function explain(
+  error: Error & { code?: string },
+  client: pg.Client | undefined,
+  timeoutMs: number,
+  passwordFile?: string,
+): string {
   if (error instanceof StartupError) return error.message;
   const { path, syscall } = error as NodeJS.ErrnoException;
   // DATABASE_PASSWORD_FILE, or sslrootcert, sslcert or sslkey of the URI. A socket has a path, too.
   if (path !== undefined && syscall !== 'connect') {
-    return `its file '${path}' cannot be read (${error.code}). Correct its path or rights.`;
+    const kind = path === passwordFile ? 'file of DATABASE_PASSWORD_FILE,' : 'certificate file';
+    return `its ${kind} '${path}' cannot be read (${error.code}). Correct its path or rights.`;
   }
   // pg's error would quote the URI, and with it the password.
   if (client === undefined) return 'this is no PostgreSQL URI that can be used. Correct it.';
