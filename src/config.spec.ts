@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Config, FAST_PATHS, LOG_LEVELS, readConfig } from './config.js';
+import { Config, FAST_PATHS, LOG_LEVELS, hostUris, readConfig } from './config.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
 const DATABASE_URL = 'postgresql://user:password@db.example:5432/petstore';
@@ -22,9 +22,13 @@ const DEFAULTS: Config = {
   databaseUrl: undefined,
   dataDir: '.data',
   databasePoolSize: 10,
+  databaseDirectUrl: undefined,
+  databasePasswordFile: undefined,
+  databaseConnectionMaxAgeMs: 1_800_000,
   databaseReplicaUrls: [],
   replicaReads: 'fresh',
   migrateOnStart: true,
+  readyWithoutDatabase: true,
   statementTimeoutMs: 5_000,
   acquireTimeoutMs: 3_000,
   bootstrapApiKey: undefined,
@@ -89,6 +93,7 @@ describe('readConfig', () => {
     ['MAX_REQUESTS_IN_FLIGHT', 'maxRequestsInFlight', 1, 1_000_000],
     ['MAX_EVENT_STREAMS', 'maxEventStreams', 1, 1_000_000],
     ['DATABASE_POOL_SIZE', 'databasePoolSize', 1, 1_000],
+    ['DATABASE_CONNECTION_MAX_AGE_MS', 'databaseConnectionMaxAgeMs', 1_000, 86_400_000],
     ['STATEMENT_TIMEOUT_MS', 'statementTimeoutMs', 100, 600_000],
     ['ACQUIRE_TIMEOUT_MS', 'acquireTimeoutMs', 100, 600_000],
     ['RATE_LIMIT_PER_MINUTE', 'rateLimitPerMinute', 0, 10_000_000],
@@ -151,6 +156,32 @@ describe('readConfig', () => {
     expect([config.databaseUrl, config.databaseReplicaUrls]).toEqual([url, [url, DATABASE_URL]]);
   });
 
+  test.each([
+    ['postgresql://u:p@h1:5432,h2:5433/db?x=1', ['postgresql://u:p@h1:5432/db?x=1', 'postgresql://u:p@h2:5433/db?x=1']],
+    ['postgresql://h1,[::1]:5433/db', ['postgresql://h1/db', 'postgresql://[::1]:5433/db']],
+    ['postgresql://h1/db?target_session_attrs=read-write', ['postgresql://h1/db?target_session_attrs=read-write']],
+    ['postgresql://a,b:c,d@h1,h2/db', ['postgresql://a,b:c,d@h1/db', 'postgresql://a,b:c,d@h2/db']],
+  ])('DATABASE_URL may list hosts: %s', (url, uris) => {
+    expect(hostUris(readConfig({ DATABASE_URL: url }).databaseUrl as string)).toEqual(uris);
+  });
+
+  test.each([
+    ['postgresql://h1,h2:secret/db', 'DATABASE_URL must be a PostgreSQL URI'],
+    ['postgresql:///db?host=h1,h2', 'DATABASE_URL must be a URI that lists hosts before the path'],
+    ['postgresql://h1/db?target_session_attrs=standby', 'target_session_attrs is read-write or primary'],
+  ])('DATABASE_URL must not be %s', (url, fault) => {
+    expect(faultOf({ DATABASE_URL: url })).toContain(fault);
+  });
+
+  test('a replica is one host, and DATABASE_DIRECT_URL needs DATABASE_URL', () => {
+    const url = `${DATABASE_URL}?target_session_attrs=any`;
+    expect(faultOf({ DATABASE_URL, DATABASE_REPLICA_URLS: url })).toContain('URIs of one replica each');
+    expect(faultOf({ DATABASE_DIRECT_URL: DATABASE_URL })).toContain('DATABASE_DIRECT_URL needs DATABASE_URL.');
+    expect(faultOf({ DATABASE_URL, DATABASE_DIRECT_URL: 'secret' })).toContain(
+      'DATABASE_DIRECT_URL must be a PostgreSQL',
+    );
+  });
+
   test.each(['redis://localhost:6379', 'rediss://user:secret@redis.example:6380/1'])('REDIS_URL may be %s', (url) => {
     expect(readConfig({ REDIS_URL: url }).redisUrl).toBe(url);
   });
@@ -198,6 +229,11 @@ describe('readConfig', () => {
         'HANG_TIMEOUT_MS must be an integer between 2000 and 600000.',
       );
     }
+  });
+
+  test('READY_WITHOUT_DATABASE is true or false', () => {
+    expect(readConfig({ READY_WITHOUT_DATABASE: 'false' }).readyWithoutDatabase).toBe(false);
+    expect(faultOf({ READY_WITHOUT_DATABASE: 'no' })).toContain('READY_WITHOUT_DATABASE must be one of true, false.');
   });
 
   test('DATABASE_REPLICA_URLS needs DATABASE_URL', () => {

@@ -59,6 +59,18 @@ export class Config {
    * always has one.
    */
   databasePoolSize: number;
+  /**
+   * URI of the same database without a pooler in transaction mode. Migrations, notifications of changed keys and the
+   * heartbeat use it. Undefined by default: `databaseUrl`, which it needs.
+   */
+  databaseDirectUrl: string | undefined;
+  /** File with the password for URIs that have none, read for each new connection. None by default. */
+  databasePasswordFile: string | undefined;
+  /**
+   * Age in ms at which a pooled connection is replaced, or up to a fifth earlier. 1 800 000 by default: half an hour.
+   * 1000 to 86 400 000.
+   */
+  databaseConnectionMaxAgeMs: number;
   /** URIs of PostgreSQL read replicas, from which lists are read. None by default; needs `databaseUrl`. */
   databaseReplicaUrls: string[];
   /**
@@ -71,6 +83,11 @@ export class Config {
    * embedded engine, false with `databaseUrl`, where one command should migrate before all instances start.
    */
   migrateOnStart: boolean;
+  /**
+   * True, the default: an instance stays ready while the database is unreachable, and answers 503 itself. False: it is not
+   * ready then.
+   */
+  readyWithoutDatabase: boolean;
   /**
    * Time in ms after which PostgreSQL cancels a statement. 5000 by default: ordinary ones take a few ms.
    * 100 to 600 000.
@@ -211,6 +228,15 @@ function settingNames(): string[] {
   return [...names];
 }
 
+/**
+ * A URI for each host of a PostgreSQL URI. As in libpq, several may stand before the path:
+ * `postgresql://host1:5432,host2:5432/petstore`.
+ */
+export function hostUris(uri: string): string[] {
+  const [, start = uri, hosts = '', end = ''] = /^([^/]*\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(uri) ?? [];
+  return hosts.split(',').map((host) => start + host + end);
+}
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -242,10 +268,34 @@ export function readConfig(environment: Environment = process.env): Config {
   }
 
   function databaseUrl(name: string, value: string): string {
-    const url = URL.canParse(value) ? new URL(value) : undefined;
-    return (url?.protocol === 'postgresql:' || url?.protocol === 'postgres:') && url.hostname + url.search !== ''
-      ? value
-      : reject(name, 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore', value);
+    const urls = hostUris(value).map((uri) => (URL.canParse(uri) ? new URL(uri) : undefined));
+    for (const url of urls) {
+      const isUri =
+        (url?.protocol === 'postgresql:' || url?.protocol === 'postgres:') && url.hostname + url.search !== '';
+      if (!isUri) return reject(name, 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore', value);
+      const parameters = url.searchParams;
+      if (/,/.test(`${parameters.get('host') ?? ''}${parameters.get('port') ?? ''}`)) {
+        return reject(
+          name,
+          'a URI that lists hosts before the path: postgresql://host1:5432,host2:5432/petstore',
+          value,
+        );
+      }
+      if (!['read-write', 'primary'].includes(parameters.get('target_session_attrs') ?? 'primary')) {
+        return reject(
+          name,
+          'a URI whose target_session_attrs is read-write or primary: the service makes changes',
+          value,
+        );
+      }
+    }
+    return value;
+  }
+
+  function replicaUrl(value: string): string {
+    return URL.canParse(value) && new URL(value).searchParams.has('target_session_attrs')
+      ? reject('DATABASE_REPLICA_URLS', 'URIs of one replica each, without target_session_attrs', value)
+      : databaseUrl('DATABASE_REPLICA_URLS', value);
   }
 
   function baseUrl(name: string): string | undefined {
@@ -306,6 +356,7 @@ export function readConfig(environment: Environment = process.env): Config {
   }
 
   const url = text('DATABASE_URL');
+  const directUrl = text('DATABASE_DIRECT_URL');
   const productionBaseUrl = baseUrl('PUBLIC_BASE_URL');
   const port = integer('PORT', 3000, 0, 65535);
   const config: Config = {
@@ -315,10 +366,14 @@ export function readConfig(environment: Environment = process.env): Config {
     hangTimeoutMs: integer('HANG_TIMEOUT_MS', 30_000, 2_000, 600_000),
     databaseUrl: url === undefined ? undefined : databaseUrl('DATABASE_URL', url),
     dataDir: text('DATA_DIR') ?? '.data',
+    databaseDirectUrl: directUrl === undefined ? undefined : databaseUrl('DATABASE_DIRECT_URL', directUrl),
+    databasePasswordFile: text('DATABASE_PASSWORD_FILE'),
+    databaseConnectionMaxAgeMs: integer('DATABASE_CONNECTION_MAX_AGE_MS', 1_800_000, 1_000, 86_400_000),
     databasePoolSize: integer('DATABASE_POOL_SIZE', 10, 1, 1000),
-    databaseReplicaUrls: list('DATABASE_REPLICA_URLS').map((item) => databaseUrl('DATABASE_REPLICA_URLS', item)),
+    databaseReplicaUrls: list('DATABASE_REPLICA_URLS').map(replicaUrl),
     replicaReads: choice('REPLICA_READS', 'fresh', ['fresh', 'stale']),
     migrateOnStart: choice('MIGRATE_ON_START', url === undefined ? 'true' : 'false', ['true', 'false']) === 'true',
+    readyWithoutDatabase: choice('READY_WITHOUT_DATABASE', 'true', ['true', 'false']) === 'true',
     statementTimeoutMs: integer('STATEMENT_TIMEOUT_MS', 5_000, 100, 600_000),
     acquireTimeoutMs: integer('ACQUIRE_TIMEOUT_MS', 3_000, 100, 600_000),
     bootstrapApiKey: bootstrapApiKey(),
@@ -344,6 +399,9 @@ export function readConfig(environment: Environment = process.env): Config {
     afterSunset: choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),
     fastPaths: fastPaths(),
   };
+  if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined) {
+    faults.push('DATABASE_DIRECT_URL needs DATABASE_URL');
+  }
   if (config.databaseReplicaUrls.length > 0 && config.databaseUrl === undefined) {
     faults.push('DATABASE_REPLICA_URLS needs DATABASE_URL');
   }

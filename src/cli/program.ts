@@ -8,6 +8,7 @@ import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openapi.js';
 import { CommandError } from './command/command-error.js';
 import { isRequired } from './command/terminal.js';
+import { addGrantsCommand } from './grants.js';
 
 /** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
 export function createProgram(context: CommandContext): Command {
@@ -32,6 +33,7 @@ export function createProgram(context: CommandContext): Command {
     if (missing) command.error(`error: required option '${missing.flags}' not specified`);
   });
   addDatabaseCommands(program, context);
+  addGrantsCommand(program, context);
   addKeyCommands(program, context);
   addDeprecationCommands(program, context);
   addOpenApiCommand(program, context);

@@ -69,6 +69,8 @@ beforeAll(async () => {
       ACQUIRE_TIMEOUT_MS: String(ACQUIRE_TIMEOUT_MS),
       STATEMENT_TIMEOUT_MS: String(STATEMENT_TIMEOUT_MS),
       RATE_LIMIT_PER_MINUTE: '0',
+      // So that readiness shows what a process knows of the database.
+      READY_WITHOUT_DATABASE: 'false',
       LOG_LEVEL: 'warn',
     },
     home,

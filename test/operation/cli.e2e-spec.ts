@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { grantStatements } from '../../src/cli/grants.js';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { createTestApp } from '../support/app.js';
@@ -78,6 +79,19 @@ async function listWith(apiKey: string): Promise<unknown[]> {
   await app.close();
   return [status, (json as { code?: string }).code];
 }
+
+test('grants prints the SQL with which the tests give the service its rights, whatever the name of the role', async () => {
+  const printed = await petstore('grants', '--role', 'my "role"; DROP TABLE pet');
+  const statements = grantStatements('my "role"; DROP TABLE pet');
+  expect(printed).toEqual({ code: 0, stdout: `${statements.join('\n')}\n`, stderr: '' });
+  expect(statements[0]).toBe('GRANT USAGE ON SCHEMA public TO "my ""role""; DROP TABLE pet";');
+  const json = await petstore('grants', '--role', 'petstore_service', '--json');
+  expect(JSON.parse(json.stdout)).toEqual({
+    role: 'petstore_service',
+    statements: grantStatements('petstore_service'),
+  });
+  expect(await failure('grants', '--role', 'x'.repeat(64))).toBe('--role must be a name of 1 to 63 bytes');
+});
 
 describe('migrate, migrate:status, migrate:revert', () => {
   test('make the schema, tell its state by the exit code, and undo the last step', async () => {
@@ -296,9 +310,10 @@ if (engine === 'postgresql') {
   });
 
   test.each([
-    [[], ['migrate', 'migrate:status', 'migrate:revert', 'seed', 'keys', 'deprecations', 'openapi']],
+    [[], ['migrate', 'migrate:status', 'migrate:revert', 'grants', 'seed', 'keys', 'deprecations', 'openapi']],
     [['migrate'], ['--json']],
     [['migrate:status'], ['--json', 'exit code']],
+    [['grants'], ['--role', '--json']],
     [['migrate:revert'], ['--json']],
     [['seed'], ['--count <n>', 'number of animals to add, 1 to 1000000000', '(required)', '--json']],
     [['keys'], ['create', 'list', 'show', 'rotate', 'revoke', 'limit']],

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
+import { grantStatements } from '../../src/cli/grants.js';
 import { administer, databaseUrl } from './postgresql-database.js';
 
 /*
  * The two roles of "Roles and rights" in docs/operating.md, made by the SQL of that page: one owns the schema, the other
- * is the service's and owns nothing. The roles of a server are named after the database that they were made with.
+ * is the service's, owns nothing, and has the rights that `petstore grants` prints. The roles of a server are named after
+ * the database that they were made with.
  */
 
 /** The URIs of a database as either role. */
@@ -14,14 +16,14 @@ export interface RoleUrls {
 
 /** The roles of the page, made together with an empty database of this name. */
 export async function createDatabaseWithRoles(serverUrl: string, name: string): Promise<RoleUrls> {
-  for (const statement of documentedSql(name).roles) await administer(serverUrl, statement);
+  for (const statement of documentedRoles(name)) await administer(serverUrl, statement);
   await grantRights(serverUrl, name, name);
   return roleUrls(serverUrl, name, name);
 }
 
-/** Gives the service's role its rights in a database of the owner, as the page says. */
+/** Gives the service's role its rights in a database of the owner, as `petstore grants` prints them. */
 export function grantRights(serverUrl: string, roles: string, database: string): Promise<void> {
-  return administer(roleUrls(serverUrl, roles, database).ownerUrl, documentedSql(roles).rights);
+  return administer(roleUrls(serverUrl, roles, database).ownerUrl, grantStatements(`${roles}_service`).join('\n'));
 }
 
 /** @param roles the name with which the roles were made */
@@ -34,13 +36,12 @@ export function roleUrls(serverUrl: string, roles: string, database: string): Ro
   return { ownerUrl: urlOf('owner'), serviceUrl: urlOf('service') };
 }
 
-/** The SQL of the page with another name for `petstore`: what makes roles and database, and the rights in it. */
-function documentedSql(name: string): { roles: string[]; rights: string } {
+/** The SQL of the page that makes roles and database, with another name for `petstore`. */
+function documentedRoles(name: string): string[] {
   const page = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
   const section = page.slice(page.indexOf('**Roles and rights.**'));
-  const [roles = '', rights = ''] = [...section.matchAll(/```sql\n([^]*?)```/g)].map(([, sql = '']) =>
-    sql.replace(/petstore(_owner|_service)?\b/g, `${name}$1`),
-  );
+  const [, sql = ''] = /```sql\n([^]*?)```/.exec(section) ?? [];
   // CREATE DATABASE must be a statement of its own.
-  return { roles: roles.split(';').filter((statement) => statement.trim() !== ''), rights };
+  const statements = sql.replace(/petstore(_owner|_service)?\b/g, `${name}$1`).split(';');
+  return statements.filter((statement) => statement.trim() !== '');
 }

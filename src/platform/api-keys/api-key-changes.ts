@@ -1,7 +1,8 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { Config } from '../../config.js';
+import { createServerClient } from '../database/connection-settings.js';
 import { hangUp } from '../database/connections/hang-up.js';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
@@ -39,10 +40,11 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
 
   /** Resolves once the first attempt to listen has succeeded or failed. Further attempts follow in the background. */
   async onApplicationBootstrap(): Promise<void> {
-    const { databaseUrl } = this.config;
-    if (databaseUrl !== undefined) {
+    const { databaseUrl, databaseDirectUrl } = this.config;
+    const listenUrl = databaseDirectUrl ?? databaseUrl;
+    if (listenUrl !== undefined) {
       await new Promise<void>((settled) => {
-        this.listening = this.listen(databaseUrl, settled);
+        this.listening = this.listen(listenUrl, settled);
       });
     }
   }
@@ -80,8 +82,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
 
   /** Listens on one connection. Rejects when it breaks. */
   private async listenOnce(databaseUrl: string, onListening: () => void): Promise<void> {
-    const connection = new pg.Client({
-      connectionString: databaseUrl,
+    const connection = createServerClient(this.config, databaseUrl, {
       connectionTimeoutMillis: this.config.acquireTimeoutMs,
       query_timeout: HEARTBEAT_MS,
       keepAlive: true,

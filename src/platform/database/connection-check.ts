@@ -1,18 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import type { Config } from '../../config.js';
+import { type Config, hostUris } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
-import { APPLICATION_NAME } from './connection-settings.js';
+import { APPLICATION_NAME, IDLE_TIMEOUT_MS } from './connection-settings.js';
+import { checkTransactionMode, detectPooling, type Pooling } from './servers/pooling.js';
+import { type ServerAddress, ServerClient, serverAddress } from './servers/server-client.js';
+
+/** Settings that say where the primary is. */
+export type PrimarySetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
 
 /**
- * Connects once to the primary. Without it a start would fail with an error of the pool, which does not say which setting
- * is wrong. Replicas are not connected to, because the service must start without them.
+ * Connects to the primary, and finds out whether a pooler is in between. Without it a start would fail with an error of the
+ * pool, which does not say which setting is wrong. Replicas are not connected to, because the service must start without
+ * them.
  *
+ * @param setting the setting that `databaseUrl` of the settings comes from
  * @throws StartupError that names the setting and what to do, and never the URI: it contains the password
  */
-export async function checkConnection({ databaseUrl, databaseReplicaUrls, acquireTimeoutMs }: Config): Promise<void> {
-  if (databaseUrl === undefined) return;
+export async function checkConnection(config: Config, setting: PrimarySetting = 'DATABASE_URL'): Promise<Pooling> {
+  const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;
+  if (databaseUrl === undefined) return 'none';
   databaseReplicaUrls.forEach(checkReplicaUrl);
-  await connectOnce(databaseUrl, acquireTimeoutMs);
+  const pooling = await checkPrimary(setting, databaseUrl, config);
+  if (pooling === 'transaction' && databaseDirectUrl === undefined) {
+    const problem = `${setting} leads through a pooler in transaction mode, where LISTEN and migrations do not work.`;
+    throw new StartupError(
+      setting === 'DATABASE_URL'
+        ? `${problem} Set DATABASE_DIRECT_URL to PostgreSQL itself, too.`
+        : `${problem} It must lead to PostgreSQL itself.`,
+    );
+  }
+  if (databaseDirectUrl !== undefined) await checkConnection(directly(config), 'DATABASE_DIRECT_URL');
+  return pooling;
+}
+
+/** The settings of a process whose statements all need a session of their own: DATABASE_DIRECT_URL if it is set. */
+export function directly(config: Config): Config {
+  const { databaseDirectUrl } = config;
+  if (databaseDirectUrl === undefined) return config;
+  return { ...config, databaseUrl: databaseDirectUrl, databaseDirectUrl: undefined };
 }
 
 function checkReplicaUrl(connectionString: string): void {
@@ -23,20 +49,49 @@ function checkReplicaUrl(connectionString: string): void {
   }
 }
 
-async function connectOnce(url: string, timeoutMs: number): Promise<void> {
-  let client: pg.Client | undefined;
-  try {
-    const options = { connectionString: url, connectionTimeoutMillis: timeoutMs, application_name: APPLICATION_NAME };
-    client = new pg.Client(options);
+async function checkPrimary(setting: PrimarySetting, url: string, config: Config): Promise<Pooling> {
+  const { databasePasswordFile, acquireTimeoutMs, statementTimeoutMs } = config;
+  const clients: ServerClient[] = [];
+  let address: ServerAddress;
+  const connect = async (): Promise<ServerClient> => {
+    const client = new ServerClient({
+      ...address,
+      connectionTimeoutMillis: acquireTimeoutMs,
+      query_timeout: acquireTimeoutMs,
+      application_name: APPLICATION_NAME,
+    });
+    clients.push(client);
     // An 'error' event without a listener would end the process; `connect` rejects with the same error.
     client.on('error', () => undefined);
     await client.connect();
+    return client;
+  };
+  try {
+    address = serverAddress(hostUris(url), databasePasswordFile);
+    const first = await connect();
+    const pooling = await detectPooling(first, connect);
+    if (pooling === 'transaction') {
+      await checkTransactionMode([first, clients[1] as ServerClient], {
+        statement_timeout: statementTimeoutMs,
+        idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
+      });
+    }
+    return pooling;
   } catch (error) {
-    throw new StartupError(`DATABASE_URL: ${explain(error as Error & { code?: string }, client, timeoutMs)}`);
+    throw new StartupError(
+      `${setting}: ${explain(error as Error & { code?: string }, clients[0], acquireTimeoutMs, databasePasswordFile)}`,
+    );
   } finally {
-    await client?.end().catch(() => undefined);
+    // Not awaited longer than a connection may take: a pooler that is full may not answer.
+    await Promise.race([
+      Promise.all(clients.map((client) => client.end().catch(() => undefined))),
+      sleep(acquireTimeoutMs, undefined, { ref: false }),
+    ]);
   }
 }
+
+/** Messages of PgBouncer, which have the SQLSTATE of a protocol violation. */
+const POOLER_IS_FULL = /^(query_wait_timeout|no more connections allowed|client connections exceeded)/;
 
 /** Codes and messages of pg and Node for servers without TLS, and with certificates that are not trusted. */
 const TLS_FAULT = /SSL|TLS|CERT|SIGNATURE|ISSUER/i;
@@ -46,14 +101,23 @@ function firstLine(text: string): string {
 }
 
 /** What is wrong and what to do about it. `client` is undefined when `pg` cannot parse the URI. */
-function explain(error: Error & { code?: string }, client: pg.Client | undefined, timeoutMs: number): string {
-  if (client === undefined) {
-    const { code, path } = error as NodeJS.ErrnoException;
-    // sslrootcert, sslcert or sslkey of the URI.
-    if (path !== undefined)
-      return `its certificate file '${path}' cannot be read (${code}). Correct its path or rights.`;
-    // pg's error would quote the URI, and with it the password.
-    return 'this is no PostgreSQL URI that can be used. Correct it.';
+function explain(
+  error: Error & { code?: string },
+  client: pg.Client | undefined,
+  timeoutMs: number,
+  passwordFile?: string,
+): string {
+  if (error instanceof StartupError) return error.message;
+  const { path, syscall } = error as NodeJS.ErrnoException;
+  // DATABASE_PASSWORD_FILE, or sslrootcert, sslcert or sslkey of the URI. A socket has a path, too.
+  if (path !== undefined && syscall !== 'connect') {
+    const kind = path === passwordFile ? 'file of DATABASE_PASSWORD_FILE,' : 'certificate file';
+    return `its ${kind} '${path}' cannot be read (${error.code}). Correct its path or rights.`;
+  }
+  // pg's error would quote the URI, and with it the password.
+  if (client === undefined) return 'this is no PostgreSQL URI that can be used. Correct it.';
+  if (error.message.startsWith('No host of the database')) {
+    return `${firstLine(error.message)}. Start or promote one of them, or correct the hosts.`;
   }
   const { user, database, port } = client;
   const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${port}`;
@@ -69,6 +133,12 @@ function explain(error: Error & { code?: string }, client: pg.Client | undefined
   };
   const answer = known[error.code ?? ''];
   if (answer !== undefined) return answer;
+  if (POOLER_IS_FULL.test(error.message)) {
+    return (
+      `the pooler at ${host} has no room for another connection (${firstLine(error.message)}). Raise its ` +
+      'max_client_conn and default_pool_size, or lower DATABASE_POOL_SIZE.'
+    );
+  }
   if (/time-?out/i.test(error.message)) {
     return `PostgreSQL at ${host} does not answer within ${timeoutMs} ms. Correct host and port, or let it through.`;
   }

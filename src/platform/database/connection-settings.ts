@@ -1,33 +1,62 @@
-import type { PoolConfig } from 'pg';
-import type { Config } from '../../config.js';
+import type { Client, ClientConfig, PoolConfig } from 'pg';
+import { type Config, hostUris } from '../../config.js';
+import type { ServicePoolOptions } from './connections/service-pool.js';
+import type { Pooling } from './servers/pooling.js';
+import { ServerClient, serverAddress } from './servers/server-client.js';
+import { type SessionLimits, sessionPreparation } from './servers/session-limits.js';
 
 /** The name of our connections in PostgreSQL's `pg_stat_activity`. */
 export const APPLICATION_NAME = 'petstore';
 
 /** Time in ms after which the pool closes an unused connection, and PostgreSQL one that left a transaction open. */
-const IDLE_TIMEOUT_MS = 60_000;
+export const IDLE_TIMEOUT_MS = 60_000;
 
 /** Time in ms that we wait beyond `statement_timeout`. If PostgreSQL has not cancelled the statement by then, it may be unreachable. */
 const ANSWER_GRACE_MS = 1_000;
 
 /**
- * Settings of every pooled connection to a PostgreSQL server, primary or replica. `pg` sends those in snake_case to
- * PostgreSQL when it opens a connection; it observes the others itself.
+ * Settings of every pooled connection to a PostgreSQL server, primary or replica.
  *
- * A setting that is not sent keeps the value that the server has for our role and database. JIT is such a one: statements
- * must be estimated so low that PostgreSQL does not use it. `pg` knows only a few of PostgreSQL's settings by name;
- * another one would go into `options`, as `'-c work_mem=8MB'`.
+ * A setting of PostgreSQL that is not among the limits keeps the value that the server has for our role and database. JIT is
+ * such a one: statements must be estimated so low that PostgreSQL does not use it.
+ *
+ * @param pooling what is between the service and this server
+ * @param limits further limits of a session
+ * @param timeoutMs longest time in ms for the connection, and again for its session
  */
-export function serverConnectionSettings(config: Config): PoolConfig {
+export function serverConnectionSettings(
+  config: Config,
+  uri: string,
+  pooling: Pooling,
+  limits: Partial<SessionLimits> = {},
+  timeoutMs = config.acquireTimeoutMs,
+): ServicePoolOptions {
+  const address = serverAddress(hostUris(uri), config.databasePasswordFile);
   return {
+    ...address,
+    Client: ServerClient,
     max: config.databasePoolSize,
-    connectionTimeoutMillis: config.acquireTimeoutMs,
-    statement_timeout: config.statementTimeoutMs,
-    idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
+    connectionTimeoutMillis: timeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
     application_name: APPLICATION_NAME,
+    maxAgeMs: config.databaseConnectionMaxAgeMs,
+    onConnect: sessionPreparation({
+      limits: {
+        statement_timeout: config.statementTimeoutMs,
+        idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
+        ...limits,
+      },
+      isOwnSession: pooling !== 'transaction',
+      timeoutMs,
+      hosts: address.hosts,
+    }),
   };
+}
+
+/** A client for one connection beside the pools. */
+export function createServerClient(config: Config, uri: string, settings: ClientConfig): Client {
+  return new ServerClient({ ...serverAddress(hostUris(uri), config.databasePasswordFile), ...settings });
 }
 
 /**

@@ -1,7 +1,6 @@
 import type { DataSourceOptions } from 'typeorm';
 import pg from 'pg';
 import type { Config } from '../../config.js';
-import { embeddedConnectionSettings, serverConnectionSettings } from './connection-settings.js';
 import { ServicePool } from './connections/service-pool.js';
 import { loadMigrations } from './schema/migration-files.js';
 
@@ -10,8 +9,8 @@ export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> &
 
 /** The options of the data source, the same for the application, the command line and the tests. */
 export async function dataSourceOptions(config: Config): Promise<DatabaseOptions> {
-  const common = {
-    type: 'postgres' as const,
+  return {
+    type: 'postgres',
     config,
     driver: { ...pg, Pool: ServicePool },
     migrations: await loadMigrations(),
@@ -21,9 +20,4 @@ export async function dataSourceOptions(config: Config): Promise<DatabaseOptions
     // The pool replaces an idle connection that breaks; nobody needs to act.
     poolErrorHandler: () => undefined,
   };
-  if (config.databaseUrl === undefined) {
-    return { ...common, extra: embeddedConnectionSettings(config) };
-  }
-  const extra = serverConnectionSettings(config);
-  return { ...common, extra, url: config.databaseUrl };
 }

@@ -1,9 +1,8 @@
 import { Logger } from '@nestjs/common';
-import type { PoolConfig } from 'pg';
 import type { DataSource, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
-import { checkConnection } from './connection-check.js';
-import { answerTimeoutMs } from './connection-settings.js';
+import { checkConnection, directly, type PrimarySetting } from './connection-check.js';
+import { answerTimeoutMs, embeddedConnectionSettings, serverConnectionSettings } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { OwningDataSource } from './owning-data-source.js';
@@ -15,15 +14,20 @@ const log = new Logger('Migrations');
 /**
  * Opens a data source, and the embedded engine when DATABASE_URL is not set. `destroy` closes both.
  *
+ * @param setting the setting that `databaseUrl` comes from
  * @throws StartupError when the database cannot be reached or opened
  */
-export async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
+export async function openDataSource(options: DatabaseOptions, setting?: PrimarySetting): Promise<DataSource> {
   const { config } = options;
-  await checkConnection(config);
-  const engine = config.databaseUrl === undefined ? await EmbeddedEngine.open(config.dataDir) : undefined;
-  const extra = { ...(options.extra as PoolConfig), ...(engine && { stream: engine.createStream }) };
+  const { databaseUrl } = config;
+  const pooling = await checkConnection(config, setting);
+  const engine = databaseUrl === undefined ? await EmbeddedEngine.open(config.dataDir) : undefined;
+  const extra =
+    databaseUrl === undefined
+      ? { ...embeddedConnectionSettings(config), ...(engine && { stream: engine.createStream }) }
+      : serverConnectionSettings(config, databaseUrl, pooling);
   try {
-    return await new OwningDataSource({ ...options, extra }, engine, answerTimeoutMs(config)).initialize();
+    return await new OwningDataSource({ ...options, extra }, engine, answerTimeoutMs(config), pooling).initialize();
   } catch (error) {
     await engine?.close();
     throw error;
@@ -31,12 +35,15 @@ export async function openDataSource(options: DatabaseOptions): Promise<DataSour
 }
 
 /**
- * Opens the database for a command, with any schema. `destroy` closes it.
+ * Opens the database for a command, with any schema: DATABASE_DIRECT_URL if it is set, because migrations need a session
+ * of their own. `destroy` closes it.
  *
  * @throws StartupError when the database cannot be reached or opened
  */
 export async function openDatabase(config: Config, entities: EntityTarget<ObjectLiteral>[] = []): Promise<DataSource> {
-  return openDataSource({ ...(await dataSourceOptions(config)), entities: entities as DatabaseOptions['entities'] });
+  const options = await dataSourceOptions(directly(config));
+  const setting = config.databaseDirectUrl === undefined ? 'DATABASE_URL' : 'DATABASE_DIRECT_URL';
+  return openDataSource({ ...options, entities: entities as DatabaseOptions['entities'] }, setting);
 }
 
 /**
@@ -49,15 +56,23 @@ export async function openDatabase(config: Config, entities: EntityTarget<Object
 export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
   const dataSource = await openDataSource(options);
   try {
-    if (options.config.migrateOnStart) {
-      await migrate(dataSource, {
-        onLockRetry: (name, attempt) => log.warn(`Migration ${name} waits for a lock (attempt ${attempt}).`),
-      });
-    }
+    if (options.config.migrateOnStart) await migrateOnStart(dataSource, options.config);
     await assertSchemaIsUsable(dataSource);
     return dataSource;
   } catch (error) {
     await dataSource.destroy();
     throw error;
+  }
+}
+
+async function migrateOnStart(dataSource: DataSource, config: Config): Promise<void> {
+  const isDirect = config.databaseDirectUrl === undefined;
+  const direct = isDirect ? dataSource : await openDatabase(config);
+  try {
+    await migrate(direct, {
+      onLockRetry: (name, attempt) => log.warn(`Migration ${name} waits for a lock (attempt ${attempt}).`),
+    });
+  } finally {
+    if (!isDirect) await direct.destroy();
   }
 }

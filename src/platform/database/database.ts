@@ -4,7 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
-import { answerTimeoutMs, serverConnectionSettings } from './connection-settings.js';
+import { answerTimeoutMs, createServerClient, serverConnectionSettings } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { chooseExecute } from './statements/execute.js';
 import { Heartbeat } from './connections/heartbeat.js';
@@ -13,7 +13,7 @@ import type { Statement } from './statements/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { OwningDataSource } from './owning-data-source.js';
 import { type Readiness, ReadinessProbe } from './readiness-probe.js';
-import { Replicas } from './replicas/replicas.js';
+import { REPLICA_LOCK_TIMEOUT_MS, REPLICA_TRIAL_MS, Replicas } from './replicas/replicas.js';
 
 export type { Statement } from './statements/statement.js';
 
@@ -55,20 +55,24 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     const execute = chooseExecute(config.fastPaths.includes('prepared-queries'));
     this.statements = new StatementRunner(master, timeoutMs, execute);
     this.readinessProbe = new ReadinessProbe(this.statements, dataSource);
-    const { databaseUrl, databaseReplicaUrls } = config;
+    const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;
     if (databaseUrl === undefined) return;
+    const { pooling } = dataSource as OwningDataSource;
+    const directUrl = databaseDirectUrl ?? databaseUrl;
     if (databaseReplicaUrls.length > 0) {
       this.replicas = new Replicas({
-        primaryUrl: databaseUrl,
-        replicaUrls: databaseReplicaUrls,
+        primary: serverConnectionSettings(config, directUrl, 'none', {}, REPLICA_TRIAL_MS),
+        replicas: databaseReplicaUrls.map((uri) =>
+          serverConnectionSettings(config, uri, 'none', { lock_timeout: REPLICA_LOCK_TIMEOUT_MS }, REPLICA_TRIAL_MS),
+        ),
         reads: config.replicaReads,
-        settings: serverConnectionSettings(config),
         answerTimeoutMs: timeoutMs,
         execute,
       });
     }
     this.heartbeat = new Heartbeat(
-      databaseUrl,
+      () => createServerClient(config, directUrl, { application_name: 'petstore heartbeat' }),
+      pooling !== 'none' && databaseDirectUrl === undefined,
       (error) => {
         master.beginSilence(error);
         this.replicas?.beginPrimarySilence(error);

@@ -4,6 +4,7 @@ import { asUnavailable } from './connections/connection-errors.js';
 import { destroySocket } from './statements/pg-internals.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { TAKES_ANY_TIME } from './schema/schema-lock.js';
+import type { Pooling } from './servers/pooling.js';
 
 /**
  * A data source that owns the embedded engine below it, if any: `destroy` closes both.
@@ -15,11 +16,13 @@ export class OwningDataSource extends DataSource {
   /**
    * @param engine the embedded engine; undefined for a PostgreSQL server
    * @param answerTimeoutMs how long to wait for an answer, in ms; has no effect on the embedded engine
+   * @param pooling what is between the service and the server
    */
   constructor(
     options: DataSourceOptions,
     private readonly engine: EmbeddedEngine | undefined,
     private readonly answerTimeoutMs: number,
+    readonly pooling: Pooling,
   ) {
     super(options);
   }

@@ -1,9 +1,9 @@
 import type { ApiError } from '../../errors/api-error.js';
 import { serviceUnavailable, type UnavailableCause } from '../../errors/service-unavailable.js';
 
-/** Node error codes of sockets, DNS and TLS. */
+/** Node error codes of sockets, DNS and TLS, and system calls; `open` is for the files of passwords and certificates. */
 const NETWORK_ERRORS = new Set(['EPIPE', 'EPROTO', 'ENOTFOUND', 'EAI_AGAIN']);
-const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'shutdown', 'getaddrinfo']);
+const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'shutdown', 'getaddrinfo', 'open']);
 const TLS_ERROR = /^ERR_(SSL|TLS|STREAM)_/;
 
 /**
@@ -16,8 +16,12 @@ const SQLSTATES = /^(08...|28...|3D000|53...|58...|57P0[1-5]|57014|25006|25P0[34
 /** Those of SQLSTATES that refuse one statement; nothing of the statement was done. */
 const REFUSALS = /^(53...|58...|57014|25006)$/;
 
-/** SQLSTATE of a prepared statement that does not exist. */
-const NO_PREPARED_STATEMENT = '26000';
+/** SQLSTATEs of a prepared statement that does not exist, and of one that a pooler's other client has made. */
+const WRONG_PREPARED_STATEMENT = new Set<unknown>(['26000', '42P05']);
+
+/** Messages of PgBouncer when it has no session for a client. It has sent nothing to PostgreSQL. */
+const POOLER_REFUSALS =
+  /^(query_wait_timeout|no more connections allowed|client connections exceeded|pgbouncer cannot)/;
 
 /** SQLSTATE of a prepared statement whose columns have changed; it has other meanings in other functions of PostgreSQL. */
 const FEATURE_NOT_SUPPORTED = '0A000';
@@ -36,6 +40,7 @@ const MESSAGES = new RegExp(
     '^Connection terminated',
     '^timeout e',
     '^Query read timeout$',
+    '^No host of the database is the primary',
     '^Cannot use a pool after calling end',
     '^Client (has encountered a connection error|was closed) and is not queryable$',
     '^The server does not support SSL connections$',
@@ -79,7 +84,7 @@ export function isConnectionFailure(error: unknown): error is Error {
  */
 export function isStalePreparation(error: unknown): boolean {
   const { code, routine } = error as DatabaseFailure;
-  return code === NO_PREPARED_STATEMENT || (code === FEATURE_NOT_SUPPORTED && routine === PLAN_CHECK);
+  return WRONG_PREPARED_STATEMENT.has(code) || (code === FEATURE_NOT_SUPPORTED && routine === PLAN_CHECK);
 }
 
 /**
@@ -98,9 +103,11 @@ function isClosedDatabase(code: string, message: string): boolean {
 
 /** Whether PostgreSQL refused the statement, so that nothing of the statement was done. */
 function isRefusal(error: unknown): boolean {
-  const { driverError, code } = error as DatabaseFailure;
+  const { driverError, code, message } = error as DatabaseFailure;
   if (driverError !== undefined) return isRefusal(driverError);
-  return (typeof code === 'string' && REFUSALS.test(code)) || isStalePreparation(error);
+  return (
+    (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message) || isStalePreparation(error)
+  );
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { hangUp } from './hang-up.js';
 
 /** Interval of the probes in ms. */
@@ -30,13 +30,18 @@ export class Heartbeat {
   private client: pg.Client | undefined;
   private beating: Promise<void> | undefined;
   private silentFrom: number | undefined;
+  /** Whether a pooler has accepted the client, and not answered its first statement. */
+  private isWaitingForSession = false;
 
   /**
+   * @param createClient makes a client for a connection to the database
+   * @param isPooled whether a pooler is in between, which lets a new client wait while it is full; such a wait is no silence
    * @param onSilence called when a silence begins, with a function that makes the error to report
    * @param onReturn called when a silence ends
    */
   constructor(
-    private readonly connectionString: string,
+    private readonly createClient: () => pg.Client,
+    private readonly isPooled: boolean,
     private readonly onSilence: (error: () => Error) => void,
     private readonly onReturn: () => void,
   ) {}
@@ -61,8 +66,11 @@ export class Heartbeat {
     while (!signal.aborted) {
       const askedAt = performance.now();
       const error = await this.ask(this.silentFrom === undefined ? SILENCE_MS : ATTEMPT_MS);
+      const isWaitingForSession = error === TOO_LATE && this.isWaitingForSession;
       if (error !== undefined) this.hangUp();
       if (signal.aborted) return;
+      // The pooler has let the client in. A silence ends with an answer of the database only.
+      if (isWaitingForSession && !this.isSilent) continue;
       if (NOBODY_ANSWERED.test(error?.code ?? '')) {
         this.beginSilence(askedAt);
       } else {
@@ -94,12 +102,14 @@ export class Heartbeat {
 
   private async query(): Promise<void> {
     if (this.client === undefined) {
-      this.client = new pg.Client({ connectionString: this.connectionString, application_name: 'petstore heartbeat' });
+      const client = (this.client = this.createClient());
       // The next probe reports the error.
-      this.client.on('error', () => undefined);
-      await this.client.connect();
+      client.on('error', () => undefined);
+      await client.connect();
+      this.isWaitingForSession = this.isPooled;
     }
     await this.client.query('SELECT');
+    this.isWaitingForSession = false;
   }
 
   private beginSilence(from: number): void {
@@ -124,6 +134,7 @@ export class Heartbeat {
   private hangUp(): void {
     hangUp(this.client);
     this.client = undefined;
+    this.isWaitingForSession = false;
   }
 }
 

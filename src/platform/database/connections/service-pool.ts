@@ -1,4 +1,4 @@
-import pg, { type PoolClient, type PoolConfig } from 'pg';
+import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { unavailable } from './connection-errors.js';
 import { awaitsAnswer, destroySocket } from '../statements/pg-internals.js';
 import { tooManyWaiting } from './queue-errors.js';
@@ -6,15 +6,27 @@ import { tooManyWaiting } from './queue-errors.js';
 /** Most callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
 
+/** Connections are replaced at this share of their maximum age or later, so that not all are replaced at once. */
+const SMALLEST_AGE = 0.8;
+
+/** Settings of a `ServicePool`. */
+export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
+  /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
+  readonly onConnect?: (client: ClientBase) => Promise<void>;
+  /** Age in ms at which a connection is closed, after the statement in flight if there is one. Undefined: no age. */
+  readonly maxAgeMs?: number;
+}
+
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: () => void) => void;
 
 /**
- * pg's pool, for statements of our own and of TypeORM. It differs from pg's in four ways:
+ * pg's pool, for statements of our own and of TypeORM. It differs from pg's in five ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
  * - While the database is silent (sends no answer at all, see `heartbeat.ts`), all connections are closed, and every caller
  *   that waits or asks for one is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
+ * - Each connection has an age of its own at which it is replaced.
  * - A connection that is released with an unanswered statement or an open transaction is closed.
  */
 export class ServicePool extends pg.Pool {
@@ -23,9 +35,10 @@ export class ServicePool extends pg.Pool {
   private readonly refusals = new Set<(error: Error) => void>();
   private silence: (() => Error) | undefined;
 
-  constructor(options: PoolConfig) {
+  constructor({ maxAgeMs, ...options }: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
-    class PooledClient extends pg.Client {
+    const Client = (options.Client ?? pg.Client) as typeof pg.Client;
+    class PooledClient extends Client {
       constructor(clientOptions?: PoolConfig) {
         super(clientOptions);
         clients.add(this);
@@ -36,6 +49,12 @@ export class ServicePool extends pg.Pool {
     }
     super({ ...options, Client: PooledClient });
     this.clients = clients;
+    if (maxAgeMs !== undefined) {
+      // pg-pool reads it for each new connection.
+      Object.defineProperty(this.options, 'maxLifetimeSeconds', {
+        get: () => (maxAgeMs / 1_000) * (SMALLEST_AGE + (1 - SMALLEST_AGE) * Math.random()),
+      });
+    }
     this.on('release', (error: Error | undefined, client) => {
       // After an error the pool closes the connection itself. A connection that is ending leaves the pool.
       if (error === undefined && !isReusable(client)) client.end().catch(() => undefined);

@@ -1,5 +1,5 @@
-import pg, { type PoolClient, type PoolConfig } from 'pg';
-import { ServicePool } from '../connections/service-pool.js';
+import pg, { type PoolClient } from 'pg';
+import { ServicePool, type ServicePoolOptions } from '../connections/service-pool.js';
 import type { Execute } from '../statements/statement.js';
 import { StatementRunner } from '../connections/statement-runner.js';
 import { type Position, ReadIndex } from './read-index.js';
@@ -10,22 +10,21 @@ import { LATE, within } from './time-limit.js';
 const POSITION_MS = 20;
 
 /** Longest time in ms of an attempt to connect to a replica, and of an answer to its watch. */
-const TRIAL_MS = 1_000;
+export const REPLICA_TRIAL_MS = 1_000;
 
 /**
  * Longest time in ms that a statement waits for a lock on a replica. Only the replay of a change of the schema holds locks
  * that a read waits for.
  */
-const LOCK_TIMEOUT_MS = 50;
+export const REPLICA_LOCK_TIMEOUT_MS = 50;
 
 /** Settings of `Replicas`. */
 export interface ReplicasOptions {
-  readonly primaryUrl: string;
-  readonly replicaUrls: readonly string[];
+  /** Settings of the connections to the primary, and of those to each replica, with REPLICA_TRIAL_MS as their time-out. */
+  readonly primary: ServicePoolOptions;
+  readonly replicas: readonly ServicePoolOptions[];
   /** `fresh`: a read shows all that was committed before it arrived. `stale`: whatever a replica has. */
   readonly reads: 'fresh' | 'stale';
-  /** Settings of each connection. */
-  readonly settings: PoolConfig;
   /** Longest time in ms for the answer to a statement. */
   readonly answerTimeoutMs: number;
   readonly execute: Execute;
@@ -44,25 +43,19 @@ export class Replicas {
   private readonly isFresh: boolean;
   private next = 0;
 
-  constructor({ primaryUrl, replicaUrls, reads, settings, answerTimeoutMs, execute }: ReplicasOptions) {
-    const trial = { ...settings, max: 1, connectionTimeoutMillis: TRIAL_MS };
-    this.indexPool = toPool({ ...trial, connectionString: primaryUrl });
-    this.index = new ReadIndex(this.indexPool, new StatementRunner(this.indexPool, TRIAL_MS, execute));
+  constructor({ primary, replicas, reads, answerTimeoutMs, execute }: ReplicasOptions) {
+    this.indexPool = toPool({ ...primary, max: 1 });
+    this.index = new ReadIndex(this.indexPool, new StatementRunner(this.indexPool, REPLICA_TRIAL_MS, execute));
     this.isFresh = reads === 'fresh';
-    this.all = replicaUrls.map((connectionString) => {
-      const { host, port } = new pg.Client({ connectionString });
-      const pool = toPool({
-        ...settings,
-        connectionString,
-        connectionTimeoutMillis: TRIAL_MS,
-        lock_timeout: LOCK_TIMEOUT_MS,
-      });
-      const watchPool = toPool({ ...trial, connectionString });
+    this.all = replicas.map((settings) => {
+      const { host, port } = new pg.Client({ connectionString: settings.connectionString });
+      const pool = toPool(settings);
+      const watchPool = toPool({ ...settings, max: 1 });
       const connections = {
         pool,
         statements: new StatementRunner(pool, answerTimeoutMs, execute),
         watchPool,
-        watchStatements: new StatementRunner(watchPool, TRIAL_MS, execute),
+        watchStatements: new StatementRunner(watchPool, REPLICA_TRIAL_MS, execute),
       };
       return new Replica(`${host}:${port}`, connections, async () =>
         this.isFresh ? this.index.position() : undefined,
@@ -135,7 +128,7 @@ export class Replicas {
   }
 }
 
-function toPool(options: PoolConfig): ServicePool {
+function toPool(options: ServicePoolOptions): ServicePool {
   const pool = new ServicePool(options);
   // The pool replaces an idle connection that breaks.
   pool.on('error', () => undefined);

@@ -15,6 +15,14 @@ export const LOCK_TIMEOUT_MS = 2_000;
 /** Key of the advisory lock that every schema change takes: 'petstore' in ASCII. */
 const LOCK_KEY = '8099007544119226981';
 
+const LIMITS = `SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock`;
+const RESTORE = `SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false)`;
+
+interface SessionLimits {
+  statement: string;
+  lock: string;
+}
+
 /** A member of `QueryRunner.data`: when true, no time limit applies to the query runner's statements. */
 export const TAKES_ANY_TIME = 'takesAnyTime';
 
@@ -33,6 +41,7 @@ export async function withSchemaLock<T>(
   try {
     // A migration of a large table takes longer than any time limit for requests.
     queryRunner.data[TAKES_ANY_TIME] = true;
+    const [limits] = (await queryRunner.query(LIMITS)) as [SessionLimits];
     await queryRunner.query('SET statement_timeout = 0');
     await queryRunner.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
     await acquireSchemaLock(queryRunner);
@@ -40,8 +49,8 @@ export async function withSchemaLock<T>(
       return await work(queryRunner);
     } finally {
       await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
-      await queryRunner.query('RESET statement_timeout').catch(() => undefined);
-      await queryRunner.query('RESET lock_timeout').catch(() => undefined);
+      // Not RESET: the pool has set the limits of its sessions by SET, too.
+      await queryRunner.query(RESTORE, [limits.statement, limits.lock]).catch(() => undefined);
     }
   } finally {
     await queryRunner.release();

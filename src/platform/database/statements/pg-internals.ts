@@ -12,7 +12,7 @@ interface ClientInternals {
 }
 
 interface ConnectionInternals {
-  readonly stream: { write(bytes: Buffer): unknown; destroy(error?: Error): void };
+  readonly stream: { readonly destroyed: boolean; write(bytes: Buffer): unknown; destroy(error?: Error): void };
   /** The texts of the statements that PostgreSQL has parsed, and of those sent to it, by name. */
   readonly parsedStatements: Record<string, string | undefined>;
   readonly submittedNamedStatements: Record<string, string | undefined>;
@@ -42,6 +42,11 @@ export function awaitsAnswer(client: ClientBase): boolean {
  */
 export function destroySocket(client: ClientBase, error?: Error): void {
   clientInternals(client).connection.stream.destroy(error);
+}
+
+/** Whether a client's socket was closed, also before it was connected. */
+export function isClosed(client: ClientBase): boolean {
+  return clientInternals(client).connection.stream.destroyed;
 }
 
 /** Whether PostgreSQL has parsed the statement of this name on the connection, or will before the next message. */

@@ -1,0 +1,50 @@
+import type { Command } from 'commander';
+import { CommandError } from './command/command-error.js';
+import type { CommandContext } from './command/command-context.js';
+import { requiredOption, resultText } from './command/terminal.js';
+
+/** Longest name of a role in bytes; PostgreSQL cuts a longer one. */
+const MAX_NAME_BYTES = 63;
+
+/** Adds `grants`. */
+export function addGrantsCommand(program: Command, { terminal }: CommandContext): void {
+  program
+    .command('grants')
+    .description("print the SQL that gives the service's role its rights; run it as the owner of the schema")
+    .addOption(requiredOption('--role <name>', 'role that the service connects as', roleName))
+    .option('--json', 'print JSON')
+    .action(({ role, json }: { role: string; json?: boolean }) => {
+      const statements = grantStatements(role);
+      terminal.print(resultText(json, { role, statements }, statements.join('\n')));
+    });
+}
+
+function roleName(text: string): string {
+  if (text === '' || text.includes('\0') || Buffer.byteLength(text) > MAX_NAME_BYTES) {
+    throw new CommandError(`--role must be a name of 1 to ${MAX_NAME_BYTES} bytes`);
+  }
+  return text;
+}
+
+/**
+ * The rights that the service and every command but `migrate` and `migrate:revert` need: reading and changing rows, in the
+ * tables of today and of later migrations. The owner of the schema must run them, before or after `migrate`. They may be run
+ * again.
+ *
+ * The rights on sequences are for requests with an `Idempotency-Key`, which draw the id of a row before they store it.
+ */
+export function grantStatements(role: string): string[] {
+  const name = quoteIdentifier(role);
+  return [
+    `GRANT USAGE ON SCHEMA public TO ${name};`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${name};`,
+    `GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${name};`,
+    `ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO ${name};`,
+    `ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE ON SEQUENCES TO ${name};`,
+  ];
+}
+
+/** A name as an identifier of SQL (PostgreSQL 18, section 4.1.1). Always quoted, because it may be a key word. */
+function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

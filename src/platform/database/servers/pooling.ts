@@ -1,0 +1,88 @@
+import type { Client } from 'pg';
+import { processIdOf } from '../statements/pg-internals.js';
+import { StartupError } from '../../errors/startup-error.js';
+
+/**
+ * What is between a client and PostgreSQL. `none`: nothing that shares sessions. `session`: a pooler that gives each client
+ * a session of its own. `transaction`: a pooler that may run each transaction in another session.
+ */
+export type Pooling = 'none' | 'session' | 'transaction';
+
+/** Rounds in which two clients ask in turn. In transaction mode one round is enough unless others use the pooler. */
+const ROUNDS = 10;
+
+const BACKEND = 'SELECT pg_backend_pid() AS pid';
+
+/** Prepared by both clients under one name. */
+const PREPARED = { name: 'petstore_pooling_check', text: BACKEND };
+
+/** SQLSTATEs of statements that a pooler has prepared in another session: it exists twice, or nowhere. */
+const LOST = new Set<unknown>(['42P05', '26000']);
+
+interface Backend {
+  pid: number;
+}
+
+/**
+ * Finds out what is between a client and PostgreSQL. PostgreSQL tells each client the id of the process that serves it; a
+ * pooler tells another one. In transaction mode two clients that are connected at the same time meet the same process.
+ *
+ * @param client connected
+ * @param second connects a second client, which is asked only behind a pooler
+ */
+export async function detectPooling(client: Client, second: () => Promise<Client>): Promise<Pooling> {
+  const first = await backendOf(client);
+  if (first === processIdOf(client)) return 'none';
+  const other = await second();
+  for (let round = 0, current = first; round < ROUNDS; round++) {
+    if ((await backendOf(other)) === current) return 'transaction';
+    const next = await backendOf(client);
+    if (next !== current) return 'transaction';
+    current = next;
+  }
+  return 'session';
+}
+
+async function backendOf(client: Client): Promise<number | undefined> {
+  return (await client.query<Backend>(BACKEND)).rows[0]?.pid;
+}
+
+/** The limits that a pooler in transaction mode must have been given, in ms. */
+export type RequiredLimits = Readonly<Record<'statement_timeout' | 'idle_in_transaction_session_timeout', number>>;
+
+/**
+ * Makes sure that a pooler in transaction mode keeps prepared statements, and that its sessions have time limits.
+ *
+ * @param clients two clients of the pooler
+ * @param limits largest values that are accepted
+ * @throws StartupError that says what to change
+ */
+export async function checkTransactionMode(
+  [first, second]: readonly [Client, Client],
+  limits: RequiredLimits,
+): Promise<void> {
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      await first.query(PREPARED);
+      await second.query(PREPARED);
+    }
+  } catch (error) {
+    if (!LOST.has((error as { code?: unknown }).code)) throw error;
+    throw new StartupError(
+      'it leads through a pooler in transaction mode that loses prepared statements. Use its session mode, or PgBouncer ' +
+        '1.21 or later with max_prepared_statements = 200.',
+    );
+  }
+  const { rows } = await first.query<{ name: keyof RequiredLimits; ms: number; role: string }>(
+    'SELECT name, setting::int AS ms, quote_ident(current_user) AS role FROM pg_settings WHERE name = ANY ($1)',
+    [Object.keys(limits)],
+  );
+  const missing = rows.filter(({ name, ms }) => ms === 0 || ms > limits[name]);
+  if (missing.length === 0) return;
+  const found = missing.map(({ name, ms }) => `${name} is ${ms} ms`).join(' and ');
+  const remedy = missing.map(({ name, role }) => `ALTER ROLE ${role} SET ${name} = ${limits[name]};`).join(' ');
+  throw new StartupError(
+    `it leads through a pooler in transaction mode, where only a role keeps limits, and ${found} there. ` +
+      `Run: ${remedy} Then let the pooler reconnect (RECONNECT).`,
+  );
+}

@@ -1,0 +1,104 @@
+import { readFile } from 'node:fs/promises';
+import pg, { type ClientConfig } from 'pg';
+import { isClosed } from '../statements/pg-internals.js';
+import { HOST_TIMEOUT_MS, ServerHosts } from './server-hosts.js';
+
+/** The part of a client's settings that says where PostgreSQL is. */
+export interface ServerAddress extends ClientConfig {
+  /** The URI; the one of the first host if there are several. */
+  readonly connectionString: string;
+  /** File of the password; undefined if the URI has one, or none is needed. */
+  readonly passwordFile: string | undefined;
+  /** Set if each new connection must find the primary first. */
+  readonly hosts: ServerHosts | undefined;
+}
+
+type Callback = (error: Error) => void;
+
+/**
+ * Where URIs lead, which differ in their hosts only. If there are several, or they have `target_session_attrs`, each new
+ * connection goes to the primary among them.
+ *
+ * @param passwordFile file of the password of URIs without one
+ */
+export function serverAddress(uris: readonly string[], passwordFile: string | undefined): ServerAddress {
+  const [connectionString] = uris as [string, ...string[]];
+  const { searchParams, password } = new URL(connectionString);
+  const attributes = searchParams.get('target_session_attrs');
+  const file = password === '' && !searchParams.has('password') ? passwordFile : undefined;
+  const settingsOf = (host: string): ServerAddress => ({
+    connectionString: host,
+    passwordFile: file,
+    hosts: undefined,
+  });
+  const questions = (): pg.Client[] =>
+    uris.map(
+      (host) =>
+        new ServerClient({
+          ...settingsOf(host),
+          connectionTimeoutMillis: HOST_TIMEOUT_MS,
+          query_timeout: HOST_TIMEOUT_MS,
+          application_name: 'petstore host choice',
+        }),
+    );
+  const hosts =
+    uris.length > 1 || attributes !== null ? new ServerHosts(questions, attributes === 'read-write') : undefined;
+  return { ...settingsOf(connectionString), hosts };
+}
+
+/**
+ * pg's client, for a `ServerAddress`. It reads the password and the certificates from their files anew, so that both can
+ * change without a restart, and connects to the primary of several hosts.
+ */
+export class ServerClient extends pg.Client {
+  private readonly hosts: ServerHosts | undefined;
+  /** An unreadable file of a certificate. */
+  private readonly fault: Error | undefined;
+
+  constructor(config: ClientConfig & Partial<ServerAddress> = {}) {
+    let fault: Error | undefined;
+    try {
+      super(config);
+    } catch (error) {
+      // pg-pool lets an error of the constructor end the process.
+      super({ ...config, connectionString: undefined });
+      fault = error as Error;
+    }
+    this.fault = fault;
+    this.hosts = config.hosts;
+    const { passwordFile } = config;
+    if (passwordFile !== undefined) Object.assign(this, { password: () => readPassword(passwordFile) });
+  }
+
+  override connect(): Promise<pg.Client>;
+  override connect(callback: Callback): void;
+  override connect(callback?: Callback): Promise<pg.Client> | undefined {
+    if (this.fault === undefined && this.hosts === undefined) {
+      return callback === undefined ? super.connect() : void super.connect(callback);
+    }
+    const connected = this.connectToPrimary();
+    if (callback === undefined) return connected;
+    connected.then(() => (callback as () => void)(), callback);
+    return undefined;
+  }
+
+  private async connectToPrimary(): Promise<pg.Client> {
+    try {
+      if (this.fault !== undefined) throw this.fault;
+      const host = await this.hosts?.choose();
+      if (isClosed(this)) throw new Error('timeout expired');
+      Object.assign(this, host);
+    } catch (error) {
+      // pg emits it for clients that have begun to connect.
+      this.emit('end');
+      throw error;
+    }
+    return super.connect();
+  }
+}
+
+/** @throws Error of the file system */
+export async function readPassword(file: string): Promise<string> {
+  // Editors and `echo` end a file with a newline, which is not part of the password.
+  return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
+}

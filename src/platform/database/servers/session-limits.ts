@@ -1,0 +1,49 @@
+import type { ClientBase } from 'pg';
+import { destroySocket } from '../statements/pg-internals.js';
+import type { ServerHosts } from './server-hosts.js';
+
+/** Settings of a session of PostgreSQL, in ms. */
+export interface SessionLimits {
+  readonly statement_timeout: number;
+  readonly idle_in_transaction_session_timeout: number;
+  readonly lock_timeout?: number;
+}
+
+/** Settings of `sessionPreparation`. */
+export interface SessionOptions {
+  readonly limits: SessionLimits;
+  /** False behind a pooler in transaction mode, where a setting would reach another session. */
+  readonly isOwnSession: boolean;
+  /** Longest time in ms. */
+  readonly timeoutMs: number;
+  /** Set if the server must be a primary. */
+  readonly hosts: ServerHosts | undefined;
+}
+
+/**
+ * What a pool does with each new connection: it sets the limits, by a statement, because poolers refuse or ignore the
+ * parameters of a connection's start; and makes sure that the server has not become a standby since it was chosen.
+ *
+ * A pooler that has no session free accepts a connection and lets its first statement wait. So this is also where a request
+ * waits for a saturated pooler: no longer than `timeoutMs`.
+ */
+export function sessionPreparation({ limits, isOwnSession, timeoutMs, hosts }: SessionOptions) {
+  const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
+  const columns = ['pg_is_in_recovery() AS standby', ...(isOwnSession ? sets : [])];
+  const text = `SELECT ${columns.join(', ')}`;
+  return async (client: ClientBase): Promise<void> => {
+    const timer = setTimeout(
+      () => destroySocket(client, new Error(`timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
+    try {
+      const { rows } = await client.query<{ standby: boolean }>(text);
+      if (hosts !== undefined && rows[0]?.standby !== false) {
+        hosts.forget();
+        throw new Error('No host of the database is the primary: the last one has become a standby');
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}

@@ -1,0 +1,162 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { administer, databaseUrl } from '../support/postgresql-database.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { Load, send, tally } from './support/load.js';
+import { createOwnDatabase, rowsOf } from './support/own-database.js';
+import { untilItWorks } from './support/witness.js';
+
+/*
+ * TLS with a certificate authority of one's own, a password that changes while the service runs, and connections that are
+ * replaced when they are old.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-tests';
+const LIST = { method: 'GET', path: '/v1/pets' } as const;
+
+import.meta.jest.setTimeout(120_000);
+
+let home: string;
+let server: PostgresqlServer;
+let url: string;
+const services: ServiceProcess[] = [];
+
+function openssl(...words: string[]): void {
+  const { status, stderr } = spawnSync('openssl', words, { cwd: home, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`openssl fails: ${stderr}`);
+}
+
+/** A certificate authority and a key and certificate of the server `localhost` that it has signed. */
+function makeCertificates(): void {
+  const request = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  for (const name of ['ca', 'other-ca']) {
+    openssl(...request, '-x509', '-days', '2', '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.crt`);
+  }
+  openssl(...request, '-subj', '/CN=localhost', '-keyout', 'server.key', '-out', 'server.csr');
+  writeFileSync(join(home, 'names'), 'subjectAltName=DNS:localhost');
+  openssl(
+    ...['x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2'],
+    ...['-extfile', 'names', '-out', 'server.crt'],
+  );
+}
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  server = await startPostgresqlServer();
+  url = await createOwnDatabase(server, 'petstore');
+  makeCertificates();
+  const { uid, gid } = statSync(server.data);
+  for (const name of ['server.key', 'server.crt']) {
+    const target = join(server.data, name);
+    spawnSync('cp', [join(home, name), target]);
+    chownSync(target, uid, gid);
+    chmodSync(target, 0o600);
+  }
+  await administer(server.url, 'ALTER SYSTEM SET ssl = on');
+  await administer(server.url, 'SELECT pg_reload_conf()');
+});
+afterEach(async () => {
+  for (const service of services.splice(0)) await service.kill();
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+function start(settings: Record<string, string>): ServiceProcess {
+  const own = { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
+  const service = new ServiceProcess({ ...own, ...settings }, home);
+  services.push(service);
+  return service;
+}
+
+async function refusal(settings: Record<string, string>): Promise<string> {
+  const service = start(settings);
+  expect([await service.ended, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+\n$/) as string]);
+  return service.stderr.trimEnd();
+}
+
+/** Something of each connection of the service. */
+function sessions<Row extends unknown[]>(column: string): Promise<Row[]> {
+  const from = `pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE application_name LIKE 'petstore%'`;
+  return rowsOf<Row>(databaseUrl(server.url, 'petstore'), `SELECT ${column} FROM ${from}`);
+}
+
+test('sslmode=verify-full with sslrootcert: every connection is encrypted, and the server is verified', async () => {
+  const verified = (host: string, file: string): Record<string, string> => ({
+    DATABASE_URL: `${url.replace('127.0.0.1', host)}?sslmode=verify-full&sslrootcert=${join(home, file)}`,
+  });
+  const origin = await start(verified('localhost', 'ca.crt')).origin();
+  expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(200);
+  const encrypted = await sessions<[boolean]>('ssl');
+  // The pool, the heartbeat, and notifications.
+  expect(encrypted.length).toBeGreaterThanOrEqual(3);
+  expect(encrypted.every(([ssl]) => ssl)).toBe(true);
+
+  const tls = / cannot be used over TLS: .*Correct sslmode and certificates\.$/;
+  expect(await refusal(verified('localhost', 'other-ca.crt'))).toMatch(tls);
+  // The certificate is of localhost.
+  expect(await refusal(verified('127.0.0.1', 'ca.crt'))).toMatch(tls);
+  expect(await refusal(verified('localhost', 'none.crt'))).toMatch(
+    /^petstore: DATABASE_URL: its certificate file '.*none\.crt' cannot be read \(ENOENT\)/,
+  );
+});
+
+test('DATABASE_PASSWORD_FILE is read for each connection: a changed password needs no restart', async () => {
+  const file = join(home, 'password');
+  const withoutPassword = url.replace(/:secret[^@]*@/, '@');
+  const settings = { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: file };
+  expect(await refusal(settings)).toMatch(/its file of DATABASE_PASSWORD_FILE, '.*password' cannot be read \(ENOENT\)/);
+  writeFileSync(file, 'secret-of-the-service\n');
+  const service = start(settings);
+  const origin = await service.origin();
+  await untilItWorks(LIST, { origin, apiKey: API_KEY });
+
+  const change = async (password: string): Promise<void> => {
+    await administer(server.url, `ALTER ROLE petstore_service PASSWORD '${password}'`);
+    await administer(
+      server.url,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'petstore%'`,
+    );
+  };
+  await change('another');
+  const refused = await send(LIST, { origin, apiKey: API_KEY });
+  expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
+  writeFileSync(file, 'another');
+  await untilItWorks(LIST, { origin, apiKey: API_KEY });
+
+  // A file that cannot be read is 503, too, and ends nothing.
+  rmSync(file);
+  await change('third');
+  expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(503);
+  writeFileSync(file, 'third');
+  await untilItWorks(LIST, { origin, apiKey: API_KEY });
+  await change('secret-of-the-service');
+  expect(service.isRunning).toBe(true);
+  expect(service.stdout + service.stderr).not.toMatch(/another|third|secret-of/);
+});
+
+test('connections are replaced at DATABASE_CONNECTION_MAX_AGE_MS, and no request fails', async () => {
+  const service = start({ DATABASE_URL: url, DATABASE_CONNECTION_MAX_AGE_MS: '1000' });
+  const origin = await service.origin();
+  const load = new Load({ origin, apiKey: API_KEY, clients: 4, next: () => LIST, pauseMs: 2 });
+  const processes = new Set<number>();
+  let oldest = 0;
+  for (let look = 0; look < 15; look++) {
+    await sleep(200);
+    const column = 'pid, extract(epoch FROM clock_timestamp() - backend_start)::float8, application_name';
+    for (const [pid, age, name] of await sessions<[number, number, string]>(column)) {
+      if (name !== 'petstore') continue;
+      processes.add(pid);
+      oldest = Math.max(oldest, age);
+    }
+  }
+  expect(Object.keys(tally(await load.stop()))).toEqual(['200']);
+  expect(processes.size).toBeGreaterThanOrEqual(3);
+  // A machine that is busy may be late by so much.
+  expect(oldest).toBeLessThan(2.5);
+});

@@ -1,0 +1,125 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import { administer, databaseUrl } from '../support/postgresql-database.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { report } from './support/figures.js';
+import { Load, send, tally } from './support/load.js';
+import { createOwnDatabase, petsOf, rowsOf } from './support/own-database.js';
+import { freePort } from './support/proxies.js';
+import { balance, creation, NOTHING_WRONG, untilItWorks } from './support/witness.js';
+
+/*
+ * DATABASE_URL lists several hosts: one that is dead, a primary, and its synchronous standby. The service finds the primary,
+ * also after a failover.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-tests';
+
+import.meta.jest.setTimeout(120_000);
+
+let home: string;
+let primary: PostgresqlServer;
+let standby: PostgresqlServer;
+let deadPort: number;
+let primaryUrl: string;
+const services: ServiceProcess[] = [];
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  deadPort = await freePort();
+  primary = await startPostgresqlServer({ synchronous_commit: 'on' });
+  primaryUrl = await createOwnDatabase(primary, 'petstore');
+  await primary.shutDown();
+  standby = await startPostgresqlServer({ synchronous_commit: 'on' }, primary);
+  await primary.start();
+  await administer(primary.url, `ALTER SYSTEM SET synchronous_standby_names = '*'`);
+  await administer(primary.url, 'SELECT pg_reload_conf()');
+});
+afterEach(async () => {
+  for (const service of services.splice(0)) await service.kill();
+});
+afterAll(async () => {
+  for (const server of [standby, primary]) {
+    server.resume();
+    await server.stop();
+  }
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** The database at several ports of this machine. */
+function urlOf(...ports: (string | number)[]): string {
+  return primaryUrl.replace(/127\.0\.0\.1:\d+/, ports.map((port) => `127.0.0.1:${port}`).join(','));
+}
+
+const portOf = ({ url }: PostgresqlServer): string => new URL(url).port;
+
+function start(url: string): ServiceProcess {
+  const settings = { DATABASE_URL: url, BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
+  const service = new ServiceProcess(settings, home);
+  services.push(service);
+  return service;
+}
+
+async function refusal(url: string): Promise<string> {
+  const service = start(url);
+  expect([await service.ended, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+\n$/) as string]);
+  return service.stderr.trimEnd();
+}
+
+describe('a start without a primary is refused in one line', () => {
+  test('hosts that are dead or standbys, each with its state', async () => {
+    expect(await refusal(urlOf(deadPort, portOf(standby)))).toMatch(
+      /^petstore: DATABASE_URL: No host of the database is the primary: 127\.0\.0\.1:\d+ connect ECONNREFUSED 127\.0\.0\.1:\d+; 127\.0\.0\.1:\d+ is a standby\. Start or promote one of them, or correct the hosts\.$/,
+    );
+  });
+
+  test('target_session_attrs=read-write with one host, a standby', async () => {
+    expect(await refusal(`${urlOf(portOf(standby))}?target_session_attrs=read-write`)).toMatch(/is a standby/);
+  });
+
+  test('a standby without target_session_attrs, and an API key to store', async () => {
+    await sleep(200);
+    const line = await refusal(urlOf(portOf(standby)));
+    expect(line).toMatch(
+      /^petstore: PostgreSQL refuses: .*read-only transaction: .*Set DATABASE_URL to the primary\.$/,
+    );
+  });
+});
+
+test('the primary is killed and the standby promoted: the service follows, and no acknowledged animal is lost or doubled', async () => {
+  // A host that hangs must not delay a connection to the others.
+  const service = start(urlOf(deadPort, portOf(primary), portOf(standby)));
+  const origin = await service.origin();
+  const prefix = 'failover';
+  const load = new Load({
+    origin,
+    apiKey: API_KEY,
+    clients: 8,
+    next: (index) => (index % 3 === 0 ? { method: 'GET', path: '/v1/pets?limit=5' } : creation(`${prefix}-${index}`)),
+    pauseMs: 5,
+  });
+  await sleep(1_000);
+  const killedAt = performance.now();
+  // A machine that hangs sends nothing, so its connections do not break.
+  primary.suspend();
+  await sleep(500);
+  await administer(standby.url, 'SELECT pg_promote()');
+  await untilItWorks(creation('after-1'), { origin, apiKey: API_KEY });
+  const recoveredMs = performance.now() - killedAt;
+  await sleep(500);
+  const outcomes = await load.stop();
+  report('a failover with several hosts', { ...tally(outcomes), 'recovered after ms': Math.round(recoveredMs) });
+  expect(Object.keys(tally(outcomes))).toEqual(['200', '201', '503']);
+  expect(recoveredMs).toBeLessThan(10_000);
+  const rows = await petsOf(databaseUrl(standby.url, 'petstore'), prefix);
+  expect(balance(outcomes, rows)).toMatchObject(NOTHING_WRONG);
+
+  // The old primary runs again, as if nothing had happened, and must not be used: no host is looked for while one works.
+  const created = await send(creation('after-2'), { origin, apiKey: API_KEY });
+  expect(created.status).toBe(201);
+  const found = await rowsOf(databaseUrl(standby.url, 'petstore'), `SELECT FROM pet WHERE name LIKE 'after-%'`);
+  expect(found.length).toBeGreaterThanOrEqual(2);
+});

@@ -1,0 +1,247 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { administer, databaseUrl } from '../support/postgresql-database.js';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { report } from './support/figures.js';
+import { Load, type LoadRequest, type Outcome, send, tally } from './support/load.js';
+import { createOwnDatabase, petsOf } from './support/own-database.js';
+import { type PgBouncer, type PgBouncerProgram, startPgBouncer } from './support/pgbouncer.js';
+import { balance, creation, NOTHING_WRONG } from './support/witness.js';
+
+/*
+ * The service behind PgBouncer: of Debian 12 (1.18), and 1.24. What works keeps its limits; what cannot work is refused at
+ * the start in one line; a pooler that is full is overload, not a database that is away.
+ */
+
+const API_KEY = 'bootstrap-key-of-the-tests';
+const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+
+import.meta.jest.setTimeout(120_000);
+
+let home: string;
+let server: PostgresqlServer;
+/** The database as the service's role, without a pooler. */
+let directUrl: string;
+const services: ServiceProcess[] = [];
+const poolers: PgBouncer[] = [];
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  server = await startPostgresqlServer();
+  directUrl = await createOwnDatabase(server, 'petstore');
+});
+afterEach(async () => {
+  for (const service of services.splice(0)) await service.kill();
+  for (const pooler of poolers.splice(0)) await pooler.stop();
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+async function pooler(program: PgBouncerProgram, settings: Record<string, string | number>): Promise<string> {
+  const started = await startPgBouncer(program, directUrl, settings);
+  poolers.push(started);
+  return started.url;
+}
+
+function start(settings: Record<string, string>): ServiceProcess {
+  const own = { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
+  const service = new ServiceProcess({ ...own, ...settings }, home);
+  services.push(service);
+  return service;
+}
+
+/** Starts a service that must not start, and returns its line. */
+async function refusal(settings: Record<string, string>): Promise<string> {
+  const service = start(settings);
+  expect([await service.ended, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+\n$/) as string]);
+  return service.stderr.trimEnd();
+}
+
+const superUrl = (): string => databaseUrl(server.url, 'petstore');
+
+/** What the role needs for a pooler in transaction mode, as the refusal says. */
+async function withLimitsOfRole(work: () => Promise<void>): Promise<void> {
+  await administer(superUrl(), `ALTER ROLE petstore_service SET statement_timeout = 700`);
+  await administer(superUrl(), `ALTER ROLE petstore_service SET idle_in_transaction_session_timeout = 60000`);
+  await work().finally(() => administer(superUrl(), 'ALTER ROLE petstore_service RESET ALL'));
+}
+
+/** Expects that PostgreSQL itself cancels a statement that waits for a lock. */
+async function expectLimits(origin: string, service: ServiceProcess): Promise<void> {
+  const client = new pg.Client({ connectionString: superUrl() });
+  await client.connect();
+  try {
+    await client.query('BEGIN; LOCK TABLE pet IN ACCESS EXCLUSIVE MODE');
+    // More than a session, and each more than once.
+    const calls = Array.from({ length: 8 }, () =>
+      send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY }),
+    );
+    for (const { status, headers } of await Promise.all(calls)) {
+      expect([status, headers['retry-after']]).toEqual([503, '1']);
+    }
+    expect(service.stdout).toContain('canceling statement due to statement timeout');
+    expect(service.stdout).not.toContain('Query read timeout');
+  } finally {
+    await client.end();
+  }
+}
+
+function mixed(prefix: string): (index: number) => LoadRequest {
+  return (index) =>
+    index % 3 === 0 ? { method: 'GET', path: `/v1/pets?limit=${(index % 9) + 1}` } : creation(`${prefix}-${index}`);
+}
+
+async function expectBalance(outcomes: readonly Outcome[], prefix: string): Promise<void> {
+  expect(balance(outcomes, await petsOf(superUrl(), prefix))).toMatchObject(NOTHING_WRONG);
+}
+
+async function keyIsRevokedWithin(origin: string): Promise<number> {
+  const from = performance.now();
+  await administer(superUrl(), 'UPDATE api_key SET revoked_at = now()');
+  try {
+    for (;;) {
+      const { status } = await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
+      if (status === 401) return performance.now() - from;
+      await sleep(10);
+    }
+  } finally {
+    await administer(superUrl(), 'UPDATE api_key SET revoked_at = NULL');
+  }
+}
+
+test.each(['pgbouncer', 'pgbouncer-1.24'] as const)(
+  '%s in session mode, which refuses parameters of the start: everything works, and the limits are in force',
+  async (program) => {
+    const url = await pooler(program, { pool_mode: 'session', default_pool_size: 10 });
+    const service = start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '5', STATEMENT_TIMEOUT_MS: '700' });
+    const origin = await service.origin();
+    const prefix = program.replace('.', '');
+    const load = new Load({ origin, apiKey: API_KEY, clients: 10, next: mixed(prefix) });
+    await sleep(1_500);
+    const outcomes = await load.stop();
+    expect(Object.keys(tally(outcomes))).toEqual(['200', '201']);
+    await expectBalance(outcomes, prefix);
+    await expectLimits(origin, service);
+    expect(await keyIsRevokedWithin(origin)).toBeLessThan(1_500);
+  },
+);
+
+test('transaction mode with max_prepared_statements and DATABASE_DIRECT_URL: everything works, and the limits are in force', () =>
+  withLimitsOfRole(async () => {
+    const url = await pooler('pgbouncer-1.24', {
+      pool_mode: 'transaction',
+      max_prepared_statements: 200,
+      default_pool_size: 3,
+    });
+    const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, STATEMENT_TIMEOUT_MS: '700' };
+    const [service, other] = [start(settings), start({ ...settings, MIGRATE_ON_START: 'true' })];
+    const origins = [await service.origin(), await other.origin()];
+    const next = mixed('transaction');
+    const loads = origins.map(
+      (origin, at) => new Load({ origin, apiKey: API_KEY, clients: 10, next: (index) => next(2 * index + at) }),
+    );
+    await sleep(2_000);
+    const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
+    report('PgBouncer in transaction mode', tally(outcomes));
+    expect(Object.keys(tally(outcomes))).toEqual(['200', '201']);
+    await expectBalance(outcomes, 'transaction');
+    const creationWithKey = { ...creation('once-1'), headers: { 'idempotency-key': 'a-key' } };
+    for (const origin of origins) {
+      expect((await send(creationWithKey, { origin, apiKey: API_KEY })).status).toBe(201);
+    }
+    expect(await petsOf(superUrl(), 'once')).toHaveLength(1);
+    await expectLimits(origins[0] as string, service);
+    expect(await keyIsRevokedWithin(origins[0] as string)).toBeLessThan(1_500);
+    const { status, stdout } = spawnSync(process.execPath, [CLI, 'migrate'], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, ...settings },
+      cwd: home,
+    });
+    expect([status, stdout]).toEqual([0, 'The schema is current.\n']);
+  }));
+
+describe('refused at the start, in one line that says what to do', () => {
+  const LOSES =
+    / leads through a pooler in transaction mode that loses prepared statements\. Use its session mode, or /;
+
+  test.each([
+    ['pgbouncer', {}],
+    ['pgbouncer-1.24', { max_prepared_statements: 0 }],
+  ] as const)('%s in transaction mode, without prepared statements', async (program, settings) => {
+    const url = await pooler(program, { pool_mode: 'transaction', ...settings });
+    expect(await refusal({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl })).toMatch(LOSES);
+    // As the only setting, too; and with parameters that PgBouncer accepts and ignores.
+    expect(await refusal({ DATABASE_URL: url })).toMatch(LOSES);
+  });
+
+  test('transaction mode where the role has no limits: the line has the SQL that mends it', async () => {
+    const url = await pooler('pgbouncer-1.24', { pool_mode: 'transaction', max_prepared_statements: 200 });
+    const line = await refusal({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl });
+    expect(line).toContain('statement_timeout is 0 ms');
+    const [sql = ''] = /ALTER ROLE petstore_service .+;/.exec(line) ?? [];
+    await administer(superUrl(), sql);
+    try {
+      await poolers.pop()?.stop();
+      const again = await pooler('pgbouncer-1.24', { pool_mode: 'transaction', max_prepared_statements: 200 });
+      await start({ DATABASE_URL: again, DATABASE_DIRECT_URL: directUrl }).origin();
+    } finally {
+      await administer(superUrl(), 'ALTER ROLE petstore_service RESET ALL');
+    }
+  });
+
+  test('transaction mode without DATABASE_DIRECT_URL, or as DATABASE_DIRECT_URL', () =>
+    withLimitsOfRole(async () => {
+      const url = await pooler('pgbouncer-1.24', { pool_mode: 'transaction', max_prepared_statements: 200 });
+      expect(await refusal({ DATABASE_URL: url })).toMatch(/Set DATABASE_DIRECT_URL to PostgreSQL itself/);
+      expect(await refusal({ DATABASE_URL: directUrl, DATABASE_DIRECT_URL: url })).toMatch(
+        /^petstore: DATABASE_DIRECT_URL leads through a pooler in transaction mode/,
+      );
+    }));
+
+  test('a pooler without room', async () => {
+    const url = await pooler('pgbouncer', { pool_mode: 'session', max_client_conn: 1 });
+    expect(await refusal({ DATABASE_URL: url })).toMatch(/no more connections allowed.*max_client_conn/);
+  });
+});
+
+describe('a pooler that is full is overload: 503 with Retry-After, and no silence', () => {
+  test.each([
+    // Two of its sessions listen and probe. The requests of others wait, as long as they may.
+    ['its sessions are taken', { default_pool_size: 4 }, /no session of PostgreSQL within 500 ms/],
+    ['clients wait for too long', { default_pool_size: 4, query_wait_timeout: 1 }, /query_wait_timeout/],
+    ['it accepts no more clients', { default_pool_size: 20, max_client_conn: 4 }, /no more connections allowed/],
+  ])('%s', async (title, settings, line) => {
+    const url = await pooler('pgbouncer-1.24', { pool_mode: 'session', ...settings });
+    const acquire = 'query_wait_timeout' in settings ? '5000' : '500';
+    const service = start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '8', ACQUIRE_TIMEOUT_MS: acquire });
+    const origin = await service.origin();
+    const prefix = title.replaceAll(' ', '_');
+    // The probe loses its session, and must wait for another one, longer than a database may be silent.
+    const load = new Load({ origin, apiKey: API_KEY, clients: 30, next: mixed(prefix), pauseMs: 5 });
+    await sleep(1_000);
+    await administer(
+      superUrl(),
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'petstore heartbeat'`,
+    );
+    await sleep(4_000);
+    const outcomes = await load.stop();
+    const counts = tally(outcomes);
+    report(`a pooler is full: ${title}`, counts);
+    expect(Object.keys(counts)).toEqual(['200', '201', '503']);
+    expect((counts['200'] ?? 0) + (counts['201'] ?? 0)).toBeGreaterThan(50);
+    for (const { status, headers } of outcomes) {
+      if (status === 503) expect([headers['retry-after'], headers['content-type']]).toEqual(['1', 'application/json']);
+    }
+    expect(service.stdout).toMatch(line);
+    expect(service.stdout).not.toContain('The database does not answer');
+    expect(outcomes.some(({ text }) => text.includes('may have been made'))).toBe(false);
+    await expectBalance(outcomes, prefix);
+  });
+});

@@ -1,0 +1,62 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort, untilItListens } from './proxies.js';
+
+/** PgBouncer of Debian 12, which has no prepared statements in transaction mode, and one that has. */
+export type PgBouncerProgram = 'pgbouncer' | 'pgbouncer-1.24';
+
+/** A running PgBouncer in front of one database. */
+export interface PgBouncer {
+  /** The URI of the database with PgBouncer's port. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts PgBouncer on a free port.
+ *
+ * @param url the database as the role of the service
+ * @param settings of the section `pgbouncer`
+ */
+export async function startPgBouncer(
+  program: PgBouncerProgram,
+  url: string,
+  settings: Readonly<Record<string, string | number>>,
+): Promise<PgBouncer> {
+  if (spawnSync(program, ['--version']).status !== 0)
+    throw new Error(`This test needs ${program}, which is not installed.`);
+  const { hostname, port, username, password, pathname } = new URL(url);
+  const directory = mkdtempSync(join(tmpdir(), 'petstore-pgbouncer-'));
+  const file = join(directory, 'pgbouncer.ini');
+  const users = join(directory, 'users');
+  const listenPort = await freePort();
+  writeFileSync(users, `"${username}" "${password}"\n`, { mode: 0o644 });
+  const own = {
+    listen_addr: '127.0.0.1',
+    listen_port: listenPort,
+    unix_socket_dir: '',
+    auth_type: 'scram-sha-256',
+    auth_file: users,
+    ...settings,
+  };
+  const lines = Object.entries(own).map(([name, value]) => `${name} = ${value}`);
+  writeFileSync(file, `[databases]\n* = host=${hostname} port=${port}\n[pgbouncer]\n${lines.join('\n')}\n`);
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) spawnSync('chown', ['-R', 'nobody', directory]);
+  const child = spawn(program, isRoot ? ['-u', 'nobody', file] : [file], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  const ended = once(child, 'close');
+  await untilItListens(listenPort, child, () => output + readFileSync(file, 'utf8'));
+  return {
+    url: `postgresql://${username}:${password}@127.0.0.1:${listenPort}${pathname}`,
+    stop: async () => {
+      child.kill('SIGKILL');
+      await ended;
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
