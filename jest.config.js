@@ -73,6 +73,7 @@ export default {
     }),
     onEngine('postgresql', 'faults', { roots: ['<rootDir>/test/faults'], testRegex: '\\.fault-spec\\.ts$' }),
     onEngine('postgresql', 'openapi-tools', { testRegex: '\\.tools-spec\\.ts$' }),
+    onEngine('postgresql', 'ship', { roots: ['<rootDir>/test/ship'], testRegex: '\\.ship-spec\\.ts$' }),
     { ...shared, displayName: 'browser', roots: ['<rootDir>/test/browser'], testRegex: '\\.browser-spec\\.ts$' },
     onEngine('postgresql', 'client', { roots: ['<rootDir>/clients'], testRegex: '\\.spec\\.ts$' }),
     onEngine('postgresql', 'client-system', { roots: ['<rootDir>/clients'], testRegex: '\\.system-spec\\.ts$' }),

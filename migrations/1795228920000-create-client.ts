@@ -34,11 +34,11 @@ export class CreateClient1795228920000 implements MigrationInterface {
     await queryRunner.query(`
       CREATE TRIGGER tr_api_key_change
       AFTER INSERT OR DELETE OR UPDATE OF hash, client_id, scopes, expires_at, revoked_at ON api_key
-      FOR EACH STATEMENT EXECUTE FUNCTION notify_api_key_change()`);
+      FOR EACH ROW EXECUTE FUNCTION notify_api_key_change()`);
     await queryRunner.query(`
       CREATE TRIGGER tr_client_change
       AFTER UPDATE OF name, rate_limit_per_minute ON client
-      FOR EACH STATEMENT EXECUTE FUNCTION notify_api_key_change()`);
+      FOR EACH ROW EXECUTE FUNCTION notify_api_key_change()`);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {

@@ -1,0 +1,117 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '../../..');
+
+interface Instruction {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** The instructions of the Dockerfile, one line each, without comments. */
+export function dockerfile(): Instruction[] {
+  const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').replace(/^#.*\n/gm, '');
+  return text
+    .replace(/\\\n\s*/g, '')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => ({ name: line.split(' ', 1)[0] as string, text: line.slice(line.indexOf(' ') + 1).trim() }));
+}
+
+/** The array that an instruction has in JSON, such as the command of ENTRYPOINT or HEALTHCHECK. */
+export function commandOf(name: string): string[] {
+  const text = dockerfile().findLast((instruction) => instruction.name === name)?.text ?? '';
+  return JSON.parse(text.slice(text.indexOf('['))) as string[];
+}
+
+/** The environment that the last stage sets. */
+export function environmentOf(): Record<string, string> {
+  const texts = dockerfile().filter(({ name }) => name === 'ENV');
+  return Object.fromEntries(
+    texts.flatMap(({ text }) => text.split(' ').map((pair) => pair.split('=') as [string, string])),
+  );
+}
+
+/** The paths that .dockerignore lets into the build. It excludes all others, and unit tests. */
+export function admittedPaths(): string[] {
+  const lines = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n');
+  return lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1));
+}
+
+/**
+ * Carries out the Dockerfile with folders in place of images: each stage is a folder below `target`, in which COPY copies
+ * and RUN runs a shell, with the Node.js of this process.
+ *
+ * @returns the folder of the last stage
+ * @throws when the Dockerfile has an instruction for which a folder is not enough, or one fails
+ */
+export function assemble(target: string): string {
+  const context = join(target, 'context');
+  for (const path of admittedPaths()) {
+    cpSync(join(ROOT, path), join(context, path), {
+      recursive: true,
+      filter: (source) => !source.endsWith('.spec.ts'),
+    });
+  }
+  let stage = '';
+  let directory = '/';
+  for (const { name, text } of dockerfile()) {
+    switch (name) {
+      case 'FROM':
+        stage = join(target, / AS (\w+)$/.exec(text)?.[1] ?? 'image');
+        directory = '/';
+        break;
+      case 'WORKDIR':
+        directory = text;
+        mkdirSync(join(stage, directory), { recursive: true });
+        break;
+      case 'COPY':
+        copy(text, context, target, join(stage, directory), stage);
+        break;
+      case 'RUN':
+        run(text.replace(/^--mount=\S+ /, ''), join(stage, directory));
+        break;
+      case 'ARG':
+      case 'LABEL':
+      case 'ENV':
+      case 'USER':
+      case 'EXPOSE':
+      case 'STOPSIGNAL':
+      case 'HEALTHCHECK':
+      case 'ENTRYPOINT':
+      case 'CMD':
+        break;
+      default:
+        throw new Error(`Dockerfile: ${name} is not known to this test.`);
+    }
+  }
+  rmSync(join(target, 'context'), { recursive: true });
+  return stage;
+}
+
+/** COPY: folders give what is in them; several files, or a target that ends in a slash, keep their names. */
+function copy(text: string, context: string, target: string, directory: string, stage: string): void {
+  const words = text.split(' ');
+  const from = words.find((word) => word.startsWith('--from='))?.slice('--from='.length);
+  const paths = words.filter((word) => !word.startsWith('--'));
+  const last = paths.pop() as string;
+  const destination = last.startsWith('/') ? join(stage, last) : join(directory, last);
+  for (const path of paths) {
+    const source = from === undefined ? join(context, path) : join(target, from, path);
+    const into =
+      last.endsWith('/') && !statSync(source).isDirectory() ? join(destination, basename(path)) : destination;
+    cpSync(source, into, { recursive: true, verbatimSymlinks: true });
+  }
+}
+
+function run(command: string, cwd: string): void {
+  // Not the variables of the npm and the Jest that run this test.
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_|JEST_)/i.test(name));
+  const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', command], {
+    cwd,
+    encoding: 'utf8',
+    env: Object.fromEntries(inherited),
+  });
+  if (status !== 0) throw new Error(`RUN ${command} fails:\n${stdout}${stderr}`);
+}

