@@ -1,5 +1,6 @@
 import type { LicenseObject } from '@nestjs/swagger';
 import { readGuide } from './app.guide.js';
+import type { AppOptions } from './app.options.js';
 import type { Application } from './platform/application.js';
 
 const DESCRIPTION = `\
@@ -18,7 +19,7 @@ A catalogue of animals offered in a store: list them, add one, fetch one.
 `;
 
 /** Texts and defaults of this application. Change them when the service offers something else. */
-export const APPLICATION: Application = {
+const APPLICATION: Application = {
   info: {
     title: 'Pet Store Service',
     version: '1.0.0',
@@ -37,4 +38,19 @@ export const APPLICATION: Application = {
   },
   readGuide,
   defaultScopes: ['pets:read', 'pets:write'],
+  migrations: [],
 };
+
+/** The application of this service with what a project adds. */
+export function applicationOf({ document = {}, defaultScopes, migrations }: AppOptions = {}): Application {
+  const { tags = [], guide, headerExamples, ...info } = document;
+  const names = new Set(tags.map(({ name }) => name));
+  return {
+    info: { ...APPLICATION.info, ...info },
+    tags: [...APPLICATION.tags.filter(({ name }) => !names.has(name)), ...tags],
+    headerExamples: { ...APPLICATION.headerExamples, ...headerExamples },
+    readGuide: guide ?? APPLICATION.readGuide,
+    defaultScopes: defaultScopes ?? APPLICATION.defaultScopes,
+    migrations: migrations ?? APPLICATION.migrations,
+  };
+}

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { PoolConfig } from 'pg';
 import type { DataSource, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
+import type { MigrationSource } from '../application.js';
 import { checkConnection } from './connection-check.js';
 import { answerTimeoutMs } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
@@ -35,8 +36,15 @@ export async function openDataSource(options: DatabaseOptions): Promise<DataSour
  *
  * @throws StartupError when the database cannot be reached or opened
  */
-export async function openDatabase(config: Config, entities: EntityTarget<ObjectLiteral>[] = []): Promise<DataSource> {
-  return openDataSource({ ...(await dataSourceOptions(config)), entities: entities as DatabaseOptions['entities'] });
+export async function openDatabase(
+  config: Config,
+  {
+    entities = [],
+    migrations,
+  }: { entities?: EntityTarget<ObjectLiteral>[]; migrations?: readonly MigrationSource[] } = {},
+): Promise<DataSource> {
+  const options = await dataSourceOptions(config, migrations);
+  return openDataSource({ ...options, entities: entities as DatabaseOptions['entities'] });
 }
 
 /**
