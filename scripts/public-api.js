@@ -25,9 +25,24 @@ if (missing) {
   process.exit(1);
 }
 
+const options = {
+  module: ts.ModuleKind.NodeNext,
+  moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  // Declarations are printed as they stand, so those of other packages and of JavaScript need not be read.
+  noLib: true,
+  types: [],
+};
+const host = ts.createCompilerHost(options);
+host.resolveModuleNameLiterals = (names, file) =>
+  names.map(({ text }) =>
+    text.startsWith('.')
+      ? ts.resolveModuleName(text, file, options, host, undefined, undefined, ts.ModuleKind.ESNext)
+      : { resolvedModule: undefined },
+  );
 const program = ts.createProgram(
   entries.map(([, file]) => file),
-  { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, skipLibCheck: true },
+  options,
+  host,
 );
 const checker = program.getTypeChecker();
 const printer = ts.createPrinter({ removeComments: true });
