@@ -49,9 +49,13 @@ async function testExample(name, archive) {
   step(`${name}: test`);
   run(directory, 'npm', 'test', '--silent');
   step(`${name}: migrate, and start`);
-  run(directory, 'npm', 'run', '--silent', 'petstore', '--', 'migrate:status', { status: 1 });
-  run(directory, 'npm', 'run', '--silent', 'petstore', '--', 'migrate');
-  run(directory, 'npm', 'run', '--silent', 'petstore', '--', 'migrate:status');
+  const petstore = (...words) => run(directory, 'npm', 'run', '--silent', 'petstore', '--', ...words);
+  petstore('migrate:status', { status: 1 });
+  petstore('migrate');
+  petstore('migrate:status');
+  // The commands know the scopes of the example: those of no operation are refused.
+  petstore('keys', 'create', '--client', 'shop', '--scopes', 'orders:read', '--quiet');
+  petstore('keys', 'create', '--client', 'shop', '--scopes', 'nothing:read', { status: 1 });
   await expectStart(directory);
 }
 

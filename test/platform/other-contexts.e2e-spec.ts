@@ -69,7 +69,7 @@ describe('microservices', () => {
   test('a start fails for one without the guards', async () => {
     await expect(
       createTestApp({ features: [TalkModule], setUp: (nest) => void nest.connectMicroservice(options) }),
-    ).rejects.toThrow('A microservice must take over the guards: connect it behind setUpApplication(app), as');
+    ).rejects.toThrow('A microservice must take over the guards: connect it in setUp of startService, as');
   });
 });
 
