@@ -77,7 +77,7 @@ describe('a project', () => {
   const write = stderr.write.bind(stderr);
   beforeAll(async () => {
     app = await createTestApp(ADDED);
-    stderr.write = ((text: string) => printed.push(text) > 0);
+    stderr.write = (text: string) => printed.push(text) > 0;
   });
   afterAll(async () => {
     stderr.write = write;
