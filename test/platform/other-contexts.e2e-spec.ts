@@ -155,7 +155,11 @@ describe('GraphQL', () => {
   }
 
   async function ask(app: TestApp, field: string, apiKey?: string | null): Promise<{ status: number; text: string }> {
-    return app.client.post('/graphql', { query: field }, { ...(apiKey === undefined ? {} : { apiKey }), expects500: true });
+    return app.client.post(
+      '/graphql',
+      { query: field },
+      { ...(apiKey === undefined ? {} : { apiKey }), expects500: true },
+    );
   }
 
   describe('without a public resolver', () => {
