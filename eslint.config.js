@@ -79,12 +79,12 @@ export const PLATFORM_ROOMS = {
 
 const PLATFORM_TOP = 'src/platform/!(platform.module).ts';
 
-/** Features are the folders of src, except these two. */
+/** Features are the folders of src, except these three. */
 const FEATURE_NAMES = readdirSync(new URL('src', import.meta.url), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !['platform', 'cli'].includes(entry.name))
+  .filter((entry) => entry.isDirectory() && !['platform', 'cli', 'package'].includes(entry.name))
   .map(({ name }) => name);
 
-const FEATURES = 'src/!(platform|cli)/**';
+const FEATURES = 'src/!(platform|cli|package)/**';
 
 /** Exceptions of a zone, as the patterns of absolute paths that the rule needs. */
 const except = (...paths) => paths.map((path) => `**/${path}`);
@@ -129,7 +129,7 @@ const zones = [
     message: 'A feature imports the platform, config.ts, and the modules, services and entities of other features.',
   })),
   {
-    target: 'src/{main,cli,app.setup}.ts',
+    target: 'src/{main,cli,app.setup,app.options,start-service}.ts',
     from: `${FEATURES}/*`,
     message: 'Only app.module.ts and commands name features.',
   },
@@ -140,14 +140,14 @@ const zones = [
     message: 'The application imports the modules of features.',
   },
   {
-    target: ['src/!(cli|main).ts', 'src/!(cli)/**/*'],
+    target: ['src/!(cli|start-service).ts', 'src/!(cli|package)/**/*'],
     from: 'src/cli/**/*',
-    message: 'Only cli.ts and main.ts import the commands.',
+    message: 'Only cli.ts and start-service.ts import the commands.',
   },
   {
     target: '{src,test,bench}/**/*',
-    from: 'src/{main,cli}.ts',
-    message: 'Nobody imports the entry points.',
+    from: ['src/{main,cli}.ts', 'src/package/*'],
+    message: 'Nobody imports the entry points: they are for packages outside.',
   },
   {
     target: 'src/**/*',
@@ -192,12 +192,28 @@ const TYPEORM_AND_ENTITIES = {
 const TYPEORM_ALONE = { regex: '^(?!typeorm$)', message: 'A migration imports only TypeORM.' };
 
 export default tseslint.config(
-  { ignores: ['**/dist', 'bench/built', 'coverage', 'node_modules', '.data', 'clients/typescript/src/generated'] },
+  {
+    ignores: [
+      '**/dist',
+      'examples',
+      'bench/built',
+      'coverage',
+      'node_modules',
+      '.data',
+      'clients/typescript/src/generated',
+    ],
+  },
   eslint.configs.recommended,
   {
     files: ['scripts/*.js', 'openapi-tools/*.js', 'clients/*/scripts/*.js', 'test/**/*.js', '*.js'],
     languageOptions: {
-      globals: { performance: 'readonly', process: 'readonly', setTimeout: 'readonly', URL: 'readonly' },
+      globals: {
+        fetch: 'readonly',
+        performance: 'readonly',
+        process: 'readonly',
+        setTimeout: 'readonly',
+        URL: 'readonly',
+      },
     },
   },
   {
@@ -229,6 +245,10 @@ export default tseslint.config(
     rules: {
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
       '@typescript-eslint/no-extraneous-class': 'off',
+      '@typescript-eslint/no-floating-promises': [
+        'error',
+        { allowForKnownSafeCalls: [{ from: 'package', name: ['test'], package: 'node:test' }] },
+      ],
       '@typescript-eslint/prefer-promise-reject-errors': 'off',
       'import-x/no-cycle': ['error', { ignoreExternal: true }],
       'import-x/no-default-export': 'error',

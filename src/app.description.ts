@@ -1,6 +1,7 @@
 import type { LicenseObject } from '@nestjs/swagger';
 import { readGuide } from './app.guide.js';
 import { readRelease } from './app.release.js';
+import type { AppOptions } from './app.options.js';
 import type { Application } from './platform/application.js';
 
 const DESCRIPTION = `\
@@ -19,7 +20,7 @@ A catalogue of animals offered in a store: list them, add one, fetch one.
 `;
 
 /** Texts and defaults of this application. Change them when the service offers something else. */
-export const APPLICATION: Application = {
+const APPLICATION: Application = {
   info: {
     title: 'Pet Store Service',
     version: '1.0.0',
@@ -39,4 +40,20 @@ export const APPLICATION: Application = {
   readGuide,
   release: readRelease(),
   defaultScopes: ['pets:read', 'pets:write'],
+  migrations: [],
 };
+
+/** The application of this service with what a project adds. */
+export function applicationOf({ document = {}, defaultScopes, migrations }: AppOptions = {}): Application {
+  const { tags = [], guide, headerExamples, ...info } = document;
+  const names = new Set(tags.map(({ name }) => name));
+  return {
+    info: { ...APPLICATION.info, ...info },
+    tags: [...APPLICATION.tags.filter(({ name }) => !names.has(name)), ...tags],
+    headerExamples: { ...APPLICATION.headerExamples, ...headerExamples },
+    readGuide: guide ?? APPLICATION.readGuide,
+    release: APPLICATION.release,
+    defaultScopes: defaultScopes ?? APPLICATION.defaultScopes,
+    migrations: migrations ?? APPLICATION.migrations,
+  };
+}

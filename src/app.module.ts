@@ -1,6 +1,7 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
-import { APPLICATION } from './app.description.js';
+import { applicationOf } from './app.description.js';
+import type { AppOptions } from './app.options.js';
 import type { Config } from './config.js';
 import { PetsModule } from './pets/pets.module.js';
 import { PlatformModule, RequestModule } from './platform/platform.module.js';
@@ -10,12 +11,17 @@ import { PlatformModule, RequestModule } from './platform/platform.module.js';
   imports: [PetsModule],
 })
 export class AppModule {
-  /** @param more features besides those of the service */
-  static forRoot(config: Config, more: readonly (Type | DynamicModule)[] = []): DynamicModule {
+  /**
+   * The whole application.
+   *
+   * @param config the settings of this process
+   * @param options what a project adds: features, migrations, texts
+   */
+  static forRoot(config: Config, options: AppOptions = {}): DynamicModule {
     // Nest takes these before those of @Module, where `nest generate` adds features; so they are named again, in their order.
     const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as Type[];
     // Features before the platform: the router matches routes in this order. RequestModule has no routes.
-    const platform = PlatformModule.forRoot(config, APPLICATION);
-    return { module: AppModule, imports: [RequestModule, ...features, ...more, platform] };
+    const platform = PlatformModule.forRoot(config, applicationOf(options));
+    return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), platform] };
   }
 }

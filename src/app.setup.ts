@@ -95,7 +95,7 @@ function nameRequestsInLog(app: INestApplication): void {
 function closeMicroservices(app: INestApplication): void {
   const fail = (): never => {
     throw new StartupError(
-      'A microservice must take over the guards: connect it behind setUpApplication(app), as ' +
+      'A microservice must take over the guards: connect it in setUp of startService, as ' +
         'app.connectMicroservice(options, { inheritAppConfig: true }).',
     );
   };

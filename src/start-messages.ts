@@ -7,11 +7,11 @@ import { StartupError } from './platform/errors/startup-error.js';
  * The text on the console after a start: the address of the service, and the first API key if one was made. Its lines fit
  * 80 columns, unless DATA_DIR is long.
  */
-export function welcome(config: Config, port: number, firstKey?: string): string {
+export function welcome(title: string, config: Config, port: number, firstKey?: string): string {
   const address = `http://localhost:${port}`;
   const isEmbedded = config.databaseUrl === undefined;
   const lines = [
-    `The Pet Store Service listens on ${address}/v1`,
+    `The ${title} listens on ${address}/v1`,
     `Documentation: ${address}/docs`,
     `Database: ${isEmbedded ? `embedded PostgreSQL in ${config.dataDir}` : 'PostgreSQL'}`,
   ];

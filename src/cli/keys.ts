@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { APPLICATION } from '../app.description.js';
 import { MAX_RATE_LIMIT_PER_MINUTE, readConfig } from '../config.js';
 import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/key-rotation.js';
 import type { StoredApiKey } from '../platform/api-keys/storage/api-key.repository.js';
@@ -41,7 +40,7 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
     )
     .option(
       '--scopes <list>',
-      `scopes of the key, separated by commas (default: ${APPLICATION.defaultScopes.join(',')})`,
+      `scopes of the key, separated by commas (default: ${context.application.defaultScopes.join(',')})`,
     )
     .option(
       '--expires <duration>',

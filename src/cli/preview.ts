@@ -1,7 +1,8 @@
 import { type INestApplication } from '@nestjs/common';
 import { DiscoveryService, ModulesContainer, NestFactory, Reflector } from '@nestjs/core';
-import { APPLICATION } from '../app.description.js';
+import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
+import type { AppOptions } from '../app.options.js';
 import { VERSIONING } from '../app.setup.js';
 import type { Config } from '../config.js';
 import { OperationNames } from '../platform/auth/operation-names.js';
@@ -9,16 +10,21 @@ import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
 /** The document of the application. It needs no database: in preview mode Nest runs no constructor. */
-export async function describeApplication(config: Config): Promise<OpenApiDocument> {
-  const options = { preview: true, logger: false } as const;
+export async function describeApplication(config: Config, options: AppOptions = {}): Promise<OpenApiDocument> {
   const app: INestApplication = await NestFactory.create(
-    AppModule.forRoot(config),
+    AppModule.forRoot(config, options),
     new PlatformExpressAdapter(config),
-    options,
+    { preview: true, logger: false },
   );
   app.enableVersioning(VERSIONING);
   const discovery = new DiscoveryService(app.get(ModulesContainer));
-  const document = new OpenApiDocument(config, APPLICATION, discovery, new Reflector(), new OperationNames(discovery));
+  const document = new OpenApiDocument(
+    config,
+    applicationOf(options),
+    discovery,
+    new Reflector(),
+    new OperationNames(discovery),
+  );
   document.describe(app);
   return document;
 }

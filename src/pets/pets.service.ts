@@ -14,6 +14,7 @@ export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has th
 /** The catalogue of animals. */
 @Injectable()
 export class PetsService {
+  /** @internal */
   constructor(private readonly repository: PetsRepository) {}
 
   /**

@@ -1,6 +1,13 @@
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
+import type { MigrationInterface } from 'typeorm';
 
-/** Texts and defaults of the application that uses the platform. The application provides one instance. */
+/**
+ * Where migrations come from: the class of one, or the `file:` URL of a directory of compiled files,
+ * `<13 digits of the time in ms>-<what it does>.js`, whose exports are classes of migrations.
+ */
+export type MigrationSource = (new () => MigrationInterface) | URL;
+
+/** Texts, defaults and migrations of the application that uses the platform. The application provides one instance. */
 export abstract class Application {
   /** Title, version and description in the document; the title is also the heading of the pages. */
   readonly info: OpenAPIObject['info'];
@@ -14,4 +21,6 @@ export abstract class Application {
   readonly release: string;
   /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];
+  /** Migrations besides those in `migrations/`. All are applied in the order of the times in their names. */
+  readonly migrations: readonly MigrationSource[];
 }

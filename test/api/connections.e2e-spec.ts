@@ -31,7 +31,7 @@ let authorized: string;
 let post: string;
 beforeAll(async () => {
   app = await createTestApp({
-    modules: [SlowModule],
+    features: [SlowModule],
     settings: { HEADERS_TIMEOUT_MS: '1500', REQUEST_TIMEOUT_MS: '1500' },
   });
   authorized = `Host: x\r\nAuthorization: Bearer ${app.apiKey}\r\n`;

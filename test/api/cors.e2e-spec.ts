@@ -49,7 +49,7 @@ class SamplesModule {}
 let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({
-    modules: [SamplesModule],
+    features: [SamplesModule],
     settings: { CORS_ORIGINS: `${ORIGIN},http://localhost:5173` },
   });
 });
@@ -193,7 +193,7 @@ describe('CORS: answers that are given before the route is known', () => {
 
   test('503 of a service that has more requests than it can answer', async () => {
     const busy = await createTestApp({
-      modules: [SamplesModule],
+      features: [SamplesModule],
       settings: { CORS_ORIGINS: ORIGIN, MAX_REQUESTS_IN_FLIGHT: '1' },
     });
     const slow = busy.client.get('/v1/slow');

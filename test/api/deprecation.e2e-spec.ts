@@ -92,7 +92,7 @@ let app: TestApp;
 let serving: TestApp;
 let id: string;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [PreviewsModule] });
+  app = await createTestApp({ features: [PreviewsModule] });
   serving = await createTestApp({
     settings: { AFTER_SUNSET: 'serve', PUBLIC_BASE_URL: 'https://api.example.com/pets/v1' },
   });
@@ -210,7 +210,7 @@ describe('Link', () => {
   });
 
   test('the next page of listPets stands beside links that were there before', async () => {
-    const linking = await createTestApp({ modules: [LinkModule] });
+    const linking = await createTestApp({ features: [LinkModule] });
     for (const name of ['Rex', 'Tom']) await linking.client.post('/v1/pets', { name, categoryId: 7 });
     expect(relations(await linking.client.get('/v1/pets?limit=1'))).toEqual(['license', 'next']);
     await linking.close();

@@ -47,7 +47,7 @@ let keys: ApiKeysService;
 let examples: Record<string, Example>;
 beforeAll(async () => {
   app = await createTestApp({
-    modules: [ErrorsModule],
+    features: [ErrorsModule],
     settings: { HEADERS_TIMEOUT_MS: '300', REQUEST_TIMEOUT_MS: '300', MAX_REQUESTS_IN_FLIGHT: '1' },
   });
   keys = app.nest.get(ApiKeysService);

@@ -49,7 +49,7 @@ class ExceptionsModule {}
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [ExceptionsModule] });
+  app = await createTestApp({ features: [ExceptionsModule] });
 });
 afterAll(() => app.close());
 
@@ -61,7 +61,7 @@ function linesOf(requestId: string): LogLine[] {
 test('every status from 400 to 599 is kept, with a code of the catalogue', async () => {
   const codes = new Map(errorCatalogue().map(({ code, status }) => [code, status]));
   for (let status = 400; status < 600; status++) {
-    const answer = await app.client.get(`/v1/exceptions/${status}`);
+    const answer = await app.client.get(`/v1/exceptions/${status}`, { expects500: true });
     const { code, ...body } = answer.json as { code: string; message: string; status: number };
     expect([answer.status, body.status]).toEqual([status, status]);
     const others = { client_error: status < 500, server_error: status >= 500 }[code];
@@ -120,7 +120,7 @@ test.each([
   ['catalogued', 'oven_broken', { cause: { message: 'hidden-words' } }],
 ])('every 500 is an error of its request, for a person to look at: %s', async (name, code, error) => {
   const headers = { 'x-request-id': `bug-${name}` };
-  const answer = await app.client.get(`/v1/exceptions/${name}`, { headers });
+  const answer = await app.client.get(`/v1/exceptions/${name}`, { headers, expects500: true });
   expect([answer.status, answer.json]).toEqual([500, expect.objectContaining({ code })]);
   expect(answer.text).not.toContain('hidden-words');
   const [line, ...more] = linesOf(`bug-${name}`);

@@ -23,7 +23,7 @@ class FaultsModule {}
 let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({
-    modules: [FaultsModule],
+    features: [FaultsModule],
     settings: { HEADERS_TIMEOUT_MS: '700', REQUEST_TIMEOUT_MS: '1200', KEEP_ALIVE_TIMEOUT_MS: '60000' },
   });
 });
@@ -47,7 +47,8 @@ function expectRawError(answer: string, status: number, code: string): void {
 
 describe('errors', () => {
   test('500 internal_error says nothing of its cause, and the log has it with the request id', async () => {
-    const answer = await app.client.get('/v1/faults/bug', { headers: { 'x-request-id': 'find-me' } });
+    const headers = { 'x-request-id': 'find-me' };
+    const answer = await app.client.get('/v1/faults/bug', { headers, expects500: true });
     expect(answer.json).toEqual({
       code: 'internal_error',
       message: 'The service failed to answer; quote the X-Request-Id when you report it.',

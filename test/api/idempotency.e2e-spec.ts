@@ -72,7 +72,7 @@ class NotesModule {}
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ settings: SETTINGS, modules: [NotesModule] });
+  app = await createTestApp({ settings: SETTINGS, features: [NotesModule] });
   await app.sql('CREATE TABLE note (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text)');
   await app.sql(`CREATE UNIQUE INDEX uq_note ON note (text) WHERE text LIKE 'unique %'`);
   await app.sql('CREATE TABLE weight (grams bigint CHECK (grams > 0))');
@@ -458,7 +458,7 @@ describe('at the same moment', () => {
 
 describe('a module that uses it', () => {
   const write = (key: string | undefined, body: object): Promise<HttpAnswer> =>
-    app.client.post('/v1/notes', body, { headers: { 'idempotency-key': key } });
+    app.client.post('/v1/notes', body, { headers: { 'idempotency-key': key }, expects500: true });
   let notes: NotesService;
   beforeEach(() => {
     notes = app.nest.get(NotesService);

@@ -713,7 +713,7 @@ describe('a module that the platform has never seen', () => {
   let extended: TestApp;
   let openApi: OpenApi;
   beforeAll(async () => {
-    extended = await createTestApp({ modules: [ToysModule] });
+    extended = await createTestApp({ features: [ToysModule] });
     openApi = await readDocument(extended);
   });
   afterAll(() => extended.close());

@@ -18,7 +18,7 @@ class ActionsModule {}
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [ActionsModule] });
+  app = await createTestApp({ features: [ActionsModule] });
 });
 afterAll(() => app.close());
 

@@ -72,7 +72,7 @@ class GatedModule {}
 async function start(
   settings: Record<string, string> = {},
 ): Promise<{ app: TestApp; gate: Gate; scrape: () => Promise<string> }> {
-  const app = await createTestApp({ modules: [GatedModule], settings });
+  const app = await createTestApp({ features: [GatedModule], settings });
   const keys = app.nest.get(ApiKeysService);
   const { secret } = await keys.create({ client: 'prometheus', scopes: ['metrics:read'] });
   await keys.limit('prometheus', 0);

@@ -38,7 +38,7 @@ class AnswersModule {}
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [AnswersModule] });
+  app = await createTestApp({ features: [AnswersModule] });
 });
 afterAll(() => app.close());
 
@@ -108,7 +108,7 @@ test('aborted: the client goes away in the middle of its body', async () => {
 });
 
 test('aborted: a shutdown cuts what is not answered in time, before and during the answer', async () => {
-  const stopping = await createTestApp({ modules: [AnswersModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
+  const stopping = await createTestApp({ features: [AnswersModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const waiting = connect(stopping.port, '127.0.0.1');
   waiting.write(head('GET', '/v1/answers/waiting', 'cut-before'));
   const large = connect(stopping.port, '127.0.0.1');

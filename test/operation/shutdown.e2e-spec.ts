@@ -72,7 +72,7 @@ test('readiness turns 503 while SHUTDOWN_DELAY_MS lets a load balancer see it, a
 });
 
 test('requests in flight finish on connections that close, and new ones are refused', async () => {
-  const app = await createTestApp({ modules: [SlowModule] });
+  const app = await createTestApp({ features: [SlowModule] });
   const slow = rawRequest(app.port, 'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n');
   const pipelined = rawRequest(
     app.port,
@@ -93,7 +93,7 @@ test('requests in flight finish on connections that close, and new ones are refu
 });
 
 test('an answer that began before it and ends later closes its connection, and is not cut', async () => {
-  const app = await createTestApp({ modules: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '60000' } });
+  const app = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '60000' } });
   const parts = rawRequest(app.port, 'GET /v1/parts HTTP/1.1\r\nHost: x\r\n\r\n');
   const slow = connect(app.port, '127.0.0.1');
   slow.write('GET /v1/parts/large HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -111,7 +111,7 @@ test('an answer that began before it and ends later closes its connection, and i
 });
 
 test('after SHUTDOWN_TIMEOUT_MS what is left is cut, and the log says so', async () => {
-  const app = await createTestApp({ modules: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
+  const app = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const slow = app.client.get('/v1/slow', { apiKey: null });
   const failed = expect(slow).rejects.toThrow();
   const { waiting } = app.nest.get(SlowController);

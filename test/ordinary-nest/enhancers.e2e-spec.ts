@@ -204,7 +204,7 @@ test('a start fails for an interceptor of all modules that is made for each requ
   class RequestInterceptor extends WrappingInterceptor {}
   @Module({ providers: [{ provide: APP_INTERCEPTOR, scope: Scope.REQUEST, useClass: RequestInterceptor }] })
   class RequestScopedModule {}
-  await expect(createTestApp({ modules: [RequestScopedModule] })).rejects.toThrow(
+  await expect(createTestApp({ features: [RequestScopedModule] })).rejects.toThrow(
     'An APP_INTERCEPTOR that is made for each request cannot see the answers of all modules.',
   );
 });

@@ -48,7 +48,7 @@ export class Pair {
     stock.enableVersioning(VERSIONING);
     await stock.listen(0, '127.0.0.1');
     const { port } = (stock.getHttpServer() as Server).address() as AddressInfo;
-    const ours = await createTestApp({ modules });
+    const ours = await createTestApp({ features: modules });
     return new Pair(ours, stock, new HttpClient(`http://127.0.0.1:${port}`, ours.apiKey));
   }
 

@@ -105,7 +105,7 @@ class CardsModule implements NestModule {
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [CardsModule] });
+  app = await createTestApp({ features: [CardsModule] });
 });
 afterAll(() => app.close());
 

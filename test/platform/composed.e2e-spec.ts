@@ -85,7 +85,7 @@ class SearchesModule {}
 let app: TestApp;
 let client: HttpClient;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [SearchesModule], settings: { RATE_LIMIT_PER_MINUTE: '6' } });
+  app = await createTestApp({ features: [SearchesModule], settings: { RATE_LIMIT_PER_MINUTE: '6' } });
   await app.sql('CREATE TABLE search (prefix text)');
   await app.sql('CREATE TABLE person (id bigint PRIMARY KEY, name text)');
   await app.sql(`INSERT INTO person SELECT 9223372036854775800 + n, 'Ann ' || n FROM generate_series(1, 5) AS n`);

@@ -107,7 +107,7 @@ describe('limits', () => {
   let controller: StreamsController;
   beforeAll(async () => {
     app = await createTestApp({
-      modules: [StreamsModule],
+      features: [StreamsModule],
       settings: { MAX_EVENT_STREAMS: '2', MAX_REQUESTS_IN_FLIGHT: '1', WRITE_TIMEOUT_MS: '300' },
     });
     controller = app.nest.get(StreamsController);
@@ -160,7 +160,7 @@ describe('limits', () => {
 
 describe('the end of the service', () => {
   test('streams end when the server stops listening, and nothing is waited for', async () => {
-    const app = await createTestApp({ modules: [StreamsModule], settings: { SHUTDOWN_DELAY_MS: '200' } });
+    const app = await createTestApp({ features: [StreamsModule], settings: { SHUTDOWN_DELAY_MS: '200' } });
     const controller = app.nest.get(StreamsController);
     const late = Stream.open(app, 'late');
     const streams = await Promise.all(['open', 'quiet', 'open'].map((path) => Stream.open(app, path)));

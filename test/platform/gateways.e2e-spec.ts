@@ -139,7 +139,7 @@ describe('platform-ws', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await createTestApp({
-      modules: [WsModule],
+      features: [WsModule],
       setUp: (nest) => void nest.useWebSocketAdapter(new WsAdapter(nest)),
     });
   });
@@ -305,7 +305,7 @@ describe('platform-ws', () => {
 describe('platform-socket.io', () => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await createTestApp({ modules: [IoModule] });
+    app = await createTestApp({ features: [IoModule] });
   });
   afterAll(() => app.close());
 
@@ -423,7 +423,7 @@ describe('platform-socket.io', () => {
 });
 
 test('503 beyond MAX_CONNECTIONS clients of long polling, which have no connection', async () => {
-  const app = await createTestApp({ modules: [IoModule], settings: { MAX_CONNECTIONS: '4' } });
+  const app = await createTestApp({ features: [IoModule], settings: { MAX_CONNECTIONS: '4' } });
   try {
     const statuses: number[] = [];
     let sid = '';
@@ -453,7 +453,7 @@ describe('the end of the service', () => {
     'clients of %s are disconnected, and requests are served until the drain is over',
     async (kind, modules, path, code) => {
       const app = await createTestApp({
-        modules,
+        features: modules,
         settings,
         setUp: (nest) => void (kind === 'ws' && nest.useWebSocketAdapter(new WsAdapter(nest))),
       });
@@ -480,7 +480,7 @@ describe('a start fails', () => {
     class OwnPort {}
     @Module({ providers: [OwnPort] })
     class OwnPortModule {}
-    await expect(createTestApp({ modules: [OwnPortModule] })).rejects.toThrow(
+    await expect(createTestApp({ features: [OwnPortModule] })).rejects.toThrow(
       'OwnPort listens on a port of its own, where nothing checks API keys and limits. Leave the port out',
     );
   });
@@ -492,7 +492,7 @@ describe('a start fails', () => {
       }
     }
     const start = createTestApp({
-      modules: [WsModule],
+      features: [WsModule],
       setUp: (nest) => void nest.useWebSocketAdapter(new OtherAdapter(nest)),
     });
     await expect(start).rejects.toThrow(

@@ -111,7 +111,7 @@ class NotesModule implements NestModule {
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [NotesModule] });
+  app = await createTestApp({ features: [NotesModule] });
 });
 afterAll(() => app.close());
 
@@ -184,7 +184,7 @@ test('a start fails, with one sentence, when nothing would check what a handler 
   }
   @Module({ controllers: [PapersController] })
   class PapersModule {}
-  await expect(createTestApp({ modules: [PapersModule] })).rejects.toThrow(
+  await expect(createTestApp({ features: [PapersModule] })).rejects.toThrow(
     "@Param('number') of PapersController.addPaper is declared as NewNote, which nothing would check. " +
       'Take each value by its name, or use a pipe.',
   );

@@ -63,7 +63,7 @@ class BillsModule {}
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [BillsModule] });
+  app = await createTestApp({ features: [BillsModule] });
   await app.sql(
     `CREATE TABLE bill (id bigint GENERATED ALWAYS AS IDENTITY (START 9223372036854775000), name text, made_at timestamptz DEFAULT now())`,
   );
@@ -71,7 +71,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 function add(key: string | undefined, body: object, path = ''): Promise<HttpAnswer> {
-  return app.client.post(`/v1/bills${path}`, body, { headers: { 'idempotency-key': key } });
+  return app.client.post(`/v1/bills${path}`, body, { headers: { 'idempotency-key': key }, expects500: true });
 }
 
 test('201: the first answer, byte for byte, when the row and all others have changed or gone', async () => {

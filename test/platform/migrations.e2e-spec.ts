@@ -21,7 +21,7 @@ const ENTITIES = [PetEntity, ClientEntity, ApiKeyEntity, KeyUsageEntity, Idempot
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  dataSource = await openDatabase(readConfig(database.ownerSettings), ENTITIES);
+  dataSource = await openDatabase(readConfig(database.ownerSettings), { entities: ENTITIES });
 });
 
 afterEach(async () => {

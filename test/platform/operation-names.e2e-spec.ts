@@ -73,7 +73,7 @@ const CALLS = [
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [NamesModule], settings: { CORS_ORIGINS: 'https://app.example.com' } });
+  app = await createTestApp({ features: [NamesModule], settings: { CORS_ORIGINS: 'https://app.example.com' } });
 });
 afterAll(() => app.close());
 

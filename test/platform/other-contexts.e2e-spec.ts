@@ -43,7 +43,7 @@ describe('microservices', () => {
 
   test('a message has no API key, so only @Public admits it; pipe and filter know it', async () => {
     const app = await createTestApp({
-      modules: [TalkModule],
+      features: [TalkModule],
       setUp: (nest) => void nest.connectMicroservice(options, { inheritAppConfig: true }),
     });
     const [microservice] = app.nest.getMicroservices();
@@ -68,8 +68,8 @@ describe('microservices', () => {
 
   test('a start fails for one without the guards', async () => {
     await expect(
-      createTestApp({ modules: [TalkModule], setUp: (nest) => void nest.connectMicroservice(options) }),
-    ).rejects.toThrow('A microservice must take over the guards: connect it behind setUpApplication(app), as');
+      createTestApp({ features: [TalkModule], setUp: (nest) => void nest.connectMicroservice(options) }),
+    ).rejects.toThrow('A microservice must take over the guards: connect it in setUp of startService, as');
   });
 });
 
@@ -155,12 +155,16 @@ describe('GraphQL', () => {
   }
 
   async function ask(app: TestApp, field: string, apiKey?: string | null): Promise<{ status: number; text: string }> {
-    return app.client.post('/graphql', { query: field }, apiKey === undefined ? {} : { apiKey });
+    return app.client.post(
+      '/graphql',
+      { query: field },
+      { ...(apiKey === undefined ? {} : { apiKey }), expects500: true },
+    );
   }
 
   describe('without a public resolver', () => {
     let app: TestApp;
-    beforeAll(async () => (app = await createTestApp({ modules: [moduleOf([ClosedResolver])] })));
+    beforeAll(async () => (app = await createTestApp({ features: [moduleOf([ClosedResolver])] })));
     afterAll(() => app.close());
 
     test('its path needs a key, whatever is asked', async () => {
@@ -202,7 +206,7 @@ describe('GraphQL', () => {
   });
 
   test('with a public resolver the path is open, and the guard decides about each resolver', async () => {
-    const app = await createTestApp({ modules: [moduleOf([ClosedResolver, OpenResolver])] });
+    const app = await createTestApp({ features: [moduleOf([ClosedResolver, OpenResolver])] });
     try {
       expect(await ask(app, 'open', null)).toMatchObject({ status: 200, text: '{"data":"open"}' });
       expect(await ask(app, 'word', null)).toMatchObject({

@@ -132,7 +132,7 @@ const KINDS: [path: string, status: number, cacheControl: string][] = [
 describe('an answer that a handler writes itself', () => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await createTestApp({ modules: [OwnAnswersModule], settings: { MAX_REQUESTS_IN_FLIGHT: '5' } });
+    app = await createTestApp({ features: [OwnAnswersModule], settings: { MAX_REQUESTS_IN_FLIGHT: '5' } });
   });
   afterAll(() => app.close());
 
@@ -169,7 +169,7 @@ describe('an answer that a handler writes itself', () => {
 });
 
 test('every answer of a server that drains closes its connection, however it is written', async () => {
-  const app = await createTestApp({ modules: [OwnAnswersModule], settings: { SHUTDOWN_DELAY_MS: '1000' } });
+  const app = await createTestApp({ features: [OwnAnswersModule], settings: { SHUTDOWN_DELAY_MS: '1000' } });
   const controller = app.nest.get(OwnAnswersController);
   let go!: () => void;
   controller.wait = new Promise((resolve) => (go = resolve));

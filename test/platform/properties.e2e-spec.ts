@@ -156,7 +156,7 @@ class OrdersModule implements NestModule {
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [OrdersModule] });
+  app = await createTestApp({ features: [OrdersModule] });
 });
 afterAll(() => app.close());
 

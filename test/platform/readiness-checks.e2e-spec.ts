@@ -2,6 +2,7 @@ import { Injectable, Module, Scope, type Type } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { StartupError } from '../../src/platform/errors/startup-error.js';
 import { ReadinessCheck } from '../../src/platform/health/readiness-check.decorator.js';
 import { READINESS_TIMEOUT_MS, ReadinessChecks } from '../../src/platform/health/readiness-checks.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -34,7 +35,7 @@ class PaymentsModule {}
 let app: TestApp;
 let payments: Payments;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [PaymentsModule] });
+  app = await createTestApp({ features: [PaymentsModule] });
   payments = app.nest.get(Payments);
 });
 afterAll(() => app.close());
@@ -129,8 +130,12 @@ test('a start fails when two checks have one name, or one stands at a provider o
     const options = { imports: [DiscoveryModule], providers: [ReadinessChecks, ...providers] };
     return (await Test.createTestingModule(options).compile()).init();
   };
-  await expect(start(Payments, Twice)).rejects.toThrow("Two readiness checks have the name 'payments'");
+  await expect(start(Payments, Twice)).rejects.toThrow(
+    new StartupError("Two readiness checks have the name 'payments'. Give each @ReadinessCheck its own."),
+  );
+  await expect(start(Payments, Twice)).rejects.toBeInstanceOf(StartupError);
   await expect(start(OfRequest)).rejects.toThrow("'request' stands at OfRequest");
+  await expect(start(OfRequest)).rejects.toBeInstanceOf(StartupError);
   await expect(start(Payments)).resolves.toBeDefined();
   expect(() => ReadinessCheck('No name')).toThrow('is no name of a readiness check');
 });

@@ -93,7 +93,7 @@ class NotesModule implements NestModule {
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ modules: [NotesModule] });
+  app = await createTestApp({ features: [NotesModule] });
 });
 afterAll(() => app.close());
 
@@ -146,7 +146,7 @@ describe('what code of modules reads', () => {
   let impatient: TestApp;
   beforeAll(async () => {
     const settings = { HEADERS_TIMEOUT_MS: '500', REQUEST_TIMEOUT_MS: '500' };
-    impatient = await createTestApp({ modules: [NotesModule], settings });
+    impatient = await createTestApp({ features: [NotesModule], settings });
   });
   afterAll(() => impatient.close());
 

@@ -67,7 +67,7 @@ const traceparentOf = (id: string): string =>
 const linesOf = (app: TestApp): Line[] => app.log.lines.filter(({ context }) => context === 'Orders');
 
 test('each line has the id and the operation of its request, whichever others are served meanwhile', async () => {
-  const app = await createTestApp({ modules: [OrdersModule, QuietModule], settings: { LOG_LEVEL: 'debug' } });
+  const app = await createTestApp({ features: [OrdersModule, QuietModule], settings: { LOG_LEVEL: 'debug' } });
   try {
     const ids = Array.from({ length: 20 }, (_, index) => `order-${index}`);
     await Promise.all(
@@ -98,7 +98,7 @@ test('each line has the id and the operation of its request, whichever others ar
 
 test('an application whose controllers pass it themselves has no AsyncLocalStorage', async () => {
   // The controllers of the service itself are those of every such application.
-  const app = await createTestApp({ modules: [QuietModule] });
+  const app = await createTestApp({ features: [QuietModule] });
   try {
     await app.client.get('/v1/quiet-orders', { apiKey: null });
     expect(linesOf(app).map(({ msg, requestId }) => [msg, requestId])).toEqual([['quiet', undefined]]);

@@ -7,7 +7,7 @@ let app: TestApp;
 let apiKey: string;
 
 beforeAll(async () => {
-  app = await createTestApp({ modules: [VisitsModule] });
+  app = await createTestApp({ features: [VisitsModule] });
   await app.migrate(new CreateVisit1795300000000());
   const scopes = ['visits:read', 'visits:write'];
   apiKey = (await app.nest.get(ApiKeysService).create({ client: 'clinic', scopes })).secret;

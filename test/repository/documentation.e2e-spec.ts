@@ -140,7 +140,7 @@ describe('docs/architecture.md', () => {
     const described = [...text.matchAll(/^### `(.+)`$/gm)].map((match) => match[1]);
     const folders = new Set(sources.map((file) => dirname(file)));
     expect(described.filter((folder) => !folders.has(folder as string))).toEqual([]);
-    const own = [...folders].filter((folder) => /^src(\/(cli|pets|platform)(\/|$)|$)/.test(folder));
+    const own = [...folders].filter((folder) => /^src(\/(cli|package|pets|platform)(\/|$)|$)/.test(folder));
     expect([...described].sort()).toEqual(own.sort());
   });
 
@@ -226,6 +226,14 @@ describe('docs/extending.md', () => {
     const code = read(`test/example/visits/${file}`).replaceAll(`'../../../src/platform/`, `'../platform/`);
     expect(blocks).toContain(code);
   });
+
+  test.each(['src/application.ts', 'src/main.ts', 'src/cli.ts', 'test/orders.test.ts', 'tsconfig.json'])(
+    'shows %s of examples/orders as `npm run test:example` runs it',
+    (file) => {
+      const language = file.endsWith('.json') ? 'json' : 'ts';
+      expect(read('docs/extending.md')).toContain(`\`\`\`${language}\n${read(`examples/orders/${file}`)}\`\`\``);
+    },
+  );
 });
 
 describe("README's first call", () => {

@@ -83,8 +83,9 @@ describe('every test', () => {
   });
 
   test('is run by a command, and every command by the gate', () => {
-    const selected = testScripts.flatMap((name) =>
-      / scripts\/test\.js (\S+)/.exec(scripts[name] ?? '')?.[1]?.split(','),
+    // The others run no project of Jest.
+    const selected = testScripts.flatMap(
+      (name) => / scripts\/test\.js (\S+)/.exec(scripts[name] ?? '')?.[1]?.split(',') ?? [],
     );
     expect(new Set(selected)).toEqual(new Set(projects.map(({ displayName }) => displayName)));
     const gate = readFileSync(join(ROOT, '.ci/run'), 'utf8').split('\n');

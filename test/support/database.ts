@@ -1,23 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { cp } from 'node:fs/promises';
+import { createDirectory, type TestDatabase } from '../kit/test-database.js';
 import { type Engine, handedOver } from './engines.js';
 import { administer, databaseUrl } from './postgresql-database.js';
 import { grantRights, roleUrls } from './postgresql-roles.js';
 
-/** A database for one test file. */
-export interface TestDatabase {
-  /**
-   * Settings that select the database, for `readConfig` or as environment variables of a child process. On PostgreSQL
-   * they name the role of the service, which owns nothing and has the rights that `docs/operating.md` grants.
-   */
-  readonly settings: Readonly<Record<string, string>>;
-  /** The same database as the role that owns its schema, for migrations and for looks behind the service. */
-  readonly ownerSettings: Readonly<Record<string, string>>;
-  /** Drops the database, even while clients are connected. An embedded database must be closed first. */
-  drop(): Promise<void>;
-}
+export type { TestDatabase } from '../kit/test-database.js';
 
 /** The engine of the current Jest project. */
 export const engine: Engine = globalThis.petstoreTestEngine;
@@ -42,7 +30,7 @@ export function createTestDatabase(): Promise<TestDatabase> {
  * @param withRights whether the service's role gets its rights in it, before there are tables
  */
 export async function createEmptyTestDatabase(withRights = true): Promise<TestDatabase> {
-  if (engine === 'embedded') return createDirectory(() => Promise.resolve());
+  if (engine === 'embedded') return createDirectory();
   const database = await createDatabase('');
   if (withRights) await grantServiceRights(database);
   return database;
@@ -70,16 +58,5 @@ async function createDatabase(options: string): Promise<TestDatabase> {
     settings: { DATABASE_URL: serviceUrl },
     ownerSettings: { DATABASE_URL: ownerUrl },
     drop: () => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
-  };
-}
-
-async function createDirectory(fill: (directory: string) => Promise<void>): Promise<TestDatabase> {
-  const directory = await mkdtemp(join(tmpdir(), 'petstore-test-'));
-  await fill(directory);
-  const settings = { DATA_DIR: directory };
-  return {
-    settings,
-    ownerSettings: settings,
-    drop: () => rm(directory, { recursive: true, force: true }),
   };
 }

@@ -16,15 +16,19 @@ export interface HttpCall {
   body?: unknown;
   /** The API key; null for none. */
   apiKey?: string | null;
+  /** The test wants an answer 500: its cause is not printed. */
+  expects500?: boolean;
 }
 
 /** Sends HTTP requests to a tested application and returns whole answers. */
 export class HttpClient {
   private readonly agent = new Agent({ keepAlive: true, maxSockets: 50 });
 
+  /** @param onServerError gets the method and path of a request that was answered 500, and the answer */
   constructor(
     private readonly origin: string,
     private readonly apiKey?: string,
+    private readonly onServerError?: (request: string, answer: HttpAnswer) => void,
   ) {}
 
   get(path: string, call?: HttpCall): Promise<HttpAnswer> {
@@ -35,10 +39,16 @@ export class HttpClient {
     return this.send('POST', path, { ...call, body });
   }
 
-  send(
+  async send(method: string, path: string, call: HttpCall = {}): Promise<HttpAnswer> {
+    const answer = await this.request(method, path, call);
+    if (answer.status === 500 && !call.expects500) this.onServerError?.(`${method} ${path}`, answer);
+    return answer;
+  }
+
+  private request(
     method: string,
     path: string,
-    { headers = {}, body, apiKey = this.apiKey ?? null }: HttpCall = {},
+    { headers = {}, body, apiKey = this.apiKey ?? null }: HttpCall,
   ): Promise<HttpAnswer> {
     const bytes =
       body === undefined ? undefined : typeof body === 'string' || Buffer.isBuffer(body) ? body : writeJson(body);

@@ -1,4 +1,5 @@
 import type { DataSource } from 'typeorm';
+import type { Application } from '../../platform/application.js';
 import type { ApiKeysService } from '../../platform/api-keys/api-keys.service.js';
 import type { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
 import type { OpenApiDocument } from '../../platform/openapi/openapi-document.js';
@@ -7,6 +8,8 @@ import type { Terminal } from './terminal.js';
 /** What a command works with. */
 export interface CommandContext {
   readonly terminal: Terminal;
+  /** Texts and defaults of the application. */
+  readonly application: Application;
   /** Largest number of animals that one statement of `seed` adds. */
   readonly seedBatch: number;
   /** Exit code of a command that was carried out; 0 unless the command sets it. */

@@ -1,6 +1,5 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { APPLICATION } from '../../app.description.js';
 import { Config, readConfig } from '../../config.js';
 import { Application } from '../../platform/application.js';
 import { ApiKeyRequestError, ApiKeysService } from '../../platform/api-keys/api-keys.service.js';
@@ -15,7 +14,7 @@ import { CommandError } from './command-error.js';
 @Module({})
 export class CommandModule {
   /** @throws StartupError for wrong settings */
-  static forRoot(): DynamicModule {
+  static forRoot(application: Application): DynamicModule {
     return {
       module: CommandModule,
       imports: [DatabaseModule, ApiKeysModule],
@@ -23,7 +22,7 @@ export class CommandModule {
         Clock,
         KeyUsageRepository,
         { provide: Config, useValue: readConfig() },
-        { provide: Application, useValue: APPLICATION },
+        { provide: Application, useValue: application },
       ],
       exports: [Config, Application, Clock, KeyUsageRepository],
     };
@@ -37,10 +36,11 @@ export class CommandModule {
  * @throws CommandError when the keys cannot do what the operator asked for
  */
 export async function withKeys<Result>(
+  application: Application,
   work: (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>,
 ): Promise<Result> {
   const options = { logger: false, abortOnError: false } as const;
-  const context = await NestFactory.createApplicationContext(CommandModule.forRoot(), options);
+  const context = await NestFactory.createApplicationContext(CommandModule.forRoot(application), options);
   try {
     return await work(context.get(ApiKeysService), context.get(KeyUsageRepository));
   } catch (error) {

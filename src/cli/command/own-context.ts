@@ -1,5 +1,8 @@
 import type { DataSource } from 'typeorm';
+import { applicationOf } from '../../app.description.js';
+import type { AppOptions } from '../../app.options.js';
 import { readConfig } from '../../config.js';
+import type { Application } from '../../platform/application.js';
 import type { CommandContext } from './command-context.js';
 import { StandardTerminal } from './terminal.js';
 
@@ -10,27 +13,32 @@ const SEED_BATCH = 20_000;
 export class OwnContext implements CommandContext {
   readonly terminal = new StandardTerminal();
   readonly seedBatch = SEED_BATCH;
+  readonly application: Application;
   exitCode = 0;
+
+  constructor(private readonly options: AppOptions) {
+    this.application = applicationOf(options);
+  }
 
   readonly withKeys: CommandContext['withKeys'] = async (work) => {
     const { withKeys } = await import('./command.module.js');
-    return withKeys(work);
+    return withKeys(this.application, work);
   };
 
   readonly withDatabase: CommandContext['withDatabase'] = async (work) => {
     const { openDatabase } = await import('../../platform/database/data-source.js');
-    return closing(await openDatabase(readConfig()), work);
+    return closing(await openDatabase(readConfig(), this.application), work);
   };
 
   readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = async (work) => {
     const { openCurrentDatabase } = await import('../../platform/database/data-source.js');
     const { dataSourceOptions } = await import('../../platform/database/data-source-options.js');
-    return closing(await openCurrentDatabase(await dataSourceOptions(readConfig())), work);
+    return closing(await openCurrentDatabase(await dataSourceOptions(readConfig(), this.application.migrations)), work);
   };
 
   readonly document: CommandContext['document'] = async () => {
     const { describeApplication } = await import('../preview.js');
-    return describeApplication(readConfig());
+    return describeApplication(readConfig(), this.options);
   };
 }
 

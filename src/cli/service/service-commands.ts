@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import type { Config } from '../../config.js';
+import { Application } from '../../platform/application.js';
 import { ApiKeyRequestError, ApiKeysService } from '../../platform/api-keys/api-keys.service.js';
 import { StartupError } from '../../platform/errors/startup-error.js';
 import { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
@@ -160,12 +161,15 @@ function parsedWords(line: string): string[] | undefined {
 /** A command in the service, on its database. */
 class ServiceContext implements CommandContext {
   readonly seedBatch = SEED_BATCH;
+  readonly application: Application;
   exitCode = 0;
 
   constructor(
     private readonly app: INestApplication,
     readonly terminal: Terminal,
-  ) {}
+  ) {
+    this.application = app.get(Application);
+  }
 
   readonly withKeys: CommandContext['withKeys'] = async (work) => {
     try {

@@ -84,7 +84,13 @@ export class ApiKeysService {
       );
     }
     const secret = createApiKey();
-    const key = await this.repository.insert({ client, ...digestOf(secret), scopes, expiresAt: expiresAt ?? null });
+    const key = await this.repository.insert({
+      client,
+      ...digestOf(secret),
+      scopes,
+      createdAt: new Date(this.clock.now()),
+      expiresAt: expiresAt ?? null,
+    });
     if (!key) {
       throw new Error('A new API key met another one with the same 256 random bits.');
     }
@@ -152,6 +158,7 @@ export class ApiKeysService {
     const secret = createApiKey();
     const successor = await this.repository.replace(id, {
       ...digestOf(secret),
+      createdAt: new Date(now),
       expiresAt: expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime()),
       overlapUntil: new Date(now + overlap),
     });
@@ -173,7 +180,7 @@ export class ApiKeysService {
       throw new ApiKeyRequestError(`A reason has at most ${MAX_REASON_LENGTH} characters`);
     }
     const { id } = await this.find(reference);
-    await this.repository.revoke(id, reason ?? null);
+    await this.repository.revoke(id, new Date(this.clock.now()), reason ?? null);
     this.verifier.forget({ keys: new Set([id]) });
     return this.find(String(id));
   }
@@ -204,7 +211,8 @@ export class ApiKeysService {
       );
     }
     const { defaultScopes: scopes } = this.application;
-    await this.repository.insert({ client: 'bootstrap', ...digestOf(secret), scopes, expiresAt: null });
+    const createdAt = new Date(this.clock.now());
+    await this.repository.insert({ client: 'bootstrap', ...digestOf(secret), scopes, createdAt, expiresAt: null });
   }
 
   /** Creates a key if the database has none, and returns its secret; otherwise undefined. */

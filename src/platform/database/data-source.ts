@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { DataSource, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
+import type { MigrationSource } from '../application.js';
 import { checkConnection, directly, type PrimarySetting } from './connection-check.js';
 import { answerTimeoutMs, embeddedConnectionSettings, serverConnectionSettings } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
@@ -40,8 +41,14 @@ export async function openDataSource(options: DatabaseOptions, setting?: Primary
  *
  * @throws StartupError when the database cannot be reached or opened
  */
-export async function openDatabase(config: Config, entities: EntityTarget<ObjectLiteral>[] = []): Promise<DataSource> {
-  const options = await dataSourceOptions(directly(config));
+export async function openDatabase(
+  config: Config,
+  {
+    entities = [],
+    migrations,
+  }: { entities?: EntityTarget<ObjectLiteral>[]; migrations?: readonly MigrationSource[] } = {},
+): Promise<DataSource> {
+  const options = await dataSourceOptions(directly(config), migrations);
   const setting = config.databaseDirectUrl === undefined ? 'DATABASE_URL' : 'DATABASE_DIRECT_URL';
   return openDataSource({ ...options, entities: entities as DatabaseOptions['entities'] }, setting);
 }
@@ -56,7 +63,7 @@ export async function openDatabase(config: Config, entities: EntityTarget<Object
 export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
   const dataSource = await openDataSource(options);
   try {
-    if (options.config.migrateOnStart) await migrateOnStart(dataSource, options.config);
+    if (options.config.migrateOnStart) await migrateOnStart(dataSource, options);
     await assertSchemaIsUsable(dataSource);
     return dataSource;
   } catch (error) {
@@ -65,9 +72,11 @@ export async function openCurrentDatabase(options: DatabaseOptions): Promise<Dat
   }
 }
 
-async function migrateOnStart(dataSource: DataSource, config: Config): Promise<void> {
-  const isDirect = config.databaseDirectUrl === undefined;
-  const direct = isDirect ? dataSource : await openDatabase(config);
+async function migrateOnStart(dataSource: DataSource, options: DatabaseOptions): Promise<void> {
+  const isDirect = options.config.databaseDirectUrl === undefined;
+  const direct = isDirect
+    ? dataSource
+    : await openDataSource({ ...options, config: directly(options.config), entities: [] }, 'DATABASE_DIRECT_URL');
   try {
     await migrate(direct, {
       onLockRetry: (name, attempt) => log.warn(`Migration ${name} waits for a lock (attempt ${attempt}).`),

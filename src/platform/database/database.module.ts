@@ -1,6 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Config } from '../../config.js';
+import { Application } from '../application.js';
 import { openCurrentDatabase } from './data-source.js';
 import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
 import { Database } from './database.js';
@@ -14,9 +15,9 @@ import { Database } from './database.js';
 @Module({
   imports: [
     TypeOrmModule.forRootAsync({
-      inject: [Config],
-      useFactory: async (config: Config) => ({
-        ...(await dataSourceOptions(config)),
+      inject: [Config, Application],
+      useFactory: async (config: Config, { migrations }: Application) => ({
+        ...(await dataSourceOptions(config, migrations)),
         autoLoadEntities: true,
         // A failed start ends the process at once; the process manager starts it again.
         toRetry: () => false,

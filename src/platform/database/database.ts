@@ -38,13 +38,14 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   private readonly statements: StatementRunner;
   /** The embedded engine has no heartbeat: it runs in this process, so it is always reachable. */
   private readonly heartbeat: Heartbeat | undefined;
-  /** The read replicas; undefined if none are configured. */
+  /** @internal The read replicas; undefined if none are configured. */
   readonly replicas: Replicas | undefined;
   private readonly readinessProbe: ReadinessProbe;
 
   /** Longest time in ms that a request waits in a queue, and that a statement waits for a connection. */
   readonly acquireTimeoutMs: number;
 
+  /** @internal */
   constructor(
     private readonly dataSource: DataSource,
     config: Config,
@@ -94,12 +95,12 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     await Promise.all([this.heartbeat?.stop(), this.replicas?.stop()]);
   }
 
-  /** Whether the primary sends no answer at all. False while it refuses connections: a refusal is an answer. */
+  /** @internal Whether the primary sends no answer at all. False while it refuses connections: a refusal is an answer. */
   get isSilent(): boolean {
     return this.heartbeat?.isSilent === true;
   }
 
-  /** Counts of connections to the primary, of idle ones among them, and of statements that wait for a connection. */
+  /** @internal Counts of connections to the primary, of idle ones among them, and of statements that wait for a connection. */
   get load(): StatementRunner['load'] {
     return this.statements.load;
   }
@@ -184,7 +185,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** Whether the database can serve requests. Answers within 1 s, from an answer of the last second if there is one. */
+  /** @internal Whether the database can serve requests. Answers within 1 s, from an answer of the last second if there is one. */
   readiness(): Promise<Readiness> {
     return this.readinessProbe.readiness();
   }

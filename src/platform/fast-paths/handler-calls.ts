@@ -202,7 +202,7 @@ function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInte
  *
  * @param nest for tests
  */
-export function callHandlersDirectly(app: INestApplication, nest = NEST): void {
+export function callHandlersDirectly(app: INestApplication, nest: NestInternals | null = NEST): void {
   const calls = findHandlerCalls(app);
   const difference = differenceOfNest(calls, nest);
   if (difference === undefined) {

@@ -1,7 +1,13 @@
+import type * as core from '@nestjs/core/internal';
+import type * as pipes from '@nestjs/core/router/rejected-by-pipes.js';
+import type * as execution from '@nestjs/core/router/router-execution-context.js';
+import type * as responses from '@nestjs/core/router/router-response-controller.js';
 import { createHash } from 'node:crypto';
 
+export type NestInternals = typeof core & typeof execution & typeof responses & typeof pipes;
+
 /** The modules of Nest whose undocumented exports are used here. Rejected if one is missing. */
-export async function importNestInternals() {
+export async function importNestInternals(): Promise<NestInternals> {
   const modules = await Promise.all([
     import('@nestjs/core/internal'),
     import('@nestjs/core/router/router-execution-context.js'),
@@ -10,8 +16,6 @@ export async function importNestInternals() {
   ]);
   return { ...modules[0], ...modules[1], ...modules[2], ...modules[3] };
 }
-
-export type NestInternals = Awaited<ReturnType<typeof importNestInternals>>;
 
 /**
  * The methods of Nest that are replaced here or whose behaviour is assumed, and how the SHA-256 of their source text in

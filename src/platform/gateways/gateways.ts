@@ -74,6 +74,7 @@ export class Gateways implements HandshakeGuard {
   private readonly watched = new WeakSet<WebSocketAdapter>();
   private gateways: Type[] = [];
 
+  /** @internal */
   constructor(
     private readonly config: Config,
     private readonly discovery: DiscoveryService,
@@ -84,7 +85,7 @@ export class Gateways implements HandshakeGuard {
   ) {}
 
   /**
-   * Must be called before the application is initialised.
+   * @internal Must be called before the application is initialised.
    *
    * @throws StartupError for a gateway on a port of its own
    */

@@ -1,5 +1,6 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { StartupError } from '../errors/startup-error.js';
 import { READINESS_CHECK_METADATA } from './readiness-check.decorator.js';
 
 /** Time in ms that a check has for its answer. */
@@ -28,7 +29,7 @@ export class ReadinessChecks implements OnModuleInit {
 
   constructor(private readonly discovery: DiscoveryService) {}
 
-  /** @throws Error when two checks have one name, or a provider is made anew for each request */
+  /** @throws StartupError when two checks have one name, or a provider is made anew for each request */
   onModuleInit(): void {
     const scanner = new MetadataScanner();
     for (const wrapper of this.discovery.getProviders()) {
@@ -39,8 +40,9 @@ export class ReadinessChecks implements OnModuleInit {
         const name = nameOf(prototype?.[method]);
         if (name === undefined) continue;
         if (!wrapper.isDependencyTreeStatic()) {
-          throw new Error(
-            `The readiness check '${name}' stands at ${wrapper.name}, which is made anew for each request.`,
+          throw new StartupError(
+            `The readiness check '${name}' stands at ${wrapper.name}, which is made anew for each request. ` +
+              'Put it into a provider that is a singleton.',
           );
         }
         this.add(name, (signal) => (instance as Record<string, Check['run']>)[method]?.(signal));
@@ -59,7 +61,7 @@ export class ReadinessChecks implements OnModuleInit {
 
   private add(name: string, run: Check['run']): void {
     if (this.checks.some((check) => check.name === name)) {
-      throw new Error(`Two readiness checks have the name '${name}'.`);
+      throw new StartupError(`Two readiness checks have the name '${name}'. Give each @ReadinessCheck its own.`);
     }
     this.checks.push({ name, run, isRunning: false, hasFailed: false });
   }

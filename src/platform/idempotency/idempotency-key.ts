@@ -23,6 +23,7 @@ export function readKey(value: string): string | undefined {
 
 /** The key under which a client sent a request: whoever runs the request once needs it. */
 export class IdempotencyKey {
+  /** @internal */
   constructor(
     /** The client that the API key belongs to: every client has keys of its own. */
     readonly clientId: bigint,

@@ -15,6 +15,7 @@ import { keepAnswer, type Kept, readAnswer } from './kept-answer.js';
  */
 @Injectable()
 export class Idempotency {
+  /** @internal */
   constructor(
     private readonly database: Database,
     private readonly keys: IdempotencyKeyRepository,

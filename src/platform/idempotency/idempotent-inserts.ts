@@ -20,6 +20,7 @@ type Outcome = { readonly insertedId: string } | { readonly earlier: StoredResul
 export class IdempotentInserts<Input extends object> {
   private readonly batches: Batches<KeyedRow, Outcome>;
 
+  /** @internal */
   constructor(
     private readonly database: Database,
     private readonly keys: IdempotencyKeyRepository,

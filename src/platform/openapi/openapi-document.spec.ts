@@ -37,6 +37,7 @@ const APPLICATION: Application = {
   release: '1.0.0',
   readGuide: () => '',
   defaultScopes: ['toys:read'],
+  migrations: [],
 };
 const PROVIDERS = [
   OpenApiDocument,
@@ -104,6 +105,23 @@ describe('OpenApiDocument', () => {
       headers: { Location: { example: 'https://toys.example/v1/toys/1' } },
       securitySchemes: { bearerAuth: { description: expect.stringContaining('such as `toys:read`;') as string } },
     });
+  });
+
+  test('has a tag once, in the words of the first controller that describes it', async () => {
+    @Tag('Later', 'Toys that come.')
+    @Controller('later')
+    class LaterController {
+      @Post()
+      order(): void {}
+    }
+    @Tag('Later', 'Other words.')
+    @Controller('other')
+    class OtherController {
+      @Post()
+      reserve(): void {}
+    }
+    const document = JSON.parse((await describeControllers(LaterController, OtherController)).json) as OpenAPIObject;
+    expect(document.tags).toEqual([{ name: 'Later', description: 'Toys that come.' }]);
   });
 
   test('qualifies the name of a handler that an earlier controller has', async () => {

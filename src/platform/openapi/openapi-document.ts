@@ -143,12 +143,13 @@ export class OpenApiDocument {
     return servers.length > 0 ? servers : [{ url: prefix || '/', description: 'This service' }];
   }
 
-  /** The tags that controllers describe, then those of the application. */
+  /** The tags that controllers describe, then the others of the application. A name that is described twice has the first text. */
   private describeTags(): TagObject[] {
     const ofControllers = this.discovery
       .getControllers()
       .map(({ metatype }) => this.reflector.get<TagObject | undefined>(TAG_METADATA, metatype as Type));
-    return [...ofControllers.filter((tag) => tag !== undefined), ...this.application.tags];
+    const tags = [...ofControllers.filter((tag) => tag !== undefined), ...this.application.tags];
+    return tags.filter(({ name }, index) => tags.findIndex((tag) => tag.name === name) === index);
   }
 
   /**

@@ -40,6 +40,7 @@ export interface ApiKeyRecord extends ApiKeyDigest {
   /** Name of the client, which is created if it does not exist. */
   readonly client: string;
   readonly scopes: readonly string[];
+  readonly createdAt: Date;
   readonly expiresAt: Date | null;
 }
 
@@ -103,7 +104,8 @@ const INSERT: Statement = {
       INSERT INTO client (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name
       RETURNING id, name, rate_limit_per_minute
     ), key AS (
-      INSERT INTO api_key (client_id, prefix, hash, scopes, expires_at) SELECT id, $2, $3, $4, $5 FROM client
+      INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at)
+      SELECT id, $2, $3, $4, $5, $6 FROM client
       ON CONFLICT (hash) DO NOTHING RETURNING *
     )
     SELECT ${COLUMNS} FROM key CROSS JOIN client`,
@@ -112,8 +114,8 @@ const INSERT: Statement = {
 const INSERT_SUCCESSOR: Statement = {
   name: 'api_key_insert_successor',
   text: `WITH predecessor AS (SELECT * FROM api_key WHERE id = $1 AND revoked_at IS NULL FOR UPDATE)
-    INSERT INTO api_key (client_id, prefix, hash, scopes, expires_at, predecessor_id)
-    SELECT client_id, $2, $3, scopes, $4, id FROM predecessor
+    INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at, predecessor_id)
+    SELECT client_id, $2, $3, scopes, $4, $5, id FROM predecessor
     ON CONFLICT (predecessor_id) DO NOTHING RETURNING id::text`,
 };
 const EXPIRE: Statement = {
@@ -122,7 +124,7 @@ const EXPIRE: Statement = {
 };
 const REVOKE: Statement = {
   name: 'api_key_revoke',
-  text: `UPDATE api_key SET revoked_at = now(), revoked_reason = $2 WHERE id = $1 AND revoked_at IS NULL`,
+  text: `UPDATE api_key SET revoked_at = $2, revoked_reason = $3 WHERE id = $1 AND revoked_at IS NULL`,
 };
 const FIND_CLIENT: Statement = {
   name: 'client_find',
@@ -161,8 +163,9 @@ export class ApiKeyRepository {
   }
 
   /** Stores a key. Returns undefined, and changes no key, when one with this hash already exists. */
-  async insert({ client, prefix, hash, scopes, expiresAt }: ApiKeyRecord): Promise<StoredApiKey | undefined> {
-    const [row] = await this.database.write<Row>(INSERT, [client, prefix, hash, scopes, expiresAt]);
+  async insert(key: ApiKeyRecord): Promise<StoredApiKey | undefined> {
+    const { client, prefix, hash, scopes, createdAt, expiresAt } = key;
+    const [row] = await this.database.write<Row>(INSERT, [client, prefix, hash, scopes, createdAt, expiresAt]);
     return row && toStoredApiKey(row);
   }
 
@@ -173,10 +176,12 @@ export class ApiKeyRepository {
    */
   async replace(
     predecessor: bigint,
-    { prefix, hash, expiresAt, overlapUntil }: ApiKeyDigest & { expiresAt: Date | null; overlapUntil: Date },
+    successor: ApiKeyDigest & { createdAt: Date; expiresAt: Date | null; overlapUntil: Date },
   ): Promise<bigint | undefined> {
+    const { prefix, hash, createdAt, expiresAt, overlapUntil } = successor;
     return this.database.transaction(async (transaction) => {
-      const [row] = await transaction.run<[string]>(INSERT_SUCCESSOR, [predecessor, prefix, hash, expiresAt]);
+      const values = [predecessor, prefix, hash, createdAt, expiresAt];
+      const [row] = await transaction.run<[string]>(INSERT_SUCCESSOR, values);
       if (row === undefined) return undefined;
       await transaction.run(EXPIRE, [predecessor, overlapUntil]);
       return BigInt(row[0]);
@@ -184,8 +189,8 @@ export class ApiKeyRepository {
   }
 
   /** Marks a key as revoked. A key that is already revoked keeps its time and reason. */
-  async revoke(id: bigint, reason: string | null): Promise<void> {
-    await this.database.write(REVOKE, [id, reason]);
+  async revoke(id: bigint, revokedAt: Date, reason: string | null): Promise<void> {
+    await this.database.write(REVOKE, [id, revokedAt, reason]);
   }
 
   async findClient(name: string): Promise<Client | undefined> {

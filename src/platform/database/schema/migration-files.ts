@@ -1,16 +1,83 @@
 import { readdir } from 'node:fs/promises';
 import type { MigrationInterface } from 'typeorm';
+import type { MigrationSource } from '../../application.js';
+import { StartupError } from '../../errors/startup-error.js';
 
 type MigrationClass = new () => MigrationInterface;
 
 /** `migrations/` beside `src/`. The relative address is the same in `dist/`, where both are compiled to. */
 const DIRECTORY = new URL('../../../../migrations/', import.meta.url);
 
-/** The migrations of this version: the classes that the files in `migrations/` export, oldest first. */
-export async function loadMigrations(): Promise<MigrationClass[]> {
-  const files = (await readdir(DIRECTORY)).filter((file) => /^\d{13}-[a-z0-9-]+\.(js|ts)$/.test(file)).sort();
+/**
+ * The classes of all migrations of this version: those in `migrations/`, and those that the application adds.
+ *
+ * @throws StartupError for a source or a file that has no migration, and for two migrations of one name
+ */
+export async function loadMigrations(added: readonly MigrationSource[]): Promise<MigrationClass[]> {
+  const loaded = await Promise.all([DIRECTORY, ...added].map(classesOf));
+  // A class that is named twice, itself and in its directory, is one.
+  const classes = [...new Set(loaded.flat())];
+  const names = classes.map(nameOf);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined) {
+    throw new StartupError(
+      `Two migrations have the name ${twice}. Name one of them after another moment, and its file.`,
+    );
+  }
+  return classes;
+}
+
+async function classesOf(source: MigrationSource): Promise<MigrationClass[]> {
+  return source instanceof URL ? filesOf(source) : [checked(source, 'What is given as a migration')];
+}
+
+/** The classes that the files of a directory export. */
+async function filesOf(url: URL): Promise<MigrationClass[]> {
+  // Without the slash, names would be resolved beside the directory.
+  const directory = new URL(url.href.replace(/\/?$/, '/'));
+  const files = (await entriesOf(directory)).filter((file) => /^\d{13}-[a-z0-9-]+\.(js|ts)$/.test(file)).sort();
+  if (files.length === 0) {
+    throw new StartupError(
+      `${directory.href} has no migrations: compiled files with names such as 1795219200000-create-orders.js.`,
+    );
+  }
   const modules = await Promise.all(
-    files.map((file) => import(new URL(file, DIRECTORY).href) as Promise<Record<string, MigrationClass>>),
+    files.map(async (file) => {
+      const exports = (await import(new URL(file, directory).href)) as Record<string, unknown>;
+      return Object.values(exports).map((value) => checked(value, `What ${file} exports`));
+    }),
   );
-  return modules.flatMap((exports) => Object.values(exports));
+  return modules.flat();
+}
+
+async function entriesOf(directory: URL): Promise<string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    throw new StartupError(`The migrations of ${directory.href} cannot be read: ${(error as Error).message}.`, {
+      cause: error,
+    });
+  }
+}
+
+/** @throws StartupError for what is no class of a migration whose name says its time */
+function checked(value: unknown, what: string): MigrationClass {
+  const prototype =
+    typeof value === 'function' ? (value.prototype as Partial<MigrationInterface> | undefined) : undefined;
+  if (typeof prototype?.up !== 'function' || typeof prototype.down !== 'function') {
+    throw new StartupError(`${what} must be a class with the methods up and down.`);
+  }
+  const migration = value as MigrationClass;
+  if (!/\d{13}$/.test(nameOf(migration))) {
+    throw new StartupError(
+      `The name of the migration ${nameOf(migration)} must end in its time in ms, 13 digits, such as ` +
+        `${migration.name}${Date.now()}.`,
+    );
+  }
+  return migration;
+}
+
+/** The name under which TypeORM and `schema_migration` know a migration. */
+function nameOf(migration: MigrationClass): string {
+  return new migration().name ?? migration.name;
 }

@@ -15,7 +15,7 @@ export class RequestContext {
    * too. Undefined when no route matched.
    */
   operation: string | undefined;
-  /** The operation is deprecated. Set by the deprecation interceptor. */
+  /** @internal The operation is deprecated. Set by the deprecation interceptor. */
   isDeprecated = false;
   /** The answer is that of an earlier request with the same Idempotency-Key. */
   isReplayed = false;
@@ -23,33 +23,34 @@ export class RequestContext {
   client: string | undefined;
   /** The id of the API key's client, set together with `client`. */
   clientId: bigint | undefined;
-  /** `code` of the Error body; undefined for other answers. */
+  /** @internal `code` of the Error body; undefined for other answers. */
   errorCode: string | undefined;
-  /** Why the answer is 503, if the platform knows. */
+  /** @internal Why the answer is 503, if the platform knows. */
   unavailableCause: UnavailableCause | undefined;
-  /** The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
+  /** @internal The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
   expectsContinue = false;
-  /** Why the rest of the body cannot be read: the parser has refused it, or it did not arrive in time. */
+  /** @internal Why the rest of the body cannot be read: the parser has refused it, or it did not arrive in time. */
   bodyError: ApiError | undefined;
-  /** The request counts towards MAX_REQUESTS_IN_FLIGHT. */
+  /** @internal The request counts towards MAX_REQUESTS_IN_FLIGHT. */
   isInFlight = false;
-  /** The request was answered 503 because of MAX_REQUESTS_IN_FLIGHT or MAX_CONNECTIONS. */
+  /** @internal The request was answered 503 because of MAX_REQUESTS_IN_FLIGHT or MAX_CONNECTIONS. */
   isRefused = false;
-  /** The connection was cut because the client did not take the answer. Node reports such an answer as finished. */
+  /** @internal The connection was cut because the client did not take the answer. Node reports such an answer as finished. */
   isCut = false;
-  /** The whole answer was sent while the request was still arriving. Its client may close the connection at once. */
+  /** @internal The whole answer was sent while the request was still arriving. Its client may close the connection at once. */
   isSentEarly = false;
-  /** The response is over: sent, or cut off. */
+  /** @internal The response is over: sent, or cut off. */
   isOver = false;
-  /** The platform has begun to read the body. */
+  /** @internal The platform has begun to read the body. */
   isBodyRead = false;
-  /** What the handler takes of its body. Set by DeclaredBodyGuard; undefined before, and without a handler. */
+  /** @internal What the handler takes of its body. Set by DeclaredBodyGuard; undefined before, and without a handler. */
   bodyPlan: BodyPlan | undefined;
-  /** `request.body`: a promise since its first use, or what has been set. */
+  /** @internal `request.body`: a promise since its first use, or what has been set. */
   body: unknown;
-  /** `request.body` has been set, be it to undefined: by a middleware, an interceptor or DeclaredBodyGuard. */
+  /** @internal `request.body` has been set, be it to undefined: by a middleware, an interceptor or DeclaredBodyGuard. */
   isBodySet = false;
 
+  /** @internal */
   constructor(
     /** The client's `X-Request-Id` if it is well-formed, else a new one. */
     readonly requestId: string,

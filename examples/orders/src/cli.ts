@@ -1,0 +1,4 @@
+import { runCommands } from 'petstore-service';
+import { application } from './application.js';
+
+await runCommands(application);

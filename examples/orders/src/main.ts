@@ -1,0 +1,4 @@
+import { startService } from 'petstore-service';
+import { application } from './application.js';
+
+await startService(application);

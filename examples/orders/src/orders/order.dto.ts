@@ -1,0 +1,48 @@
+import { ApiSchema } from '@nestjs/swagger';
+import {
+  CursorParameter,
+  DateTimeProperty,
+  DEFAULT_PAGE_SIZE,
+  Int64Parameter,
+  Int64Property,
+  IntegerProperty,
+  Keyset,
+  LimitParameter,
+} from 'petstore-service/platform';
+import type { OrderEntity } from './order.entity.js';
+
+@ApiSchema({ description: 'An animal to order.' })
+export class NewOrder {
+  @Int64Property({ description: 'The animal.', example: 1042 })
+  petId: bigint;
+
+  @IntegerProperty({ description: 'How many.', example: 1, minimum: 1, maximum: 100 })
+  quantity: number;
+}
+
+@ApiSchema({ description: 'An order.' })
+export class Order extends NewOrder {
+  @Int64Property({ description: 'Unique identifier of the order.', example: 1 })
+  id: bigint;
+
+  @DateTimeProperty({ description: 'When it was ordered.', example: '2026-11-22T09:30:00.000Z' })
+  orderedAt: Date;
+}
+
+/** The order of listOrders. */
+export const ORDERS_ORDER = new Keyset({ id: 'int64' });
+
+export class ListOrdersQuery {
+  @LimitParameter('Maximum number of orders returned.')
+  limit = DEFAULT_PAGE_SIZE;
+
+  @Int64Parameter({ description: 'Return only orders of this animal.', required: false })
+  petId?: bigint;
+
+  @CursorParameter(ORDERS_ORDER, 'Where the page begins: from the `Link` of the page before, with the same `petId`.')
+  cursor?: string;
+}
+
+export function toOrder({ id, petId, quantity, orderedAt }: OrderEntity): Order {
+  return { id: BigInt(id), petId: BigInt(petId), quantity, orderedAt };
+}

@@ -1,0 +1,108 @@
+/*
+ * `petstore-service/platform`: what features in packages of their own may use. Everything else of the platform is private
+ * and may change in any release. `api-report/` has the declarations; CHANGELOG.md says what a release may change.
+ */
+
+// What a handler needs, and what it announces.
+export { Public } from '../platform/auth/public.decorator.js';
+export { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
+export { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
+export { Stability, type StabilityLevel } from '../platform/deprecation/stability.decorator.js';
+
+// What clients send.
+export { BodyLimit } from '../platform/input/body-limit.decorator.js';
+export {
+  ArrayProperty,
+  BooleanParameter,
+  BooleanProperty,
+  DateProperty,
+  DateTimeProperty,
+  DecimalProperty,
+  EnumProperty,
+  Int64Parameter,
+  Int64Property,
+  IntegerParameter,
+  IntegerProperty,
+  NumberProperty,
+  ObjectProperty,
+  OpaqueParameter,
+  TextProperty,
+} from '../platform/input/property.decorators.js';
+export { object } from '../platform/input/properties/structures.js';
+export {
+  boolean,
+  date,
+  dateTime,
+  decimal,
+  int64,
+  integer,
+  number,
+  oneOf,
+  text,
+} from '../platform/input/properties/values.js';
+export { INT64_MAX, INT64_MIN, isInt64, parseInt64 } from '../platform/json/int64.js';
+export { JsonBody } from '../platform/json/json-body.js';
+export { writeJson } from '../platform/json/json-writer.js';
+export { readJson } from '../platform/json/reader/json-reader.js';
+
+// Lists in pages.
+export { type Filters, Keyset, type Page, type PageQuery, type Position } from '../platform/paging/keyset.js';
+export {
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  LimitParameter,
+  MAX_PAGE_SIZE,
+  Paged,
+} from '../platform/paging/paging.decorators.js';
+
+// Safe retries.
+export { Idempotency } from '../platform/idempotency/idempotency.js';
+export { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
+export { insertOnceStatement } from '../platform/idempotency/idempotency-key.repository.js';
+export { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
+export type { Kept } from '../platform/idempotency/kept-answer.js';
+
+// Errors. The catalogue has more, which the platform throws by itself.
+export { ApiError, type ApiErrorOptions } from '../platform/errors/api-error.js';
+export { ErrorBody } from '../platform/errors/error-body.js';
+export {
+  BAD_GATEWAY,
+  BAD_REQUEST,
+  CONFLICT,
+  defineError,
+  type ErrorDefinition,
+  FORBIDDEN,
+  GATEWAY_TIMEOUT,
+  GONE,
+  IDEMPOTENCY_KEY_REUSED,
+  INTERNAL_ERROR,
+  INVALID_CURSOR,
+  INVALID_PARAMETER,
+  NOT_FOUND,
+  NOT_IMPLEMENTED,
+  PRECONDITION_FAILED,
+  RATE_LIMITED,
+  UNAVAILABLE,
+  UNPROCESSABLE_CONTENT,
+  VALIDATION_FAILED,
+} from '../platform/errors/error-catalogue.js';
+export { StartupError } from '../platform/errors/startup-error.js';
+
+// The OpenAPI document.
+export { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
+export { FailsWith } from '../platform/openapi/responses/fails-with.decorator.js';
+export { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/responses/response-headers.js';
+export { Tag } from '../platform/openapi/tag.decorator.js';
+
+// What services and repositories use.
+export { Config } from '../config.js';
+export { Clock } from '../platform/clock.js';
+export { Database, type Statement, type Transaction } from '../platform/database/database.js';
+export type { Migration } from '../platform/database/schema/migration-history.js';
+export { ReadinessCheck } from '../platform/health/readiness-check.decorator.js';
+export { Metrics } from '../platform/metrics/metrics.js';
+
+// Requests, and operations that are called often.
+export { Gateways } from '../platform/gateways/gateways.js';
+export { PassesRequestToLog } from '../platform/server/requests/served-request.js';
+export type { RequestContext } from '../platform/server/requests/request-context.js';

@@ -1,0 +1,138 @@
+import { type NestApplication, NestFactory } from '@nestjs/core';
+import cluster from 'node:cluster';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { applicationOf } from './app.description.js';
+import { AppModule } from './app.module.js';
+import type { ServiceOptions } from './app.options.js';
+import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
+import { ServiceCommands } from './cli/service/service-commands.js';
+import { type Config, loadEnvironmentFile, readConfig } from './config.js';
+import { StartKeys } from './platform/api-keys/start-keys.js';
+import { ProcessGroup } from './platform/process-group/process-group.js';
+import { onStopSignal } from './platform/process-group/stop-signals.js';
+import { reportAlive } from './platform/process-group/worker-watch.js';
+import { PlatformExpressAdapter } from './platform/server/express-adapter.js';
+import { failureText, listenError, openFilesWarning, welcome } from './start-messages.js';
+
+/**
+ * Time in ms that the modules have to close after the last connection; the database waits for its statements. Together
+ * with the 2 s that the log may wait for its reader, it is less than SHUTDOWN_MARGIN_MS of the process group.
+ */
+const CLOSE_TIMEOUT_MS = 3_000;
+
+/**
+ * Starts the service with the settings of the environment and of `.env`, in as many processes as WEB_CONCURRENCY says, and
+ * stops it on SIGTERM or SIGINT. A start that fails is printed, and ends the process with code 1.
+ *
+ * @param options what a project adds to the service
+ */
+export async function startService(options: ServiceOptions = {}): Promise<void> {
+  try {
+    await start(options);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/**
+ * The application that `startService` serves, for programs that start and stop it by themselves. It does not listen yet; its
+ * database is open, so it must be closed.
+ *
+ * @throws StartupError when the database cannot be opened, or something that was added cannot be served
+ */
+export async function createApplication(config: Config, options: ServiceOptions = {}): Promise<NestApplication> {
+  const app = await NestFactory.create<NestApplication>(
+    AppModule.forRoot(config, options),
+    new PlatformExpressAdapter(config),
+    APPLICATION_OPTIONS,
+  );
+  setUpApplication(app);
+  await options.setUp?.(app);
+  return app;
+}
+
+async function start(options: ServiceOptions): Promise<void> {
+  const warnings = loadEnvironmentFile();
+  if (cluster.isPrimary) warnings.forEach(tell);
+  const config = readConfig();
+  const warning = cluster.isPrimary ? openFilesWarning(config) : undefined;
+  if (warning !== undefined) tell(warning);
+  if (cluster.isWorker) reportAlive();
+  if (config.webConcurrency === 1 || cluster.isWorker) {
+    await serve(config, options);
+  } else {
+    const group = new ProcessGroup(config, (port) => tell(welcome(titleOf(options), config, port)));
+    process.exit(
+      await group.run().catch((error: unknown) => {
+        throw listenError(error as NodeJS.ErrnoException, config);
+      }),
+    );
+  }
+}
+
+/** Serves requests in this process, until a signal stops it. */
+async function serve(config: Config, options: ServiceOptions): Promise<void> {
+  const app = await createApplication(config, options);
+  await app.listen(config.port, config.host).catch((error: unknown) => {
+    throw listenError(error as NodeJS.ErrnoException, config);
+  });
+
+  // Log lines are held back until here; a failed start prints only its cause.
+  app.flushLogs();
+
+  // A command that needs the embedded database while this process has it is run here.
+  const commands = config.databaseUrl === undefined ? await ServiceCommands.listen(app, config) : undefined;
+  stopOnSignal(app, config, commands);
+  if (cluster.isPrimary) {
+    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+    tell(welcome(titleOf(options), config, port, await app.get(StartKeys).createFirstKey()));
+  }
+}
+
+/**
+ * Drains the server and closes the application on SIGTERM or SIGINT (see `platform/server/connections/drain.ts`), and in a worker
+ * of a process group also when the primary process is gone. The hooks of modules get the signal. The exit code is 0, or 1
+ * when closing fails or takes too long.
+ */
+function stopOnSignal(app: NestApplication, config: Config, commands?: ServiceCommands): void {
+  let stopping = false;
+  const stop = (signal?: NodeJS.Signals): void => {
+    stopping = true;
+    const limit = config.shutdownDelayMs + config.shutdownTimeoutMs + CLOSE_TIMEOUT_MS;
+    setTimeout(() => {
+      tell(`petstore: The database did not close within ${limit} ms; the statements that it waits for are cut.`);
+      process.exit(1);
+    }, limit);
+    Promise.all([commands?.close(), app.close(signal)]).then(() => process.exit(0), fail);
+  };
+  onStopSignal(
+    (signal) => {
+      if (!stopping) stop(signal);
+    },
+    () => {
+      // Not in a worker: it may get each signal twice, from the primary process and from whoever signals the whole group.
+      if (cluster.isPrimary) process.exit(1);
+    },
+  );
+  const { worker } = cluster;
+  worker?.on('disconnect', () => {
+    // The primary process is gone. Without this flag node:cluster would end the worker at once, with its requests.
+    worker.exitedAfterDisconnect = true;
+    if (!stopping) stop();
+  });
+}
+
+function titleOf(options: ServiceOptions): string {
+  return applicationOf(options).info.title;
+}
+
+/** Prints to standard error; standard output carries the log. */
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+function fail(error: unknown): never {
+  tell(failureText(error));
+  process.exit(1);
+}

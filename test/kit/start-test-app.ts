@@ -1,0 +1,189 @@
+import type { INestApplication } from '@nestjs/common';
+import { Test, type TestingModuleBuilder } from '@nestjs/testing';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
+import { AppModule } from '../../src/app.module.js';
+import type { ServiceOptions } from '../../src/app.options.js';
+import { APPLICATION_OPTIONS, setUpApplication } from '../../src/app.setup.js';
+import { type Config, readConfig } from '../../src/config.js';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Clock } from '../../src/platform/clock.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
+import { Database } from '../../src/platform/database/database.js';
+import type { LoggableError } from '../../src/platform/logging/loggable.js';
+import { LOGGER } from '../../src/platform/logging/logger.js';
+import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
+import { type HttpAnswer, HttpClient } from '../support/http-client.js';
+import { MemoryLog } from '../support/memory-log.js';
+import { TestClock } from '../support/test-clock.js';
+import type { TestDatabase } from './test-database.js';
+
+/** The service as `startService` starts it, with its own database, on a free port. */
+export interface TestApp {
+  readonly nest: INestApplication;
+  readonly config: Config;
+  readonly database: TestDatabase;
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string;
+  readonly port: number;
+  /** The secret of a key with the default scopes. */
+  readonly apiKey: string;
+  /**
+   * Sends requests with that key. The error behind an answer 500 is printed to standard error with its stack, unless the call
+   * says `expects500`.
+   */
+  readonly client: HttpClient;
+  /** The clock of the service. What SQL calls `now()` stays the time of the database. */
+  readonly clock: TestClock;
+  /** The log of the service. */
+  readonly log: MemoryLog;
+  /** Makes an API key with these scopes; returns its secret. */
+  createApiKey(...scopes: string[]): Promise<string>;
+  /**
+   * Runs SQL on the primary; each row is an array of columns. On PostgreSQL it runs as the owner of the schema, on
+   * connections beside the service's, whose own role can neither create nor truncate a table.
+   */
+  sql(text: string, values?: unknown[]): Promise<unknown[][]>;
+  /** Applies a migration that the application does not have, as the owner of the schema. */
+  migrate(migration: MigrationInterface): Promise<void>;
+  /** Stops the service, and drops its database unless the test has brought it. Throws when the log contains a secret. */
+  close(): Promise<void>;
+}
+
+/** What a test starts, besides the service. */
+export interface StartOptions extends ServiceOptions {
+  /** Settings besides those of the database, as environment variables. The environment of the process is not read. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /**
+   * Replaces providers, guards, pipes or modules before the application is made, as Nest's own tests do:
+   * `(module) => module.overrideProvider(Payments).useValue(fake)`.
+   */
+  readonly override?: (module: TestingModuleBuilder) => unknown;
+}
+
+/** Starts the application on a database with the current schema, or an embedded one that it may migrate. */
+export async function startTestApp(
+  database: TestDatabase,
+  { settings = {}, setUp, override, ...options }: StartOptions,
+): Promise<TestApp> {
+  const config = readConfig({
+    PORT: '0',
+    HOST: '127.0.0.1',
+    LOG_LEVEL: 'debug',
+    // By then the test clients' connections are idle, so waiting would only slow the tests.
+    SHUTDOWN_LINGER_MS: '0',
+    ...database.settings,
+    ...settings,
+  });
+  const clock = new TestClock();
+  const log = new MemoryLog(config.logLevel);
+  const builder = Test.createTestingModule({ imports: [AppModule.forRoot(config, options)] })
+    .overrideProvider(Clock)
+    .useValue(clock)
+    .overrideProvider(LOGGER)
+    .useValue(log.logger);
+  override?.(builder);
+  const testingModule = await builder.compile();
+  const nest = testingModule.createNestApplication(new PlatformExpressAdapter(config), APPLICATION_OPTIONS);
+  try {
+    setUpApplication(nest);
+    await setUp?.(nest);
+    await nest.listen(config.port, config.host);
+  } catch (error) {
+    // What it has opened before it failed would keep the process running.
+    await nest.close().catch(() => undefined);
+    throw error;
+  }
+
+  const { port } = (nest.getHttpServer() as Server).address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  const keys = nest.get(ApiKeysService);
+  const { secret } = await keys.create({ client: 'test-client' });
+  const owner = ownerOf(database, nest);
+  return {
+    nest,
+    config,
+    database,
+    origin,
+    port,
+    apiKey: secret,
+    client: new HttpClient(origin, secret, (request, answer) =>
+      tell(`${request} was answered 500${causeOf(answer, log)}`),
+    ),
+    clock,
+    log,
+    createApiKey: async (...scopes) => (await keys.create({ client: 'test-client', scopes })).secret,
+    // A statement without a name is not prepared.
+    sql: async (text, values = []) => (await owner.database()).write({ name: '', text }, values),
+    migrate: async (migration) => {
+      await (
+        await owner.database()
+      ).transaction(async ({ manager }) => {
+        await migration.up(manager.queryRunner as QueryRunner);
+      });
+    },
+    close: async () => {
+      await nest.close();
+      await owner.close();
+      log.assertNoSecrets([config.bootstrapApiKey, config.redisUrl, config.databaseUrl]);
+    },
+  };
+}
+
+/** The application with a database that is dropped when it ends, or when it does not start. */
+export async function dropsDatabase(
+  database: TestDatabase,
+  start: (database: TestDatabase) => Promise<TestApp>,
+): Promise<TestApp> {
+  try {
+    const app = await start(database);
+    return { ...app, close: () => app.close().finally(() => database.drop()) };
+  } catch (error) {
+    await database.drop();
+    throw error;
+  }
+}
+
+/** What the log says of the error behind an answer, with the stacks of its causes. It is logged before the answer is sent. */
+function causeOf({ headers }: HttpAnswer, log: MemoryLog): string {
+  const requestId = headers['x-request-id'];
+  const line = log.lines.findLast((one) => one.requestId === requestId && one.error !== undefined);
+  if (line === undefined) return '; its log line was left out by LOG_LEVEL.';
+  const stacks: unknown[] = [];
+  for (let error = line.error as LoggableError | undefined; error; error = error.cause as typeof error) {
+    stacks.push(error.stack ?? error.message);
+  }
+  return ` because of\n${stacks.join('\ncaused by ')}`;
+}
+
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/**
+ * The database as the role that owns its schema; connects at the first use. The embedded engine has one connection and
+ * one role, so there it is the service's own.
+ */
+function ownerOf(
+  { ownerSettings }: TestDatabase,
+  nest: INestApplication,
+): { database(): Promise<Database>; close(): Promise<void> } {
+  const config = readConfig(ownerSettings);
+  if (config.databaseUrl === undefined) {
+    return { database: () => Promise.resolve(nest.get(Database)), close: () => Promise.resolve() };
+  }
+  let dataSource: DataSource | undefined;
+  let opening: Promise<Database> | undefined;
+  const open = async (): Promise<Database> => {
+    dataSource = await openDatabase(config);
+    return new Database(dataSource, config);
+  };
+  return {
+    database: () => (opening ??= open()),
+    close: async () => {
+      await opening;
+      await dataSource?.destroy();
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readConfig } from '../../src/config.js';
+import type { MigrationSource } from '../../src/platform/application.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
+import { migrate } from '../../src/platform/database/schema/migrate.js';
+import { administer } from '../support/postgresql-database.js';
+import { createDatabaseWithRoles } from '../support/postgresql-roles.js';
+
+/** A database for one test file. */
+export interface TestDatabase {
+  /**
+   * Settings that select the database, for `readConfig` or as environment variables of a child process. On PostgreSQL
+   * they name the role of the service, which owns nothing and has the rights that `docs/operating.md` grants.
+   */
+  readonly settings: Readonly<Record<string, string>>;
+  /** The same database as the role that owns its schema, for migrations and for looks behind the service. */
+  readonly ownerSettings: Readonly<Record<string, string>>;
+  /** Drops the database, even while clients are connected. An embedded database must be closed first. */
+  drop(): Promise<void>;
+}
+
+/**
+ * Creates a database without a schema.
+ *
+ * @param databaseUrl a PostgreSQL server, as a superuser; undefined for the embedded engine, in a temporary directory
+ */
+export function createEmptyDatabase(databaseUrl: string | undefined): Promise<TestDatabase> {
+  return databaseUrl === undefined ? createDirectory() : createServerDatabase(databaseUrl);
+}
+
+/** The directory of an embedded database, to be filled by `fill`. */
+export async function createDirectory(fill?: (directory: string) => Promise<void>): Promise<TestDatabase> {
+  const directory = await mkdtemp(join(tmpdir(), 'petstore-test-'));
+  await fill?.(directory);
+  const settings = { DATA_DIR: directory };
+  return {
+    settings,
+    ownerSettings: settings,
+    drop: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+/** Applies the migrations of the service and of modules as the owner of the schema. */
+export async function migrateDatabase(
+  { ownerSettings }: TestDatabase,
+  migrations: readonly MigrationSource[],
+): Promise<void> {
+  const dataSource = await openDatabase(readConfig(ownerSettings), { migrations });
+  try {
+    await migrate(dataSource);
+  } finally {
+    await dataSource.destroy();
+  }
+}
+
+async function createServerDatabase(serverUrl: string): Promise<TestDatabase> {
+  const name = `petstore_test_${randomBytes(4).toString('hex')}`;
+  const { serviceUrl, ownerUrl } = await createDatabaseWithRoles(serverUrl, name);
+  return {
+    settings: { DATABASE_URL: serviceUrl },
+    ownerSettings: { DATABASE_URL: ownerUrl },
+    drop: async () => {
+      await administer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      await administer(serverUrl, `DROP ROLE IF EXISTS ${name}_owner, ${name}_service`);
+    },
+  };
+}

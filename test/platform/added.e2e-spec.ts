@@ -1,0 +1,156 @@
+import { Controller, Get, Injectable, Module } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import type { QueryRunner } from 'typeorm';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import type { Migration } from '../../src/platform/database/schema/migration-history.js';
+import { Tag } from '../../src/platform/openapi/tag.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+/* What a project adds by the options of AppModule.forRoot, and what the test kit offers it. */
+
+@Injectable()
+class Harbour {
+  free(): number {
+    throw new TypeError('no ship has come in');
+  }
+}
+
+@Tag('Store', 'Ships.')
+@Controller('ships')
+class ShipsController {
+  constructor(private readonly harbour: Harbour) {}
+
+  @Get()
+  @RequireScopes('ships:read')
+  @ApiOperation({ summary: 'Count ships' })
+  @ApiOkResponse({ type: Number })
+  countShips(): number {
+    return this.harbour.free();
+  }
+}
+
+@Module({ controllers: [ShipsController], providers: [Harbour] })
+class ShipsModule {}
+
+/** Refers to a table of the service, so it must come behind it, and to the other one, so it must come behind that. */
+class FillShips1795500000001 implements Migration {
+  readonly backwardCompatible = true;
+
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`INSERT INTO ship (name) VALUES ('Argo')`);
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('DELETE FROM ship');
+  }
+}
+
+class CreateShips1795500000000 implements Migration {
+  readonly backwardCompatible = true;
+
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('CREATE TABLE ship (name varchar(50) PRIMARY KEY, pet_id bigint REFERENCES pet)');
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('DROP TABLE ship');
+  }
+}
+
+const ADDED = {
+  features: [ShipsModule],
+  migrations: [FillShips1795500000001, CreateShips1795500000000],
+  document: {
+    title: 'Ship Service',
+    version: '7.8.9',
+    tags: [{ name: 'Docks', description: 'Nothing yet.' }],
+    guide: () => '# All about ships',
+  },
+  defaultScopes: ['pets:read', 'ships:read'],
+} as const;
+
+describe('a project', () => {
+  let app: TestApp;
+  const printed: string[] = [];
+  const { stderr } = process;
+  const write = stderr.write.bind(stderr);
+  beforeAll(async () => {
+    app = await createTestApp(ADDED);
+    stderr.write = (text: string) => printed.push(text) > 0;
+  });
+  afterAll(async () => {
+    stderr.write = write;
+    await app.close();
+  });
+  beforeEach(() => void printed.splice(0));
+
+  test('its migrations are applied in the order of their times, whatever order they are given in', async () => {
+    expect(await app.sql('SELECT name FROM ship')).toEqual([['Argo']]);
+    const applied = (await app.sql('SELECT name FROM schema_migration ORDER BY id')).flat();
+    expect(applied.slice(-2)).toEqual(['CreateShips1795500000000', 'FillShips1795500000001']);
+    expect((await app.client.get('/health/ready')).status).toBe(200);
+  });
+
+  test('its title, version, tags and guide are those of the document and the pages', async () => {
+    const { json } = await app.client.get('/openapi.json');
+    expect(json.info).toMatchObject({ title: 'Ship Service', version: '7.8.9', license: { name: 'MIT' } });
+    expect(json.tags).toEqual([
+      expect.objectContaining({ name: 'Pets' }),
+      { name: 'Store', description: 'Ships.' },
+      { name: 'Docks', description: 'Nothing yet.' },
+    ]);
+    expect(Object.keys(json.paths as object)).toEqual(['/pets', '/pets/{petId}', '/ships']);
+    expect((await app.client.get('/docs/guide')).text).toContain('All about ships');
+    expect((await app.client.get('/docs')).text).toContain('Ship Service');
+  });
+
+  test('a key that is made without scopes has those of the project', async () => {
+    const { key } = await app.nest.get(ApiKeysService).create({ client: 'sailor' });
+    expect(key.scopes).toEqual(['pets:read', 'ships:read']);
+  });
+
+  test('500: the test prints what the log says of it, with its stack, unless it expects that', async () => {
+    expect((await app.client.get('/v1/ships')).status).toBe(500);
+    expect(printed.join('')).toMatch(
+      /^GET \/v1\/ships was answered 500 because of\nTypeError: no ship has come in\n +at Harbour\.free \(.*added\.e2e-spec\.ts/,
+    );
+    printed.splice(0);
+    expect((await app.client.get('/v1/ships', { expects500: true })).status).toBe(500);
+    expect(printed).toEqual([]);
+  });
+
+  test('a test makes keys with the scopes that it names', async () => {
+    const apiKey = await app.createApiKey('pets:read');
+    expect((await app.client.get('/v1/ships', { apiKey })).status).toBe(403);
+    expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(200);
+  });
+
+  test('the times of API keys are those of the clock', async () => {
+    const keys = app.nest.get(ApiKeysService);
+    app.clock.travelTo('2027-03-04T05:06:07Z');
+    const { key } = await keys.create({ client: 'traveller', expiresAt: new Date('2027-03-05T05:06:07Z') });
+    expect(key.createdAt).toEqual(new Date('2027-03-04T05:06:07Z'));
+    app.clock.travelTo('2027-03-04T17:06:07Z');
+    // Its lifetime, a day, begins anew.
+    const { key: next } = await keys.rotate(String(key.id));
+    expect([next.createdAt, next.expiresAt]).toEqual([
+      new Date('2027-03-04T17:06:07Z'),
+      new Date('2027-03-05T17:06:07Z'),
+    ]);
+    expect((await keys.revoke(String(next.id))).revokedAt).toEqual(new Date('2027-03-04T17:06:07Z'));
+    app.clock.comeBack();
+  });
+});
+
+test('a test replaces a provider as in Nest', async () => {
+  const app = await createTestApp({
+    ...ADDED,
+    override: (module) => module.overrideProvider(Harbour).useValue({ free: () => 3 }),
+  });
+  try {
+    expect(await app.client.get('/v1/ships')).toMatchObject({ status: 200, text: '3' });
+  } finally {
+    await app.close();
+  }
+});

@@ -1,0 +1,125 @@
+import { spawnSync } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import.meta.jest.setTimeout(120_000);
+
+const ROOT = join(import.meta.dirname, '../..');
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+/* The package that projects of their own install. `npm run test:example` tries it in one. */
+
+describe('the entry points', () => {
+  test.each([
+    'petstore-service/src/app.module.js',
+    'petstore-service/dist/src/platform/clock.js',
+    'petstore-service/test',
+  ])('Node refuses to import %s', (path) => {
+    // The package may import itself by its name, by the same rules.
+    const code = `import('${path}').catch(({ code }) => process.stdout.write(code))`;
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+    expect(stdout).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED');
+  });
+
+  test('lead to files that the build makes of sources', () => {
+    const { exports } = JSON.parse(read('package.json')) as { exports: Record<string, { default?: string }> };
+    const files = Object.values(exports).flatMap((entry) => entry.default ?? []);
+    expect(files).toHaveLength(3);
+    for (const file of files) expect(read(file.replace('./dist/', '').replace(/js$/, 'ts'))).toContain('export');
+  });
+
+  test('petstore-service/platform has all of the platform that docs/extending.md shows', () => {
+    const declared = new Set(
+      readdirSync(join(ROOT, 'src/platform'), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'))
+        .flatMap((file) => [
+          ...read(`src/platform/${file}`).matchAll(/^export (?:class|const|function|interface|type) (\w+)/gm),
+        ])
+        .map(([, name]) => name),
+    );
+    const shown = [
+      ...read('docs/extending.md').matchAll(
+        /from '\.\.\/platform\/[^']+'|import (?:type )?\{([^}]+)\} from '\.\.\/platform\//g,
+      ),
+    ]
+      .flatMap(([, names = '']) => names.split(','))
+      .map((name) => name.replace('type ', '').trim());
+    const decorators = [...read('docs/extending.md').matchAll(/`@(\w+)/g)].map(([, name = '']) => name);
+    const needed = [...new Set([...shown, ...decorators])].filter((name) => declared.has(name));
+    expect(needed.length).toBeGreaterThan(25);
+    const offered = read('src/package/platform.ts');
+    expect(needed.filter((name) => !new RegExp(`\\b${name}\\b`).test(offered))).toEqual([]);
+  });
+});
+
+describe('npm run check:package', () => {
+  const HELPER = 'export declare class Helper { private secret; help(): void; }';
+  const ENTRY = `import { Helper } from './helper.js';
+    /** A thing. */
+    export declare class Thing { private readonly helper; constructor(helper: Helper); use(count: number): string; }`;
+  let project: string;
+
+  beforeEach(async () => {
+    project = await mkdtemp(join(tmpdir(), 'petstore-public-api-'));
+    await mkdir(join(project, 'dist'));
+    await mkdir(join(project, 'scripts'));
+    await cp(join(ROOT, 'scripts/public-api.js'), join(project, 'scripts/public-api.js'));
+    await symlink(join(ROOT, 'node_modules'), join(project, 'node_modules'));
+    const exports = { './things': { types: './dist/things.d.ts' }, './package.json': './package.json' };
+    await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'shop', type: 'module', exports }));
+    await writeFile(join(project, 'dist/helper.d.ts'), HELPER);
+    await writeFile(join(project, 'dist/things.d.ts'), ENTRY);
+    expect(run()).toEqual({ status: 0, stderr: '' });
+  });
+  afterEach(() => rm(project, { recursive: true, force: true }));
+
+  function run(...args: string[]): { status: number | null; stderr: string } {
+    const { status, stderr } = spawnSync(process.execPath, ['scripts/public-api.js', ...args], {
+      cwd: project,
+      encoding: 'utf8',
+    });
+    return { status, stderr };
+  }
+
+  test('passes while nothing changes that others may notice', async () => {
+    const report = await readFile(join(project, 'api-report/things.md'), 'utf8');
+    expect(report).toContain('class Thing {\n    constructor(helper: Helper);\n    use(count: number): string;\n}');
+    expect(report).toContain('not exported:\n\n```ts\nclass Helper {\n    help(): void;\n}');
+    await writeFile(
+      join(project, 'dist/things.d.ts'),
+      ENTRY.replace('A thing', 'Any thing').replace('readonly helper', 'readonly other'),
+    );
+    expect(run('--check')).toEqual({ status: 0, stderr: '' });
+  });
+
+  test.each([
+    ['an export', 'things.d.ts', (text: string) => `${text} export declare const MORE = 1;`, '+ const MORE = 1;'],
+    [
+      'a member',
+      'things.d.ts',
+      (text: string) => text.replace('count: number', 'count: bigint'),
+      '-     use(count: number): string;',
+    ],
+    [
+      'a type that an export names',
+      'helper.d.ts',
+      (text: string) => text.replace('help(): void', 'help(): string'),
+      '+     help(): string;',
+    ],
+  ])('fails when %s changes, and says what', async (_, file, change, line) => {
+    const path = join(project, 'dist', file);
+    await writeFile(path, change(await readFile(path, 'utf8')));
+    const { status, stderr } = run('--check');
+    expect([status, stderr.split('\n')]).toEqual([1, expect.arrayContaining([line])]);
+    expect(run()).toEqual({ status: 0, stderr: '' });
+    expect(run('--check').status).toBe(0);
+  });
+});
