@@ -56,22 +56,22 @@ async function addHooks(path: string): Promise<void> {
 }
 
 test('two resources compile, pass the linter, and serve', async () => {
-  for (const name of ['orders', 'customers']) {
+  for (const name of ['gadgets', 'gizmos']) {
     await run('@nestjs/cli/bin/nest.js', 'generate', 'resource', name, '--type', 'rest', '--crud');
   }
   expect(await readFile(join(copy, 'src/app.module.ts'), 'utf8')).toContain(
-    '  imports: [PetsModule, OrdersModule, CustomersModule],\n',
+    '\n    GadgetsModule,\n    GizmosModule,\n  ],\n',
   );
-  const generated = ['src/orders', 'src/customers', 'src/app.module.ts'];
+  const generated = ['src/gadgets', 'src/gizmos', 'src/app.module.ts'];
   await run('prettier/bin/prettier.cjs', '--check', ...generated);
   await run('eslint/bin/eslint.js', ...generated);
   // A rule, so that the handlers take a body that is checked.
-  const dto = 'src/customers/dto/create-customer.dto.ts';
+  const dto = 'src/gizmos/dto/create-gizmo.dto.ts';
   await writeFile(
     join(copy, dto),
-    "import { IsString } from 'class-validator';\nexport class CreateCustomerDto { @IsString() name: string; }\n",
+    "import { IsString } from 'class-validator';\nexport class CreateGizmoDto { @IsString() name: string; }\n",
   );
-  await addHooks('src/orders/orders.module.ts');
+  await addHooks('src/gadgets/gadgets.module.ts');
   await run('@nestjs/cli/bin/nest.js', 'build');
   await promisify(execFile)(process.execPath, ['scripts/copy-documents.js'], { cwd: copy });
 
@@ -79,26 +79,27 @@ test('two resources compile, pass the linter, and serve', async () => {
   service = new ServiceProcess(settings, copy, { program: [join(copy, 'dist/src/main.js')] });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   const answers = [
-    await client.post('/v1/orders', { any: 1 }),
-    await client.get('/v1/orders'),
-    await client.get('/v1/customers/7'),
-    await client.send('PATCH', '/v1/customers/7', { body: { name: 'Ann' } }),
-    await client.send('DELETE', '/v1/customers/7'),
-    await client.post('/v1/customers', { name: 7 }),
-    await client.get('/v1/orders', { apiKey: null }),
+    await client.post('/v1/gadgets', { any: 1 }),
+    await client.get('/v1/gadgets'),
+    await client.get('/v1/gizmos/7'),
+    await client.send('PATCH', '/v1/gizmos/7', { body: { name: 'Ann' } }),
+    await client.send('DELETE', '/v1/gizmos/7'),
+    await client.post('/v1/gizmos', { name: 7 }),
+    await client.get('/v1/gadgets', { apiKey: null }),
   ];
   expect(answers.map(({ status, text }) => [status, status < 400 ? text : (JSON.parse(text) as object)])).toEqual([
-    [201, 'This action adds a new order'],
-    [200, 'This action returns all orders'],
-    [200, 'This action returns a #7 customer'],
-    [200, 'This action updates a #7 customer'],
-    [200, 'This action removes a #7 customer'],
+    [201, 'This action adds a new gadget'],
+    [200, 'This action returns all gadgets'],
+    [200, 'This action returns a #7 gizmo'],
+    [200, 'This action updates a #7 gizmo'],
+    [200, 'This action removes a #7 gizmo'],
     [400, { code: 'validation_failed', message: 'name must be a string', status: 400 }],
     [401, expect.objectContaining({ code: 'missing_api_key' })],
   ]);
   const document = (await client.get('/openapi.json')).text;
-  for (const id of ['findAll', 'CustomersController_findAll', 'listPets']) {
-    expect(document).toContain(`"operationId": "${id}"`);
+  // The first one has the short name, unless a feature of this repository has it.
+  for (const id of ['(GadgetsController_)?findAll', 'GizmosController_findAll', 'listPets']) {
+    expect(document).toMatch(new RegExp(`"operationId": "${id}"`));
   }
 });
 
