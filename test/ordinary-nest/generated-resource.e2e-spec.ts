@@ -1,82 +1,61 @@
-import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
+import { RepositoryCopy } from '../support/repository-copy.js';
 import { ServiceProcess } from '../support/service-process.js';
 
 /* `nest g resource` in a copy of the repository: what it generates is accepted by compiler, linter and formatter, and serves. */
 
 import.meta.jest.setTimeout(300_000);
 
-const ROOT = join(import.meta.dirname, '../..');
-const COPIED = [
-  ...['src', 'migrations', 'schematics', 'docs', 'scripts', 'README.md', 'CHANGELOG.md'],
-  ...['package.json', 'nest-cli.json', 'tsconfig.json', 'tsconfig.build.json', 'eslint.config.js', '.prettierrc.json'],
-];
+const NEST = 'node_modules/@nestjs/cli/bin/nest.js';
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 
-let copy: string;
+let copy: RepositoryCopy;
 let database: TestDatabase;
 let service: ServiceProcess | undefined;
 
 beforeAll(async () => {
-  // TypeScript names files by their real path.
-  copy = await realpath(await mkdtemp(join(tmpdir(), 'petstore-generated-')));
-  await Promise.all(COPIED.map((path) => cp(join(ROOT, path), join(copy, path), { recursive: true })));
-  await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  copy = await RepositoryCopy.create();
   database = await createTestDatabase();
 });
 afterAll(async () => {
   await service?.kill();
   await database.drop();
-  await rm(copy, { recursive: true, force: true });
+  await copy.remove();
 });
-
-/** Runs a program of node_modules in the copy; throws what it has printed when it fails. */
-async function run(program: string, ...args: string[]): Promise<void> {
-  const command = [join('node_modules', program), ...args];
-  await promisify(execFile)(process.execPath, command, { cwd: copy, maxBuffer: 10_000_000 }).catch((error: unknown) => {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    throw new Error(`${command.join(' ')} has failed:\n${stdout}${stderr}`);
-  });
-}
 
 /** Gives a module the hooks of a shutdown, which log the signal. */
 async function addHooks(path: string): Promise<void> {
   const hooks = ['beforeApplicationShutdown', 'onApplicationShutdown'].map(
     (hook) => `${hook}(signal?: string) { new Logger('Hooks').log(\`${hook}: \${signal}\`); }`,
   );
-  const text = (await readFile(join(copy, path), 'utf8'))
+  const text = (await copy.read(path))
     .replace('{ Module }', '{ Logger, Module }')
     .replace('Module {}', `Module {\n${hooks.join('\n')}\n}`);
-  await writeFile(join(copy, path), text);
+  await writeFile(join(copy.path, path), text);
 }
 
 test('two resources compile, pass the linter, and serve', async () => {
   for (const name of ['gadgets', 'gizmos']) {
-    await run('@nestjs/cli/bin/nest.js', 'generate', 'resource', name, '--type', 'rest', '--crud');
+    await copy.run(NEST, ['generate', 'resource', name, '--type', 'rest', '--crud']);
   }
-  expect(await readFile(join(copy, 'src/app.module.ts'), 'utf8')).toContain(
-    '\n    GadgetsModule,\n    GizmosModule,\n  ],\n',
-  );
+  expect(await copy.read('src/app.module.ts')).toContain('\n    GadgetsModule,\n    GizmosModule,\n  ],\n');
   const generated = ['src/gadgets', 'src/gizmos', 'src/app.module.ts'];
-  await run('prettier/bin/prettier.cjs', '--check', ...generated);
-  await run('eslint/bin/eslint.js', ...generated);
+  await copy.run('node_modules/prettier/bin/prettier.cjs', ['--check', ...generated]);
+  await copy.run('node_modules/eslint/bin/eslint.js', generated);
   // A rule, so that the handlers take a body that is checked.
   const dto = 'src/gizmos/dto/create-gizmo.dto.ts';
   await writeFile(
-    join(copy, dto),
+    join(copy.path, dto),
     "import { IsString } from 'class-validator';\nexport class CreateGizmoDto { @IsString() name: string; }\n",
   );
   await addHooks('src/gadgets/gadgets.module.ts');
-  await run('@nestjs/cli/bin/nest.js', 'build');
-  await promisify(execFile)(process.execPath, ['scripts/copy-documents.js'], { cwd: copy });
+  await copy.run('scripts/build-if-needed.js');
 
   const settings = { ...database.settings, BOOTSTRAP_API_KEY };
-  service = new ServiceProcess(settings, copy, { program: [join(copy, 'dist/src/main.js')] });
+  service = new ServiceProcess(settings, copy.path, { program: [join(copy.path, 'dist/src/main.js')] });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   const answers = [
     await client.post('/v1/gadgets', { any: 1 }),
