@@ -162,7 +162,7 @@ async function addTheMemberOfTheGuide(): Promise<void> {
 test('compiler, linter, formatter and all tests accept it unchanged, and one with the member that the guide adds', async () => {
   await addTheMemberOfTheGuide();
   const changed = [...created, 'src/app.module.ts'];
-  const types = { extends: './tsconfig.json', include: changed };
+  const types = { extends: './tsconfig.json', include: [...changed, 'src/**/*.d.ts', 'test/**/*.d.ts'] };
   await writeFile(join(copy.path, 'tsconfig.generated.json'), JSON.stringify(types));
   await copy.run('scripts/generate.js');
   await Promise.all([
