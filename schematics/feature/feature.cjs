@@ -83,7 +83,8 @@ function addToApplication(tree, { plural, singular, table }) {
     ...{ metadata: 'imports', className: name, type: 'module', name: plural },
     ...{ path: `/src/${plural}`, module: `/${APP_MODULE}` },
   });
-  if (text.split(name).length !== 3) throw new Error(`${APP_MODULE} has no @Module with imports to add ${name} to.`);
+  if (text.match(new RegExp(`\\b${name}\\b`, 'g')).length !== 2)
+    throw new Error(`${APP_MODULE} has no @Module with imports to add ${name} to.`);
   tree.overwrite(APP_MODULE, text);
 }
 
