@@ -103,10 +103,10 @@ test('a refusal of the command writes nothing', async () => {
   const files = await filesOf(copy);
   expect(files.filter((file) => !before.has(file))).toEqual(['test/api/gift-boxes.e2e-spec.ts']);
   expect(await copy.read('src/app.module.ts')).not.toContain('GiftBoxes');
+  await rm(join(copy.path, 'test/api/gift-boxes.e2e-spec.ts'));
 });
 
 test('a feature has entity, migration, DTOs, repository, service, controller, module and test', async () => {
-  await rm(join(copy.path, 'test/api/gift-boxes.e2e-spec.ts'));
   const printed = await copy.run(NEST, ['generate', 'feature', 'gift-boxes']);
   // The table of one order cannot be called `order`.
   await copy.run(NEST, ['generate', 'feature', 'unions']);
