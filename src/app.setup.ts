@@ -16,7 +16,7 @@ import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
 import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
-import { LOGGER, NestLogger } from './platform/observability/logger.js';
+import { LOGGER, NestLogger } from './platform/logging/logger.js';
 
 /** Options for creating the Nest application, in main.ts and in every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {

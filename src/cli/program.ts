@@ -1,13 +1,13 @@
 import { Command, CommanderError } from 'commander';
 import { readFileSync } from 'node:fs';
 import { failureText } from '../start-messages.js';
-import type { CommandContext } from './command-context.js';
+import type { CommandContext } from './command/command-context.js';
 import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openapi.js';
-import { CommandError } from './command-error.js';
-import { isRequired } from './terminal.js';
+import { CommandError } from './command/command-error.js';
+import { isRequired } from './command/terminal.js';
 
 /** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
 export function createProgram(context: CommandContext): Command {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry } from 'prom-client';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Database } from '../../src/platform/database/database.js';
-import { Metrics } from '../../src/platform/observability/metrics.js';
+import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 

@@ -10,7 +10,7 @@ import { toApiError } from '../errors/error.filter.js';
 import { StartupError } from '../errors/startup-error.js';
 import { OVERLOADED } from '../server/connections/requests-in-flight.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
-import type { HandshakeGuard } from '../server/connections/handshakes.js';
+import type { HandshakeGuard } from '../server/upgrades/handshakes.js';
 import { announcesBody, isOfOtherType } from '../server/requests/request-body.js';
 import { GatewayClients } from './gateway-clients.js';
 import { MessageErrorFilter } from './message-error.filter.js';

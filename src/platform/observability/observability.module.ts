@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
 import { Config } from '../../config.js';
-import { DatabaseMetrics } from './database-metrics.js';
-import { ScrapedMetrics } from './scraped-metrics.js';
-import { createLogger, LOGGER } from './logger.js';
-import { MetricsController } from './metrics.controller.js';
-import { Metrics } from './metrics.js';
+import { DatabaseMetrics } from '../metrics/database-metrics.js';
+import { ScrapedMetrics } from '../metrics/scraped-metrics.js';
+import { createLogger, LOGGER } from '../logging/logger.js';
+import { MetricsController } from '../metrics/metrics.controller.js';
+import { Metrics } from '../metrics/metrics.js';
 import { RequestLog } from './request-log.js';
 
 /** Logs and metrics for operators. */

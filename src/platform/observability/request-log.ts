@@ -4,8 +4,8 @@ import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { ApiError } from '../errors/api-error.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../server/express-adapter.js';
-import { isOnTerminal, LOGGER } from './logger.js';
-import { Metrics } from './metrics.js';
+import { isOnTerminal, LOGGER } from '../logging/logger.js';
+import { Metrics } from '../metrics/metrics.js';
 
 /** The label `status` of an answer that was not sent completely: whatever its status, the client did not get it. */
 const ABORTED = 'aborted';

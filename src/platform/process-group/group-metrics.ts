@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
-import { countDroppedLogLines } from '../observability/metrics.js';
-import { type MetricsMessage, type Snapshot, tell } from '../observability/scraped-metrics.js';
+import { countDroppedLogLines } from '../metrics/metrics.js';
+import { type MetricsMessage, type Snapshot, tell } from '../metrics/scraped-metrics.js';
 
 /** How long, in ms, a scrape waits for a worker. After that, the last values that the worker reported count. */
 const PROCESS_ANSWER_MS = 1_000;

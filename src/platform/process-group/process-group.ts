@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
 import { GroupMetrics } from './group-metrics.js';
-import { createLogger } from '../observability/logger.js';
+import { createLogger } from '../logging/logger.js';
 import { onStopSignal } from './stop-signals.js';
 
 /**

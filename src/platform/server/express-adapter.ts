@@ -14,7 +14,7 @@ import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
 import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
-import { type HandshakeGuard, Handshakes } from './connections/handshakes.js';
+import { type HandshakeGuard, Handshakes } from './upgrades/handshakes.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies.js';
 import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
@@ -25,7 +25,7 @@ import { OVERLOADED, RequestsInFlight } from './connections/requests-in-flight.j
 import { serveFor } from './requests/served-request.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
-import { limitUpgrades } from './connections/upgrades.js';
+import { limitUpgrades } from './upgrades/upgrades.js';
 import { EventStreams } from './event-streams/event-streams.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */

@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
-import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import type { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
-import type { OpenApiDocument } from '../platform/openapi/openapi-document.js';
+import type { ApiKeysService } from '../../platform/api-keys/api-keys.service.js';
+import type { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
+import type { OpenApiDocument } from '../../platform/openapi/openapi-document.js';
 import type { Terminal } from './terminal.js';
 
 /** What a command works with. */

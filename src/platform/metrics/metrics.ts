@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
-import { droppedLogLines } from './logger.js';
+import { droppedLogLines } from '../logging/logger.js';
 
 /** The metrics of one process. */
 @Injectable()

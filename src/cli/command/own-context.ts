@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { readConfig } from '../config.js';
+import { readConfig } from '../../config.js';
 import type { CommandContext } from './command-context.js';
 import { StandardTerminal } from './terminal.js';
 
@@ -18,18 +18,18 @@ export class OwnContext implements CommandContext {
   };
 
   readonly withDatabase: CommandContext['withDatabase'] = async (work) => {
-    const { openDatabase } = await import('../platform/database/data-source.js');
+    const { openDatabase } = await import('../../platform/database/data-source.js');
     return closing(await openDatabase(readConfig()), work);
   };
 
   readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = async (work) => {
-    const { openCurrentDatabase } = await import('../platform/database/data-source.js');
-    const { dataSourceOptions } = await import('../platform/database/data-source-options.js');
+    const { openCurrentDatabase } = await import('../../platform/database/data-source.js');
+    const { dataSourceOptions } = await import('../../platform/database/data-source-options.js');
     return closing(await openCurrentDatabase(await dataSourceOptions(readConfig())), work);
   };
 
   readonly document: CommandContext['document'] = async () => {
-    const { describeApplication } = await import('./preview.js');
+    const { describeApplication } = await import('../preview.js');
     return describeApplication(readConfig());
   };
 }
