@@ -15,10 +15,11 @@ export const PLATFORM_ROOMS = {
   'json/reader': ['errors', 'json/text'],
   json: ['json/reader'],
   'fast-paths': ['json'],
+  deprecation: ['errors', 'fast-paths'],
   'server/requests': ['errors', 'json/reader', 'json/text'],
   'input/formats': [],
   'input/properties': ['input/formats', 'json', 'json/text'],
-  input: ['errors', 'fast-paths', 'input/formats', 'input/properties', 'server/requests'],
+  input: ['deprecation', 'errors', 'fast-paths', 'input/formats', 'input/properties', 'server/requests'],
   'server/connections': ['errors', 'server/requests'],
   'server/upgrades': ['errors', 'server/connections', 'server/requests'],
   'server/event-streams': ['errors'],
@@ -53,7 +54,6 @@ export const PLATFORM_ROOMS = {
   'rate-limit': ['api-keys/storage', 'errors'],
   auth: ['api-keys', 'api-keys/storage', 'errors', 'key-usage', 'rate-limit', 'server/requests'],
   gateways: ['auth', 'errors', 'json', 'json/reader', 'server', 'server/requests', 'server/upgrades'],
-  deprecation: ['errors', 'fast-paths'],
   idempotency: ['database', 'database/sharing', 'errors', 'json', 'server/requests'],
   'openapi/responses': ['auth', 'deprecation', 'errors', 'idempotency'],
   openapi: ['auth', 'deprecation', 'errors', 'idempotency', 'openapi/responses'],
@@ -201,6 +201,8 @@ export default tseslint.config(
       'node_modules',
       '.data',
       'clients/typescript/src/generated',
+      // The templates of `nest g feature`, whose imports hold where they are copied to.
+      'schematics/feature/files',
     ],
   },
   eslint.configs.recommended,
@@ -217,8 +219,11 @@ export default tseslint.config(
     },
   },
   {
-    files: ['schematics/*.cjs'],
-    languageOptions: { sourceType: 'commonjs', globals: { module: 'writable', require: 'readonly' } },
+    files: ['schematics/**/*.cjs'],
+    languageOptions: {
+      sourceType: 'commonjs',
+      globals: { __dirname: 'readonly', module: 'writable', process: 'readonly', require: 'readonly' },
+    },
   },
   {
     // A Node.js that is too old must be able to read it.

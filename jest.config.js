@@ -39,7 +39,7 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  */
 const LONG = endToEnd(
   'api/fuzz|api-keys/keys-commands|operation/(cli|refused-start|service-commands|terminal)' +
-    '|ordinary-nest/generated-resource|platform/(embedded|migration|upgrading)',
+    '|ordinary-nest/generated-(feature|resource)|platform/(embedded|migration|upgrading)',
 );
 const LONG_UNIT = '/test/api/fuzz-bodies\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */

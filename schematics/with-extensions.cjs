@@ -5,7 +5,9 @@
  * From version 12 on @nestjs/schematics adds the extension itself. Version 12 needs Node.js 22, so it must wait for the end
  * of Node.js 20 here. The generators are CommonJS, because the Angular DevKit loads them with `require`.
  */
+const { join } = require('node:path');
 const { chain, externalSchematic } = require('@angular-devkit/schematics');
+const { feature } = require('./feature/feature.cjs');
 
 const RELATIVE_IMPORT = /(\bfrom ')(\.{1,2}\/[^']+?)(?:\.js)?(';)/g;
 const UNUSED_PARAMETER = /\b((?:create|update)\w+Dto: )/g;
@@ -14,12 +16,17 @@ for (const name of ['controller', 'module', 'resource', 'service']) {
   module.exports[name] = (options) => chain([externalSchematic('@nestjs/schematics', name, options), adapt]);
 }
 
-/** Changes the files that a generator has created or changed. */
-function adapt(tree) {
+module.exports.feature = (options) => chain([feature(options), adapt]);
+
+/** Changes and formats the files that a generator has created or changed. */
+async function adapt(tree) {
+  const prettier = await import('prettier');
   for (const { kind, path } of tree.actions) {
     if (!path.endsWith('.ts') || !['c', 'o'].includes(kind)) continue;
     const withExtensions = tree.readText(path).replace(RELATIVE_IMPORT, '$1$2.js$3');
     const isNewService = kind === 'c' && path.endsWith('.service.ts');
-    tree.overwrite(path, isNewService ? withExtensions.replace(UNUSED_PARAMETER, '_$1') : withExtensions);
+    const text = isNewService ? withExtensions.replace(UNUSED_PARAMETER, '_$1') : withExtensions;
+    const filepath = join(process.cwd(), path);
+    tree.overwrite(path, await prettier.format(text, { ...(await prettier.resolveConfig(filepath)), filepath }));
   }
 }

@@ -8,7 +8,10 @@ import { PlatformModule, RequestModule } from './platform/platform.module.js';
 
 /** Table of contents: the features, and the platform below them. Add a feature behind the others. */
 @Module({
-  imports: [PetsModule],
+  imports: [
+    // One a line: a merge keeps the lines of both branches (.gitattributes).
+    PetsModule,
+  ],
 })
 export class AppModule {
   /**

@@ -1,6 +1,8 @@
 import {
   BadRequestException,
+  Body,
   type CallHandler,
+  type CanActivate,
   Controller,
   type ExecutionContext,
   Get,
@@ -8,8 +10,10 @@ import {
   Module,
   type NestInterceptor,
   NotFoundException,
+  Post,
   Query,
   Res,
+  UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
@@ -74,6 +78,29 @@ class LinkedController {
   }
 }
 
+/** A guard that finds the parsed body. */
+class OpenGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    return typeof context.switchToHttp().getRequest<{ body: unknown }>().body === 'object';
+  }
+}
+
+@Controller('guarded')
+class GuardedController {
+  @Post()
+  @UseGuards(OpenGuard)
+  @Header('Link', '</terms>; rel="license"')
+  @Deprecated({
+    since: '2026-01-01T00:00:00Z',
+    sunset: '2027-01-01T00:00:00Z',
+    successor: '/new',
+    replacement: 'Use it.',
+  })
+  postGuarded(@Body() body: unknown): unknown {
+    return body;
+  }
+}
+
 /** An interceptor for every handler, which adds a link. */
 class LinkInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -85,7 +112,7 @@ class LinkInterceptor implements NestInterceptor {
 @Module({ providers: [{ provide: APP_INTERCEPTOR, useClass: LinkInterceptor }] })
 class LinkModule {}
 
-@Module({ controllers: [PreviewsController, WrappedController, LinkedController] })
+@Module({ controllers: [PreviewsController, WrappedController, LinkedController, GuardedController] })
 class PreviewsModule {}
 
 let app: TestApp;
@@ -148,6 +175,25 @@ describe('getPet is deprecated', () => {
     app.clock.travelTo('2031-01-01T00:00:00Z');
     expect((await app.client.get(`/v1/pets/${id}`, { apiKey: null })).status).toBe(401);
     expect((await app.client.get('/v1/pets/no-such')).status).toBe(410);
+  });
+
+  test('410 comes before 415 and 400, also where guards of a module find the parsed body', async () => {
+    const send = (type: string, body: string): Promise<HttpAnswer> =>
+      app.client.send('POST', '/v1/guarded', { headers: { 'content-type': type }, body });
+    const bodies = [
+      ['application/json', '{"name":'],
+      ['text/plain', 'Rex'],
+      ['application/json', '{"name":"Rex"}'],
+    ] as const;
+    const statuses: number[] = [];
+    for (const time of ['2026-12-31T23:59:59Z', '2027-01-01T00:00:00Z']) {
+      app.clock.travelTo(time);
+      for (const [type, body] of bodies) statuses.push((await send(type, body)).status);
+    }
+    expect(statuses).toEqual([400, 415, 201, 410, 410, 410]);
+    const { headers } = await send('application/json', '{"name":');
+    expect(headers).toMatchObject({ deprecation: '@1767225600', sunset: 'Fri, 01 Jan 2027 00:00:00 GMT' });
+    expect(headers.link).toMatch(/^<[^>]+>; rel="successor-version", <[^>]+>; rel="deprecation"; type="text\/html"$/);
   });
 
   test('the other operations go on after the sunset', async () => {

@@ -336,9 +336,12 @@ describe('the document', () => {
 
   test('has examples of required parameters alone, so that a program sends no other', () => {
     const named = operationsOf(document).flatMap(([name, { parameters = [] }]) =>
-      parameters.flatMap(({ example, ...parameter }) => (example === undefined ? [] : `${name} ${parameter.name}`)),
+      parameters
+        .filter(({ example }) => example !== undefined)
+        .map(({ name: parameter, required }) => [`${name} ${parameter}`, required]),
     );
-    expect(named).toEqual(['getPet petId']);
+    expect(named).toContainEqual(['getPet petId', true]);
+    expect(named.filter(([, required]) => required !== true)).toEqual([]);
   });
 
   test('has valid examples only', () => {

@@ -1,104 +1,84 @@
-import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
+import { RepositoryCopy } from '../support/repository-copy.js';
 import { ServiceProcess } from '../support/service-process.js';
 
 /* `nest g resource` in a copy of the repository: what it generates is accepted by compiler, linter and formatter, and serves. */
 
 import.meta.jest.setTimeout(300_000);
 
-const ROOT = join(import.meta.dirname, '../..');
-const COPIED = [
-  ...['src', 'migrations', 'schematics', 'docs', 'scripts', 'README.md', 'CHANGELOG.md'],
-  ...['package.json', 'nest-cli.json', 'tsconfig.json', 'tsconfig.build.json', 'eslint.config.js', '.prettierrc.json'],
-];
+const NEST = 'node_modules/@nestjs/cli/bin/nest.js';
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 
-let copy: string;
+let copy: RepositoryCopy;
 let database: TestDatabase;
 let service: ServiceProcess | undefined;
 
 beforeAll(async () => {
-  // TypeScript names files by their real path.
-  copy = await realpath(await mkdtemp(join(tmpdir(), 'petstore-generated-')));
-  await Promise.all(COPIED.map((path) => cp(join(ROOT, path), join(copy, path), { recursive: true })));
-  await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  copy = await RepositoryCopy.create();
   database = await createTestDatabase();
 });
 afterAll(async () => {
   await service?.kill();
   await database.drop();
-  await rm(copy, { recursive: true, force: true });
+  await copy.remove();
 });
-
-/** Runs a program of node_modules in the copy; throws what it has printed when it fails. */
-async function run(program: string, ...args: string[]): Promise<void> {
-  const command = [join('node_modules', program), ...args];
-  await promisify(execFile)(process.execPath, command, { cwd: copy, maxBuffer: 10_000_000 }).catch((error: unknown) => {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    throw new Error(`${command.join(' ')} has failed:\n${stdout}${stderr}`);
-  });
-}
 
 /** Gives a module the hooks of a shutdown, which log the signal. */
 async function addHooks(path: string): Promise<void> {
   const hooks = ['beforeApplicationShutdown', 'onApplicationShutdown'].map(
     (hook) => `${hook}(signal?: string) { new Logger('Hooks').log(\`${hook}: \${signal}\`); }`,
   );
-  const text = (await readFile(join(copy, path), 'utf8'))
+  const text = (await copy.read(path))
     .replace('{ Module }', '{ Logger, Module }')
     .replace('Module {}', `Module {\n${hooks.join('\n')}\n}`);
-  await writeFile(join(copy, path), text);
+  await writeFile(join(copy.path, path), text);
 }
 
 test('two resources compile, pass the linter, and serve', async () => {
-  for (const name of ['orders', 'customers']) {
-    await run('@nestjs/cli/bin/nest.js', 'generate', 'resource', name, '--type', 'rest', '--crud');
+  for (const name of ['gadgets', 'gizmos']) {
+    await copy.run(NEST, ['generate', 'resource', name, '--type', 'rest', '--crud']);
   }
-  expect(await readFile(join(copy, 'src/app.module.ts'), 'utf8')).toContain(
-    '  imports: [PetsModule, OrdersModule, CustomersModule],\n',
-  );
-  const generated = ['src/orders', 'src/customers', 'src/app.module.ts'];
-  await run('prettier/bin/prettier.cjs', '--check', ...generated);
-  await run('eslint/bin/eslint.js', ...generated);
+  expect(await copy.read('src/app.module.ts')).toContain('\n    GadgetsModule,\n    GizmosModule,\n  ],\n');
+  const generated = ['src/gadgets', 'src/gizmos', 'src/app.module.ts'];
+  await copy.run('node_modules/prettier/bin/prettier.cjs', ['--check', ...generated]);
+  await copy.run('node_modules/eslint/bin/eslint.js', generated);
   // A rule, so that the handlers take a body that is checked.
-  const dto = 'src/customers/dto/create-customer.dto.ts';
+  const dto = 'src/gizmos/dto/create-gizmo.dto.ts';
   await writeFile(
-    join(copy, dto),
-    "import { IsString } from 'class-validator';\nexport class CreateCustomerDto { @IsString() name: string; }\n",
+    join(copy.path, dto),
+    "import { IsString } from 'class-validator';\nexport class CreateGizmoDto { @IsString() name: string; }\n",
   );
-  await addHooks('src/orders/orders.module.ts');
-  await run('@nestjs/cli/bin/nest.js', 'build');
-  await promisify(execFile)(process.execPath, ['scripts/copy-documents.js'], { cwd: copy });
+  await addHooks('src/gadgets/gadgets.module.ts');
+  await copy.run('scripts/build-if-needed.js');
 
   const settings = { ...database.settings, BOOTSTRAP_API_KEY };
-  service = new ServiceProcess(settings, copy, { program: [join(copy, 'dist/src/main.js')] });
+  service = new ServiceProcess(settings, copy.path, { program: [join(copy.path, 'dist/src/main.js')] });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   const answers = [
-    await client.post('/v1/orders', { any: 1 }),
-    await client.get('/v1/orders'),
-    await client.get('/v1/customers/7'),
-    await client.send('PATCH', '/v1/customers/7', { body: { name: 'Ann' } }),
-    await client.send('DELETE', '/v1/customers/7'),
-    await client.post('/v1/customers', { name: 7 }),
-    await client.get('/v1/orders', { apiKey: null }),
+    await client.post('/v1/gadgets', { any: 1 }),
+    await client.get('/v1/gadgets'),
+    await client.get('/v1/gizmos/7'),
+    await client.send('PATCH', '/v1/gizmos/7', { body: { name: 'Ann' } }),
+    await client.send('DELETE', '/v1/gizmos/7'),
+    await client.post('/v1/gizmos', { name: 7 }),
+    await client.get('/v1/gadgets', { apiKey: null }),
   ];
   expect(answers.map(({ status, text }) => [status, status < 400 ? text : (JSON.parse(text) as object)])).toEqual([
-    [201, 'This action adds a new order'],
-    [200, 'This action returns all orders'],
-    [200, 'This action returns a #7 customer'],
-    [200, 'This action updates a #7 customer'],
-    [200, 'This action removes a #7 customer'],
+    [201, 'This action adds a new gadget'],
+    [200, 'This action returns all gadgets'],
+    [200, 'This action returns a #7 gizmo'],
+    [200, 'This action updates a #7 gizmo'],
+    [200, 'This action removes a #7 gizmo'],
     [400, { code: 'validation_failed', message: 'name must be a string', status: 400 }],
     [401, expect.objectContaining({ code: 'missing_api_key' })],
   ]);
   const document = (await client.get('/openapi.json')).text;
-  for (const id of ['findAll', 'CustomersController_findAll', 'listPets']) {
-    expect(document).toContain(`"operationId": "${id}"`);
+  // The first one has the short name, unless a feature of this repository has it.
+  for (const id of ['(GadgetsController_)?findAll', 'GizmosController_findAll', 'listPets']) {
+    expect(document).toMatch(new RegExp(`"operationId": "${id}"`));
   }
 });
 

@@ -10,27 +10,27 @@ import { createTestApp, type TestApp } from '../support/app.js';
 /** Its handlers have the names of the other one's, because both inherit them. */
 class Handlers {
   @Get(['', 'all'])
-  findAll(): string[] {
+  findNames(): string[] {
     return [];
   }
 
   @Post()
-  create(@Idempotent() key: IdempotencyKey | undefined): object {
+  addName(@Idempotent() key: IdempotencyKey | undefined): object {
     return { client: String(key?.clientId), key: key?.value };
   }
 
   @Get('old')
   @Deprecated({ since: '2026-01-01Z', sunset: '2999-01-01Z', successor: '/new', replacement: 'Use it.' })
-  findOld(): string[] {
+  findOldNames(): string[] {
     return [];
   }
 }
 
-@Controller('orders')
-class OrdersController extends Handlers {}
+@Controller('first-names')
+class FirstNamesController extends Handlers {}
 
-@Controller('items')
-class ItemsController extends Handlers {
+@Controller('last-names')
+class LastNamesController extends Handlers {
   @Get('next')
   @Version('2')
   listPets(): string[] {
@@ -52,21 +52,21 @@ class OutsideController {
   }
 }
 
-@Module({ controllers: [OrdersController, ItemsController, OutsideController] })
+@Module({ controllers: [FirstNamesController, LastNamesController, OutsideController] })
 class NamesModule {}
 
 /** Method, path, and the name of the operation. */
 const CALLS = [
   ['GET', '/v1/pets', 'listPets'],
-  ['GET', '/v1/orders', 'findAll'],
-  ['GET', '/v1/orders/all', 'findAll'],
-  ['POST', '/v1/orders', 'create'],
-  ['GET', '/v1/orders/old', 'findOld'],
-  ['GET', '/v1/items', 'ItemsController_findAll'],
-  ['POST', '/v1/items', 'ItemsController_create'],
-  ['GET', '/v1/items/old', 'ItemsController_findOld'],
-  ['GET', '/v2/items/next', 'ItemsController_listPets'],
-  ['DELETE', '/v1/items/any', 'answerAll'],
+  ['GET', '/v1/first-names', 'findNames'],
+  ['GET', '/v1/first-names/all', 'findNames'],
+  ['POST', '/v1/first-names', 'addName'],
+  ['GET', '/v1/first-names/old', 'findOldNames'],
+  ['GET', '/v1/last-names', 'LastNamesController_findNames'],
+  ['POST', '/v1/last-names', 'LastNamesController_addName'],
+  ['GET', '/v1/last-names/old', 'LastNamesController_findOldNames'],
+  ['GET', '/v2/last-names/next', 'LastNamesController_listPets'],
+  ['DELETE', '/v1/last-names/any', 'answerAll'],
   ['GET', '/outside', 'checkLiveness'],
   ['GET', '/health/live', 'HealthController_checkLiveness'],
 ] as const;
@@ -102,10 +102,10 @@ test('the document has them as operationIds, each once', async () => {
   };
   const idOf = (path: string, method: string): string | undefined => paths[path]?.[method]?.operationId;
   expect(idOf('/pets', 'get')).toBe('listPets');
-  expect([idOf('/orders', 'get'), idOf('/orders/all', 'get')]).toEqual(['findAll', 'findAll_2']);
-  expect(idOf('/items/all', 'get')).toBe('ItemsController_findAll_2');
-  expect(idOf('/v2/items/next', 'get')).toBe('ItemsController_listPets');
-  expect(idOf('/items/any', 'delete')).toBe('answerAll_delete');
+  expect([idOf('/first-names', 'get'), idOf('/first-names/all', 'get')]).toEqual(['findNames', 'findNames_2']);
+  expect(idOf('/last-names/all', 'get')).toBe('LastNamesController_findNames_2');
+  expect(idOf('/v2/last-names/next', 'get')).toBe('LastNamesController_listPets');
+  expect(idOf('/last-names/any', 'delete')).toBe('answerAll_delete');
   const ids = Object.values(paths).flatMap((item) =>
     Object.values(item).flatMap(({ operationId }) => operationId ?? []),
   );
@@ -115,8 +115,8 @@ test('the document has them as operationIds, each once', async () => {
 test('a deprecated operation links to its own section', async () => {
   const page = (await app.client.get('/docs/deprecations')).text;
   for (const [path, name] of [
-    ['/v1/orders/old', 'findOld'],
-    ['/v1/items/old', 'ItemsController_findOld'],
+    ['/v1/first-names/old', 'findOldNames'],
+    ['/v1/last-names/old', 'LastNamesController_findOldNames'],
   ]) {
     const { headers } = await app.client.get(String(path));
     expect(headers.link).toContain(`/docs/deprecations#${name}>; rel="deprecation"`);
@@ -126,15 +126,15 @@ test('a deprecated operation links to its own section', async () => {
 
 test('the same Idempotency-Key reaches handlers of the same name', async () => {
   const headers = { 'idempotency-key': 'same' };
-  for (const path of ['/v1/orders', '/v1/items']) {
+  for (const path of ['/v1/first-names', '/v1/last-names']) {
     expect((await app.client.post(path, undefined, { headers })).json).toMatchObject({ key: 'same' });
   }
 });
 
 test('CORS: a preflight of a handler of all methods needs no key', async () => {
   const headers = { origin: 'https://app.example.com', 'access-control-request-method': 'PATCH' };
-  const answer = await app.client.send('OPTIONS', '/v1/items/any', { apiKey: null, headers });
+  const answer = await app.client.send('OPTIONS', '/v1/last-names/any', { apiKey: null, headers });
   expect(answer.status).toBe(204);
   expect(answer.headers['access-control-allow-methods']).toContain('PATCH');
-  expect((await app.client.send('OPTIONS', '/v1/items/any', { apiKey: null })).status).toBe(401);
+  expect((await app.client.send('OPTIONS', '/v1/last-names/any', { apiKey: null })).status).toBe(401);
 });

@@ -45,7 +45,7 @@ class Item {
   price: string;
 }
 
-class Order {
+class CheckedOrder {
   @DateProperty({ description: 'When it is wanted.', example: '2026-02-28' })
   day: string;
 
@@ -71,7 +71,7 @@ class Order {
   labels: string[];
 }
 
-class MixedOrder extends Order {
+class MixedCheckedOrder extends CheckedOrder {
   @IsOptional()
   @IsString()
   word?: string;
@@ -82,12 +82,12 @@ class Weight {
   weight: number;
 }
 
-class OrderId {
+class CheckedOrderId {
   @Int64Parameter({ description: 'The order.', example: 7 })
   orderId: bigint;
 }
 
-class OrdersQuery {
+class CheckedOrdersQuery {
   @ArrayProperty({
     description: 'With one of these labels.',
     required: false,
@@ -99,28 +99,28 @@ class OrdersQuery {
 }
 
 @Public()
-@Controller('orders')
-class OrdersController {
+@Controller('checked-orders')
+class CheckedOrdersController {
   @Get()
-  listOrders(@Query() { label = [] }: OrdersQuery): unknown {
+  listCheckedOrders(@Query() { label = [] }: CheckedOrdersQuery): unknown {
     return { label };
   }
 
   @Get(':orderId')
-  getOrder(@Param() { orderId }: OrderId): unknown {
+  getCheckedOrder(@Param() { orderId }: CheckedOrderId): unknown {
     return { next: orderId + 1n };
   }
 
   @Post()
   @HttpCode(200)
-  @ApiOkResponse({ type: Order })
-  addOrder(@Body() order: Order): Order {
+  @ApiOkResponse({ type: CheckedOrder })
+  addCheckedOrder(@Body() order: CheckedOrder): CheckedOrder {
     return order;
   }
 
   @Post('mixed')
   @HttpCode(200)
-  addMixed(@Body() order: MixedOrder): unknown {
+  addMixed(@Body() order: MixedCheckedOrder): unknown {
     return order;
   }
 
@@ -143,20 +143,20 @@ class OrdersController {
   }
 }
 
-@Module({ controllers: [OrdersController] })
-class OrdersModule implements NestModule {
+@Module({ controllers: [CheckedOrdersController] })
+class CheckedOrdersModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     const lookAtBody = (request: Request, _: unknown, next: () => void): void => {
       void request.body;
       next();
     };
-    consumer.apply(lookAtBody).forRoutes('/v1/orders/looked-at');
+    consumer.apply(lookAtBody).forRoutes('/v1/checked-orders/looked-at');
   }
 }
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ features: [OrdersModule] });
+  app = await createTestApp({ features: [CheckedOrdersModule] });
 });
 afterAll(() => app.close());
 
@@ -176,7 +176,7 @@ const answer = {
   items: [{ quantity: 2, price: '12.50' }],
 };
 
-describe.each(['/v1/orders', '/v1/orders/mixed'])('%s', (path) => {
+describe.each(['/v1/checked-orders', '/v1/checked-orders/mixed'])('%s', (path) => {
   const post = async (body: unknown): Promise<unknown> => {
     const { status, json } = await app.client.post(path, body);
     return status === 200 ? json : `${json.code}: ${json.message}`;
@@ -208,9 +208,9 @@ describe.each(['/v1/orders', '/v1/orders/mixed'])('%s', (path) => {
 });
 
 test.each([
-  ['/v1/orders/weights', '{"weight":%}'],
-  ['/v1/orders/looked-at', '{"weight":%}'],
-  ['/v1/orders/parts', '{"weight":{"weight":%}}'],
+  ['/v1/checked-orders/weights', '{"weight":%}'],
+  ['/v1/checked-orders/looked-at', '{"weight":%}'],
+  ['/v1/checked-orders/parts', '{"weight":{"weight":%}}'],
 ])('no digit is lost however the body is read: %s', async (path, body) => {
   const post = async (weight: string): Promise<number> =>
     (await app.client.post(path, body.replace('%', weight))).status;
@@ -218,14 +218,14 @@ test.each([
 });
 
 test('parameters of a path and a query', async () => {
-  expect((await app.client.get('/v1/orders/9223372036854775806')).text).toBe('{"next":9223372036854775807}');
-  expect((await app.client.get('/v1/orders/x')).json).toMatchObject({
+  expect((await app.client.get('/v1/checked-orders/9223372036854775806')).text).toBe('{"next":9223372036854775807}');
+  expect((await app.client.get('/v1/checked-orders/x')).json).toMatchObject({
     code: 'bad_request',
     message: 'orderId must be an integer between -9223372036854775808 and 9223372036854775807',
   });
-  expect((await app.client.get('/v1/orders?label=a')).json).toEqual({ label: ['a'] });
-  expect((await app.client.get('/v1/orders?label=a&label=b')).json).toEqual({ label: ['a', 'b'] });
-  expect((await app.client.get('/v1/orders?label=a&label=b&label=c')).json.message).toBe(
+  expect((await app.client.get('/v1/checked-orders?label=a')).json).toEqual({ label: ['a'] });
+  expect((await app.client.get('/v1/checked-orders?label=a&label=b')).json).toEqual({ label: ['a', 'b'] });
+  expect((await app.client.get('/v1/checked-orders?label=a&label=b&label=c')).json.message).toBe(
     'label must be a JSON array of 1 to 2 items',
   );
 });
@@ -236,7 +236,7 @@ test('the document has their schemas', async () => {
     paths: Record<string, Record<string, Operation>>;
     components: { schemas: Record<string, object> };
   };
-  expect(components.schemas['Order']).toEqual({
+  expect(components.schemas['CheckedOrder']).toEqual({
     type: 'object',
     required: ['day', 'placedAt', 'weight', 'remark', 'address', 'items', 'labels'],
     properties: {
@@ -290,10 +290,10 @@ test('the document has their schemas', async () => {
       price: { type: 'string', format: 'decimal', pattern: '^(0|[1-9][0-9]{0,5})(\\.[0-9]{1,2})?$' },
     },
   });
-  expect(paths['/orders/{orderId}']?.['get']?.parameters).toMatchObject([
+  expect(paths['/checked-orders/{orderId}']?.['get']?.parameters).toMatchObject([
     { name: 'orderId', in: 'path', required: true, example: 7, schema: { type: 'integer', format: 'int64' } },
   ]);
-  expect(paths['/orders']?.['get']?.parameters).toMatchObject([
+  expect(paths['/checked-orders']?.['get']?.parameters).toMatchObject([
     { name: 'label', in: 'query', required: false, schema: { type: 'array', items: { type: 'string' } } },
   ]);
 });

@@ -53,7 +53,8 @@ describe('every test', () => {
     [
       ...['api/connections', 'api/cors', 'api/exceptions', 'api/http-errors', 'api/routes', 'api/security'],
       ...['api/unavailable', 'api-keys/keys-commands', 'api-keys/secret-scanning'],
-      ...['ordinary-nest/enhancers', 'ordinary-nest/generated-resource', 'ordinary-nest/rows'],
+      ...['ordinary-nest/enhancers', 'ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
+      ...['ordinary-nest/rows'],
       ...['platform/body-types', 'platform/database-rights', 'platform/input', 'platform/operation-names'],
       ...['platform/own-answers', 'platform/request-body', 'repository/documentation'],
     ].map((name) => `test/${name}.e2e-spec.ts`),

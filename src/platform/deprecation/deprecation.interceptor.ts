@@ -37,9 +37,16 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     const announcement = this.announcementOf(execution);
     // Answers to messages have no header section.
     if (execution.getType() === 'http') announce(execution.getArgByIndex<Response>(1), announcement);
-    if (this.config.afterSunset === 'remove' && this.clock.now() >= announcement.sunset) {
-      throw new ApiError(OPERATION_REMOVED, announcement.removed);
-    }
+    if (this.isRemoved(announcement)) throw new ApiError(OPERATION_REMOVED, announcement.removed);
+  }
+
+  /** Answers 410 as {@link precede} does, and does nothing before the sunset: for what runs before interceptors. */
+  refuseRemoved(execution: ExecutionContext): void {
+    if (this.isRemoved(this.announcementOf(execution))) this.precede(execution);
+  }
+
+  private isRemoved({ sunset }: Announcement): boolean {
+    return this.config.afterSunset === 'remove' && this.clock.now() >= sunset;
   }
 
   private announcementOf(execution: ExecutionContext): Announcement {

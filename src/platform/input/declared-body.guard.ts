@@ -3,6 +3,8 @@ import { GUARDS_METADATA, INTERCEPTORS_METADATA } from '@nestjs/common/constants
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { ApplicationConfig } from '@nestjs/core';
 import type { Request } from 'express';
+import { DEPRECATION_METADATA } from '../deprecation/deprecation.js';
+import { DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
 import { ApiError } from '../errors/api-error.js';
 import { MISSING_BODY } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
@@ -20,6 +22,8 @@ interface Known {
   readonly plan: BodyPlan;
   /** Code of a module may look at `request.body`: a guard, an interceptor, or a parameter that gets the request. */
   readonly isShown: boolean;
+  /** It has a sunset, after which its body is not read. */
+  readonly isDeprecated: boolean;
   /** A parameter takes the bytes, which nobody else but the platform's reader keeps. */
   readonly takesBytes: boolean;
 }
@@ -39,9 +43,12 @@ export class DeclaredBodyGuard implements CanActivate {
   /** Reflection is slow and its result fixed, so each handler of each controller is looked at once. */
   private readonly known = new WeakMap<Type, Map<unknown, Known>>();
 
-  constructor(private readonly application: ApplicationConfig) {}
+  constructor(
+    private readonly application: ApplicationConfig,
+    private readonly deprecation: DeprecationInterceptor,
+  ) {}
 
-  /** @throws ApiError of a body that cannot be read, and RequestAbortedError */
+  /** @throws ApiError of a body that cannot be read, OPERATION_REMOVED before it is read, and RequestAbortedError */
   canActivate(execution: ExecutionContext): true | Promise<true> {
     // Messages of gateways and microservices, and resolvers of GraphQL, have no body of their own.
     if (execution.getType() !== 'http') return true;
@@ -51,7 +58,9 @@ export class DeclaredBodyGuard implements CanActivate {
     const { context } = request;
     if (context.body instanceof Promise) context.body = askAgain(request, context.body, plan);
     context.bodyPlan = plan;
-    return isShown ? showBody(request, known) : true;
+    if (!isShown) return true;
+    if (known.isDeprecated) this.deprecation.refuseRemoved(execution);
+    return showBody(request, known);
   }
 
   private handlerOf(execution: ExecutionContext): Known {
@@ -69,6 +78,7 @@ export class DeclaredBodyGuard implements CanActivate {
       known = {
         plan: bodyPlanOf(controller, handler, parameters, isShown),
         isShown,
+        isDeprecated: Reflect.hasMetadata(DEPRECATION_METADATA, handler),
         takesBytes: parameters.some(({ source }) => source === RAW_BODY),
       };
       ofController.set(handler, known);

@@ -1,0 +1,43 @@
+import { ApiSchema } from '@nestjs/swagger';
+import { Int64Parameter, Int64Property, TextProperty } from '../platform/input/property.decorators.js';
+import { Keyset } from '../platform/paging/keyset.js';
+import { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter } from '../platform/paging/paging.decorators.js';
+import type { SampleThingEntity } from './sample-thing.entity.js';
+
+const ID = { description: 'Unique identifier, assigned by the service on creation.', example: 1 };
+
+/** Body of createSampleThing. */
+@ApiSchema({ description: 'The sample thing to add. Members that are not listed here are ignored.' })
+export class NewSampleThing {
+  @TextProperty({ description: 'Its name.', example: 'First', minLength: 1, maxLength: 255, notBlank: true })
+  name: string;
+}
+
+/** What createSampleThing, getSampleThing and listSampleThings return. */
+@ApiSchema({ description: 'The sample thing as it is stored.' })
+export class SampleThing extends NewSampleThing {
+  @Int64Property(ID)
+  id: bigint;
+}
+
+/** How listSampleThings sorts. */
+export const SAMPLE_THINGS_BY_ID = new Keyset({ id: 'int64' });
+
+/** Query of listSampleThings. */
+export class ListSampleThingsQuery {
+  @LimitParameter('Maximum number of sample things returned.')
+  limit = DEFAULT_PAGE_SIZE;
+
+  @CursorParameter(SAMPLE_THINGS_BY_ID, 'Where the page begins: from the `Link` of the page before.')
+  cursor?: string;
+}
+
+/** Path of getSampleThing and deleteSampleThing. */
+export class SampleThingPath {
+  @Int64Parameter(ID)
+  sampleThingId: bigint;
+}
+
+export function toSampleThing({ id, name }: SampleThingEntity): SampleThing {
+  return { id: BigInt(id), name };
+}

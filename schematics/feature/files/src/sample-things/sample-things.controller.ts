@@ -1,0 +1,70 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
+import { ApiBody, ApiCreatedResponse, ApiNoContentResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { Config } from '../config.js';
+import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
+import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
+import { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
+import type { Kept } from '../platform/idempotency/kept-answer.js';
+import { FailsWith } from '../platform/openapi/responses/fails-with.decorator.js';
+import { LOCATION_HEADER } from '../platform/openapi/responses/response-headers.js';
+import { Tag } from '../platform/openapi/tag.decorator.js';
+import type { Page } from '../platform/paging/keyset.js';
+import { Paged } from '../platform/paging/paging.decorators.js';
+import { ListSampleThingsQuery, NewSampleThing, SampleThing, SampleThingPath } from './sample-thing.dto.js';
+import { SAMPLE_THING_NOT_FOUND, SampleThingsService } from './sample-things.service.js';
+
+@Tag('Sample things', 'The sample things of this service.')
+@Controller('sample-things')
+export class SampleThingsController {
+  private readonly address: string;
+
+  constructor(
+    private readonly sampleThings: SampleThingsService,
+    config: Config,
+  ) {
+    this.address = `${config.publicBaseUrl}/sample-things`;
+  }
+
+  @Get()
+  @RequireScopes('sample-things:read')
+  @ApiOperation({ summary: 'List sample things', description: 'One page of the sample things, by ascending id.' })
+  @Paged(SampleThing, 'The page of sample things.')
+  listSampleThings(@Query() query: ListSampleThingsQuery): Promise<Page<SampleThing>> {
+    return this.sampleThings.list(query);
+  }
+
+  @Post()
+  @RequireScopes('sample-things:write')
+  @ApiOperation({ summary: 'Add one sample thing', description: 'Adds one sample thing, and assigns its id.' })
+  @ApiBody({ type: NewSampleThing, description: 'The sample thing to add.' })
+  @ApiCreatedResponse({ type: SampleThing, description: 'The added sample thing.', headers: LOCATION_HEADER })
+  async createSampleThing(
+    @Body() newSampleThing: NewSampleThing,
+    @Idempotent() key: IdempotencyKey | undefined,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<Kept<SampleThing>> {
+    const created = await this.sampleThings.create(newSampleThing, key);
+    response.setHeader('Location', `${this.address}/${created.id}`);
+    return created;
+  }
+
+  @Get(':sampleThingId')
+  @RequireScopes('sample-things:read')
+  @ApiOperation({ summary: 'Get one sample thing', description: 'One sample thing by its identifier.' })
+  @ApiOkResponse({ type: SampleThing, description: 'The sample thing.' })
+  @FailsWith(SAMPLE_THING_NOT_FOUND)
+  getSampleThing(@Param() { sampleThingId }: SampleThingPath): Promise<SampleThing> {
+    return this.sampleThings.get(sampleThingId);
+  }
+
+  @Delete(':sampleThingId')
+  @HttpCode(204)
+  @RequireScopes('sample-things:write')
+  @ApiOperation({ summary: 'Delete one sample thing', description: 'Deletes one sample thing by its identifier.' })
+  @ApiNoContentResponse({ description: 'The sample thing is deleted.' })
+  @FailsWith(SAMPLE_THING_NOT_FOUND)
+  deleteSampleThing(@Param() { sampleThingId }: SampleThingPath): Promise<void> {
+    return this.sampleThings.delete(sampleThingId);
+  }
+}

@@ -1,0 +1,25 @@
+/** Makes the generated files anew: openapi.json from the code, and what the client knows of the API from openapi.json. */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname, '..');
+
+/** Runs a script of Node and returns what it prints; a failure ends this process. */
+function run(script, args = [], options = {}) {
+  try {
+    return execFileSync(process.execPath, [join(root, script), ...args], {
+      ...{ cwd: root, encoding: 'utf8', maxBuffer: 100_000_000, stdio: ['ignore', 'pipe', 'inherit'] },
+      ...options,
+    });
+  } catch (error) {
+    process.exit(error.status ?? 1);
+  }
+}
+
+run('scripts/build-if-needed.js');
+// Without settings and .env: the published document has no addresses of a deployment.
+const document = run('dist/src/cli.js', ['openapi'], { cwd: tmpdir(), env: {} });
+writeFileSync(join(root, 'openapi.json'), document);
+run('clients/typescript/scripts/generate.js');
