@@ -23,6 +23,7 @@ export const PLATFORM_ROOMS = {
   'database/connections': ['errors', 'fast-paths'],
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
+  'database/transfer': ['database/connections', 'database/schema', 'errors'],
   'database/sharing': ['database/connections', 'errors'],
   'database/replicas': ['database/connections', 'database/sharing', 'errors'],
   database: ['database/connections', 'database/embedded', 'database/replicas', 'database/schema', 'errors'],

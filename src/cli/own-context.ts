@@ -2,14 +2,20 @@ import type { DataSource } from 'typeorm';
 import { readConfig } from '../config.js';
 import type { CommandContext } from './command-context.js';
 import { StandardTerminal } from './terminal.js';
+import { createOutputFile } from './transfer/output-file.js';
 
 /** Animals per statement of `seed`: few enough for the statement time-out and for frequent progress reports. */
 const SEED_BATCH = 20_000;
+
+/** Rows per statement of `export`. */
+const EXPORT_BATCH = 10_000;
 
 /** A command of this process, which opens the database itself. Nest and TypeORM are loaded when they are needed. */
 export class OwnContext implements CommandContext {
   readonly terminal = new StandardTerminal();
   readonly seedBatch = SEED_BATCH;
+  readonly exporting = { maxRows: EXPORT_BATCH, sharesConnection: false };
+  readonly createFile = createOutputFile;
   exitCode = 0;
 
   readonly withKeys: CommandContext['withKeys'] = async (work) => {

@@ -8,6 +8,7 @@ import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openapi.js';
 import { CommandError } from './command-error.js';
 import { isRequired } from './terminal.js';
+import { addTransferCommands } from './transfer/transfer-commands.js';
 
 /** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
 export function createProgram(context: CommandContext): Command {
@@ -32,6 +33,7 @@ export function createProgram(context: CommandContext): Command {
     if (missing) command.error(`error: required option '${missing.flags}' not specified`);
   });
   addDatabaseCommands(program, context);
+  addTransferCommands(program, context, version());
   addKeyCommands(program, context);
   addDeprecationCommands(program, context);
   addOpenApiCommand(program, context);
