@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { unlinkSync } from 'node:fs';
+import { createWriteStream, openSync, rmSync } from 'node:fs';
 import { lstat, open, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { PassThrough, type Transform, type Writable } from 'node:stream';
@@ -48,8 +48,27 @@ export async function createOutputFile(path: string, overwrite: boolean): Promis
   const existing = await lstat(path).catch(() => undefined);
   if (existing !== undefined && !(overwrite && existing.isFile())) throw alreadyThere(path, existing.isFile());
   const draft = `${path}.${randomBytes(4).toString('hex')}.part`;
-  const file = await open(draft, 'wx', 0o600).catch((error) => Promise.reject(cannotWrite(path, error)));
-  return new DraftFile(path, draft, overwrite, file.createWriteStream({ flush: true }));
+  const keep = removeOnSignal(draft);
+  try {
+    // Not awaited: a signal must not come between the file and the one who removes it.
+    const fd = openSync(draft, 'wx', 0o600);
+    return new DraftFile(path, draft, overwrite, createWriteStream(draft, { fd, flush: true }), keep);
+  } catch (error) {
+    keep();
+    throw cannotWrite(path, error);
+  }
+}
+
+/** Removes a file when a signal ends the process, until the returned function is called. */
+function removeOnSignal(path: string): () => void {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    rmSync(path, { force: true });
+    keep();
+    process.kill(process.pid, signal);
+  };
+  const keep = (): void => ENDING_SIGNALS.forEach((signal) => process.off(signal, onSignal));
+  for (const signal of ENDING_SIGNALS) process.once(signal, onSignal);
+  return keep;
 }
 
 class Output implements OutputFile {
@@ -88,20 +107,16 @@ class Output implements OutputFile {
 
 class DraftFile extends Output {
   private isThere = true;
-  private readonly onSignal = (signal: NodeJS.Signals): void => {
-    unlinkSync(this.draft);
-    this.forgetSignals();
-    process.kill(process.pid, signal);
-  };
 
+  /** @param keep called when a signal is not to remove the draft any more */
   constructor(
     path: string,
     private readonly draft: string,
     private readonly overwrite: boolean,
     stream: Writable,
+    private readonly keep: () => void,
   ) {
     super(path, stream, true);
-    for (const signal of ENDING_SIGNALS) process.once(signal, this.onSignal);
   }
 
   override async complete(): Promise<void> {
@@ -115,7 +130,7 @@ class DraftFile extends Output {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(this.path, true);
       throw cannotWrite(this.path, error);
     }
-    this.forgetSignals();
+    this.keep();
     await syncDirectory(dirname(this.path));
   }
 
@@ -123,12 +138,8 @@ class DraftFile extends Output {
     if (!this.isThere) return;
     this.isThere = false;
     await super.discard();
-    this.forgetSignals();
+    this.keep();
     await unlink(this.draft).catch(() => undefined);
-  }
-
-  private forgetSignals(): void {
-    for (const signal of ENDING_SIGNALS) process.off(signal, this.onSignal);
   }
 }
 

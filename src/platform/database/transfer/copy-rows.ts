@@ -1,11 +1,6 @@
 import type { ClientBase, Connection, Submittable } from 'pg';
-
-interface CopyConnection {
-  readonly stream: { cork(): void; uncork(): void };
-  query(text: string): void;
-  sendCopyFromChunk(chunk: Buffer): void;
-  endCopyFrom(): void;
-}
+import { serialize } from 'pg-protocol';
+import { write } from '../connections/pg-internals.js';
 
 /**
  * A `COPY … FROM STDIN` whose rows are sent together with the statement. The embedded engine reads no rows that come later,
@@ -27,12 +22,8 @@ class CopyRows implements Submittable {
   }
 
   submit(connection: Connection): void {
-    const copy = connection as unknown as CopyConnection;
-    copy.stream.cork();
-    copy.query(this.statement);
-    copy.sendCopyFromChunk(this.rows);
-    copy.endCopyFrom();
-    copy.stream.uncork();
+    const messages = [serialize.query(this.statement), serialize.copyData(this.rows), serialize.copyDone()];
+    write(connection, Buffer.concat(messages));
   }
 
   handleReadyForQuery(): void {

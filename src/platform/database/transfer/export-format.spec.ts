@@ -124,3 +124,19 @@ test('a format of a later version is named', async () => {
     'The export has format 2, and this version reads format 1. Nothing was imported. Import it with the version that wrote it.',
   );
 });
+
+test('a frame of more than 256 MiB is neither written nor read', async () => {
+  const large = { length: 256 * 1024 * 1024 + 1 } as Buffer;
+  expect(() => new FrameWriter().rows({ table: 'pet', rows: 1, bytes: large })).toThrow(
+    'Table pet has rows of more than 256 MiB, which an export cannot hold. Use pg_dump.',
+  );
+  const line = `{"table":"pet","rows":1,"bytes":${256 * 1024 * 1024 + 1},"sha256":"00"}\n`;
+  async function* endless(): AsyncGenerator<Buffer> {
+    yield Buffer.concat([frames[0] as Buffer, Buffer.from(line)]);
+    await Promise.resolve();
+    throw new Error('It reads on.');
+  }
+  const reader = new FrameReader(await bytesOf(endless()));
+  await reader.header();
+  await expect(reader.rows()).rejects.toThrow('The export is damaged: a checksum is wrong.');
+});

@@ -214,10 +214,10 @@ export class ByteReader {
   }
 
   private async pull(): Promise<boolean> {
-    const { done, value } = await this.source.next();
-    if (done === true) return false;
-    this.pieces.push(value);
-    this.length += value.length;
+    const next = await this.source.next();
+    if (next.done === true) return false;
+    this.pieces.push(next.value);
+    this.length += next.value.length;
     return true;
   }
 }

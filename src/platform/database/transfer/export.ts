@@ -36,9 +36,9 @@ export interface ExportOptions {
    */
   readonly sharesConnection: boolean;
   /** Takes the bytes of the export, in order. */
-  write(bytes: Buffer): Promise<void>;
+  readonly write: (bytes: Buffer) => Promise<void>;
   /** Called after each frame with the numbers of rows written and to write, and awaited. */
-  onProgress?(done: number, total: number): void | Promise<void>;
+  readonly onProgress?: (done: number, total: number) => void | Promise<void>;
 }
 
 /** What an export or an import has moved. */

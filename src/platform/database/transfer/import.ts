@@ -19,7 +19,7 @@ export interface ImportOptions {
   /** Delete what the database holds, in the same transaction. Otherwise a database that holds any row is refused. */
   readonly replace: boolean;
   /** Called after each frame with the numbers of rows read and to read, and awaited. */
-  onProgress?(done: number, total: number): void | Promise<void>;
+  readonly onProgress?: (done: number, total: number) => void | Promise<void>;
 }
 
 /**
