@@ -7,14 +7,14 @@ const HEADER: ExportHeader = {
   createdAt: '2026-11-22T10:00:00.000Z',
   service: '1.0.0',
   database: 'PostgreSQL 18.1',
-  migrations: ['CreatePet1795219200000'],
-  tables: [{ name: 'pet', columns: [{ name: 'id', type: 'bigint' }], rows: 5 }],
-  sequences: [{ name: 'pet_id_seq', lastValue: '9223372036854775807', isCalled: true }],
+  migrations: ['CreateVisit1795219200000'],
+  tables: [{ name: 'visit', columns: [{ name: 'id', type: 'bigint' }], rows: 5 }],
+  sequences: [{ name: 'visit_id_seq', lastValue: '9223372036854775807', isCalled: true }],
 };
 const ROWS = [
-  { table: 'pet', rows: 2, bytes: Buffer.from('1\n2\n') },
-  { table: 'pet', rows: 2, bytes: Buffer.from('3\n4\n') },
-  { table: 'pet', rows: 1, bytes: Buffer.from('5\n') },
+  { table: 'visit', rows: 2, bytes: Buffer.from('1\n2\n') },
+  { table: 'visit', rows: 2, bytes: Buffer.from('3\n4\n') },
+  { table: 'visit', rows: 1, bytes: Buffer.from('5\n') },
 ];
 
 const writer = new FrameWriter();
@@ -36,7 +36,7 @@ async function read(bytes: Buffer, pieceSize?: number): Promise<unknown[]> {
   return found;
 }
 
-const REFUSAL = /^(The export is damaged: |This is no export of the Pet Store Service\. |The export has format )/;
+const REFUSAL = /^(The export is damaged: |This is no export of this service\. |The export has format )/;
 
 async function refusalOf(bytes: Buffer): Promise<string> {
   const error: unknown = await read(bytes).then(
@@ -108,12 +108,11 @@ test('a gzipped file with any bit changed is refused, or reads the same', async 
 test.each([
   ['nothing', ''],
   ['a dump of PostgreSQL', '--\n-- PostgreSQL database dump\n--\n'],
-  ['JSON', '{"pets":[]}\n'],
+  ['JSON', '{"visits":[]}\n'],
   ['a line without end', 'x'.repeat(100_000)],
   ['bytes', '\0\x01\x02\xff\n'],
 ])('%s is no export', async (_, text) => {
-  const message =
-    'This is no export of the Pet Store Service. Nothing was imported. Name a file that `petstore export` wrote.';
+  const message = 'This is no export of this service. Nothing was imported. Name a file that `petstore export` wrote.';
   expect(await refusalOf(Buffer.from(text, 'latin1'))).toBe(message);
   if (text !== '') expect(await refusalOf(gzipSync(text))).toBe(message);
 });
@@ -127,10 +126,10 @@ test('a format of a later version is named', async () => {
 
 test('a frame of more than 256 MiB is neither written nor read', async () => {
   const large = { length: 256 * 1024 * 1024 + 1 } as Buffer;
-  expect(() => new FrameWriter().rows({ table: 'pet', rows: 1, bytes: large })).toThrow(
-    'Table pet has rows of more than 256 MiB, which an export cannot hold. Use pg_dump.',
+  expect(() => new FrameWriter().rows({ table: 'visit', rows: 1, bytes: large })).toThrow(
+    'Table visit has rows of more than 256 MiB, which an export cannot hold. Use pg_dump.',
   );
-  const line = `{"table":"pet","rows":1,"bytes":${256 * 1024 * 1024 + 1},"sha256":"00"}\n`;
+  const line = `{"table":"visit","rows":1,"bytes":${256 * 1024 * 1024 + 1},"sha256":"00"}\n`;
   async function* endless(): AsyncGenerator<Buffer> {
     yield Buffer.concat([frames[0] as Buffer, Buffer.from(line)]);
     await Promise.resolve();

@@ -5,7 +5,7 @@ import { StartupError } from '../../errors/startup-error.js';
  * An export is a sequence of frames. A frame is a line of JSON, and as many bytes as that line says:
  *
  *   {"petstore-export":1,"bytes":1234,"sha256":"…"}            the first frame: its bytes are the header, as JSON
- *   {"table":"pet","rows":10000,"bytes":567890,"sha256":"…"}   rows of a table, in the text format of COPY
+ *   {"table":"visit","rows":10000,"bytes":567890,"sha256":"…"}   rows of a table, in the text format of COPY
  *
  * `sha256` is of the digest before it (none in the first frame), of the line up to it, and of the bytes. So no frame can be
  * changed, left out, repeated or moved unnoticed. The header says how many rows each table has, so the end is known.
@@ -86,7 +86,7 @@ export class FrameReader {
     const version = fields?.['petstore-export'];
     if (fields === undefined || typeof version !== 'number') {
       throw new StartupError(
-        'This is no export of the Pet Store Service. Nothing was imported. Name a file that `petstore export` wrote.',
+        'This is no export of this service. Nothing was imported. Name a file that `petstore export` wrote.',
       );
     }
     if (version !== FORMAT_VERSION) {
