@@ -177,6 +177,16 @@ test('what an import has made exports the same bytes behind the header', async (
   expect(rowsOf(bytes).length).toBeGreaterThan(10);
 });
 
+test('columns are moved by name, whatever their order is', async () => {
+  await source.query(`CREATE TABLE swapped (a text, b text); INSERT INTO swapped VALUES ('in a', 'in b')`);
+  await target.query(`CREATE TABLE swapped (b text, a text)`);
+  await imported(target, await exported(source), true);
+  const rows = await target.query<unknown[]>('SELECT a, b FROM swapped');
+  await source.query('DROP TABLE swapped');
+  await target.query('DROP TABLE swapped');
+  expect(rows).toEqual([{ a: 'in a', b: 'in b' }]);
+});
+
 if (engine === 'postgresql') {
   test('export needs the rights of the service, import those of the owner', async () => {
     const service = await openDatabase(readConfig(sourceDatabase.settings));

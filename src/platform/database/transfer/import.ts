@@ -73,33 +73,26 @@ async function load(
   let done = 0;
   // The next frame is read and checked while PostgreSQL takes this one.
   let stored = Promise.resolve();
-  for (const [index, { name, rows: count }] of header.tables.entries()) {
-    const statement = copyStatement(schema, tables[index] as TableContents);
+  for (const { name, rows: count, columns } of header.tables) {
+    const isPartitioned = tables.some((table) => table.name === name && table.isPartitioned);
+    const statement = copyStatement(schema, { name, isPartitioned, columns });
     for (let left = count; left > 0;) {
-      const { table, rows, bytes } = await settledWith(frames.rows(), stored);
+      const { table, rows, bytes } = await frames.rows();
       if (table !== name || rows > left || rows < 1) throw damaged('its rows are not those of its header');
       await stored;
       stored = asking(copyRows(client, statement, bytes));
+      // The next `await` may come much later, and reports it.
+      stored.catch(() => undefined);
       left -= rows;
       done += rows;
-      await settledWith(Promise.resolve(onProgress?.(done, total)), stored);
+      await onProgress?.(done, total);
     }
   }
   await stored;
   await frames.end();
 }
 
-/** The result of `work`. If it fails, not before `other` has settled, whose failure then counts as handled. */
-async function settledWith<Result>(work: Promise<Result>, other: Promise<unknown>): Promise<Result> {
-  try {
-    return await work;
-  } catch (error) {
-    await other.catch(() => undefined);
-    throw error;
-  }
-}
-
-/** The rows of a truncated table may be frozen at once, which spares a later vacuum; those of a partition may not. */
+/** With the columns in the order of the export. The rows of a truncated table may be frozen at once, which spares a later vacuum; those of a partition may not. */
 function copyStatement(schema: string, table: TableContents): string {
   const columns = columnList(table);
   const freeze = table.isPartitioned ? '' : ' WITH (FREEZE)';
