@@ -5,7 +5,7 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { table } from '../src/cli/terminal.js';
+import { table } from '../src/cli/command/terminal.js';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
 import { chart } from './chart.js';
 import { buildPeers, type Command, GO, PEER_NAMES, REFERENCE, RUST } from './peers.js';

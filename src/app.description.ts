@@ -1,5 +1,6 @@
 import type { LicenseObject } from '@nestjs/swagger';
 import { readGuide } from './app.guide.js';
+import { readRelease } from './app.release.js';
 import type { Application } from './platform/application.js';
 
 const DESCRIPTION = `\
@@ -36,5 +37,6 @@ export const APPLICATION: Application = {
     NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
   },
   readGuide,
+  release: readRelease(),
   defaultScopes: ['pets:read', 'pets:write'],
 };

@@ -16,7 +16,7 @@ import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
 import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
-import { LOGGER, NestLogger } from './platform/observability/logger.js';
+import { LOGGER, NestLogger } from './platform/logging/logger.js';
 
 /** Options for creating the Nest application, in main.ts and in every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {
@@ -30,7 +30,7 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
 export const VERSIONING: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
 
 /** Request header fields that pages of other origins may send, beside those that operations declare. */
-const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'X-Request-Id'];
+const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'Traceparent', 'X-Request-Id'];
 
 /** How long browsers may cache the answer to a preflight request, in s. */
 const CORS_MAX_AGE = 3600;

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { OwnContext } from './cli/own-context.js';
+import { OwnContext } from './cli/command/own-context.js';
 import { createProgram, runCommand } from './cli/program.js';
 import { runInService } from './cli/service/service-client.js';
 import { loadEnvironmentFile, readConfig } from './config.js';

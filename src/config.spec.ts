@@ -18,6 +18,7 @@ const DEFAULTS: Config = {
   port: 3000,
   host: '0.0.0.0',
   webConcurrency: 1,
+  hangTimeoutMs: 30_000,
   databaseUrl: undefined,
   dataDir: '.data',
   databasePoolSize: 10,
@@ -188,6 +189,15 @@ describe('readConfig', () => {
       );
     }
     expect(faultOf({ WEB_CONCURRENCY: '2' })).toContain('WEB_CONCURRENCY must be 1 without DATABASE_URL');
+  });
+
+  test('HANG_TIMEOUT_MS is an integer from 2000 to 600000', () => {
+    expect(readConfig({ HANG_TIMEOUT_MS: '2000' }).hangTimeoutMs).toBe(2_000);
+    for (const wrong of ['0', '1999', '600001', '30s']) {
+      expect(faultOf({ HANG_TIMEOUT_MS: wrong })).toContain(
+        'HANG_TIMEOUT_MS must be an integer between 2000 and 600000.',
+      );
+    }
   });
 
   test('DATABASE_REPLICA_URLS needs DATABASE_URL', () => {

@@ -44,6 +44,11 @@ export class Config {
    * embedded engine belongs to one process.
    */
   webConcurrency: number;
+  /**
+   * Time in ms after which one of several processes that does not report is killed and replaced. 30 000 by default, longer
+   * than any pause of a garbage collection. 2000 to 600 000.
+   */
+  hangTimeoutMs: number;
   /** PostgreSQL connection URI. Undefined by default: the embedded engine. */
   databaseUrl: string | undefined;
   /** Directory of the embedded engine, `.data` by default. */
@@ -307,6 +312,7 @@ export function readConfig(environment: Environment = process.env): Config {
     port,
     host: text('HOST') ?? '0.0.0.0',
     webConcurrency: integer('WEB_CONCURRENCY', 1, 1, MAX_WEB_CONCURRENCY),
+    hangTimeoutMs: integer('HANG_TIMEOUT_MS', 30_000, 2_000, 600_000),
     databaseUrl: url === undefined ? undefined : databaseUrl('DATABASE_URL', url),
     dataDir: text('DATA_DIR') ?? '.data',
     databasePoolSize: integer('DATABASE_POOL_SIZE', 10, 1, 1000),

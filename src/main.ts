@@ -9,6 +9,7 @@ import { type Config, loadEnvironmentFile, readConfig } from './config.js';
 import { StartKeys } from './platform/api-keys/start-keys.js';
 import { ProcessGroup } from './platform/process-group/process-group.js';
 import { onStopSignal } from './platform/process-group/stop-signals.js';
+import { reportAlive } from './platform/process-group/worker-watch.js';
 import { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 import { failureText, listenError, openFilesWarning, welcome } from './start-messages.js';
 
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
   const config = readConfig();
   const warning = cluster.isPrimary ? openFilesWarning(config) : undefined;
   if (warning !== undefined) tell(warning);
+  if (cluster.isWorker) reportAlive();
   if (config.webConcurrency === 1 || cluster.isWorker) {
     await serve(config);
   } else {

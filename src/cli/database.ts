@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/migration-plan.js';
-import type { CommandContext } from './command-context.js';
-import { integerArgument, requiredOption, resultText, table } from './terminal.js';
+import type { CommandContext } from './command/command-context.js';
+import { integerArgument, requiredOption, resultText, table } from './command/terminal.js';
 
 /** Largest number of animals that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
-import type { CommandContext } from './command-context.js';
+import type { CommandContext } from './command/command-context.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import { CommandError } from './command-error.js';
-import { integerArgument, printable, resultText, table, timeCell } from './terminal.js';
+import { CommandError } from './command/command-error.js';
+import { integerArgument, printable, resultText, table, timeCell } from './command/terminal.js';
 
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = 3_650;

@@ -5,8 +5,8 @@ import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/key-rotation.js';
 import type { StoredApiKey } from '../platform/api-keys/storage/api-key.repository.js';
 import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 import { nearestName } from '../platform/nearest-name.js';
-import type { CommandContext } from './command-context.js';
-import { CommandError } from './command-error.js';
+import type { CommandContext } from './command/command-context.js';
+import { CommandError } from './command/command-error.js';
 import {
   durationArgument,
   integerArgument,
@@ -16,7 +16,7 @@ import {
   table,
   type Terminal,
   timeCell,
-} from './terminal.js';
+} from './command/terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 

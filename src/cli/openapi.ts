@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { CommandContext } from './command-context.js';
+import type { CommandContext } from './command/command-context.js';
 
 /** Adds `openapi`. */
 export function addOpenApiCommand(program: Command, context: CommandContext): void {

@@ -1,13 +1,13 @@
 import { Command, CommanderError } from 'commander';
-import { readFileSync } from 'node:fs';
+import { readRelease } from '../app.release.js';
 import { failureText } from '../start-messages.js';
-import type { CommandContext } from './command-context.js';
+import type { CommandContext } from './command/command-context.js';
 import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openapi.js';
-import { CommandError } from './command-error.js';
-import { isRequired } from './terminal.js';
+import { CommandError } from './command/command-error.js';
+import { isRequired } from './command/terminal.js';
 import { addTransferCommands } from './transfer/transfer-commands.js';
 
 /** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
@@ -16,7 +16,7 @@ export function createProgram(context: CommandContext): Command {
     .description(
       'Operate the Pet Store Service. Settings come from the environment and .env, as for the service itself.',
     )
-    .version(version(), '-V, --version', 'print the version')
+    .version(readRelease(), '-V, --version', 'print the version')
     .showSuggestionAfterError()
     .showHelpAfterError('(see --help)')
     .exitOverride()
@@ -33,7 +33,7 @@ export function createProgram(context: CommandContext): Command {
     if (missing) command.error(`error: required option '${missing.flags}' not specified`);
   });
   addDatabaseCommands(program, context);
-  addTransferCommands(program, context, version());
+  addTransferCommands(program, context, readRelease());
   addKeyCommands(program, context);
   addDeprecationCommands(program, context);
   addOpenApiCommand(program, context);
@@ -57,9 +57,4 @@ export async function runCommand(program: Command, context: CommandContext, word
 function withHelpLast(program: Command, [first, ...words]: readonly string[]): string[] {
   if (first === 'help' && program.commands.some((command) => command.name() === words[0])) return [...words, '--help'];
   return first === undefined ? [] : [first, ...words];
-}
-
-function version(): string {
-  const file = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
 }

@@ -10,6 +10,8 @@ export abstract class Application {
   readonly headerExamples: Readonly<Record<string, string>>;
   /** The guide for clients at /docs/guide, as Markdown. Called at its first request. */
   readonly readGuide: () => string;
+  /** The version of the program, for operators: a label of `petstore_build_info`. */
+  readonly release: string;
   /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];
 }

@@ -91,6 +91,7 @@ test('CORS: a preflight offers the request header fields that the service and it
     'authorization',
     'content-type',
     'if-none-match',
+    'traceparent',
     'x-request-id',
     'idempotency-key',
     'x-sample',

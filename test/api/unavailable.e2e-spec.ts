@@ -48,6 +48,9 @@ test('503 unavailable with Retry-After while the database is away; liveness stay
     });
     expect(answer.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
   }
+  expect(new Set(app.log.requests.filter(({ status }) => status === 503).map(({ cause }) => cause))).toEqual(
+    new Set(['database_away']),
+  );
   expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
   await sleep(1_100);
   expect((await app.client.get('/health/ready', { apiKey: null })).json).toMatchObject({

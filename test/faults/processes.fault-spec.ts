@@ -25,6 +25,8 @@ const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };
 let server: PostgresqlServer;
 let settings: Record<string, string>;
 const running: ServiceProcess[] = [];
+/** Processes that a test has stopped. */
+const stopped: number[] = [];
 
 beforeAll(async () => {
   server = await startPostgresqlServer();
@@ -37,6 +39,8 @@ beforeAll(async () => {
   };
 }, 60_000);
 afterEach(async () => {
+  // Those that a failed test has left: the end of a group is not known before theirs.
+  for (const pid of stopped.splice(0)) if (runs(pid)) process.kill(pid, 'SIGKILL');
   for (const group of running.splice(0)) await group.kill();
 });
 afterAll(() => server.stop());
@@ -179,6 +183,55 @@ test('a suspended process does not block scrapes of the others', async () => {
   } finally {
     process.kill(pids[0] as number, 'SIGCONT');
   }
+  expect(await group.stop('SIGTERM')).toBe(0);
+});
+
+/** The lines of processes that ended. */
+function endsOf(group: ServiceProcess): LogLine[] {
+  return logOf(group).filter(({ ended }) => ended !== undefined);
+}
+
+test('a process that hangs is killed and replaced, and the others serve meanwhile', async () => {
+  const { group, origin, pids } = await startedGroup({ HANG_TIMEOUT_MS: '3000' });
+  const [victim, ...others] = pids as [number, ...number[]];
+  const stoppedAt = performance.now();
+  stopped.push(victim);
+  process.kill(victim, 'SIGSTOP');
+  const served = await Promise.all(
+    Array.from({ length: 12 }, () => send(PETS, { origin, apiKey: API_KEY, timeoutMs: 10_000 })),
+  );
+  // At most one connection at a time is handed to a process that does not confirm it.
+  expect(statuses(served, 200)).toBeGreaterThanOrEqual(11);
+  for (const deadline = Date.now() + 20_000; endsOf(group).length === 0 && Date.now() < deadline;) await sleep(50);
+  const afterMs = performance.now() - stoppedAt;
+  expect(endsOf(group)).toEqual([
+    expect.objectContaining({
+      ended: victim,
+      msg: 'A process ended (SIGKILL, because it had not reported for 3 s); another starts in 100 ms.',
+    }),
+  ]);
+  expect(afterMs).toBeGreaterThan(2_500);
+  expect(runs(victim)).toBe(false);
+  await until(origin, () => servingPids(group).size === PROCESSES + 1);
+  expect(others.every(runs)).toBe(true);
+  expect(await scrape(origin, await createMetricsKey())).toMatch(/^petstore_process_hangs_total 1$/m);
+  report('a process hangs', { 'replaced after ms': Math.round(afterMs) });
+  expect(await group.stop('SIGTERM')).toBe(0);
+});
+
+test('a pause of the whole group, or of its first process, kills none', async () => {
+  const { group, origin, pids } = await startedGroup({ HANG_TIMEOUT_MS: '2000' });
+  for (const paused of [[group.pid, ...pids], [group.pid]]) {
+    stopped.push(...paused);
+    for (const pid of paused) process.kill(pid, 'SIGSTOP');
+    await sleep(5_000);
+    for (const pid of paused) process.kill(pid, 'SIGCONT');
+    stopped.splice(0);
+    await sleep(1_500);
+  }
+  expect(endsOf(group)).toEqual([]);
+  expect(pids.every(runs)).toBe(true);
+  expect((await send(PETS, { origin, apiKey: API_KEY })).status).toBe(200);
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import { Metrics } from '../../src/platform/observability/metrics.js';
+import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 import { rawRequest } from '../support/raw-request.js';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry } from 'prom-client';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Database } from '../../src/platform/database/database.js';
-import { Metrics } from '../../src/platform/observability/metrics.js';
+import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 
@@ -30,6 +30,7 @@ test('503 unavailable: readiness while a migration is missing, which is named; l
     status: 503,
   });
   expect(ready.headers['retry-after']).toBe('1');
+  expect(other.log.requests.at(-1)).toMatchObject({ operation: 'checkReadiness', cause: 'schema' });
   expect((await other.client.get('/health/live', { apiKey: null })).status).toBe(200);
   await other.sql('DROP TABLE schema_migration');
   await sleep(1_000);
@@ -119,6 +120,23 @@ test('one log line a request, with request id, operation, client, status, code a
       durationMs: expect.any(Number) as number,
     }),
   ]);
+});
+
+test('a line of a request has the trace id of traceparent, and nothing of one that is not well-formed', async () => {
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const send = async (id: string, traceparent?: string | string[]): Promise<unknown> => {
+    await app.client.get('/v1/pets?limit=0', { headers: { 'x-request-id': id, traceparent } });
+    const [line] = app.log.requests.filter(({ requestId }) => requestId === id);
+    expect(line).toBeDefined();
+    return line?.['traceId'];
+  };
+  const whole = `00-${traceId}-00f067aa0ba902b7-01`;
+  expect(await send('traced-1', whole)).toBe(traceId);
+  expect(await send('traced-2')).toBeUndefined();
+  expect(await send('traced-3', `${whole}-secret-trace`)).toBeUndefined();
+  expect(await send('traced-4', [whole, whole])).toBeUndefined();
+  expect(await send('traced-5', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`)).toBeUndefined();
+  expect(app.log.text).not.toContain('secret-trace');
 });
 
 test('the log holds no key, no header, no body and no query', async () => {

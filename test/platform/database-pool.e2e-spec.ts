@@ -2,8 +2,8 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { Database } from '../../src/platform/database/database.js';
-import { executePreparedQuery } from '../../src/platform/database/connections/prepared-query.js';
-import { type Execute, executeQuery } from '../../src/platform/database/connections/statement.js';
+import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
+import { type Execute, executeQuery } from '../../src/platform/database/statements/statement.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 import { handedOver } from '../support/engines.js';

@@ -3,7 +3,7 @@ import { RouterExecutionContext } from '@nestjs/core/router/router-execution-con
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { FAST_PATHS, type FastPath } from '../../src/config.js';
 import { Database } from '../../src/platform/database/database.js';
-import { executePreparedQuery } from '../../src/platform/database/connections/prepared-query.js';
+import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
 import { createTestApp } from '../support/app.js';
 
 /* Which fast paths a service uses. That answers are the same either way, the whole suite shows: it is run with FAST_PATHS=off too. */

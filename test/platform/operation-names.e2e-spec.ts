@@ -4,7 +4,7 @@ import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
-import { Metrics } from '../../src/platform/observability/metrics.js';
+import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /** Its handlers have the names of the other one's, because both inherit them. */

@@ -61,6 +61,9 @@ interface Line {
   readonly error?: { readonly type: string };
 }
 
+const traceparentOf = (id: string): string =>
+  `00-${Buffer.from(id.padEnd(16, '.')).toString('hex')}-00f067aa0ba902b7-01`;
+
 const linesOf = (app: TestApp): Line[] => app.log.lines.filter(({ context }) => context === 'Orders');
 
 test('each line has the id and the operation of its request, whichever others are served meanwhile', async () => {
@@ -69,14 +72,21 @@ test('each line has the id and the operation of its request, whichever others ar
     const ids = Array.from({ length: 20 }, (_, index) => `order-${index}`);
     await Promise.all(
       ids.map((id) =>
-        app.client.get(`/v1/logged-orders/${id}`, { apiKey: null, headers: { 'x-request-id': `for-${id}` } }),
+        app.client.get(`/v1/logged-orders/${id}`, {
+          apiKey: null,
+          headers: { 'x-request-id': `for-${id}`, traceparent: traceparentOf(id) },
+        }),
       ),
     );
     const lines = linesOf(app);
     expect(lines).toHaveLength(60);
     for (const line of lines) {
       const id = /order-\d+/.exec(line.msg)?.[0];
-      expect(line).toMatchObject({ requestId: `for-${id}`, operation: 'findOrder' });
+      expect(line).toMatchObject({
+        requestId: `for-${id}`,
+        operation: 'findOrder',
+        traceId: traceparentOf(String(id)).slice(3, 35),
+      });
     }
     expect(lines.filter(({ error }) => error?.type === 'TypeError')).toHaveLength(20);
     logger.log('outside');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 /* pg's undocumented members are used in one file, and pg is pinned to the version which that file was written for. */
 
 const ROOT = new URL('../../', import.meta.url).pathname;
-const INTERNALS = 'src/platform/database/connections/pg-internals.ts';
+const INTERNALS = 'src/platform/database/statements/pg-internals.ts';
 
 interface Manifest {
   readonly dependencies: Record<string, string>;

@@ -11,7 +11,7 @@ import { Clock } from '../../src/platform/clock.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { Database } from '../../src/platform/database/database.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
-import { LOGGER } from '../../src/platform/observability/logger.js';
+import { LOGGER } from '../../src/platform/logging/logger.js';
 import { createTestDatabase, engine, type TestDatabase } from './database.js';
 import { FAST_PATHS_SETTING } from './fast-paths.js';
 import { HttpClient } from './http-client.js';

@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Config } from '../../config.js';
-import { CommandError } from '../command-error.js';
+import { CommandError } from '../command/command-error.js';
 import { commandSocket, type Message, SERVED } from './service-protocol.js';
-import type { Terminal } from '../terminal.js';
+import type { Terminal } from '../command/terminal.js';
 import { createOutputFile, type OutputFile } from '../transfer/output-file.js';
 
 /**

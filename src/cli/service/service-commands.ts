@@ -9,10 +9,10 @@ import { ApiKeyRequestError, ApiKeysService } from '../../platform/api-keys/api-
 import { StartupError } from '../../platform/errors/startup-error.js';
 import { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
 import { OpenApiDocument } from '../../platform/openapi/openapi-document.js';
-import type { CommandContext } from '../command-context.js';
-import { CommandError } from '../command-error.js';
+import type { CommandContext } from '../command/command-context.js';
+import { CommandError } from '../command/command-error.js';
 import { commandSocket, COMMANDS_DIRECTORY, type Message, SERVED } from './service-protocol.js';
-import type { Terminal } from '../terminal.js';
+import type { Terminal } from '../command/terminal.js';
 import type { OutputFile } from '../transfer/output-file.js';
 
 /** Commands that the service runs at a time. */

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { CommandError } from '../command-error.js';
+import { CommandError } from '../command/command-error.js';
 import { STANDARD_STREAM } from './output-file.js';
 
 /** Bytes that are read from a file at a time. */

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { PassThrough, type Transform, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { CommandError } from '../command-error.js';
+import { CommandError } from '../command/command-error.js';
 
 /** What a command writes into. */
 export interface OutputFile {

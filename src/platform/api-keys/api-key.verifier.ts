@@ -3,13 +3,8 @@ import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
-import {
-  EXPIRED_API_KEY,
-  type ErrorDefinition,
-  INVALID_API_KEY,
-  REVOKED_API_KEY,
-  UNAVAILABLE,
-} from '../errors/error-catalogue.js';
+import { EXPIRED_API_KEY, type ErrorDefinition, INVALID_API_KEY, REVOKED_API_KEY } from '../errors/error-catalogue.js';
+import { serviceUnavailable } from '../errors/service-unavailable.js';
 import { hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyRepository, type StoredApiKey } from './storage/api-key.repository.js';
 
@@ -128,7 +123,7 @@ export class ApiKeyVerifier {
   private async lookUp(hashed: string): Promise<StoredApiKey | undefined> {
     const lookUp = this.current?.hashes.has(hashed) ? this.current : (this.next ??= this.createLookUp());
     if (lookUp.hashes.size >= MAX_WAITING_TOKENS && !lookUp.hashes.has(hashed)) {
-      throw new ApiError(UNAVAILABLE, 'Too many API keys wait to be verified. Try again.', { 'Retry-After': '1' });
+      throw serviceUnavailable('database_busy', 'Too many API keys wait to be verified. Try again.');
     }
     lookUp.hashes.add(hashed);
     return (await lookUp.found).get(hashed);

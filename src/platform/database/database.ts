@@ -6,16 +6,16 @@ import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import { answerTimeoutMs, serverConnectionSettings } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
-import { chooseExecute } from './connections/execute.js';
+import { chooseExecute } from './statements/execute.js';
 import { Heartbeat } from './connections/heartbeat.js';
 import type { ServicePool } from './connections/service-pool.js';
-import type { Statement } from './connections/statement.js';
+import type { Statement } from './statements/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { OwningDataSource } from './owning-data-source.js';
 import { type Readiness, ReadinessProbe } from './readiness-probe.js';
 import { Replicas } from './replicas/replicas.js';
 
-export type { Statement } from './connections/statement.js';
+export type { Statement } from './statements/statement.js';
 
 /** An open transaction on one connection. */
 export interface Transaction {

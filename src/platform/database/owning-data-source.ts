@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { DataSource, type DataSourceOptions, type Driver, type QueryRunner, type ReplicationMode } from 'typeorm';
 import { asUnavailable } from './connections/connection-errors.js';
-import { destroySocket } from './connections/pg-internals.js';
+import { destroySocket } from './statements/pg-internals.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { TAKES_ANY_TIME } from './schema/schema-lock.js';
 

@@ -1,5 +1,6 @@
 import { ErrorBody } from './error-body.js';
 import type { ErrorDefinition } from './error-catalogue.js';
+import type { UnavailableCause } from './service-unavailable.js';
 
 /** Header fields of a response, by name. */
 export type HeaderFields = Readonly<Record<string, string>>;
@@ -8,6 +9,8 @@ export type HeaderFields = Readonly<Record<string, string>>;
 export interface ApiErrorOptions extends ErrorOptions {
   /** Sent as the member `details` of the body: any value that `writeJson` can write. Undefined for none. */
   readonly details?: unknown;
+  /** Why the answer is 503, for operators alone. */
+  readonly unavailableCause?: UnavailableCause | undefined;
 }
 
 /**
@@ -17,6 +20,7 @@ export interface ApiErrorOptions extends ErrorOptions {
  */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
+  readonly unavailableCause: UnavailableCause | undefined;
   private readonly details: unknown;
 
   constructor(
@@ -28,6 +32,7 @@ export class ApiError extends Error {
   ) {
     super(message, options);
     this.details = options?.details;
+    this.unavailableCause = options?.unavailableCause;
   }
 
   /** The body of the answer: code, message and status, and the details if there are any. */

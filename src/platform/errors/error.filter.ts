@@ -67,6 +67,7 @@ export class ErrorFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
+    context.unavailableCause = error.unavailableCause;
     for (const [name, value] of Object.entries(error.headers)) {
       adapter.setHeader(response, name, value);
     }

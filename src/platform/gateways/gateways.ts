@@ -7,10 +7,10 @@ import { ApiKeyGuard } from '../auth/api-key.guard.js';
 import { PUBLIC_METADATA } from '../auth/public.decorator.js';
 import { REQUIRED_SCOPES_METADATA } from '../auth/require-scopes.decorator.js';
 import { toApiError } from '../errors/error.filter.js';
+import { serviceUnavailable } from '../errors/service-unavailable.js';
 import { StartupError } from '../errors/startup-error.js';
-import { OVERLOADED } from '../server/connections/requests-in-flight.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
-import type { HandshakeGuard } from '../server/connections/handshakes.js';
+import type { HandshakeGuard } from '../server/upgrades/handshakes.js';
 import { announcesBody, isOfOtherType } from '../server/requests/request-body.js';
 import { GatewayClients } from './gateway-clients.js';
 import { MessageErrorFilter } from './message-error.filter.js';
@@ -122,9 +122,8 @@ export class Gateways implements HandshakeGuard {
   admit(request: Request): unknown {
     request.context.operation = CONNECT;
     const entrances = this.entrances.filter((entrance) => entrance.matches(request.url));
-    if (this.adapterHost.httpAdapter.isDraining || entrances.some((entrance) => entrance.isFull(request.url))) {
-      throw OVERLOADED;
-    }
+    if (this.adapterHost.httpAdapter.isDraining) throw serviceUnavailable('draining');
+    if (entrances.some((entrance) => entrance.isFull(request.url))) throw serviceUnavailable('gateway_clients');
     if (entrances.length > 0 && entrances.every(({ isPublic }) => isPublic)) return true;
     return this.guard.admit(request, { operation: CONNECT, scopes: entrances.flatMap(({ scopes }) => scopes) });
   }

@@ -3,8 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../auth/public.decorator.js';
 import { Database } from '../database/database.js';
-import { ApiError } from '../errors/api-error.js';
-import { UNAVAILABLE } from '../errors/error-catalogue.js';
+import { serviceUnavailable } from '../errors/service-unavailable.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import { PassesRequestToLog } from '../server/requests/served-request.js';
 import { type CheckResults, ReadinessChecks } from './readiness-checks.js';
@@ -38,17 +37,15 @@ export class HealthController {
   @Header('Cache-Control', 'no-store')
   async checkReadiness(): Promise<{ status: 'ok'; checks?: CheckResults }> {
     if (this.adapterHost.httpAdapter.isDraining) {
-      throw notReady('The server is shutting down.');
+      throw serviceUnavailable('draining', 'The server is shutting down.');
     }
     const [readiness, checks] = await Promise.all([this.database.readiness(), this.checks.run()]);
-    if (readiness === 'unreachable') throw notReady('The database does not answer.');
-    if (readiness !== 'ready') throw notReady(readiness.message);
+    if (readiness === 'unreachable') throw serviceUnavailable('database_away', 'The database does not answer.');
+    if (readiness !== 'ready') throw serviceUnavailable('schema', readiness.message);
     const failed = Object.keys(checks).filter((name) => checks[name] === 'failed');
-    if (failed.length > 0) throw notReady(`These readiness checks fail: ${failed.join(', ')}.`, { checks });
+    if (failed.length > 0) {
+      throw serviceUnavailable('check', `These readiness checks fail: ${failed.join(', ')}.`, { details: { checks } });
+    }
     return Object.keys(checks).length > 0 ? { status: 'ok', checks } : { status: 'ok' };
   }
-}
-
-function notReady(message: string, details?: object): ApiError {
-  return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { details });
 }

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { RemovedBatch } from '../database/background-removal.js';
 import { Database, type Statement, type Transaction } from '../database/database.js';
-import { ApiError } from '../errors/api-error.js';
-import { UNAVAILABLE } from '../errors/error-catalogue.js';
+import type { ApiError } from '../errors/api-error.js';
+import { serviceUnavailable } from '../errors/service-unavailable.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 
 /** How long a key is kept, in SQL; by the clock of the database, which is the same for every instance. */
@@ -82,9 +82,7 @@ export function insertOnceStatement(table: string, columns: Readonly<Record<stri
 
 /** The answer to a request whose key was kept a moment ago and cannot be read: it has expired, or the database is away. */
 export function unsettled(): ApiError {
-  return new ApiError(UNAVAILABLE, 'Whether the request was carried out before is not known. Send it again.', {
-    'Retry-After': '1',
-  });
+  return serviceUnavailable('unsettled', 'Whether the request was carried out before is not known. Send it again.');
 }
 
 /** A text that two requests have in common when they have client and key in common. */

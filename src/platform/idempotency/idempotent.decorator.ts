@@ -44,9 +44,10 @@ function keyOf(request: Request, response: Response): IdempotencyKey | undefined
   if (clientId === undefined || operation === undefined) {
     throw new Error('@Idempotent() stands at a handler that no client is known to.');
   }
-  return new IdempotencyKey(clientId, routeOf(request), operation, key, () =>
-    response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true'),
-  );
+  return new IdempotencyKey(clientId, routeOf(request), operation, key, () => {
+    response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true');
+    request.context.isReplayed = true;
+  });
 }
 
 /** Method and route. Names of path parameters do not count: nobody but the code knows them. */

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { checkedProperty, type Described } from './properties/checked-property.js';
-import type { DecimalLimits } from './properties/decimals.js';
+import type { DecimalLimits } from './formats/decimals.js';
 import type { Rule } from './properties/rule.js';
 import { array, object } from './properties/structures.js';
 import * as values from './properties/values.js';

@@ -42,6 +42,10 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   /** All counters, also those of earlier days, in the order in which they are written. */
   private readonly queue = new Set<Counter>();
   private uncounted = 0;
+  /** Writes that have failed since the start. */
+  failedWrites = 0;
+  /** Calls that were not counted since the start. */
+  uncountedCalls = 0;
   private timer: NodeJS.Timeout | undefined;
   private writing: Promise<boolean> | undefined;
 
@@ -60,12 +64,18 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.write();
   }
 
+  /** Counters that wait to be written. */
+  get waiting(): number {
+    return this.queue.size;
+  }
+
   count(keyId: bigint, operation: string, userAgent: string | undefined): void {
     const now = this.clock.now();
     let counter = this.counters.get(keyId)?.get(operation);
     if (counter === undefined || counter.day !== Math.floor(now / DAY_MS)) {
       if (this.queue.size >= MAX_COUNTERS) {
         this.uncounted++;
+        this.uncountedCalls++;
         return;
       }
       counter = this.createCounter(keyId, operation, Math.floor(now / DAY_MS));
@@ -111,6 +121,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     try {
       if (written.length > 0) await this.repository.add(written);
     } catch (error) {
+      this.failedWrites++;
       this.log.warn(`The usage of API keys could not be written and waits: ${(error as Error).message}`);
       return false;
     }

@@ -1,19 +1,24 @@
 import { Module } from '@nestjs/common';
 import { Config } from '../../config.js';
-import { DatabaseMetrics } from './database-metrics.js';
-import { ScrapedMetrics } from './scraped-metrics.js';
-import { createLogger, LOGGER } from './logger.js';
-import { MetricsController } from './metrics.controller.js';
-import { Metrics } from './metrics.js';
+import { DatabaseMetrics } from '../metrics/database-metrics.js';
+import { ScrapedMetrics } from '../metrics/scraped-metrics.js';
+import { createLogger, LOGGER } from '../logging/logger.js';
+import { MetricsController } from '../metrics/metrics.controller.js';
+import { Metrics } from '../metrics/metrics.js';
+import { KeyUsageModule } from '../key-usage/key-usage.module.js';
+import { RateLimitModule } from '../rate-limit/rate-limit.module.js';
 import { RequestLog } from './request-log.js';
+import { ServiceMetrics } from '../metrics/service-metrics.js';
 
 /** Logs and metrics for operators. */
 @Module({
+  imports: [KeyUsageModule, RateLimitModule],
   controllers: [MetricsController],
   providers: [
     { provide: LOGGER, inject: [Config], useFactory: createLogger },
     Metrics,
     DatabaseMetrics,
+    ServiceMetrics,
     ScrapedMetrics,
     RequestLog,
   ],

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { pino } from 'pino';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import type { RequestContext } from '../server/requests/request-context.js';
-import { Metrics } from './metrics.js';
+import { Metrics } from '../metrics/metrics.js';
 import { RequestLog } from './request-log.js';
 
 const metrics = new Metrics();

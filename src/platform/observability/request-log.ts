@@ -4,15 +4,19 @@ import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { ApiError } from '../errors/api-error.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../server/express-adapter.js';
-import { isOnTerminal, LOGGER } from './logger.js';
-import { Metrics } from './metrics.js';
+import { isOnTerminal, LOGGER } from '../logging/logger.js';
+import { Metrics } from '../metrics/metrics.js';
 
 /** The label `status` of an answer that was not sent completely: whatever its status, the client did not get it. */
 const ABORTED = 'aborted';
 
+/** The cause of a 503 that a module has answered. */
+const OTHER_CAUSE = 'other';
+
 /**
- * Writes one log line and one observation of the metrics for each answer. Neither contains a header field, a query, a body
- * or a key, because clients may send secrets there; nor a path, except on a terminal, for the person in front of it.
+ * Writes one log line and one observation of the metrics for each answer. Neither contains a query, a body, a key, or a
+ * header field other than the ids of request and trace, because clients may send secrets there; nor a path, except on a
+ * terminal, for the person in front of it.
  */
 @Injectable()
 export class RequestLog implements RequestObserver, OnModuleInit {
@@ -32,7 +36,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
 
   answered(request: Request, response: Response): void {
     const { context, method, socket } = request;
-    const { operation, client, requestId, errorCode, isCut, isSentEarly } = context;
+    const { operation, client, requestId, traceId, errorCode, isCut, isSentEarly } = context;
     // Node calls an answer finished when its connection was destroyed, too.
     const isAborted = !isSentEarly && (!response.writableFinished || isCut || socket.destroyed);
     const duration = (isAborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
@@ -41,17 +45,22 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       { operation: operation ?? '', method, status: isAborted ? ABORTED : status },
       duration / 1000,
     );
+    const cause = status === 503 ? (context.unavailableCause ?? OTHER_CAUSE) : undefined;
+    if (cause !== undefined && !isAborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
+    if (context.isReplayed) this.metrics.replays.inc({ operation: operation ?? '' });
     if (context.isDeprecated) {
       this.metrics.deprecatedRequests.inc({ operation: operation ?? '', client: client ?? '' });
     }
     const line = {
       requestId,
+      traceId,
       operation,
       client,
       method,
       // Without a header section no status was sent.
       status: response.headersSent ? status : undefined,
       code: errorCode,
+      cause,
       durationMs: Math.round(duration * 1000) / 1000,
       aborted: isAborted || undefined,
     };

@@ -34,6 +34,7 @@ const APPLICATION: Application = {
   info: { title: 'Toy Shop', version: '2.3.4', description: 'Toys.' },
   tags: [{ name: 'Later', description: 'Nothing yet.' }],
   headerExamples: { Location: 'https://toys.example/v1/toys/1' },
+  release: '1.0.0',
   readGuide: () => '',
   defaultScopes: ['toys:read'],
 };

@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
-import { countDroppedLogLines } from '../observability/metrics.js';
-import { type MetricsMessage, type Snapshot, tell } from '../observability/scraped-metrics.js';
+import { countDroppedLogLines } from '../metrics/metrics.js';
+import { type MetricsMessage, type Snapshot, tell } from '../metrics/scraped-metrics.js';
 
 /** How long, in ms, a scrape waits for a worker. After that, the last values that the worker reported count. */
 const PROCESS_ANSWER_MS = 1_000;
@@ -20,6 +20,12 @@ export class GroupMetrics {
   readonly restarts = new Counter({
     name: 'petstore_process_restarts_total',
     help: 'Processes of the group that ended and were replaced.',
+    registers: [this.own],
+  });
+
+  readonly hangs = new Counter({
+    name: 'petstore_process_hangs_total',
+    help: 'Processes of the group that hung, and were killed and replaced.',
     registers: [this.own],
   });
 

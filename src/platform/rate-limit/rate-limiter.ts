@@ -15,6 +15,19 @@ export interface RateLimit {
   readonly refusal: ApiError | undefined;
 }
 
+/** How the process gets on with Redis. */
+export interface RedisState {
+  readonly isAway: boolean;
+  /** Calls that the process has counted by itself since its start. */
+  readonly localDecisions: number;
+}
+
+/** Clients whose refusals are counted one by one: each is a time series of Prometheus. */
+const MAX_COUNTED_CLIENTS = 100;
+
+/** Counts the refusals of further clients. */
+const OTHER_CLIENTS = '(others)';
+
 const WINDOW_S = WINDOW_MS / 1000;
 
 /**
@@ -27,11 +40,23 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private shared: SharedTokenBuckets | undefined;
   /** Values of `RateLimit-Policy` by requests per minute; one per different limit. */
   private readonly policies = new Map<number, string>();
+  private localDecisions = 0;
+  /** Refused calls since the start, by the client's name; those of clients beyond the first hundred together. */
+  readonly refusals = new Map<string, number>();
 
   constructor(
     private readonly config: Config,
     private readonly clock: Clock,
   ) {}
+
+  /** Whether the instances are to share their counts in Redis. */
+  get isShared(): boolean {
+    return this.config.redisUrl !== undefined;
+  }
+
+  get redis(): RedisState {
+    return { isAway: this.shared?.isAway === true, localDecisions: this.localDecisions };
+  }
 
   async onModuleInit(): Promise<void> {
     if (this.config.redisUrl !== undefined) {
@@ -44,31 +69,43 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Counts one call; undefined when the client has no limit. Returns a promise only with Redis. */
-  take({ id, rateLimitPerMinute }: Client): RateLimit | undefined | Promise<RateLimit> {
+  take(client: Client): RateLimit | undefined | Promise<RateLimit> {
+    const { id, name, rateLimitPerMinute } = client;
     const perMinute = rateLimitPerMinute ?? this.config.rateLimitPerMinute;
     if (perMinute === 0) {
       return undefined;
     }
     return this.shared
-      ? this.takeShared(this.shared, id, perMinute)
-      : this.describe(this.buckets.take(id, perMinute, this.clock.now()), perMinute);
+      ? this.takeShared(this.shared, client, perMinute)
+      : this.describe(this.buckets.take(id, perMinute, this.clock.now()), perMinute, name);
   }
 
-  private async takeShared(shared: SharedTokenBuckets, client: bigint, perMinute: number): Promise<RateLimit> {
-    const left = await shared.take(client, perMinute);
-    return this.describe(left ?? this.buckets.take(client, perMinute, this.clock.now()), perMinute);
+  private async takeShared(shared: SharedTokenBuckets, { id, name }: Client, perMinute: number): Promise<RateLimit> {
+    let left = await shared.take(id, perMinute);
+    if (left === undefined) {
+      this.localDecisions++;
+      left = this.buckets.take(id, perMinute, this.clock.now());
+    }
+    return this.describe(left, perMinute, name);
   }
 
   /** @param left as `TokenBuckets.take` returns it */
-  private describe(left: number, perMinute: number): RateLimit {
+  private describe(left: number, perMinute: number, client: string): RateLimit {
     const secondsPerCall = WINDOW_S / perMinute;
     const available = left < 0 ? left + 1 : left;
     const untilFull = Math.ceil((perMinute - available) * secondsPerCall);
+    if (left < 0) this.countRefusal(client);
     return {
       policy: this.policyOf(perMinute),
       state: `"client";r=${Math.floor(available)};t=${untilFull}`,
       refusal: left < 0 ? rateLimited(perMinute, Math.ceil(-left * secondsPerCall)) : undefined,
     };
+  }
+
+  private countRefusal(client: string): void {
+    const isCounted = this.refusals.has(client) || this.refusals.size < MAX_COUNTED_CLIENTS;
+    const name = isCounted ? client : OTHER_CLIENTS;
+    this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1);
   }
 
   private policyOf(perMinute: number): string {

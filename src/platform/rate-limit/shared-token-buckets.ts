@@ -29,7 +29,8 @@ type RedisWithTake = Redis & { takeToken(key: string, perMinute: number): Promis
 export class SharedTokenBuckets {
   private readonly log = new Logger(SharedTokenBuckets.name);
   private pausedUntil = 0;
-  private isAway = false;
+  /** Redis did not answer the last time. The next call that it answers ends this. */
+  isAway = false;
 
   private constructor(private readonly redis: RedisWithTake) {}
 

@@ -14,18 +14,19 @@ import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
 import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
-import { type HandshakeGuard, Handshakes } from './connections/handshakes.js';
+import { type HandshakeGuard, Handshakes } from './upgrades/handshakes.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { Replies } from './replies.js';
 import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
-import { OVERLOADED, RequestsInFlight } from './connections/requests-in-flight.js';
+import { RequestsInFlight } from './connections/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
+import { traceIdFrom } from './requests/trace-context.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
-import { limitUpgrades } from './connections/upgrades.js';
+import { limitUpgrades } from './upgrades/upgrades.js';
 import { EventStreams } from './event-streams/event-streams.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
@@ -112,6 +113,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** From now on, lines of Nest's Logger that are written while a request is served have its id and operation. */
   nameRequestsInLog(): void {
     this.namesRequestsInLog = true;
+  }
+
+  /** The load of this process at this moment, and the connections that it has dropped since its start. */
+  get load(): { requests: number; connections: number; droppedConnections: number } {
+    const { size, droppedInAll } = this.connections;
+    return { requests: this.inFlight.size, connections: size, droppedConnections: droppedInAll };
   }
 
   /** True while draining: requests in flight finish, and each answer closes its connection. */
@@ -211,7 +218,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   private begin(request: Request, response: Response): void {
-    request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    const { headers } = request;
+    request.context = new RequestContext(requestIdFrom(headers['x-request-id']));
+    if (headers['traceparent'] !== undefined) request.context.traceId = traceIdFrom(headers['traceparent']);
     // Express sets it too, but some answers are sent before Express is reached.
     request.res = response;
     response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
@@ -260,7 +269,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.shouldKeepAlive = false;
       return error;
     }
-    return this.connections.admits(request, response) ? undefined : OVERLOADED;
+    return this.connections.admit(request, response);
   }
 
   /**

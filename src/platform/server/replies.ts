@@ -56,6 +56,7 @@ export class Replies {
     for (const [name, value] of Object.entries(error.headers)) {
       response.setHeader(name, value);
     }
+    response.req.context.unavailableCause = error.unavailableCause;
     response.statusCode = error.definition.status;
     this.send(response, error.body());
   }

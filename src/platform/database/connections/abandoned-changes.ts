@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
-import { processIdOf } from './pg-internals.js';
+import { processIdOf } from '../statements/pg-internals.js';
 import type { ServicePool } from './service-pool.js';
-import type { Execute, Statement } from './statement.js';
+import type { Execute, Statement } from '../statements/statement.js';
 
 /** Interval in ms of the question which abandoned changes still wait. */
 const CHECK_INTERVAL_MS = 1_000;

@@ -38,6 +38,23 @@ test.each([
   expect(asUnavailable(failure(undefined, message))).toBeInstanceOf(ApiError);
 });
 
+test.each([
+  ['database_away', 'ECONNREFUSED', 'connect ECONNREFUSED'],
+  ['database_away', '57P03', 'the database system is starting up'],
+  ['database_away', undefined, 'Connection terminated due to connection timeout'],
+  ['database_busy', undefined, 'timeout exceeded when trying to connect'],
+  ['database_slow', '57014', 'canceling statement due to statement timeout'],
+  ['database_slow', undefined, 'Query read timeout'],
+  ['database_refused', '53100', 'could not extend file'],
+  ['database_refused', '25006', 'cannot execute INSERT in a read-only transaction'],
+])('the cause for operators is %s: %s "%s"', (unavailableCause, code, message) => {
+  const error = failure(code, message);
+  for (const thrown of [error, new QueryFailedError('INSERT', [], error)]) {
+    expect(asUnavailable(thrown)).toMatchObject({ unavailableCause });
+    expect(asUnavailable(thrown, true)).toMatchObject({ unavailableCause });
+  }
+});
+
 test.each(['23505', '22003', '42P01', '42601', '40001', 'ERR_ASSERTION', undefined])(
   '500: %s stays as it is',
   (code) => {

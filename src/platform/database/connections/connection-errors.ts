@@ -1,5 +1,5 @@
-import { ApiError } from '../../errors/api-error.js';
-import { UNAVAILABLE } from '../../errors/error-catalogue.js';
+import type { ApiError } from '../../errors/api-error.js';
+import { serviceUnavailable, type UnavailableCause } from '../../errors/service-unavailable.js';
 
 /** Node error codes of sockets, DNS and TLS. */
 const NETWORK_ERRORS = new Set(['EPIPE', 'EPROTO', 'ENOTFOUND', 'EAI_AGAIN']);
@@ -116,15 +116,24 @@ export function asUnavailable(error: unknown, isSentChange = false): unknown {
 
 /** The error while the database is unreachable and nothing was changed. */
 export function unavailable(cause: Error): ApiError {
-  return new ApiError(UNAVAILABLE, 'The database is not available. Try again.', { 'Retry-After': '1' }, { cause });
+  return serviceUnavailable(causeOf(cause), 'The database is not available. Try again.', { cause });
 }
 
 function outcomeUnknown(cause: Error): ApiError {
-  return new ApiError(
-    UNAVAILABLE,
+  return serviceUnavailable(
+    causeOf(cause),
     'The database did not confirm the change in time; it may have been made. ' +
       'A retry with the same Idempotency-Key settles it; without one, look whether it was made before you try again.',
-    { 'Retry-After': '1' },
     { cause },
   );
+}
+
+/** What an operator has to look at: the load, the statement, a message of PostgreSQL, or whether it is there at all. */
+function causeOf(error: Error): UnavailableCause {
+  const { driverError, code, message } = error as DatabaseFailure;
+  if (driverError instanceof Error) return causeOf(driverError);
+  if (code === '57014' || message === 'Query read timeout') return 'database_slow';
+  // Of pg-pool: all connections of the pool are busy.
+  if (message === 'timeout exceeded when trying to connect') return 'database_busy';
+  return typeof code === 'string' && REFUSALS.test(code) ? 'database_refused' : 'database_away';
 }

@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { destroySocket } from './pg-internals.js';
+import { destroySocket } from '../statements/pg-internals.js';
 
 /** Ends a client without waiting for PostgreSQL: sends Terminate, then closes the socket. */
 export function hangUp(client: Client | undefined): void {

@@ -1,6 +1,6 @@
 import pg, { type PoolClient, type PoolConfig } from 'pg';
 import { unavailable } from './connection-errors.js';
-import { awaitsAnswer, destroySocket } from './pg-internals.js';
+import { awaitsAnswer, destroySocket } from '../statements/pg-internals.js';
 import { tooManyWaiting } from './queue-errors.js';
 
 /** Most callers that wait for a connection of a pool. One more is refused at once. */

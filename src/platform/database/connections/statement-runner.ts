@@ -3,7 +3,7 @@ import { AbandonedChanges } from './abandoned-changes.js';
 import { isConnectionFailure, isStalePreparation, mayHaveStaleTypes } from './connection-errors.js';
 import { tooManyWaiting } from './queue-errors.js';
 import type { ServicePool } from './service-pool.js';
-import type { Execute, Statement } from './statement.js';
+import type { Execute, Statement } from '../statements/statement.js';
 
 /** Interval in ms of the check for statements that run too long. */
 const CHECK_INTERVAL_MS = 250;

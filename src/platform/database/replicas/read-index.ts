@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import type { ServicePool } from '../connections/service-pool.js';
-import type { Statement } from '../connections/statement.js';
+import type { Statement } from '../statements/statement.js';
 import type { StatementRunner } from '../connections/statement-runner.js';
 import { SharedReads } from '../sharing/shared-reads.js';
 

@@ -4,7 +4,7 @@ import type { ClientBase, PoolClient } from 'pg';
 import { ApiError } from '../../errors/api-error.js';
 import { isConnectionFailure } from '../connections/connection-errors.js';
 import type { ServicePool } from '../connections/service-pool.js';
-import type { Statement } from '../connections/statement.js';
+import type { Statement } from '../statements/statement.js';
 import type { StatementRunner } from '../connections/statement-runner.js';
 import { originOf, type Position } from './read-index.js';
 import { LATE, within } from './time-limit.js';

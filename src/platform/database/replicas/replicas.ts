@@ -1,6 +1,6 @@
 import pg, { type PoolClient, type PoolConfig } from 'pg';
 import { ServicePool } from '../connections/service-pool.js';
-import type { Execute } from '../connections/statement.js';
+import type { Execute } from '../statements/statement.js';
 import { StatementRunner } from '../connections/statement-runner.js';
 import { type Position, ReadIndex } from './read-index.js';
 import { type FallbackReason, NotRead, Replica } from './replica.js';

@@ -1,6 +1,6 @@
 import type { ClientBase, Connection, Submittable } from 'pg';
 import { serialize } from 'pg-protocol';
-import { write } from '../connections/pg-internals.js';
+import { write } from '../statements/pg-internals.js';
 
 /**
  * A `COPY … FROM STDIN` whose rows are sent together with the statement. The embedded engine reads no rows that come later,

@@ -1,8 +1,8 @@
 import { INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 } from '../../json/int64.js';
-import { countCharacters, isStorableText } from '../../json/reader/text.js';
-import { canonicalDecimal, type DecimalLimits, decimalPattern, decimalTextOf, unscaled } from './decimals.js';
+import { countCharacters, isStorableText } from '../../json/text/text.js';
+import { canonicalDecimal, type DecimalLimits, decimalPattern, decimalTextOf, unscaled } from '../formats/decimals.js';
 import { type Rule, scalar } from './rule.js';
-import { isFullDate, parseDateTime } from './times.js';
+import { isFullDate, parseDateTime } from '../formats/times.js';
 
 /*
  * Patterns of the document. They say nothing of unpaired surrogates: engines that match UTF-16 units would take each emoji

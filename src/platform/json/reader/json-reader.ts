@@ -1,10 +1,10 @@
 import { ApiError } from '../../errors/api-error.js';
 import { MALFORMED_JSON } from '../../errors/error-catalogue.js';
-import { escapeLength, unescapedUnit } from './escapes.js';
+import { escapeLength, unescapedUnit } from '../text/escapes.js';
 import { RepeatedNames } from './repeated-names.js';
-import { keepsDigits, readNumeral } from './numerals.js';
-import { countCharacters } from './text.js';
-import { decodeUtf8 } from './utf8.js';
+import { keepsDigits, readNumeral } from '../text/numerals.js';
+import { countCharacters } from '../text/text.js';
+import { decodeUtf8 } from '../text/utf8.js';
 
 /** What {@link readJson} gives. A number is a bigint where a double could not hold it exactly. */
 export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject;

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { escapeLength, unescapedUnit } from './escapes.js';
+import { escapeLength, unescapedUnit } from '../text/escapes.js';
 
 const BACKSLASH = 0x5c;
 /** Up to this number, comparing the hashes of all names with each other is faster than a table. */

@@ -3,6 +3,8 @@ import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { ApiError } from '../../errors/api-error.js';
+import { serviceUnavailable } from '../../errors/service-unavailable.js';
 import { ReadAhead } from './read-ahead.js';
 import { isExempt, type RequestsInFlight } from './requests-in-flight.js';
 import {
@@ -46,6 +48,9 @@ interface Connection {
   readAhead: number;
 }
 
+/** The 503 of a request on a connection beyond MAX_CONNECTIONS. */
+const TOO_MANY_CONNECTIONS = serviceUnavailable('connections');
+
 const CONNECTION = Symbol('connection');
 
 type ConnectionSocket = Duplex & { [CONNECTION]?: Connection };
@@ -83,6 +88,8 @@ export class Connections {
   private closesIdle = false;
   private dropped = 0;
   private cut = 0;
+  /** Connections that were dropped beyond MAX_CONNECTIONS since the start. */
+  droppedInAll = 0;
 
   constructor(
     private readonly server: Server,
@@ -97,6 +104,7 @@ export class Connections {
       if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
         socket.destroy();
         this.dropped++;
+        this.droppedInAll++;
         this.warn();
         return;
       }
@@ -129,6 +137,11 @@ export class Connections {
       if (this.open.size > maxConnections) this.serveOnce(socket, connection);
     });
     server.on('timeout', closeUnlessServed);
+  }
+
+  /** Open connections at this moment, the spare ones included. */
+  get size(): number {
+    return this.open.size;
   }
 
   /** Calls `begin` when the earlier requests of the connection have been answered; usually at once. */
@@ -190,15 +203,15 @@ export class Connections {
 
   /**
    * Decides whether a request that has begun is served; if so, it is in flight from then on. If not, the caller must
-   * answer 503.
+   * answer with the 503 that is returned.
    */
-  admits(request: Request, response: Response): boolean {
+  admit(request: Request, response: Response): ApiError | undefined {
     const { context, socket, url } = request;
     const isSpare = this.spare.size > 0 && this.spare.has(socket);
     if (isSpare) response.shouldKeepAlive = false;
     if (isSpare && !isExempt(url)) {
       context.isRefused = true;
-      return false;
+      return TOO_MANY_CONNECTIONS;
     }
     return this.inFlight.admit(request);
   }

@@ -1,10 +1,10 @@
 import type { Request } from 'express';
-import { ApiError } from '../../errors/api-error.js';
-import { UNAVAILABLE } from '../../errors/error-catalogue.js';
+import type { ApiError } from '../../errors/api-error.js';
+import { serviceUnavailable } from '../../errors/service-unavailable.js';
 import type { RequestContext } from '../requests/request-context.js';
 
-/** The 503 of a request beyond MAX_REQUESTS_IN_FLIGHT or MAX_CONNECTIONS. */
-export const OVERLOADED = new ApiError(UNAVAILABLE, UNAVAILABLE.message, { 'Retry-After': '1' });
+/** The 503 of a request beyond MAX_REQUESTS_IN_FLIGHT. */
+const TOO_MANY_IN_FLIGHT = serviceUnavailable('requests_in_flight');
 
 /** Served even under overload: load balancers and Prometheus judge the process by these paths. */
 const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;
@@ -25,15 +25,20 @@ export class RequestsInFlight {
 
   constructor(private readonly limit: number) {}
 
-  /** Adds a request. Returns false, and adds nothing, when the limit is reached and the path is not exempt. */
-  admit({ context, url }: Request): boolean {
+  /** Requests in flight at this moment. */
+  get size(): number {
+    return this.count;
+  }
+
+  /** Adds a request. Returns the 503, and adds nothing, when the limit is reached and the path is not exempt. */
+  admit({ context, url }: Request): ApiError | undefined {
     if (this.count >= this.limit && !isExempt(url)) {
       context.isRefused = true;
-      return false;
+      return TOO_MANY_IN_FLIGHT;
     }
     context.isInFlight = true;
     this.count++;
-    return true;
+    return undefined;
   }
 
   /** Removes a request, if it is in flight. */
@@ -47,12 +52,13 @@ export class RequestsInFlight {
   /**
    * Reads a body that is still arriving. The request is not in flight until `read` has settled.
    *
-   * @throws ApiError OVERLOADED when the limit is reached by then, and whatever `read` throws
+   * @throws ApiError UNAVAILABLE when the limit is reached by then, and whatever `read` throws
    */
   async readMeanwhile<Result>(request: Request, read: () => Promise<Result>): Promise<Result> {
     this.release(request.context);
     const result = await read();
-    if (!request.context.isOver && !this.admit(request)) throw OVERLOADED;
+    const refusal = request.context.isOver ? undefined : this.admit(request);
+    if (refusal !== undefined) throw refusal;
     return result;
   }
 }

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import type { Readable } from 'node:stream';
-import { OVERLOADED } from '../connections/requests-in-flight.js';
+import { serviceUnavailable } from '../../errors/service-unavailable.js';
 
 /** How long, in ms, a stream that begins at the end of the service may take to send its header section. */
 const LATE_START_MS = 20;
@@ -40,7 +40,7 @@ export class EventStreams {
    * @throws ApiError 503 when MAX_EVENT_STREAMS are open
    */
   add(response: Response): void {
-    if (this.open.size >= this.limit) throw OVERLOADED;
+    if (this.open.size >= this.limit) throw serviceUnavailable('event_streams');
     this.open.set(response, undefined);
     response.once('close', () => this.open.delete(response));
     response.once('pipe', (events: Readable) => {

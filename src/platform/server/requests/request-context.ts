@@ -1,10 +1,13 @@
 import type { ApiError } from '../../errors/api-error.js';
+import type { UnavailableCause } from '../../errors/service-unavailable.js';
 import type { BodyPlan } from './body-plan.js';
 
 /** What the platform keeps about one request, as `request.context`: for its log line, its metrics and its answer. */
 export class RequestContext {
   /** When the header section had arrived, in ms of `performance.now()`. */
   readonly startedAt = performance.now();
+  /** The trace-id of the caller's `traceparent`; undefined without a well-formed one. */
+  traceId: string | undefined;
   /** When the whole answer was handed to the socket, in ms of `performance.now()`. */
   answeredAt: number | undefined;
   /**
@@ -14,12 +17,16 @@ export class RequestContext {
   operation: string | undefined;
   /** The operation is deprecated. Set by the deprecation interceptor. */
   isDeprecated = false;
+  /** The answer is that of an earlier request with the same Idempotency-Key. */
+  isReplayed = false;
   /** The name of the API key's client. Set by ApiKeyGuard; undefined on public routes and without a valid key. */
   client: string | undefined;
   /** The id of the API key's client, set together with `client`. */
   clientId: bigint | undefined;
   /** `code` of the Error body; undefined for other answers. */
   errorCode: string | undefined;
+  /** Why the answer is 503, if the platform knows. */
+  unavailableCause: UnavailableCause | undefined;
   /** The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
   expectsContinue = false;
   /** Why the rest of the body cannot be read: the parser has refused it, or it did not arrive in time. */

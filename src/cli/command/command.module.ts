@@ -1,13 +1,13 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { APPLICATION } from '../app.description.js';
-import { Config, readConfig } from '../config.js';
-import { Application } from '../platform/application.js';
-import { ApiKeyRequestError, ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
-import { ApiKeysModule } from '../platform/api-keys/api-keys.module.js';
-import { Clock } from '../platform/clock.js';
-import { DatabaseModule } from '../platform/database/database.module.js';
+import { APPLICATION } from '../../app.description.js';
+import { Config, readConfig } from '../../config.js';
+import { Application } from '../../platform/application.js';
+import { ApiKeyRequestError, ApiKeysService } from '../../platform/api-keys/api-keys.service.js';
+import { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
+import { ApiKeysModule } from '../../platform/api-keys/api-keys.module.js';
+import { Clock } from '../../platform/clock.js';
+import { DatabaseModule } from '../../platform/database/database.module.js';
 import { CommandError } from './command-error.js';
 
 /** The part of the platform that commands need: database and API keys, without the HTTP server. */

@@ -1,9 +1,9 @@
 import type { DataSource } from 'typeorm';
-import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import type { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
-import type { OpenApiDocument } from '../platform/openapi/openapi-document.js';
+import type { ApiKeysService } from '../../platform/api-keys/api-keys.service.js';
+import type { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
+import type { OpenApiDocument } from '../../platform/openapi/openapi-document.js';
 import type { Terminal } from './terminal.js';
-import type { OutputFile } from './transfer/output-file.js';
+import type { OutputFile } from '../transfer/output-file.js';
 
 /** What a command works with. */
 export interface CommandContext {

@@ -2,8 +2,7 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
-import { ApiError } from '../errors/api-error.js';
-import { UNAVAILABLE } from '../errors/error-catalogue.js';
+import { serviceUnavailable } from '../errors/service-unavailable.js';
 import { Metrics } from './metrics.js';
 
 /** Time in ms that a worker waits for the primary process. It is twice the time that the primary waits for workers. */
@@ -61,9 +60,7 @@ export class ScrapedMetrics implements OnModuleInit {
           tell(process, { kind: 'group metrics wanted', scrape });
         }),
         sleep(GROUP_ANSWER_MS, undefined, { signal: stop.signal }).then(() => {
-          throw new ApiError(UNAVAILABLE, 'The metrics of the processes are not available. Try again.', {
-            'Retry-After': '1',
-          });
+          throw serviceUnavailable('process_group', 'The metrics of the processes are not available. Try again.');
         }),
       ]);
     } finally {

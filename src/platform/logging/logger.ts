@@ -61,8 +61,8 @@ type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
  * Writes the lines of Nest's `Logger`, which all modules use, to the log of the process. Behind the message a caller
  * may pass, in any order:
  *
- * - `request.context`: the line gets `requestId` and `operation`, which by default are those of the request that is being
- *   served (`PassesRequestToLog` says where not);
+ * - `request.context`: the line gets `requestId`, `traceId` and `operation`, which by default are those of the request that
+ *   is being served (`PassesRequestToLog` says where not);
  * - an error, or its stack as a text: `error` or `stack`;
  * - anything else: `details`.
  *
@@ -111,6 +111,7 @@ export class NestLogger implements LoggerService {
       {
         context,
         requestId: request?.requestId,
+        traceId: request?.traceId,
         operation: request?.operation,
         // Not `err`: pino would read it as an error, and put its causes into its message.
         error: shown,

@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
-import { droppedLogLines } from './logger.js';
+import { droppedLogLines } from '../logging/logger.js';
 
 /** The metrics of one process. */
 @Injectable()
@@ -23,6 +23,20 @@ export class Metrics implements OnApplicationShutdown {
     registers: [this.registry],
   });
 
+  readonly unavailable = new Counter({
+    name: 'petstore_http_unavailable_total',
+    help: 'Answers 503 by operation and cause, which docs/runbook.md describes. operation is empty where the request was refused before its route was known.',
+    labelNames: ['operation', 'cause'] as const,
+    registers: [this.registry],
+  });
+
+  readonly replays = new Counter({
+    name: 'petstore_idempotency_replays_total',
+    help: 'Requests that were not carried out again, because one with the same Idempotency-Key had been.',
+    labelNames: ['operation'] as const,
+    registers: [this.registry],
+  });
+
   readonly parserErrors = new Counter({
     name: 'petstore_http_parser_errors_total',
     help: 'Answers to bytes that were no HTTP request, by status.',
@@ -32,6 +46,10 @@ export class Metrics implements OnApplicationShutdown {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+    // Gauges must not be named like counters; these are the sums over `type` of the metrics without `_total`.
+    for (const kind of ['handles', 'requests', 'resources']) {
+      this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+    }
     countDroppedLogLines(this.registry);
   }
 

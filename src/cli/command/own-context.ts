@@ -1,8 +1,8 @@
 import type { DataSource } from 'typeorm';
-import { readConfig } from '../config.js';
+import { readConfig } from '../../config.js';
 import type { CommandContext } from './command-context.js';
 import { StandardTerminal } from './terminal.js';
-import { createOutputFile } from './transfer/output-file.js';
+import { createOutputFile } from '../transfer/output-file.js';
 
 /** Animals per statement of `seed`: few enough for the statement time-out and for frequent progress reports. */
 const SEED_BATCH = 20_000;
@@ -24,18 +24,18 @@ export class OwnContext implements CommandContext {
   };
 
   readonly withDatabase: CommandContext['withDatabase'] = async (work) => {
-    const { openDatabase } = await import('../platform/database/data-source.js');
+    const { openDatabase } = await import('../../platform/database/data-source.js');
     return closing(await openDatabase(readConfig()), work);
   };
 
   readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = async (work) => {
-    const { openCurrentDatabase } = await import('../platform/database/data-source.js');
-    const { dataSourceOptions } = await import('../platform/database/data-source-options.js');
+    const { openCurrentDatabase } = await import('../../platform/database/data-source.js');
+    const { dataSourceOptions } = await import('../../platform/database/data-source-options.js');
     return closing(await openCurrentDatabase(await dataSourceOptions(readConfig())), work);
   };
 
   readonly document: CommandContext['document'] = async () => {
-    const { describeApplication } = await import('./preview.js');
+    const { describeApplication } = await import('../preview.js');
     return describeApplication(readConfig());
   };
 }

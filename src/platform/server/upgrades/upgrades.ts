@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { answeringOn } from './connections.js';
+import { answeringOn } from '../connections/connections.js';
 import { announcesBody } from '../requests/request-body.js';
 
 const UPGRADE = Symbol('upgrade');

@@ -1,0 +1,31 @@
+import { ApiError, type ApiErrorOptions } from './api-error.js';
+import { UNAVAILABLE } from './error-catalogue.js';
+
+/**
+ * Why a request is answered 503: a label of `petstore_http_unavailable_total` and a member of the request's log line.
+ * `docs/runbook.md` says what each one means.
+ */
+export type UnavailableCause =
+  | 'requests_in_flight'
+  | 'connections'
+  | 'bodies'
+  | 'event_streams'
+  | 'gateway_clients'
+  | 'draining'
+  | 'database_away'
+  | 'database_refused'
+  | 'database_slow'
+  | 'database_busy'
+  | 'schema'
+  | 'check'
+  | 'unsettled'
+  | 'process_group';
+
+/** The 503 of a request, with `Retry-After: 1`. The cause is for operators; the client does not get it. */
+export function serviceUnavailable(
+  unavailableCause: UnavailableCause,
+  message = UNAVAILABLE.message,
+  options: ApiErrorOptions = {},
+): ApiError {
+  return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
+}

@@ -1,0 +1,15 @@
+import { readConfig } from '../../config.js';
+import { Clock } from '../clock.js';
+import { RateLimiter } from './rate-limiter.js';
+
+test('refusals are counted by client, and those of clients beyond the first hundred together', async () => {
+  const limiter = new RateLimiter(readConfig({ RATE_LIMIT_PER_MINUTE: '1' }), new Clock());
+  for (let id = 0; id < 103; id++) {
+    const client = { id: BigInt(id), name: `client-${id}`, rateLimitPerMinute: null };
+    for (let calls = 0; calls < 3; calls++) await limiter.take(client);
+  }
+  expect(limiter.refusals.size).toBe(101);
+  expect(limiter.refusals.get('client-0')).toBe(2);
+  expect(limiter.refusals.get('client-99')).toBe(2);
+  expect(limiter.refusals.get('(others)')).toBe(6);
+});

@@ -1,0 +1,38 @@
+import { traceIdFrom } from './trace-context.js';
+
+const ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PARENT = '00f067aa0ba902b7';
+
+test.each([`00-${ID}-${PARENT}-01`, `00-${ID}-${PARENT}-00`, `01-${ID}-${PARENT}-01`, `cc-${ID}-${PARENT}-01-more`])(
+  '%s has a trace id',
+  (value) => {
+    expect(traceIdFrom(value)).toBe(ID);
+  },
+);
+
+test.each([
+  '',
+  ID,
+  `ff-${ID}-${PARENT}-01`,
+  `00-${ID}-${PARENT}-01-more`,
+  `01-${ID}-${PARENT}-01more`,
+  `00-${ID}-${PARENT}-01 `,
+  ` 00-${ID}-${PARENT}-01`,
+  `00-${ID}-${PARENT}-01, 00-${ID}-${PARENT}-01`,
+  `01-${ID}-${PARENT}-01, 01-${ID}-${PARENT}-01`,
+  `00-${ID}-${PARENT}`,
+  `00-${ID.toUpperCase()}-${PARENT}-01`,
+  `00-${ID}-${PARENT.toUpperCase()}-01`,
+  `00-${'0'.repeat(32)}-${PARENT}-01`,
+  `00-${ID}-${'0'.repeat(16)}-01`,
+  `00-${ID}0-${PARENT}-01`,
+  `0-${ID}-${PARENT}-01`,
+  `00-${ID.replace('4', 'g')}-${PARENT}-01`,
+  `00-${ID}-${PARENT}-01\n`,
+])('%j has none', (value) => {
+  expect(traceIdFrom(value)).toBeUndefined();
+});
+
+test('repeated fields have none, in whatever form they come', () => {
+  expect(traceIdFrom([`00-${ID}-${PARENT}-01`, `00-${ID}-${PARENT}-01`])).toBeUndefined();
+});

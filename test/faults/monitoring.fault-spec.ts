@@ -1,0 +1,124 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { parse } from 'yaml';
+import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { send } from './support/load.js';
+import { createOwnDatabase } from './support/own-database.js';
+
+/*
+ * What watches the service: promtool checks the names of the metrics, the alerts with their tests, and the expressions of
+ * the dashboard. Debian's package `prometheus` has promtool.
+ */
+
+import.meta.jest.setTimeout(120_000);
+
+const ROOT = join(import.meta.dirname, '../..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+const ALERTS = 'ops/prometheus/alerts.yaml';
+const DASHBOARD = 'ops/grafana/petstore.json';
+
+interface Panel {
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+const alerts = (parse(read(ALERTS)) as { groups: { rules: { alert: string; expr: string }[] }[] }).groups.flatMap(
+  ({ rules }) => rules,
+);
+const panels = (JSON.parse(read(DASHBOARD)) as { panels: Panel[] }).panels;
+const expressions = [
+  ...alerts.map(({ alert, expr }) => [alert, expr] as const),
+  ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
+];
+
+/** Runs promtool; its exit code and what it has printed. */
+function promtool(args: string[], input?: string): { code: number | null; output: string } {
+  const { status, stdout, stderr, error } = spawnSync('promtool', args, { cwd: ROOT, input, encoding: 'utf8' });
+  if (error) throw new Error('These tests need promtool, of the Debian package prometheus.', { cause: error });
+  return { code: status, output: stdout + stderr };
+}
+
+/** The families of metrics in an expression of PromQL. */
+function metricsIn(expression: string): string[] {
+  const names = expression.replace(/"[^"]*"/g, '""').match(/\b(?:petstore|nodejs|process)_\w+/g) ?? [];
+  return names.map((name) => name.replace(/_(?:bucket|count|sum)$/, ''));
+}
+
+let server: PostgresqlServer;
+let group: ServiceProcess;
+let metrics: string;
+beforeAll(async () => {
+  server = await startPostgresqlServer();
+  const url = await createOwnDatabase(server, 'petstore');
+  const settings = {
+    DATABASE_URL: url,
+    DATABASE_REPLICA_URLS: url,
+    REDIS_URL: 'redis://127.0.0.1:1',
+    BOOTSTRAP_API_KEY: 'bootstrap-key-of-the-fault-tests',
+    WEB_CONCURRENCY: '2',
+  };
+  group = new ServiceProcess(settings, tmpdir());
+  const origin = await group.origin();
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [
+      join(ROOT, 'dist/src/cli.js'),
+      ...'keys create --client prometheus --scopes metrics:read,pets:read --quiet'.split(' '),
+    ],
+    { env: { ...settings, PATH: process.env.PATH }, cwd: tmpdir() },
+  );
+  const apiKey = stdout.trim();
+  // A series of each metric that has labels only when it has counted something.
+  await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey });
+  metrics = (await send({ method: 'GET', path: '/metrics' }, { origin, apiKey })).text;
+}, 120_000);
+afterAll(async () => {
+  await group.kill();
+  await server.stop();
+});
+
+test('promtool accepts the names and types of all metrics of a group', () => {
+  expect(metrics).toMatch(/^petstore_http_request_duration_seconds_count\{operation="listPets"/m);
+  expect(promtool(['check', 'metrics'], metrics)).toEqual({ code: 0, output: '' });
+});
+
+test('operating.md describes every metric of the service', () => {
+  const families = [...metrics.matchAll(/^# TYPE (petstore_\w+) /gm)].map(([, name = '']) => name);
+  expect(families.length).toBeGreaterThan(25);
+  const page = read('docs/operating.md');
+  expect(families.filter((name) => !page.includes(name))).toEqual([]);
+});
+
+test('the alerts are valid, and each fires when it must and not otherwise', () => {
+  expect(promtool(['check', 'rules', ALERTS])).toMatchObject({ code: 0 });
+  const { code, output } = promtool(['test', 'rules', 'ops/prometheus/alerts.test.yaml']);
+  expect([code, output]).toEqual([0, expect.stringContaining('SUCCESS')]);
+});
+
+test('every metric of an alert or a panel exists', () => {
+  const families = new Set([...metrics.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name));
+  const used = expressions.flatMap(([where, expression]) => metricsIn(expression).map((name) => ({ where, name })));
+  expect(used.length).toBeGreaterThan(50);
+  expect(used.filter(({ name }) => !families.has(name))).toEqual([]);
+});
+
+test('every expression of the dashboard is valid', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'petstore-dashboard-'));
+  try {
+    const rules = panels
+      .flatMap(({ targets = [] }) => targets)
+      .map(({ expr }, index) => ({ record: `panel:${index}`, expr: expr.replaceAll('$__rate_interval', '5m') }));
+    expect(rules.length).toBeGreaterThan(25);
+    const file = join(directory, 'rules.yaml');
+    await writeFile(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
+    expect(promtool(['check', 'rules', file])).toMatchObject({ code: 0 });
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});

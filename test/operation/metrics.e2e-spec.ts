@@ -1,0 +1,252 @@
+import { Controller, Get, Injectable, Module, ServiceUnavailableException, Sse } from '@nestjs/common';
+import { readFileSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { NEVER, type Observable } from 'rxjs';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Database } from '../../src/platform/database/database.js';
+import { ReadinessCheck } from '../../src/platform/health/readiness-check.decorator.js';
+import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import { engine } from '../support/database.js';
+
+/* Each series of /metrics that somebody needs at night: what it counts is done, and the next scrape shows it. */
+
+@Injectable()
+class Gate {
+  private open: () => void = () => undefined;
+  private passed = Promise.resolve();
+  isReady = true;
+
+  close(): void {
+    this.passed = new Promise((resolve) => (this.open = resolve));
+  }
+
+  release(): void {
+    this.open();
+  }
+
+  async pass(): Promise<string> {
+    await this.passed;
+    return 'passed';
+  }
+
+  @ReadinessCheck('gate')
+  check(): void {
+    if (!this.isReady) throw new Error('closed');
+  }
+}
+
+@Controller('gated')
+class GatedController {
+  constructor(
+    private readonly gate: Gate,
+    private readonly database: Database,
+  ) {}
+
+  @Get('passage')
+  findPassage(): Promise<string> {
+    return this.gate.pass();
+  }
+
+  @Get('slow')
+  findSlow(): Promise<unknown> {
+    return this.database.readPrimary({ name: '', text: 'SELECT pg_sleep(3)::text' }, []);
+  }
+
+  @Get('own')
+  findOwn(): never {
+    throw new ServiceUnavailableException();
+  }
+
+  @Sse('events')
+  findEvents(): Observable<never> {
+    return NEVER;
+  }
+}
+
+@Module({ controllers: [GatedController], providers: [Gate] })
+class GatedModule {}
+
+/** An application, and its /metrics for a client without a rate limit. */
+async function start(
+  settings: Record<string, string> = {},
+): Promise<{ app: TestApp; gate: Gate; scrape: () => Promise<string> }> {
+  const app = await createTestApp({ modules: [GatedModule], settings });
+  const keys = app.nest.get(ApiKeysService);
+  const { secret } = await keys.create({ client: 'prometheus', scopes: ['metrics:read'] });
+  await keys.limit('prometheus', 0);
+  const scrape = async (): Promise<string> => {
+    const { status, text } = await app.client.get('/metrics', { apiKey: secret });
+    expect(status).toBe(200);
+    return text;
+  };
+  return { app, gate: app.nest.get(Gate), scrape };
+}
+
+/** The value of a series; 0 where there is none yet. */
+function valueOf(metrics: string, series: string): number {
+  const line = metrics.split('\n').find((text) => text.startsWith(`${series} `));
+  return Number(line?.slice(series.length + 1) ?? 0);
+}
+
+/** Waits until a scrape has this value. */
+async function until(scrape: () => Promise<string>, series: string, expected: number): Promise<void> {
+  for (const deadline = Date.now() + 10_000; ;) {
+    const value = valueOf(await scrape(), series);
+    if (value === expected) return;
+    if (Date.now() > deadline) throw new Error(`${series} is ${value}, not ${expected}.`);
+  }
+}
+
+const UNAVAILABLE = (operation: string, cause: string): string =>
+  `petstore_http_unavailable_total{operation="${operation}",cause="${cause}"}`;
+
+describe('an application with small limits', () => {
+  let app: TestApp;
+  let gate: Gate;
+  let scrape: () => Promise<string>;
+  beforeAll(async () => {
+    ({ app, gate, scrape } = await start({
+      MAX_REQUESTS_IN_FLIGHT: '1',
+      MAX_EVENT_STREAMS: '1',
+      STATEMENT_TIMEOUT_MS: '200',
+    }));
+  });
+  afterAll(() => app.close());
+
+  test('requests in flight, and those that are refused', async () => {
+    expect(valueOf(await scrape(), 'petstore_http_requests_in_flight')).toBe(1);
+    expect(valueOf(await scrape(), 'petstore_http_requests_in_flight_limit')).toBe(1);
+    gate.close();
+    const passing = app.client.get('/v1/gated/passage');
+    // The scrape is one of the two.
+    await until(scrape, 'petstore_http_requests_in_flight', 2);
+    const before = valueOf(await scrape(), UNAVAILABLE('', 'requests_in_flight'));
+    const refused = await app.client.get('/v1/pets', { headers: { 'x-request-id': 'refused-1' } });
+    expect(refused.status).toBe(503);
+    await until(scrape, UNAVAILABLE('', 'requests_in_flight'), before + 1);
+    gate.release();
+    expect((await passing).status).toBe(200);
+    await until(scrape, 'petstore_http_requests_in_flight', 1);
+    expect(app.log.requests.filter(({ requestId }) => requestId === 'refused-1')).toEqual([
+      expect.objectContaining({ status: 503, cause: 'requests_in_flight' }),
+    ]);
+  });
+
+  test('503 by cause: streams of events, a check of a module, an exception of a module', async () => {
+    const stream = await new Promise<IncomingMessage>((resolve) =>
+      get(`${app.origin}/v1/gated/events`, { headers: { authorization: `Bearer ${app.apiKey}` } }, resolve),
+    );
+    expect((await app.client.get('/v1/gated/events')).status).toBe(503);
+    stream.destroy();
+    expect((await app.client.get('/v1/gated/own')).status).toBe(503);
+    gate.isReady = false;
+    expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(503);
+    gate.isReady = true;
+    await until(scrape, UNAVAILABLE('findEvents', 'event_streams'), 1);
+    await until(scrape, UNAVAILABLE('findOwn', 'other'), 1);
+    await until(scrape, UNAVAILABLE('checkReadiness', 'check'), 1);
+  });
+
+  if (engine === 'postgresql') {
+    test('503 by cause: a statement that takes too long', async () => {
+      expect((await app.client.get('/v1/gated/slow')).status).toBe(503);
+      await until(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
+    });
+  }
+
+  test('replays of an Idempotency-Key, by operation', async () => {
+    const create = async (): Promise<number> =>
+      (await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: { 'idempotency-key': 'once' } }))
+        .status;
+    const replays = 'petstore_idempotency_replays_total{operation="createPet"}';
+    expect(await create()).toBe(201);
+    expect(valueOf(await scrape(), replays)).toBe(0);
+    expect([await create(), await create()]).toEqual([201, 201]);
+    await until(scrape, replays, 2);
+  });
+
+  test('failed writes of the usage of keys, and calls that are not counted', async () => {
+    const usage = app.nest.get(KeyUsage);
+    await usage.write();
+    expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBe(0);
+    await app.sql('ALTER TABLE key_usage RENAME TO key_usage_away');
+    await usage.write();
+    // The connection may have been closed, and is opened anew.
+    await app.sql('ALTER TABLE key_usage_away RENAME TO key_usage');
+    expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBeGreaterThan(0);
+    expect(valueOf(await scrape(), 'petstore_key_usage_uncounted_calls_total')).toBe(0);
+    for (let count = 0; count <= 10_000; count++) usage.count(1n, `operation-${count}`, undefined);
+    const metrics = await scrape();
+    expect(valueOf(metrics, 'petstore_key_usage_waiting_counts')).toBe(10_000);
+    expect(valueOf(metrics, 'petstore_key_usage_uncounted_calls_total')).toBeGreaterThan(0);
+  });
+
+  test('the version of the service and of Node.js; no gauge is named like a counter', async () => {
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+      version: string;
+    };
+    const metrics = await scrape();
+    expect(valueOf(metrics, `petstore_build_info{version="${version}",node_version="${process.version}"}`)).toBe(1);
+    const gauges = [...metrics.matchAll(/^# TYPE (\S+) gauge$/gm)].map(([, name]) => name);
+    expect(gauges).toContain('nodejs_active_handles');
+    expect(gauges.filter((name) => name?.endsWith('_total'))).toEqual([]);
+  });
+});
+
+test('503 by cause: draining', async () => {
+  const { app, scrape } = await start();
+  (app.nest.getHttpAdapter() as unknown as { beforeClose(): void }).beforeClose();
+  expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(503);
+  await until(scrape, UNAVAILABLE('checkReadiness', 'draining'), 1);
+  await app.close();
+});
+
+test('connections: open ones, requests on those beyond the limit, and those that are dropped', async () => {
+  const { app, scrape } = await start({ MAX_CONNECTIONS: '5' });
+  const sockets: Socket[] = [];
+  // At once: those beyond the limit are closed after a second.
+  const open = (count: number): Promise<unknown> => {
+    const opened = Array.from({ length: count }, () => connect(app.port, '127.0.0.1').on('error', () => undefined));
+    sockets.push(...opened);
+    return Promise.all(
+      opened.map((socket) => new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))),
+    );
+  };
+  try {
+    expect(valueOf(await scrape(), 'petstore_http_connections')).toBe(1);
+    expect(valueOf(await scrape(), 'petstore_http_connections_limit')).toBe(5);
+    await open(4);
+    await until(scrape, 'petstore_http_connections', 5);
+    sockets.push(
+      connect(app.port, '127.0.0.1', function (this: Socket) {
+        this.on('error', () => undefined).write('GET /v1/pets HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      }),
+    );
+    await until(scrape, UNAVAILABLE('', 'connections'), 1);
+    expect(valueOf(await scrape(), 'petstore_http_connections_dropped_total')).toBe(0);
+    // A busy machine may close the first ones before it has accepted the last.
+    const dropped = async (): Promise<number> => valueOf(await scrape(), 'petstore_http_connections_dropped_total');
+    for (let waves = 0; waves < 50 && (await dropped()) === 0; waves++) await open(70);
+    expect(await dropped()).toBeGreaterThan(0);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await app.close();
+  }
+});
+
+test('429 by client; Redis that does not answer', async () => {
+  const { app, scrape } = await start({ RATE_LIMIT_PER_MINUTE: '2', REDIS_URL: 'redis://127.0.0.1:1' });
+  const statuses: number[] = [];
+  for (let calls = 0; calls < 4; calls++) statuses.push((await app.client.get('/v1/pets')).status);
+  expect(statuses).toEqual([200, 200, 429, 429]);
+  const metrics = await scrape();
+  expect(valueOf(metrics, 'petstore_rate_limited_total{client="test-client"}')).toBe(2);
+  expect(valueOf(metrics, 'petstore_redis_away')).toBe(1);
+  expect(valueOf(metrics, 'petstore_rate_limit_local_decisions_total')).toBeGreaterThanOrEqual(4);
+  await app.close();
+  const { app: without, scrape: scrapeIt } = await start();
+  expect(await scrapeIt()).not.toContain('petstore_redis_away');
+  await without.close();
+});

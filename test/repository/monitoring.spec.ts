@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+
+/* The alerts, their tests and the runbook belong together. test/faults/monitoring asks promtool whether they are valid. */
+
+const ROOT = join(import.meta.dirname, '../..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+interface Alert {
+  readonly alert: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly runbook_url: string };
+}
+
+interface RuleTest {
+  readonly name: string;
+  readonly alert_rule_test: readonly { readonly alertname: string; readonly exp_alerts: readonly unknown[] }[];
+}
+
+const alerts = (parse(read('ops/prometheus/alerts.yaml')) as { groups: { rules: Alert[] }[] }).groups.flatMap(
+  ({ rules }) => rules,
+);
+const { tests } = parse(read('ops/prometheus/alerts.test.yaml')) as { tests: RuleTest[] };
+const runbook = read('docs/runbook.md');
+
+test('each alert has a section of the runbook, and each section an alert, in the same order', () => {
+  const section = runbook.split('\n## Alerts\n')[1]?.split('\n## ')[0] ?? '';
+  const headings = [...section.matchAll(/^### (.+)$/gm)].map(([, heading]) => heading);
+  expect(headings.length).toBeGreaterThan(10);
+  expect(headings).toEqual(alerts.map(({ alert }) => alert));
+});
+
+test.each(alerts.map((alert) => [alert.alert, alert] as const))(
+  '%s: severity, summary, and the address of its section',
+  (name, { labels, annotations }) => {
+    expect(labels.severity).toMatch(/^(page|ticket)$/);
+    expect(annotations.summary).toMatch(/\.$/);
+    expect(annotations.runbook_url).toBe(`docs/runbook.md#${name.toLowerCase()}`);
+  },
+);
+
+test.each(alerts.map(({ alert }) => alert))('%s: one test in which it fires, and one in which it does not', (name) => {
+  const firing = tests.filter((one) => one.name === name).flatMap((one) => one.alert_rule_test);
+  const quiet = tests.filter((one) => one.name === `not ${name}`).flatMap((one) => one.alert_rule_test);
+  expect(firing.map(({ alertname, exp_alerts }) => [alertname, exp_alerts.length > 0])).toEqual([[name, true]]);
+  expect(quiet.map(({ alertname, exp_alerts }) => [alertname, exp_alerts.length])).toEqual([[name, 0]]);
+});
+
+test('the runbook says what each cause of a 503 means, and knows no other', () => {
+  const source = read('src/platform/errors/service-unavailable.ts').split('UnavailableCause =')[1]?.split(';')[0] ?? '';
+  const causes = [...source.matchAll(/'(\w+)'/g)].map(([, cause]) => cause);
+  expect(causes).toContain('database_away');
+  const table = runbook.split('## Causes of a 503')[1] ?? '';
+  const described = [...table.matchAll(/^\| `(\w+)` /gm)].map(([, cause]) => cause);
+  expect(described).toEqual([...causes, 'other']);
+});
