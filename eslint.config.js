@@ -36,6 +36,7 @@ export const PLATFORM_ROOMS = {
   'database/connections': ['database/statements', 'errors'],
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
+  'database/transfer': ['database/connections', 'database/schema', 'database/statements', 'errors'],
   'database/sharing': ['database/connections', 'errors'],
   'database/replicas': ['database/connections', 'database/sharing', 'database/statements', 'errors'],
   'database/servers': ['database/statements', 'errors'],

@@ -38,8 +38,8 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  * leaves them to the commands that run the projects `…-rest`.
  */
 const LONG = endToEnd(
-  'api/fuzz|api-keys/keys-commands|operation/(cli|refused-start|service-commands|terminal)' +
-    '|ordinary-nest/generated-(feature|resource)|platform/(embedded|migration|upgrading)',
+  'api/fuzz|api-keys/keys-commands|operation/(cli|refused-start|service-commands|terminal|transfer)' +
+    '|ordinary-nest/generated-(feature|resource)|platform/(embedded|migration|transfer|upgrading)',
 );
 const LONG_UNIT = '/test/api/fuzz-bodies\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */

@@ -9,6 +9,7 @@ import { addOpenApiCommand } from './openapi.js';
 import { CommandError } from './command/command-error.js';
 import { isRequired } from './command/terminal.js';
 import { addGrantsCommand } from './grants.js';
+import { addTransferCommands } from './transfer/transfer-commands.js';
 
 /** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
 export function createProgram(context: CommandContext): Command {
@@ -34,6 +35,7 @@ export function createProgram(context: CommandContext): Command {
   });
   addDatabaseCommands(program, context);
   addGrantsCommand(program, context);
+  addTransferCommands(program, context, readRelease());
   addKeyCommands(program, context);
   addDeprecationCommands(program, context);
   addOpenApiCommand(program, context);

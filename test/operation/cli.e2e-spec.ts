@@ -310,12 +310,28 @@ if (engine === 'postgresql') {
   });
 
   test.each([
-    [[], ['migrate', 'migrate:status', 'migrate:revert', 'grants', 'seed', 'keys', 'deprecations', 'openapi']],
+    [
+      [],
+      [
+        'migrate',
+        'migrate:status',
+        'migrate:revert',
+        'grants',
+        'seed',
+        'export',
+        'import',
+        'keys',
+        'deprecations',
+        'openapi',
+      ],
+    ],
     [['migrate'], ['--json']],
     [['migrate:status'], ['--json', 'exit code']],
     [['grants'], ['--role', '--json']],
     [['migrate:revert'], ['--json']],
     [['seed'], ['--count <n>', 'number of animals to add, 1 to 1000000000', '(required)', '--json']],
+    [['export'], ['--to <file>', '(required)', '--overwrite', '--json']],
+    [['import'], ['--from <file>', '(required)', '--replace', '--json']],
     [['keys'], ['create', 'list', 'show', 'rotate', 'revoke', 'limit']],
     [
       ['keys', 'create'],

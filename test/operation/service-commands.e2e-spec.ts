@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 import { ServiceProcess } from '../support/service-process.js';
@@ -68,6 +69,31 @@ test('seed adds animals beside the running service, so that a list has a next pa
   expect(headers.link).toMatch(/rel="next"/);
 });
 
+test('export writes a file of the command beside the running service, which goes on', async () => {
+  const run = petstore('export', '--to', 'all.gz', '--json');
+  let isRunning = true;
+  const ended = run.finally(() => (isRunning = false));
+  while (isRunning) expect((await client.post('/v1/pets', { name: 'meanwhile', categoryId: 7 })).status).toBe(201);
+  const { code, stdout, stderr } = await ended;
+  expect([code, stderr]).toEqual([0, '']);
+  const { tables } = JSON.parse(stdout) as { tables: { name: string; rows: number }[] };
+  const rows = tables.find(({ name }) => name === 'pet')?.rows as number;
+  expect(rows).toBeGreaterThanOrEqual(1025);
+  const file = join(home, 'all.gz');
+  expect(((await stat(file)).mode & 0o777).toString(8)).toBe('600');
+  const lines = gunzipSync(await readFile(file))
+    .toString('latin1')
+    .split('\n');
+  expect(lines.filter((line) => /^-?\d+\t[^\t]+\t\d+\t(available|pending|sold)$/.test(line))).toHaveLength(rows);
+
+  const again = await petstore('export', '--to', 'all.gz');
+  expect([again.code, again.stderr]).toEqual([
+    1,
+    "petstore: 'all.gz' exists. Name another one, or replace it with --overwrite.\n",
+  ]);
+  expect((await readdir(home)).filter((name) => name.includes('all.gz'))).toEqual(['all.gz']);
+});
+
 test('deprecations report says what is not safe, with its exit code', async () => {
   const { code, stdout, stderr } = await petstore('deprecations', 'report', 'getPet');
   expect([code, stdout, stderr]).toEqual([2, expect.stringMatching(/^getPet \(GET \/pets\/\{petId\}\), /), '']);
@@ -93,6 +119,14 @@ if (engine === 'embedded') {
       socket.once('error', fail).once('close', () => done(answer));
     });
   }
+
+  test('import needs the database for itself', async () => {
+    const { code, stderr } = await petstore('import', '--from', 'all.gz', '--replace');
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^petstore: DATA_DIR .+ is in use by process \d+\. Stop it/),
+    ]);
+  });
 
   test('nobody else may enter the directory of its socket', async () => {
     expect(((await stat(directory())).mode & 0o777).toString(8)).toBe('700');

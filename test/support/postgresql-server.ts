@@ -65,15 +65,17 @@ const KEEPER = `
  *
  * @param overrides PostgreSQL settings that differ from those for tests
  * @param primary a server that is shut down; the new server becomes its standby, and follows it once both run
+ * @param installation the directory of other binaries, which everybody can run
  */
 export async function startPostgresqlServer(
   overrides: Record<string, string> = {},
   primary?: PostgresqlServer,
+  installation?: string,
 ): Promise<PostgresqlServer> {
   const directory = mkdtempSync(join(tmpdir(), 'petstore-test-postgresql-'));
-  const user = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
+  const user = serverUser();
   if (user) chownSync(directory, user.uid, user.gid);
-  const binaries = usableBinaries(directory, user);
+  const binaries = installation ?? usableBinaries(directory, user);
   const data = join(directory, 'data');
   if (primary) copyAsStandby(primary, data, user);
   else initialise(binaries, directory, data, user);
@@ -203,6 +205,11 @@ async function untilEnded(pids: readonly number[]): Promise<void> {
 interface User {
   uid: number;
   gid: number;
+}
+
+/** The user that PostgreSQL runs as, which is never root. */
+export function serverUser(): User | undefined {
+  return process.getuid?.() === 0 ? unprivilegedUser() : undefined;
 }
 
 function unprivilegedUser(): User {

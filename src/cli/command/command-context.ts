@@ -4,6 +4,7 @@ import type { ApiKeysService } from '../../platform/api-keys/api-keys.service.js
 import type { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
 import type { OpenApiDocument } from '../../platform/openapi/openapi-document.js';
 import type { Terminal } from './terminal.js';
+import type { OutputFile } from '../transfer/output-file.js';
 
 /** What a command works with. */
 export interface CommandContext {
@@ -12,6 +13,8 @@ export interface CommandContext {
   readonly application: Application;
   /** Largest number of animals that one statement of `seed` adds. */
   readonly seedBatch: number;
+  /** How `export` reads the database. */
+  readonly exporting: { readonly maxRows: number; readonly sharesConnection: boolean };
   /** Exit code of a command that was carried out; 0 unless the command sets it. */
   exitCode: number;
   /**
@@ -33,6 +36,13 @@ export interface CommandContext {
    * @throws StartupError when the settings are wrong, the database cannot be opened or has another schema
    */
   withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
+  /**
+   * Makes a file where the operator is: in the working directory of the command, with the rights of its user.
+   *
+   * @param path a path that ends with .gz makes it gzipped; `-` is standard output
+   * @throws CommandError when the file exists and is not to be overwritten, or cannot be made
+   */
+  createFile(path: string, overwrite: boolean): Promise<OutputFile>;
   /** The document of the application. It needs no database. */
   document(): Promise<OpenApiDocument>;
 }

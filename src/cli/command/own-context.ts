@@ -5,15 +5,21 @@ import { readConfig } from '../../config.js';
 import type { Application } from '../../platform/application.js';
 import type { CommandContext } from './command-context.js';
 import { StandardTerminal } from './terminal.js';
+import { createOutputFile } from '../transfer/output-file.js';
 
 /** Animals per statement of `seed`: few enough for the statement time-out and for frequent progress reports. */
 const SEED_BATCH = 20_000;
+
+/** Rows per statement of `export`. */
+const EXPORT_BATCH = 10_000;
 
 /** A command of this process, which opens the database itself. Nest and TypeORM are loaded when they are needed. */
 export class OwnContext implements CommandContext {
   readonly terminal = new StandardTerminal();
   readonly seedBatch = SEED_BATCH;
   readonly application: Application;
+  readonly exporting = { maxRows: EXPORT_BATCH, sharesConnection: false };
+  readonly createFile = createOutputFile;
   exitCode = 0;
 
   constructor(private readonly options: AppOptions) {

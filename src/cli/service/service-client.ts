@@ -4,12 +4,13 @@ import type { Config } from '../../config.js';
 import { CommandError } from '../command/command-error.js';
 import { commandSocket, type Message, SERVED } from './service-protocol.js';
 import type { Terminal } from '../command/terminal.js';
+import { createOutputFile, type OutputFile } from '../transfer/output-file.js';
 
 /**
  * Lets the service that runs on DATA_DIR run a command, and prints what it sends.
  *
  * @returns the exit code; undefined when no service runs there
- * @throws CommandError when the service belongs to another user, or ends before the command
+ * @throws CommandError when the service belongs to another user, or ends before the command, or a file cannot be written
  */
 export async function runInService(
   { dataDir }: Config,
@@ -29,15 +30,21 @@ export async function runInService(
   if (failure !== undefined) return undefined;
   socket.on('error', () => undefined);
   socket.write(`${JSON.stringify(words)}\n`);
-  for await (const line of createInterface({ input: socket })) {
-    const message = JSON.parse(line) as Message;
-    if ('print' in message) terminal.print(message.print);
-    else if ('tell' in message) terminal.tell(message.tell);
-    else if ('progress' in message) await terminal.progress(...message.progress);
-    else {
-      socket.destroy();
-      return message.exit;
+  let file: OutputFile | undefined;
+  try {
+    for await (const line of createInterface({ input: socket })) {
+      const message = JSON.parse(line) as Message;
+      if ('print' in message) terminal.print(message.print);
+      else if ('tell' in message) terminal.tell(message.tell);
+      else if ('progress' in message) await terminal.progress(...message.progress);
+      else if ('create' in message) file = await createOutputFile(message.create.path, message.create.overwrite);
+      else if ('write' in message) await file?.write(Buffer.from(message.write, 'base64'));
+      else if ('complete' in message) await file?.complete();
+      else return message.exit;
     }
+  } finally {
+    socket.destroy();
+    await file?.discard();
   }
   throw new CommandError('The service ended before the command.');
 }

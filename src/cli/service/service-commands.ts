@@ -14,6 +14,7 @@ import type { CommandContext } from '../command/command-context.js';
 import { CommandError } from '../command/command-error.js';
 import { commandSocket, COMMANDS_DIRECTORY, type Message, SERVED } from './service-protocol.js';
 import type { Terminal } from '../command/terminal.js';
+import type { OutputFile } from '../transfer/output-file.js';
 
 /** Commands that the service runs at a time. */
 const MAX_COMMANDS = 4;
@@ -30,6 +31,9 @@ const FLUSH_TIMEOUT_MS = 1_000;
 
 /** Animals per statement of `seed` in the service: requests wait while the engine runs a statement. */
 const SEED_BATCH = 500;
+
+/** Rows per statement of `export` in the service. */
+const EXPORT_BATCH = 1_000;
 
 /** Runs commands for other processes of the same user, until `close`. */
 export class ServiceCommands {
@@ -100,10 +104,14 @@ export class ServiceCommands {
     }
     const words = await commandLine(socket);
     if (words === undefined || !SERVED.includes(words[0] ?? '')) return;
-    const context = new ServiceContext(this.app, {
+    const terminal: Terminal = {
       print: (print) => send({ print }),
       tell: (tell) => send({ tell }),
       progress: this.progressOf(socket, send),
+    };
+    const context = new ServiceContext(this.app, terminal, (path, overwrite) => {
+      send({ create: { path, overwrite } });
+      return Promise.resolve(new RemoteFile(socket, send));
     });
     const { createProgram, runCommand } = await import('../program.js');
     send({ exit: await runCommand(createProgram(context), context, words) });
@@ -113,13 +121,13 @@ export class ServiceCommands {
   private progressOf(socket: Socket, send: (message: Message) => void): Terminal['progress'] {
     const startedAt = performance.now();
     return async (...progress) => {
-      const [done] = progress;
-      if (this.isClosing) throw new CommandError(`The service stops; ${done} were added before.`);
-      if (!socket.readable) throw new CommandError('Nobody waits for the result.');
+      const [done, , unit] = progress;
+      if (this.isClosing) throw new CommandError(`The service stops; it had come to ${done} ${unit}.`);
+      if (!socket.readable) throw nobodyWaits();
       if (performance.now() - startedAt > COMMAND_TIMEOUT_MS) {
         const minutes = COMMAND_TIMEOUT_MS / 60_000;
         throw new CommandError(
-          `A command beside the service takes at most ${minutes} minutes; ${done} were added. Stop the service for more.`,
+          `A command beside the service takes at most ${minutes} minutes; this one came to ${done} ${unit}. Stop the service for more.`,
         );
       }
       send({ progress });
@@ -127,6 +135,49 @@ export class ServiceCommands {
       await setImmediate();
     };
   }
+}
+
+/** Bytes in one message, before they are base64. The peer keeps a few hundred messages that it has not handled yet. */
+const WRITE_BYTES = 48 * 1024;
+
+/** A file that the peer writes. */
+class RemoteFile implements OutputFile {
+  constructor(
+    private readonly socket: Socket,
+    private readonly send: (message: Message) => void,
+  ) {}
+
+  async write(bytes: Buffer): Promise<void> {
+    for (let start = 0; start < bytes.length; start += WRITE_BYTES) {
+      this.send({ write: bytes.toString('base64', start, start + WRITE_BYTES) });
+      if (this.socket.writableNeedDrain) await this.drained();
+      if (!this.socket.readable) throw nobodyWaits();
+    }
+  }
+
+  complete(): Promise<void> {
+    this.send({ complete: true });
+    return Promise.resolve();
+  }
+
+  /** The peer removes an incomplete file at the end of the command. */
+  discard(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  private drained(): Promise<void> {
+    return new Promise((done) => {
+      const settle = (): void => {
+        this.socket.off('drain', settle).off('close', settle);
+        done();
+      };
+      this.socket.once('drain', settle).once('close', settle);
+    });
+  }
+}
+
+function nobodyWaits(): CommandError {
+  return new CommandError('Nobody waits for the result.');
 }
 
 /** The words that a peer sends; undefined when it sends none in time, too many, or something else. */
@@ -162,11 +213,13 @@ function parsedWords(line: string): string[] | undefined {
 class ServiceContext implements CommandContext {
   readonly seedBatch = SEED_BATCH;
   readonly application: Application;
+  readonly exporting = { maxRows: EXPORT_BATCH, sharesConnection: true };
   exitCode = 0;
 
   constructor(
     private readonly app: INestApplication,
     readonly terminal: Terminal,
+    readonly createFile: CommandContext['createFile'],
   ) {
     this.application = app.get(Application);
   }

@@ -12,12 +12,16 @@ export const COMMANDS_DIRECTORY = 'commands';
 const SOCKET = 'socket';
 
 /** The first words of the commands that the service runs. */
-export const SERVED = ['deprecations', 'keys', 'seed'];
+export const SERVED = ['deprecations', 'export', 'keys', 'seed'];
 
 export type Message =
   | { readonly print: string }
   | { readonly tell: string }
   | { readonly progress: readonly [done: number, total: number, unit: string] }
+  /** Make a file, write these bytes (base64) into it, and complete it. */
+  | { readonly create: { readonly path: string; readonly overwrite: boolean } }
+  | { readonly write: string }
+  | { readonly complete: true }
   | { readonly exit: number };
 
 /** @throws StartupError when the path of DATA_DIR is too long */

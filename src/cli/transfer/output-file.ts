@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import { createWriteStream, openSync, rmSync } from 'node:fs';
+import { lstat, open, rename, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { PassThrough, type Transform, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { CommandError } from '../command/command-error.js';
+
+/** What a command writes into. */
+export interface OutputFile {
+  /**
+   * Takes bytes, and waits while the disk or the reader is slow. It may be the next call that reports a failure.
+   *
+   * @throws CommandError when they cannot be written
+   */
+  write(bytes: Buffer): Promise<void>;
+  /**
+   * Gives the file its name, with everything in it.
+   *
+   * @throws CommandError when that fails
+   */
+  complete(): Promise<void>;
+  /** Removes what was written, unless it is complete. */
+  discard(): Promise<void>;
+}
+
+/** The path that means standard output, or standard input. */
+export const STANDARD_STREAM = '-';
+
+/** Fast rather than small. */
+const GZIP_LEVEL = 1;
+
+const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/**
+ * Makes a file that only its owner may read. It has a temporary name beside `path` until it is complete and on the disk. A
+ * path that ends with .gz makes it gzipped; `-` is standard output.
+ *
+ * @param overwrite whether a file of this name is replaced, at the end
+ * @throws CommandError when the file exists or cannot be made, or standard output is a terminal
+ */
+export async function createOutputFile(path: string, overwrite: boolean): Promise<OutputFile> {
+  if (path === STANDARD_STREAM) {
+    if (process.stdout.isTTY) throw new CommandError('Standard output is a terminal. Name a file, or use a pipe.');
+    return new Output(path, process.stdout, false);
+  }
+  const existing = await lstat(path).catch(() => undefined);
+  if (existing !== undefined && !(overwrite && existing.isFile())) throw alreadyThere(path, existing.isFile());
+  const draft = `${path}.${randomBytes(4).toString('hex')}.part`;
+  const keep = removeOnSignal(draft);
+  try {
+    // Not awaited: a signal must not come between the file and the one who removes it.
+    const fd = openSync(draft, 'wx', 0o600);
+    return new DraftFile(path, draft, overwrite, createWriteStream(draft, { fd, flush: true }), keep);
+  } catch (error) {
+    keep();
+    throw cannotWrite(path, error);
+  }
+}
+
+/** Removes a file when a signal ends the process, until the returned function is called. */
+function removeOnSignal(path: string): () => void {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    rmSync(path, { force: true });
+    keep();
+    process.kill(process.pid, signal);
+  };
+  const keep = (): void => ENDING_SIGNALS.forEach((signal) => process.off(signal, onSignal));
+  for (const signal of ENDING_SIGNALS) process.once(signal, onSignal);
+  return keep;
+}
+
+class Output implements OutputFile {
+  private readonly head: Transform;
+  private readonly written: Promise<void>;
+  private failure: CommandError | undefined;
+
+  /** @param endsStream whether the stream ends with the output */
+  constructor(
+    protected readonly path: string,
+    stream: Writable,
+    endsStream: boolean,
+  ) {
+    this.head = path.endsWith('.gz') ? createGzip({ level: GZIP_LEVEL }) : new PassThrough();
+    this.written = pipeline(this.head, stream, { end: endsStream }).catch((error) => {
+      this.failure = cannotWrite(path, error);
+    });
+  }
+
+  async write(bytes: Buffer): Promise<void> {
+    await Promise.race([this.written, new Promise<void>((taken) => this.head.write(bytes, () => taken()))]);
+    if (this.failure !== undefined) throw this.failure;
+  }
+
+  async complete(): Promise<void> {
+    this.head.end();
+    await this.written;
+    if (this.failure !== undefined) throw this.failure;
+  }
+
+  async discard(): Promise<void> {
+    this.head.destroy();
+    await this.written;
+  }
+}
+
+class DraftFile extends Output {
+  private isThere = true;
+
+  /** @param keep called when a signal is not to remove the draft any more */
+  constructor(
+    path: string,
+    private readonly draft: string,
+    private readonly overwrite: boolean,
+    stream: Writable,
+    private readonly keep: () => void,
+  ) {
+    super(path, stream, true);
+  }
+
+  override async complete(): Promise<void> {
+    await super.complete();
+    try {
+      // Takes the name, if nobody has taken it meanwhile.
+      if (!this.overwrite) await (await open(this.path, 'wx', 0o600)).close();
+      await rename(this.draft, this.path);
+      this.isThere = false;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(this.path, true);
+      throw cannotWrite(this.path, error);
+    }
+    this.keep();
+    await syncDirectory(dirname(this.path));
+  }
+
+  override async discard(): Promise<void> {
+    if (!this.isThere) return;
+    this.isThere = false;
+    await super.discard();
+    this.keep();
+    await unlink(this.draft).catch(() => undefined);
+  }
+}
+
+/** Puts the names of a directory on the disk, where the file system can do that. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r').catch(() => undefined);
+  await directory?.sync().catch(() => undefined);
+  await directory?.close();
+}
+
+function alreadyThere(path: string, isFile: boolean): CommandError {
+  const advice = isFile ? 'Name another one, or replace it with --overwrite' : 'Name another one, or use - and a pipe';
+  return new CommandError(`'${path}' exists${isFile ? '' : ', and is no file'}. ${advice}.`);
+}
+
+function cannotWrite(path: string, error: unknown): CommandError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const known: Record<string, string> = {
+    ENOSPC: 'the disk is full',
+    EDQUOT: 'the disk quota is used up',
+    EPIPE: 'nobody reads it',
+    ENOENT: 'its directory does not exist',
+    ENOTDIR: 'it is below a file',
+    EACCES: 'this user may not write there',
+    EROFS: 'the file system is read-only',
+  };
+  const where = path === STANDARD_STREAM ? 'Standard output' : `'${path}'`;
+  return new CommandError(`${where} cannot be written: ${known[code ?? ''] ?? message}.`);
+}

@@ -1,0 +1,51 @@
+import type { ClientBase, Connection, Submittable } from 'pg';
+import { serialize } from 'pg-protocol';
+import { write } from '../statements/pg-internals.js';
+
+/**
+ * A `COPY … FROM STDIN` whose rows are sent together with the statement. The embedded engine reads no rows that come later,
+ * and for a server it saves a round trip. PostgreSQL skips the rows of a statement that it refuses.
+ */
+class CopyRows implements Submittable {
+  readonly done: Promise<void>;
+  private resolve!: () => void;
+  private reject!: (error: Error) => void;
+
+  constructor(
+    private readonly statement: string,
+    private readonly rows: Buffer,
+  ) {
+    this.done = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  submit(connection: Connection): void {
+    const messages = [serialize.query(this.statement), serialize.copyData(this.rows), serialize.copyDone()];
+    write(connection, Buffer.concat(messages));
+  }
+
+  handleReadyForQuery(): void {
+    this.resolve();
+  }
+
+  handleError(error: Error): void {
+    this.reject(error);
+  }
+
+  // pg calls these too.
+  handleCopyInResponse(): void {}
+  handleCommandComplete(): void {}
+}
+
+/**
+ * Runs `COPY … FROM STDIN` with these rows, in the format that the statement names.
+ *
+ * @throws any error of pg
+ */
+export async function copyRows(client: ClientBase, statement: string, rows: Buffer): Promise<void> {
+  const query = new CopyRows(statement, rows);
+  client.query(query);
+  await query.done;
+}

@@ -1,0 +1,37 @@
+import type { PoolClient, QueryArrayConfig, QueryArrayResult } from 'pg';
+import type { QueryRunner } from 'typeorm';
+import { asUnavailable } from '../connections/connection-errors.js';
+import type { Run } from './database-contents.js';
+
+/** Keeps every value as PostgreSQL writes it. */
+const AS_TEXT = { getTypeParser: () => (text: string) => text };
+
+/**
+ * Runs statements on the connection of a query runner, without TypeORM's conversions and without a time limit. Of several
+ * statements in one text, the rows of the last one are returned.
+ *
+ * @throws ApiError UNAVAILABLE when the connection breaks; any other error of pg
+ */
+export async function runOn(queryRunner: QueryRunner): Promise<Run> {
+  const client = await clientOf(queryRunner);
+  return async (text) => {
+    const query = { text, rowMode: 'array', types: AS_TEXT } as QueryArrayConfig;
+    const result = await asking(client.query<(string | null)[]>(query));
+    // pg's types do not say that several statements have several results.
+    const last = Array.isArray(result) ? (result.at(-1) as QueryArrayResult<(string | null)[]>) : result;
+    return last.rows;
+  };
+}
+
+export async function clientOf(queryRunner: QueryRunner): Promise<PoolClient> {
+  return (await queryRunner.connect()) as PoolClient;
+}
+
+/** @throws ApiError UNAVAILABLE instead of an error of the connection */
+export async function asking<Result>(answer: Promise<Result>): Promise<Result> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw asUnavailable(error);
+  }
+}
