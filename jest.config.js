@@ -29,19 +29,21 @@ const END_TO_END = endToEnd();
 const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|api/unavailable');
 /** HTTP, input and documents, which are the same whatever the database is: they run on PostgreSQL alone. */
 const ANY_ENGINE = endToEnd(
-  'api/(connections|cors|exceptions|http-errors|routes|security)|api-keys/secret-scanning|ordinary-nest/' +
+  'api/(connections|cors|exceptions|http-errors|openapi|routes|security)|api-keys/secret-scanning|ordinary-nest/' +
     '|platform/(body-types|input|operation-names|own-answers|request-body)|repository/',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
 /**
- * Each starts many processes, builds the service, waits for locks, or sends thousands of generated requests. `npm test`
- * leaves them to the commands that run the projects `…-rest`.
+ * Each starts many processes, builds or lints the service, waits for locks, or sends thousands of generated requests.
+ * `npm test` leaves them to the commands that run the projects `…-rest`.
  */
 const LONG = endToEnd(
-  'api/fuzz|api-keys/keys-commands|operation/(cli|refused-start|service-commands|terminal|transfer)' +
-    '|ordinary-nest/generated-(feature|resource)|platform/(embedded|migration|transfer|upgrading)',
+  'api/fuzz|api-keys/(key-usage|keys-commands)' +
+    '|operation/(cli|metrics|refused-start|service-commands|start|terminal|transfer)' +
+    '|ordinary-nest/generated-(feature|resource)' +
+    '|platform/(database-pool|embedded|migration|pets-repositories|sharing|transfer|upgrading)',
 );
-const LONG_UNIT = '/test/api/fuzz-bodies\\.spec\\.ts$';
+const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */
 const API = endToEnd('api/');
 

@@ -6,7 +6,7 @@ const HERE = import.meta.dirname;
 
 test('docs/extending.md lists the differences that the tests compare, and no other', () => {
   const text = readFileSync(join(HERE, '../../docs/extending.md'), 'utf8');
-  const table = text.split('## Differences from stock Nest')[1]?.split('\n## ')[0] ?? '';
+  const table = text.split('### Differences from stock Nest')[1]?.split('\n### ')[0] ?? '';
   const rows = [...table.matchAll(/^\| (.+?) +\|.*\|$/gm)].map(([, name]) => name);
   expect(rows.slice(2)).toEqual(DIFFERENCES);
 });

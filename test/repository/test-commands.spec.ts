@@ -51,7 +51,15 @@ describe('every test', () => {
   /** End-to-end tests of what is the same on every engine, or what the embedded engine cannot have. */
   const POSTGRESQL_ONLY = new Set(
     [
-      ...['api/connections', 'api/cors', 'api/exceptions', 'api/http-errors', 'api/routes', 'api/security'],
+      ...[
+        'api/connections',
+        'api/cors',
+        'api/exceptions',
+        'api/http-errors',
+        'api/openapi',
+        'api/routes',
+        'api/security',
+      ],
       ...['api/unavailable', 'api-keys/keys-commands', 'api-keys/secret-scanning'],
       ...['ordinary-nest/enhancers', 'ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
       ...['ordinary-nest/rows'],
