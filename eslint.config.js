@@ -34,13 +34,22 @@ export const PLATFORM_ROOMS = {
   ],
   'database/statements': ['fast-paths'],
   'database/connections': ['database/statements', 'errors'],
+  'database/export-format': ['errors'],
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
-  'database/transfer': ['database/connections', 'database/schema', 'database/statements', 'errors'],
+  'database/transfer': [
+    'database/connections',
+    'database/export-format',
+    'database/schema',
+    'database/statements',
+    'errors',
+  ],
+  'database/availability': ['database/connections', 'database/schema', 'database/statements'],
   'database/sharing': ['database/connections', 'errors'],
   'database/replicas': ['database/connections', 'database/sharing', 'database/statements', 'errors'],
   'database/servers': ['database/statements', 'errors'],
   database: [
+    'database/availability',
     'database/connections',
     'database/embedded',
     'database/replicas',
@@ -80,12 +89,12 @@ export const PLATFORM_ROOMS = {
 
 const PLATFORM_TOP = 'src/platform/!(platform.module).ts';
 
-/** Features are the folders of src, except these three. */
+/** Features are the folders of src, except these four. */
 const FEATURE_NAMES = readdirSync(new URL('src', import.meta.url), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !['platform', 'cli', 'package'].includes(entry.name))
+  .filter((entry) => entry.isDirectory() && !['platform', 'cli', 'package', 'start'].includes(entry.name))
   .map(({ name }) => name);
 
-const FEATURES = 'src/!(platform|cli|package)/**';
+const FEATURES = 'src/!(platform|cli|package|start)/**';
 
 /** Exceptions of a zone, as the patterns of absolute paths that the rule needs. */
 const except = (...paths) => paths.map((path) => `**/${path}`);
@@ -130,7 +139,7 @@ const zones = [
     message: 'A feature imports the platform, config.ts, and the modules, services and entities of other features.',
   })),
   {
-    target: 'src/{main,cli,app.setup,app.options,start-service}.ts',
+    target: 'src/{main,cli,app.setup,app.options,start/start-service}.ts',
     from: `${FEATURES}/*`,
     message: 'Only app.module.ts and commands name features.',
   },
@@ -141,7 +150,7 @@ const zones = [
     message: 'The application imports the modules of features.',
   },
   {
-    target: ['src/!(cli|start-service).ts', 'src/!(cli|package)/**/*'],
+    target: ['src/!(cli).ts', 'src/!(cli|package|start)/**/*'],
     from: 'src/cli/**/*',
     message: 'Only cli.ts and start-service.ts import the commands.',
   },

@@ -1,3 +1,3 @@
-import { startService } from './start-service.js';
+import { startService } from './start/start-service.js';
 
 await startService();

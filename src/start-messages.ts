@@ -1,6 +1,6 @@
 import { type Config, settingsFromFile } from './config.js';
 import { SPARE_CONNECTIONS } from './platform/server/requests/server-limits.js';
-import { databaseFault, rootFault } from './platform/database/database-faults.js';
+import { databaseFault, rootFault } from './platform/database/connections/database-faults.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
 /**

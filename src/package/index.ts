@@ -11,4 +11,4 @@ export { PetEntity } from '../pets/pet.entity.js';
 export { PetsModule } from '../pets/pets.module.js';
 export { PetsService } from '../pets/pets.service.js';
 export type { MigrationSource } from '../platform/application.js';
-export { createApplication, startService } from '../start-service.js';
+export { createApplication, startService } from '../start/start-service.js';

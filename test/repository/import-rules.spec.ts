@@ -58,7 +58,7 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/pets/pets.service.ts', '../cli/command/terminal.js', 'Only cli.ts and start-service.ts import the commands'],
   ['src/cli/program.ts', '../cli.js', 'Nobody imports the entry points'],
   ['src/app.setup.ts', './main.js', 'Nobody imports the entry points'],
-  ['src/start-service.ts', './pets/pets.service.js', 'Only app.module.ts and commands name features'],
+  ['src/start/start-service.ts', '../pets/pets.service.js', 'Only app.module.ts and commands name features'],
   ['src/pets/pets.service.ts', '../package/platform.js', 'Nobody imports the entry points'],
   ['src/platform/clock.ts', '../package/platform.js', 'Nobody imports the entry points'],
   ['test/support/app.ts', '../../src/main.js', 'Nobody imports the entry points'],

@@ -7,12 +7,12 @@ import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import { answerTimeoutMs, createServerClient, serverConnectionSettings } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { chooseExecute } from './statements/execute.js';
-import { Heartbeat } from './connections/heartbeat.js';
+import { Heartbeat } from './availability/heartbeat.js';
 import type { ServicePool } from './connections/service-pool.js';
 import type { Statement } from './statements/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { OwningDataSource } from './owning-data-source.js';
-import { type Readiness, ReadinessProbe } from './readiness-probe.js';
+import { type Readiness, ReadinessProbe } from './availability/readiness-probe.js';
 import { REPLICA_LOCK_TIMEOUT_MS, REPLICA_TRIAL_MS, Replicas } from './replicas/replicas.js';
 
 export type { Statement } from './statements/statement.js';

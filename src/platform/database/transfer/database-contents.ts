@@ -1,4 +1,4 @@
-import type { ColumnDescription } from './export-format.js';
+import type { ColumnDescription } from '../export-format/export-format.js';
 
 /** Runs a statement; each row is an array of its columns, as text. */
 export type Run = (statement: string) => Promise<(string | null)[][]>;

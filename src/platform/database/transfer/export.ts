@@ -10,7 +10,7 @@ import {
   type Run,
   type TableContents,
 } from './database-contents.js';
-import { type ExportHeader, FrameWriter } from './export-format.js';
+import { type ExportHeader, FrameWriter } from '../export-format/export-format.js';
 import { runOn } from './session.js';
 
 /** About how large a frame is, in bytes; one with a single row may be larger. */

@@ -10,9 +10,9 @@ import {
   type Run,
   type TableContents,
 } from './database-contents.js';
-import { FrameReader, damaged, type ExportHeader } from './export-format.js';
+import { FrameReader, damaged, type ExportHeader } from '../export-format/export-format.js';
 import type { TransferSummary } from './export.js';
-import { bytesOf } from './export-bytes.js';
+import { bytesOf } from '../export-format/export-bytes.js';
 import { asking, clientOf, runOn } from './session.js';
 
 export interface ImportOptions {

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { hangUp } from './hang-up.js';
+import { hangUp } from '../connections/hang-up.js';
 
 /** Interval of the probes in ms. */
 const INTERVAL_MS = 500;

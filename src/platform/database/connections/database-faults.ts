@@ -1,4 +1,4 @@
-import { StartupError } from '../errors/startup-error.js';
+import { StartupError } from '../../errors/startup-error.js';
 
 /** An error of PostgreSQL (`code` is its SQLSTATE), of a socket, or one that wraps it. */
 interface Fault {

@@ -2,18 +2,18 @@ import { type NestApplication, NestFactory } from '@nestjs/core';
 import cluster from 'node:cluster';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { applicationOf } from './app.description.js';
-import { AppModule } from './app.module.js';
-import type { ServiceOptions } from './app.options.js';
-import { APPLICATION_OPTIONS, setUpApplication } from './app.setup.js';
-import { ServiceCommands } from './cli/service/service-commands.js';
-import { type Config, loadEnvironmentFile, readConfig } from './config.js';
-import { StartKeys } from './platform/api-keys/start-keys.js';
-import { ProcessGroup } from './platform/process-group/process-group.js';
-import { onStopSignal } from './platform/process-group/stop-signals.js';
-import { reportAlive } from './platform/process-group/worker-watch.js';
-import { PlatformExpressAdapter } from './platform/server/express-adapter.js';
-import { failureText, listenError, openFilesWarning, welcome } from './start-messages.js';
+import { applicationOf } from '../app.description.js';
+import { AppModule } from '../app.module.js';
+import type { ServiceOptions } from '../app.options.js';
+import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
+import { ServiceCommands } from '../cli/service/service-commands.js';
+import { type Config, loadEnvironmentFile, readConfig } from '../config.js';
+import { StartKeys } from '../platform/api-keys/start-keys.js';
+import { ProcessGroup } from '../platform/process-group/process-group.js';
+import { onStopSignal } from '../platform/process-group/stop-signals.js';
+import { reportAlive } from '../platform/process-group/worker-watch.js';
+import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
+import { failureText, listenError, openFilesWarning, welcome } from '../start-messages.js';
 
 /**
  * Time in ms that the modules have to close after the last connection; the database waits for its statements. Together

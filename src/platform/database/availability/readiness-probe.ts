@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
-import type { Statement } from './statements/statement.js';
-import type { StatementRunner } from './connections/statement-runner.js';
-import { type AppliedMigration, IS_BACKWARD_COMPATIBLE, statusOf } from './schema/migration-history.js';
-import { schemaFault, type SchemaFault } from './schema/schema-check.js';
+import type { Statement } from '../statements/statement.js';
+import type { StatementRunner } from '../connections/statement-runner.js';
+import { type AppliedMigration, IS_BACKWARD_COMPATIBLE, statusOf } from '../schema/migration-history.js';
+import { schemaFault, type SchemaFault } from '../schema/schema-check.js';
 
 /** Whether the database can serve the requests of this version. */
 export type Readiness = 'ready' | 'unreachable' | SchemaFault;
