@@ -13,7 +13,7 @@ COPY schematics schematics
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm ci --ignore-scripts
 COPY nest-cli.json tsconfig.json tsconfig.build.json README.md CHANGELOG.md ./
 COPY scripts scripts
-COPY docs/guide.md docs/guide.md
+COPY docs/guide.md docs/operating.md docs/
 COPY migrations migrations
 COPY src src
 RUN npm run build && mkdir data

@@ -30,7 +30,7 @@ export interface DocumentOptions extends Partial<OpenAPIObject['info']> {
 /** What a project adds to the service that it starts. */
 export interface ServiceOptions extends AppOptions {
   /**
-   * Called with each application before it listens, behind `setUpApplication`: the place for what Nest's documentation puts
+   * Called with each application before it listens, behind the service's own set-up: the place for what Nest's documentation puts
    * into `main.ts`, such as `app.useWebSocketAdapter`.
    */
   readonly setUp?: (app: INestApplication) => void | Promise<void>;

@@ -47,8 +47,13 @@ export async function createApplication(config: Config, options: ServiceOptions 
     new PlatformExpressAdapter(config),
     APPLICATION_OPTIONS,
   );
-  setUpApplication(app);
-  await options.setUp?.(app);
+  try {
+    setUpApplication(app);
+    await options.setUp?.(app);
+  } catch (error) {
+    await app.close().catch(() => undefined);
+    throw error;
+  }
   return app;
 }
 
