@@ -47,7 +47,7 @@ export const PLATFORM_ROOMS = {
   'database/availability': ['database/connections', 'database/schema', 'database/statements'],
   'database/sharing': ['database/connections', 'errors'],
   'database/replicas': ['database/connections', 'database/sharing', 'database/statements', 'errors'],
-  'database/servers': ['database/statements', 'errors'],
+  'database/servers': ['database/connections', 'database/statements', 'errors'],
   database: [
     'database/availability',
     'database/connections',

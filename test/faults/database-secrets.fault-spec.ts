@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -133,6 +133,10 @@ test('DATABASE_PASSWORD_FILE is read for each connection: a changed password nee
   rmSync(file);
   await change('third');
   expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(503);
+  const openFiles = (): number => readdirSync(`/proc/${service.pid}/fd`).length;
+  const before = openFiles();
+  for (let request = 0; request < 30; request++) await send(LIST, { origin, apiKey: API_KEY });
+  expect(openFiles() - before).toBeLessThan(10);
   writeFileSync(file, 'third');
   await untilItWorks(LIST, { origin, apiKey: API_KEY });
   await change('secret-of-the-service');

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
@@ -161,6 +162,24 @@ if (engine === 'embedded') {
     expect(JSON.parse(stdout)).toEqual({ added: 1 });
     const { headers } = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
     expect(Number(/\d+$/.exec(headers.location ?? '')?.[0])).toBeLessThan(900_000);
+  });
+
+  test('an export whose reader does nothing delays no stop', async () => {
+    expect((await petstore('seed', '--count', '100000')).code).toBe(0);
+    const socket = connect(join(directory(), 'socket'));
+    socket.write('["export","--to","-"]\n');
+    const [first] = (await once(socket, 'data')) as [Buffer];
+    expect(first.toString()).toContain('"create"');
+    socket.pause().write('\n');
+    // The service fills what the kernel holds for the reader, and waits.
+    await sleep(2_000);
+    expect((await client.get('/v1/pets')).status).toBe(200);
+    const startedAt = performance.now();
+    expect(await service.stop('SIGTERM')).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(8_000);
+    socket.destroy();
+    service = new ServiceProcess({ ...database.settings, BOOTSTRAP_API_KEY: API_KEY }, home);
+    client = new HttpClient(await service.origin(), API_KEY);
   });
 
   test('the socket is removed at the stop; one that a dead process has left is replaced', async () => {

@@ -3,6 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { DataSource } from 'typeorm';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
+import { bytesOf } from '../../src/platform/database/export-format/export-bytes.js';
+import { FrameReader, FrameWriter } from '../../src/platform/database/export-format/export-format.js';
 import { exportDatabase, type ExportOptions } from '../../src/platform/database/transfer/export.js';
 import { importDatabase } from '../../src/platform/database/transfer/import.js';
 import { createTestApp } from '../support/app.js';
@@ -232,6 +234,21 @@ test('an export that is damaged or of another kind is refused, and the database 
   expect(await refusalOf(Buffer.concat([bytes, Buffer.from('\n')]), true)).toMatch(
     /^The export is damaged: it goes on/,
   );
+  expect(await everythingIn(target)).toEqual(before);
+});
+
+test('a forged export runs no statement of its own', async () => {
+  const { tables, sequences, ...header } = await new FrameReader(
+    await bytesOf(stream(await exported(source))),
+  ).header();
+  const isCalled = 'true); CREATE TABLE forged (); SELECT (1' as unknown as boolean;
+  const forged = new FrameWriter().header({
+    ...header,
+    tables: tables.map((table) => ({ ...table, rows: 0 })),
+    sequences: sequences.map((sequence) => ({ ...sequence, isCalled })),
+  });
+  const before = await everythingIn(target);
+  expect(await refusalOf(forged, true)).toMatch(/^PostgreSQL refuses: invalid input syntax for type boolean/);
   expect(await everythingIn(target)).toEqual(before);
 });
 

@@ -39,7 +39,11 @@ export class OwnContext implements CommandContext {
   readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = async (work) => {
     const { openCurrentDatabase } = await import('../../platform/database/data-source.js');
     const { dataSourceOptions } = await import('../../platform/database/data-source-options.js');
-    return closing(await openCurrentDatabase(await dataSourceOptions(readConfig(), this.application.migrations)), work);
+    const { directly, directSetting } = await import('../../platform/database/connection-check.js');
+    // An import locks and sets limits, which need a session of their own.
+    const config = readConfig();
+    const options = await dataSourceOptions(directly(config), this.application.migrations);
+    return closing(await openCurrentDatabase(options, directSetting(config)), work);
   };
 
   readonly document: CommandContext['document'] = async () => {

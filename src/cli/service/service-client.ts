@@ -37,8 +37,10 @@ export async function runInService(
       if ('print' in message) terminal.print(message.print);
       else if ('tell' in message) terminal.tell(message.tell);
       else if ('progress' in message) await terminal.progress(...message.progress);
-      else if ('create' in message) file = await createOutputFile(message.create.path, message.create.overwrite);
-      else if ('write' in message) await file?.write(Buffer.from(message.write, 'base64'));
+      else if ('create' in message) {
+        file = await createOutputFile(message.create.path, message.create.overwrite);
+        socket.write('\n');
+      } else if ('write' in message) await file?.write(Buffer.from(message.write, 'base64'));
       else if ('complete' in message) await file?.complete();
       else return message.exit;
     }

@@ -40,6 +40,8 @@ export class ServiceCommands {
   private readonly server: Server;
   private readonly running = new Set<Promise<void>>();
   private isClosing = false;
+  /** Ends the wait for peers that do not read. */
+  private readonly waiting = new AbortController();
 
   private constructor(
     private readonly app: INestApplication,
@@ -75,10 +77,12 @@ export class ServiceCommands {
   /** Stops listening, ends running commands after their current statement, and removes the socket. */
   async close(): Promise<void> {
     this.isClosing = true;
+    const timer = setTimeout(() => this.waiting.abort(), FLUSH_TIMEOUT_MS);
     const closed = new Promise((done) => this.server.close(done));
     // At once: when this process has unlocked DATA_DIR, the next one makes a directory of the same name.
     await rmdir(this.directory).catch(() => undefined);
     await Promise.all(this.running);
+    clearTimeout(timer);
     await closed;
   }
 
@@ -104,27 +108,30 @@ export class ServiceCommands {
     }
     const words = await commandLine(socket);
     if (words === undefined || !SERVED.includes(words[0] ?? '')) return;
+    const tooLate = AbortSignal.timeout(COMMAND_TIMEOUT_MS);
+    const end = AbortSignal.any([this.waiting.signal, tooLate]);
     const terminal: Terminal = {
       print: (print) => send({ print }),
       tell: (tell) => send({ tell }),
-      progress: this.progressOf(socket, send),
+      progress: this.progressOf(socket, send, tooLate),
     };
-    const context = new ServiceContext(this.app, terminal, (path, overwrite) => {
+    const context = new ServiceContext(this.app, terminal, async (path, overwrite) => {
       send({ create: { path, overwrite } });
-      return Promise.resolve(new RemoteFile(socket, send));
+      await heard(socket, 'data', end);
+      if (!socket.readable) throw nobodyWaits();
+      return new RemoteFile(socket, send, end);
     });
     const { createProgram, runCommand } = await import('../program.js');
     send({ exit: await runCommand(createProgram(context), context, words) });
   }
 
   /** Reports progress, and stops a command that nobody waits for or that takes too long. */
-  private progressOf(socket: Socket, send: (message: Message) => void): Terminal['progress'] {
-    const startedAt = performance.now();
+  private progressOf(socket: Socket, send: (message: Message) => void, tooLate: AbortSignal): Terminal['progress'] {
     return async (...progress) => {
       const [done, , unit] = progress;
       if (this.isClosing) throw new CommandError(`The service stops; it had come to ${done} ${unit}.`);
       if (!socket.readable) throw nobodyWaits();
-      if (performance.now() - startedAt > COMMAND_TIMEOUT_MS) {
+      if (tooLate.aborted) {
         const minutes = COMMAND_TIMEOUT_MS / 60_000;
         throw new CommandError(
           `A command beside the service takes at most ${minutes} minutes; this one came to ${done} ${unit}. Stop the service for more.`,
@@ -145,12 +152,13 @@ class RemoteFile implements OutputFile {
   constructor(
     private readonly socket: Socket,
     private readonly send: (message: Message) => void,
+    private readonly end: AbortSignal,
   ) {}
 
   async write(bytes: Buffer): Promise<void> {
     for (let start = 0; start < bytes.length; start += WRITE_BYTES) {
       this.send({ write: bytes.toString('base64', start, start + WRITE_BYTES) });
-      if (this.socket.writableNeedDrain) await this.drained();
+      if (this.socket.writableNeedDrain) await heard(this.socket, 'drain', this.end);
       if (!this.socket.readable) throw nobodyWaits();
     }
   }
@@ -164,16 +172,22 @@ class RemoteFile implements OutputFile {
   discard(): Promise<void> {
     return Promise.resolve();
   }
+}
 
-  private drained(): Promise<void> {
-    return new Promise((done) => {
-      const settle = (): void => {
-        this.socket.off('drain', settle).off('close', settle);
-        done();
-      };
-      this.socket.once('drain', settle).once('close', settle);
-    });
-  }
+/** Waits for the peer. At the end, the connection of a peer that does nothing is closed. */
+async function heard(socket: Socket, event: 'data' | 'drain', end: AbortSignal): Promise<void> {
+  if (socket.closed) return;
+  const giveUp = (): void => void socket.destroy();
+  end.addEventListener('abort', giveUp);
+  if (end.aborted) giveUp();
+  await new Promise<void>((done) => {
+    const settle = (): void => {
+      socket.off(event, settle).off('close', settle);
+      done();
+    };
+    socket.once(event, settle).once('close', settle);
+  });
+  end.removeEventListener('abort', giveUp);
 }
 
 function nobodyWaits(): CommandError {

@@ -18,7 +18,7 @@ export type Message =
   | { readonly print: string }
   | { readonly tell: string }
   | { readonly progress: readonly [done: number, total: number, unit: string] }
-  /** Make a file, write these bytes (base64) into it, and complete it. */
+  /** Make a file, and answer with an empty line; write these bytes (base64) into it, and complete it. */
   | { readonly create: { readonly path: string; readonly overwrite: boolean } }
   | { readonly write: string }
   | { readonly complete: true }

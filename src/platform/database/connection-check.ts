@@ -41,6 +41,11 @@ export function directly(config: Config): Config {
   return { ...config, databaseUrl: databaseDirectUrl, databaseDirectUrl: undefined };
 }
 
+/** The setting that `directly` takes its URI from. */
+export function directSetting({ databaseDirectUrl }: Config): PrimarySetting {
+  return databaseDirectUrl === undefined ? 'DATABASE_URL' : 'DATABASE_DIRECT_URL';
+}
+
 function checkReplicaUrl(connectionString: string): void {
   try {
     new pg.Client({ connectionString });

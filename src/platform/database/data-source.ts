@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { DataSource, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
 import type { MigrationSource } from '../application.js';
-import { checkConnection, directly, type PrimarySetting } from './connection-check.js';
+import { checkConnection, directly, directSetting, type PrimarySetting } from './connection-check.js';
 import { answerTimeoutMs, embeddedConnectionSettings, serverConnectionSettings } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
@@ -49,19 +49,19 @@ export async function openDatabase(
   }: { entities?: EntityTarget<ObjectLiteral>[]; migrations?: readonly MigrationSource[] } = {},
 ): Promise<DataSource> {
   const options = await dataSourceOptions(directly(config), migrations);
-  const setting = config.databaseDirectUrl === undefined ? 'DATABASE_URL' : 'DATABASE_DIRECT_URL';
-  return openDataSource({ ...options, entities: entities as DatabaseOptions['entities'] }, setting);
+  return openDataSource({ ...options, entities: entities as DatabaseOptions['entities'] }, directSetting(config));
 }
 
 /**
  * Opens the database for the application, with a schema that this version can run on. MIGRATE_ON_START decides whether
  * pending migrations are applied or refused. `destroy` closes the database.
  *
+ * @param setting the setting that `databaseUrl` comes from
  * @throws StartupError when the database cannot be reached or opened, its schema is outdated, or it is newer and not
  * backward compatible
  */
-export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
-  const dataSource = await openDataSource(options);
+export async function openCurrentDatabase(options: DatabaseOptions, setting?: PrimarySetting): Promise<DataSource> {
+  const dataSource = await openDataSource(options, setting);
   try {
     if (options.config.migrateOnStart) await migrateOnStart(dataSource, options);
     await assertSchemaIsUsable(dataSource);

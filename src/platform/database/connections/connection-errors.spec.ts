@@ -1,7 +1,7 @@
 import { QueryFailedError } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 import { UNAVAILABLE } from '../../errors/error-catalogue.js';
-import { asUnavailable } from './connection-errors.js';
+import { asUnavailable, ConnectionFileError } from './connection-errors.js';
 
 const failure = (code: string | undefined, message = 'message'): Error => Object.assign(new Error(message), { code });
 
@@ -62,6 +62,12 @@ test.each(['23505', '22003', '42P01', '42601', '40001', 'ERR_ASSERTION', undefin
     expect(asUnavailable(error)).toBe(error);
   },
 );
+
+test('a file that a connection needs is 503; one that a feature opens in a transaction stays as it is', () => {
+  const error = Object.assign(failure('ENOENT'), { syscall: 'open', path: '/run/secrets/password' });
+  expect(asUnavailable(error)).toBe(error);
+  expect(asUnavailable(new ConnectionFileError(error))).toMatchObject({ unavailableCause: 'database_away' });
+});
 
 const UNKNOWN_OUTCOME = /^The database did not confirm the change in time; it may have been made\. .+ Idempotency-Key /;
 

@@ -1,9 +1,9 @@
 import type { ApiError } from '../../errors/api-error.js';
 import { serviceUnavailable, type UnavailableCause } from '../../errors/service-unavailable.js';
 
-/** Node error codes of sockets, DNS and TLS, and system calls; `open` is for the files of passwords and certificates. */
+/** Node error codes of sockets, DNS and TLS, and system calls. */
 const NETWORK_ERRORS = new Set(['EPIPE', 'EPROTO', 'ENOTFOUND', 'EAI_AGAIN']);
-const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'shutdown', 'getaddrinfo', 'open']);
+const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'shutdown', 'getaddrinfo']);
 const TLS_ERROR = /^ERR_(SSL|TLS|STREAM)_/;
 
 /**
@@ -49,6 +49,19 @@ const MESSAGES = new RegExp(
   ].join('|'),
 );
 
+/** A file that a new connection needs cannot be read: that of a password or of a certificate. */
+export class ConnectionFileError extends Error {
+  readonly code: string | undefined;
+  readonly path: string | undefined;
+
+  /** @param error that of the file system */
+  constructor(error: NodeJS.ErrnoException) {
+    super(error.message, { cause: error });
+    this.code = error.code;
+    this.path = error.path;
+  }
+}
+
 interface DatabaseFailure extends Error {
   readonly code?: unknown;
   readonly syscall?: unknown;
@@ -64,6 +77,7 @@ interface DatabaseFailure extends Error {
  */
 export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
+  if (error instanceof ConnectionFileError) return true;
   const { driverError, code, syscall } = error as DatabaseFailure;
   if (driverError !== undefined) return isConnectionFailure(driverError);
   if (typeof code !== 'string') return MESSAGES.test(error.message);

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import pg, { type ClientConfig } from 'pg';
+import { ConnectionFileError } from '../connections/connection-errors.js';
+import { hangUp } from '../connections/hang-up.js';
 import { isClosed } from '../statements/pg-internals.js';
 import { HOST_TIMEOUT_MS, ServerHosts } from './server-hosts.js';
 
@@ -62,12 +64,23 @@ export class ServerClient extends pg.Client {
     } catch (error) {
       // pg-pool lets an error of the constructor end the process.
       super({ ...config, connectionString: undefined });
-      fault = error as Error;
+      fault =
+        (error as NodeJS.ErrnoException).path === undefined
+          ? (error as Error)
+          : new ConnectionFileError(error as Error);
     }
     this.fault = fault;
     this.hosts = config.hosts;
     const { passwordFile } = config;
-    if (passwordFile !== undefined) Object.assign(this, { password: () => readPassword(passwordFile) });
+    if (passwordFile !== undefined) {
+      const password = (): Promise<string> =>
+        readPassword(passwordFile).catch((error: Error) => {
+          // pg reports the error, and leaves the connection open.
+          setImmediate(() => hangUp(this));
+          throw new ConnectionFileError(error);
+        });
+      Object.assign(this, { password });
+    }
   }
 
   override connect(): Promise<pg.Client>;

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { destroySocket } from '../statements/pg-internals.js';
+import { destroySocket, setProcessId } from '../statements/pg-internals.js';
 import type { ServerHosts } from './server-hosts.js';
 
 /** Settings of a session of PostgreSQL, in ms. */
@@ -29,7 +29,7 @@ export interface SessionOptions {
  */
 export function sessionPreparation({ limits, isOwnSession, timeoutMs, hosts }: SessionOptions) {
   const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
-  const columns = ['pg_is_in_recovery() AS standby', ...(isOwnSession ? sets : [])];
+  const columns = ['pg_is_in_recovery() AS standby', ...(isOwnSession ? ['pg_backend_pid() AS pid', ...sets] : [])];
   const text = `SELECT ${columns.join(', ')}`;
   return async (client: ClientBase): Promise<void> => {
     const timer = setTimeout(
@@ -37,8 +37,10 @@ export function sessionPreparation({ limits, isOwnSession, timeoutMs, hosts }: S
       timeoutMs,
     );
     try {
-      const { rows } = await client.query<{ standby: boolean }>(text);
-      if (hosts !== undefined && rows[0]?.standby !== false) {
+      const { rows } = await client.query<{ standby: boolean; pid?: number }>(text);
+      const [{ standby, pid } = {}] = rows;
+      if (pid !== undefined) setProcessId(client, pid);
+      if (hosts !== undefined && standby !== false) {
         hosts.forget();
         throw new Error('No host of the database is the primary: the last one has become a standby');
       }

@@ -25,9 +25,14 @@ const clientInternals = (client: ClientBase): ClientInternals => client as unkno
 const connectionInternals = (connection: Connection): ConnectionInternals =>
   connection as unknown as ConnectionInternals;
 
-/** The id of the process of PostgreSQL behind a connection. */
+/** The id of the process of PostgreSQL behind a connection; behind a pooler another one, until `setProcessId`. */
 export function processIdOf(client: ClientBase): number {
   return (client as unknown as { readonly processID: number }).processID;
+}
+
+/** Corrects the id of the process behind a connection, which a pooler has made up. */
+export function setProcessId(client: ClientBase, processID: number): void {
+  Object.assign(client, { processID });
 }
 
 /** Whether a client has sent a statement that PostgreSQL has not answered. */

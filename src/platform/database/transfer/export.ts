@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '../../errors/startup-error.js';
+import { isConnectionFailure } from '../connections/connection-errors.js';
 import { copyLine } from './copy-text.js';
 import {
   columnList,
@@ -16,8 +17,14 @@ import { runOn } from './session.js';
 /** About how large a frame is, in bytes; one with a single row may be larger. */
 const FRAME_BYTES = 512 * 1024;
 
-/** Rows that the first statement on a table fetches. The next ones fetch as many of the longest row so far as fill a frame. */
-const FIRST_ROWS = 100;
+/**
+ * How many times as many rows a statement may fetch as the one before it, which began with one. It fetches as many of the
+ * longest row so far as fill a frame, at most.
+ */
+const GROWTH = 4;
+
+/** Attempts to close a cursor; each waits at most ACQUIRE_TIMEOUT_MS for the connection. */
+const CLOSE_ATTEMPTS = 100;
 
 /** Texts of values that every PostgreSQL reads alike, whatever the server's settings; those of pg_dump. */
 const TEXT_SETTINGS = `
@@ -95,7 +102,16 @@ async function end(dataSource: DataSource, queryRunner: QueryRunner, heldCursors
     await queryRunner.release();
   }
   const run = runAnew(dataSource);
-  for (const cursor of heldCursors) await run(`CLOSE ${cursor}`).catch(() => undefined);
+  for (const cursor of heldCursors) {
+    // Another statement may have the connection for long, and a cursor that stays open keeps a copy of its table.
+    for (let attempt = 0; attempt < CLOSE_ATTEMPTS; attempt++) {
+      const failure = await run(`CLOSE ${cursor}`).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (!isConnectionFailure(failure)) break;
+    }
+  }
 }
 
 /** Runs each statement when the connection is free. */
@@ -147,14 +163,14 @@ async function writeFrames(
   let done = 0;
   for (const [index, { name, rows: count }] of tables.entries()) {
     const end = done + count;
-    let limit = FIRST_ROWS;
+    let limit = 1;
     let longest = 1;
     while (done < end) {
       const rows = await run(`${TEXT_SETTINGS} FETCH ${limit} FROM ${cursors[index]}`);
       if (rows.length === 0) throw new Error(`Table ${name} has fewer rows than were counted.`);
       const lines = rows.map(copyLine);
       for (const line of lines) longest = Math.max(longest, line.length);
-      limit = Math.max(1, Math.min(maxRows, Math.floor(FRAME_BYTES / longest)));
+      limit = Math.max(1, Math.min(maxRows, limit * GROWTH, Math.floor(FRAME_BYTES / longest)));
       await write(frames.rows({ table: name, rows: rows.length, bytes: Buffer.from(lines.join('')) }));
       done += rows.length;
       await onProgress?.(done, total);

@@ -149,7 +149,7 @@ class Target {
       const sequence = identifier(contents.schema, name);
       // RESTART makes a new file for the sequence, so that `setval`, which belongs to no transaction, is undone with it.
       await run(`ALTER SEQUENCE ${sequence} RESTART`);
-      await run(`SELECT setval(${literal(sequence)}, ${literal(lastValue)}, ${isCalled})`);
+      await run(`SELECT setval(${literal(sequence)}, ${literal(lastValue)}, ${literal(String(isCalled))})`);
     }
     for (const statement of restore) await run(statement);
   }
