@@ -39,13 +39,14 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  */
 const LONG = endToEnd(
   'api/fuzz|api-keys/(key-usage|keys-commands)' +
-    '|operation/(cli|metrics|refused-start|service-commands|start|terminal|transfer)' +
+    '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|transfer)' +
     '|ordinary-nest/generated-(feature|resource)' +
-    '|platform/(database-pool|embedded|migration|pets-repositories|sharing|transfer|upgrading)',
+    '|platform/(database-pool|embedded|gateways|migration|pets-repositories|readiness-checks|sharing|transfer|upgrading)',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */
-const API = endToEnd('api/');
+const API = endToEnd('api/(?!deprecation|error-examples)');
+const NOT_API = endToEnd('(?!api/)|api/(deprecation|error-examples)');
 
 export default {
   // One more than the two processors that everybody has: a third of the time a test waits for a timer or a process.
@@ -70,7 +71,7 @@ export default {
       testPathIgnorePatterns: [NOT_EMBEDDED, ANY_ENGINE, LONG],
     }),
     onEngine('embedded', 'embedded-rest', {
-      testRegex: [endToEnd('(?!api/)'), LONG],
+      testRegex: [NOT_API, LONG],
       testPathIgnorePatterns: [NOT_EMBEDDED, ANY_ENGINE],
     }),
     onEngine('postgresql', 'faults', { roots: ['<rootDir>/test/faults'], testRegex: '\\.fault-spec\\.ts$' }),
