@@ -82,7 +82,7 @@ export const PLATFORM_ROOMS = {
     'server',
     'server/requests',
   ],
-  observability: ['errors', 'key-usage', 'logging', 'metrics', 'rate-limit', 'server', 'server/requests'],
+  observability: ['errors', 'fast-paths', 'key-usage', 'logging', 'metrics', 'rate-limit', 'server', 'server/requests'],
   health: ['auth', 'database', 'errors', 'server', 'server/requests'],
   'process-group': ['errors', 'logging', 'metrics'],
 };

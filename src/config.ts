@@ -11,6 +11,7 @@ export const FAST_PATHS = [
   'express-prototypes',
   'handler-calls',
   'joined-writes',
+  'log-lines',
   'prepared-queries',
   'shared-statements',
 ] as const;

@@ -4,6 +4,7 @@ import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { FAST_PATHS, type FastPath } from '../../src/config.js';
 import { Database } from '../../src/platform/database/database.js';
 import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
+import { RequestLog } from '../../src/platform/observability/request-log.js';
 import { createTestApp } from '../support/app.js';
 
 /* Which fast paths a service uses. That answers are the same either way, the whole suite shows: it is run with FAST_PATHS=off too. */
@@ -36,6 +37,8 @@ async function observe(setting: string): Promise<Observed> {
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
+    // pino's own way is a function of RequestLog's.
+    if (!/logger\.info/.test(String(app.nest.get<any>(RequestLog).writeLine))) used.push('log-lines');
     if (app.nest.get<any>(Database).statements.executeOn === executePreparedQuery) used.push('prepared-queries');
     return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
   } finally {

@@ -2,10 +2,15 @@ import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
+import { Config } from '../../config.js';
 import type { ApiError } from '../errors/api-error.js';
+import { canWriteLines, infoLines, type WriteLine } from '../fast-paths/log-lines.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../server/express-adapter.js';
 import { isOnTerminal, LOGGER } from '../logging/logger.js';
 import { Metrics } from '../metrics/metrics.js';
+
+/** The message of each line. */
+const MESSAGE = 'request';
 
 /** The label `status` of an answer that was not sent completely: whatever its status, the client did not get it. */
 const ABORTED = 'aborted';
@@ -21,13 +26,19 @@ const OTHER_CAUSE = 'other';
 @Injectable()
 export class RequestLog implements RequestObserver, OnModuleInit {
   private readonly showsPaths: boolean;
+  private readonly writeLine: WriteLine;
 
   constructor(
     @Inject(LOGGER) private readonly logger: Logger,
     private readonly metrics: Metrics,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
+    { fastPaths }: Config,
   ) {
     this.showsPaths = isOnTerminal(logger);
+    this.writeLine =
+      fastPaths.includes('log-lines') && canWriteLines()
+        ? infoLines(logger, MESSAGE)
+        : (members) => logger.info(members, MESSAGE);
   }
 
   onModuleInit(): void {
@@ -41,10 +52,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     const isAborted = !isSentEarly && (!response.writableFinished || isCut || socket.destroyed);
     const duration = (isAborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
     const status = response.statusCode;
-    this.metrics.requestDurations.observe(
-      { operation: operation ?? '', method, status: isAborted ? ABORTED : status },
-      duration / 1000,
-    );
+    this.metrics.requestDurations.observe(operation ?? '', method, isAborted ? ABORTED : status, duration / 1000);
     const cause = status === 503 ? (context.unavailableCause ?? OTHER_CAUSE) : undefined;
     if (cause !== undefined && !isAborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     if (context.isReplayed) this.metrics.replays.inc({ operation: operation ?? '' });
@@ -64,12 +72,12 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       durationMs: Math.round(duration * 1000) / 1000,
       aborted: isAborted || undefined,
     };
-    this.logger.info(this.showsPaths ? { ...line, path: pathOf(request) } : line, 'request');
+    this.writeLine(this.showsPaths ? { ...line, path: pathOf(request) } : line);
   }
 
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
     this.metrics.parserErrors.inc({ status });
-    this.logger.info({ requestId, status, code }, 'request');
+    this.logger.info({ requestId, status, code }, MESSAGE);
   }
 }
 

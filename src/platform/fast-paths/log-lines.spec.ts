@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { type Logger, type LoggerOptions, pino } from 'pino';
+import { jest } from '@jest/globals';
+import { Logger as NestLogger } from '@nestjs/common';
+import { canWriteLines, infoLines } from './log-lines.js';
+
+/** A logger, and all that it has written. */
+function memoryLogger(options: LoggerOptions): { logger: Logger; written: string[] } {
+  const written: string[] = [];
+  return { logger: pino(options, { write: (line: string) => void written.push(line) }), written };
+}
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+const level = fc.constantFrom(...LEVELS);
+/** Without unpaired surrogates, which pino writes as they are: no UTF-8 has them. */
+const text = fc.string({ unit: 'binary', maxLength: 120 });
+const members = fc.record(
+  {
+    requestId: text,
+    client: text,
+    status: fc.nat(),
+    durationMs: fc.double({ noNaN: true, noDefaultInfinity: true }),
+    aborted: fc.boolean(),
+  },
+  { requiredKeys: [] },
+);
+const base = fc.constantFrom<LoggerOptions>(
+  { base: { pid: process.pid } },
+  { base: null },
+  {},
+  { base: { pid: 1, name: 'a "name"' } },
+);
+
+test('infoLines writes byte for byte what logger.info writes, at every level that is chosen at first or later', () => {
+  const steps = fc.array(fc.record({ level: fc.option(level, { nil: undefined }), members }), { maxLength: 8 });
+  fc.assert(
+    fc.property(base, level, text, steps, (options, first, message, wanted) => {
+      let count = 0;
+      let ownCount = 0;
+      const time = (nth: number): string => `,"time":"2026-11-20T00:00:00.${String(nth).padStart(3, '0')}Z"`;
+      const expected = memoryLogger({ ...options, level: first, timestamp: () => time(count++) });
+      const actual = memoryLogger({ ...options, level: first, timestamp: () => time(ownCount++) });
+      const write = infoLines(actual.logger, message);
+      for (const { level: changed, members: line } of wanted) {
+        if (changed !== undefined) expected.logger.level = actual.logger.level = changed;
+        expected.logger.info(line, '%s', message);
+        write(line);
+      }
+      expect(actual.written).toEqual(expected.written);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('infoLines takes the bindings of a child logger, and none of the time when there is to be none', () => {
+  const options = { base: { pid: 1 }, timestamp: false };
+  const expected = memoryLogger(options);
+  const actual = memoryLogger(options);
+  expected.logger.child({ module: 'pets' }).info({ status: 200 }, 'request');
+  infoLines(actual.logger.child({ module: 'pets' }), 'request')({ status: 200 });
+  expect(actual.written).toEqual(['{"level":30,"pid":1,"module":"pets","status":200,"msg":"request"}\n']);
+  expect(actual.written).toEqual(expected.written);
+});
+
+test.each(LEVELS)('infoLines at level %s writes as many lines as logger.info', (chosen) => {
+  const { logger, written } = memoryLogger({ level: chosen });
+  logger.info({ status: 200 }, 'request');
+  const expected = written.length;
+  infoLines(logger, 'request')({ status: 200 });
+  expect(written).toHaveLength(2 * expected);
+  expect(expected).toBe(['trace', 'debug', 'info'].includes(chosen) ? 1 : 0);
+});
+
+test('it is used with the pino that is installed', () => {
+  expect(canWriteLines()).toBe(true);
+});
+
+test.each<[string, typeof infoLines]>([
+  ['pino writes lines in another way', () => () => undefined],
+  [
+    'pino fails on a trial line (TypeError: no symbol)',
+    () => {
+      throw new TypeError('no symbol');
+    },
+  ],
+])('it stays off with one line in the log when %s', (difference, lines) => {
+  const warn = jest.spyOn(NestLogger.prototype, 'warn').mockImplementation(() => undefined);
+  try {
+    expect(canWriteLines(lines)).toBe(false);
+    expect(warn.mock.calls).toEqual([[expect.stringContaining(`log-lines stays off: ${difference}.`)]]);
+  } finally {
+    warn.mockRestore();
+  }
+});

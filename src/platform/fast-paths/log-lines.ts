@@ -1,0 +1,63 @@
+import { type Logger, pino } from 'pino';
+import { writeString } from '../json/json-writer.js';
+import { logOtherInternals } from './other-internals.js';
+
+/** The members of a log line; those that are undefined are left out. */
+export type LineMembers = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** Writes one line at level info with the given members. */
+export type WriteLine = (members: LineMembers) => void;
+
+/**
+ * Writes lines of one message at level info, byte for byte as `logger.info(members, message)` does. pino looks at each member
+ * for what it may have to do with it: errors, serializers, redaction, nested objects. The members here are scalars.
+ *
+ * @param logger without serializers, redaction, formatters and hooks
+ */
+export function infoLines(logger: Logger, message: string): WriteLine {
+  const { lsCacheSym, chindingsSym, timeSym, streamSym } = pino.symbols;
+  const parts = logger as unknown as Record<symbol, unknown>;
+  const level = logger.levels.values['info'] as number;
+  const start = (parts[lsCacheSym] as Record<number, string>)[level] as string;
+  const bindings = parts[chindingsSym] as string;
+  const time = parts[timeSym] as () => string;
+  const stream = parts[streamSym] as { write(line: string): void };
+  const end = `,"msg":${writeString(message)}}\n`;
+  return (members) => {
+    if (logger.levelVal > level) return;
+    let text = start + time() + bindings;
+    for (const name in members) {
+      const value = members[name];
+      if (value !== undefined) text += `,"${name}":${typeof value === 'string' ? writeString(value) : String(value)}`;
+    }
+    stream.write(text + end);
+  };
+}
+
+/**
+ * Whether `infoLines` works with this version of pino, which a trial line shows. If not, logs one line.
+ *
+ * @param lines for tests
+ */
+export function canWriteLines(lines: typeof infoLines = infoLines): boolean {
+  const difference = differenceOf(lines);
+  if (difference !== undefined) logOtherInternals('log-lines', difference);
+  return difference === undefined;
+}
+
+/** Describes what pino does otherwise than expected with a line, if anything. */
+function differenceOf(lines: typeof infoLines): string | undefined {
+  try {
+    const written: string[] = [];
+    const logger = pino(
+      { level: 'info', base: { pid: 1 }, timestamp: () => ',"time":"now"' },
+      { write: (line: string) => void written.push(line) },
+    );
+    const members = { text: 'a "b"', number: 1.5, flag: true, missing: undefined };
+    logger.info(members, 'trial');
+    lines(logger, 'trial')(members);
+    return written.length === 2 && written[0] === written[1] ? undefined : 'pino writes lines in another way';
+  } catch (error) {
+    return `pino fails on a trial line (${String(error)})`;
+  }
+}

@@ -1,0 +1,94 @@
+import type { Metric, MetricObjectWithValues, MetricValue, Registry } from 'prom-client';
+
+const NAME = 'petstore_http_request_duration_seconds';
+
+const HELP =
+  'Time from the header section of a request to the end of its answer. operation is empty where no route matched. ' +
+  'status is aborted where the answer was not sent completely.';
+
+/** Upper bounds of the buckets in seconds. */
+const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+type Value = MetricValue<string> & { readonly metricName: string };
+
+/** The answers of one operation, method and status. */
+interface Series {
+  readonly operation: string;
+  readonly method: string;
+  readonly status: number | string;
+  /** Answers in each bucket, and in one behind the last bound. */
+  readonly counts: number[];
+  /** In seconds. */
+  sum: number;
+}
+
+/**
+ * The histogram of the time that requests took, by operation, method and status. A scrape shows what prom-client's Histogram
+ * would show. That one makes a text of all labels for each answer; this one looks at the few series of the operation.
+ */
+export class RequestDurations {
+  private readonly seriesByOperation = new Map<string, Series[]>();
+
+  constructor(registry: Registry) {
+    // All that a registry asks of a metric.
+    const metric = {
+      name: NAME,
+      get: () => Promise.resolve(this.get()),
+      reset: () => this.seriesByOperation.clear(),
+    };
+    registry.registerMetric(metric as unknown as Metric);
+  }
+
+  /**
+   * Counts one answer.
+   *
+   * @param operation empty where no route matched
+   */
+  observe(operation: string, method: string, status: number | string, seconds: number): void {
+    const series = this.seriesOf(operation, method, status);
+    let bucket = 0;
+    while (bucket < BOUNDS.length && seconds > (BOUNDS[bucket] as number)) bucket++;
+    series.counts[bucket] = (series.counts[bucket] as number) + 1;
+    series.sum += seconds;
+  }
+
+  /** The values, in prom-client's form. */
+  get(): Omit<MetricObjectWithValues<Value>, 'collect'> {
+    return {
+      name: NAME,
+      help: HELP,
+      type: 'histogram' as unknown as MetricObjectWithValues<Value>['type'],
+      aggregator: 'sum',
+      values: [...this.seriesByOperation.values()].flat().flatMap(valuesOf),
+    };
+  }
+
+  private seriesOf(operation: string, method: string, status: number | string): Series {
+    let ofOperation = this.seriesByOperation.get(operation);
+    if (ofOperation === undefined) {
+      ofOperation = [];
+      this.seriesByOperation.set(operation, ofOperation);
+    }
+    let series = ofOperation.find((each) => each.status === status && each.method === method);
+    if (series === undefined) {
+      series = { operation, method, status, counts: new Array<number>(BOUNDS.length + 1).fill(0), sum: 0 };
+      ofOperation.push(series);
+    }
+    return series;
+  }
+}
+
+/** What the text format has of a series: each bucket counts those below it, too. */
+function valuesOf({ operation, method, status, counts, sum }: Series): Value[] {
+  const labels = { operation, method, status };
+  let count = 0;
+  const buckets = counts.map((inBucket, index): Value => {
+    count += inBucket;
+    return { metricName: `${NAME}_bucket`, labels: { le: BOUNDS[index] ?? '+Inf', ...labels }, value: count };
+  });
+  return [
+    ...buckets,
+    { metricName: `${NAME}_sum`, labels, value: sum },
+    { metricName: `${NAME}_count`, labels, value: count },
+  ];
+}
