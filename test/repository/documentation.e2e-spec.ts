@@ -17,7 +17,7 @@ function filesBelow(directory: string, ending: string): string[] {
 /** Every page that people read. */
 const DOCUMENTS = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
-  ...['docs', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
+  ...['docs', 'ops', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
 ];
 
 /** The titles of the tests and of their groups in a file. */
