@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
-import { createOwnDatabase, petsOf } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
+import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { type MemberName, PatroniCluster } from './support/patroni.js';
 import { freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
-import { balance, creation, NOTHING_WRONG, untilItWorks } from './support/witness.js';
+import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witness.js';
 
 /*
  * The example of ops/patroni: three members of Patroni, etcd, and HAProxy, all from their packages. One instance of the

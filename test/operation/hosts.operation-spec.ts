@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, send, tally } from './support/load.js';
-import { createOwnDatabase, petsOf, rowsOf } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { Load, send, tally } from '../support/load.js';
+import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
 import { freePort } from './support/proxies.js';
-import { balance, creation, NOTHING_WRONG, untilItWorks } from './support/witness.js';
+import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witness.js';
 
 /*
  * DATABASE_URL lists several hosts: one that is dead, a primary, and its synchronous standby. The service finds the primary,

@@ -1,8 +1,8 @@
 import pg from 'pg';
-import { readConfig } from '../../../src/config.js';
-import { openDatabase } from '../../../src/platform/database/data-source.js';
-import { migrate } from '../../../src/platform/database/schema/migrate.js';
-import { createDatabaseWithRoles } from '../../support/postgresql-roles.js';
+import { readConfig } from '../../src/config.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
+import { migrate } from '../../src/platform/database/schema/migrate.js';
+import { createDatabaseWithRoles } from './postgresql-roles.js';
 import type { PetRow } from './witness.js';
 
 /** Makes a migrated database with the roles of `docs/operating.md`, and returns its URI as the service's role. */
