@@ -74,6 +74,10 @@ export default {
       testRegex: [NOT_API, LONG],
       testPathIgnorePatterns: [NOT_EMBEDDED, ANY_ENGINE],
     }),
+    onEngine('postgresql', 'operation', {
+      roots: ['<rootDir>/test/operation'],
+      testRegex: '\\.operation-spec\\.ts$',
+    }),
     onEngine('postgresql', 'faults', { roots: ['<rootDir>/test/faults'], testRegex: '\\.fault-spec\\.ts$' }),
     onEngine('postgresql', 'openapi-tools', { testRegex: '\\.tools-spec\\.ts$' }),
     onEngine('postgresql', 'ship', { roots: ['<rootDir>/test/ship'], testRegex: '\\.ship-spec\\.ts$' }),

@@ -41,8 +41,8 @@ run(
   'node_modules/jest/bin/jest.js',
   [
     ...['--selectProjects', ...selectedProjects()],
-    // Fault tests measure time and load the machine, so they run one after another.
-    ...(projects === 'faults' ? ['--runInBand'] : []),
+    // These measure time and load the machine, so they run one after another.
+    ...(['faults', 'operation'].includes(projects) ? ['--runInBand'] : []),
     ...(patterns.length > 0 ? ['--testPathPatterns', ...patterns.map(belowRoot)] : []),
     ...options,
   ],

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { type LoadRequest, send } from './support/load.js';
-import { createOwnDatabase } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { type LoadRequest, send } from '../support/load.js';
+import { createOwnDatabase } from '../support/own-database.js';
 
 /*
  * Clients that are broken, slow or hostile. Each of them is cut within a time limit, none costs more than a bounded amount of

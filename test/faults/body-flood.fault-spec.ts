@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load } from './support/load.js';
-import { createOwnDatabase } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { Load } from '../support/load.js';
+import { createOwnDatabase } from '../support/own-database.js';
 
 /*
  * Bodies of the largest size, hundreds at a time, that hold thousands of values nobody asked for. A process with little

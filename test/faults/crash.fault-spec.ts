@@ -6,10 +6,10 @@ import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, type Outcome, percentile, tally } from './support/load.js';
-import { createOwnDatabase, petsOf } from './support/own-database.js';
-import { balance, creation, NOTHING_WRONG, type PetRow } from './support/witness.js';
+import { report } from '../support/figures.js';
+import { Load, type Outcome, percentile, tally } from '../support/load.js';
+import { createOwnDatabase, petsOf } from '../support/own-database.js';
+import { balance, creation, NOTHING_WRONG, type PetRow } from '../support/witness.js';
 
 /*
  * The service, or PostgreSQL, is killed by SIGKILL while clients create animals. Afterwards every acknowledged animal

@@ -9,9 +9,9 @@ import { administer } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { DatabaseProxy } from './support/database-proxy.js';
-import { report } from './support/figures.js';
-import { type Outcome, percentile, send, tally } from './support/load.js';
-import { createOwnDatabase, petsOf, rowsOf } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { type Outcome, percentile, send, tally } from '../support/load.js';
+import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
 import {
   balance,
   creation,
@@ -20,7 +20,7 @@ import {
   OUTCOME_UNKNOWN,
   residentMiB,
   Witness,
-} from './support/witness.js';
+} from '../support/witness.js';
 
 /*
  * The database goes away, in every way we could think of, under a running service; and comes back.

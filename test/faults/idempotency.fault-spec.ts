@@ -8,9 +8,9 @@ import pg from 'pg';
 import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { type Outcome, send } from './support/load.js';
-import { createOwnDatabase } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { type Outcome, send } from '../support/load.js';
+import { createOwnDatabase } from '../support/own-database.js';
 
 /*
  * Clients retry each request with its key until they get 201, while instances are killed by SIGKILL and PostgreSQL ends

@@ -14,9 +14,9 @@ import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { send } from './support/load.js';
-import { createOwnDatabase } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { send } from '../support/load.js';
+import { createOwnDatabase } from '../support/own-database.js';
 
 /*
  * More requests and connections than the service can serve. It serves admitted requests as fast as before, and refuses

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
-import { createOwnDatabase } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
+import { createOwnDatabase } from '../support/own-database.js';
 
 /*
  * WEB_CONCURRENCY: several processes share one port. They are killed one by one and all at once, and are stopped by

@@ -18,8 +18,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { type Outcome, percentile, send } from './support/load.js';
+import { report } from '../support/figures.js';
+import { type Outcome, percentile, send } from '../support/load.js';
 
 /*
  * The service as an operator installs it: the files it needs and writes, and the connections it makes. And whether the

@@ -17,7 +17,7 @@ function filesBelow(directory: string, ending: string): string[] {
 /** Every page that people read. */
 const DOCUMENTS = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
-  ...['docs', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
+  ...['docs', 'ops', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
 ];
 
 /** The titles of the tests and of their groups in a file. */
@@ -29,7 +29,7 @@ function titlesOf(source: string): string[] {
 /** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `src/platform/json/json-reader`. */
 function specOf(name: string): string {
   if (name.startsWith('src/')) return `${name}.spec.ts`;
-  const endings = ['e2e-spec', 'fault-spec', 'browser-spec', 'tools-spec', 'ship-spec', 'spec'];
+  const endings = ['e2e-spec', 'fault-spec', 'operation-spec', 'browser-spec', 'tools-spec', 'ship-spec', 'spec'];
   const paths = endings.map((ending) => `test/${name}.${ending}.ts`);
   return paths.find((path) => existsSync(join(ROOT, path))) ?? `test/${name}`;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
-/* The alerts, their tests and the runbook belong together. test/faults/monitoring asks promtool whether they are valid. */
+/* The alerts, their tests and the runbook belong together. test/operation/monitoring asks promtool whether they are valid. */
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

@@ -78,11 +78,13 @@ describe('every test', () => {
     expect(specs.length).toBeGreaterThan(50);
     for (const spec of specs) {
       const found = projectsOf(spec).map((name) => name.replace('-rest', ''));
-      const [, kind = ''] = /\.(spec|e2e-spec|fault-spec|browser-spec|tools-spec|ship-spec)\.ts$/.exec(spec) ?? [];
+      const [, kind = ''] =
+        /\.(spec|e2e-spec|fault-spec|operation-spec|browser-spec|tools-spec|ship-spec)\.ts$/.exec(spec) ?? [];
       const expected = {
         spec: ['unit'],
         'e2e-spec': enginesOf(spec),
         'fault-spec': ['faults'],
+        'operation-spec': ['operation'],
         'browser-spec': ['browser'],
         'tools-spec': ['openapi-tools'],
         'ship-spec': ['ship'],

@@ -3,7 +3,7 @@ import { Agent } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createApiKey } from '../../src/platform/api-keys/api-key-format.js';
-import { type LoadRequest, type Outcome, percentile, send } from '../faults/support/load.js';
+import { type LoadRequest, type Outcome, percentile, send } from '../support/load.js';
 
 /** Number and latencies of the requests since the previous sample. */
 export interface Figures {

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { type Config, hostUris } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
 import { APPLICATION_NAME, IDLE_TIMEOUT_MS } from './connection-settings.js';
+import { NoPrimaryError } from './connections/connection-errors.js';
 import { checkTransactionMode, detectPooling, type Pooling } from './servers/pooling.js';
 import { type ServerAddress, ServerClient, serverAddress } from './servers/server-client.js';
 
@@ -121,7 +122,7 @@ function explain(
   }
   // pg's error would quote the URI, and with it the password.
   if (client === undefined) return 'this is no PostgreSQL URI that can be used. Correct it.';
-  if (error.message.startsWith('No host of the database')) {
+  if (error instanceof NoPrimaryError) {
     return `${firstLine(error.message)}. Start or promote one of them, or correct the hosts.`;
   }
   const { user, database, port } = client;

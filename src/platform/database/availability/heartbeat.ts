@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { NoPrimaryError } from '../connections/connection-errors.js';
 import { hangUp } from '../connections/hang-up.js';
 
 /** Interval of the probes in ms. */
@@ -22,7 +23,8 @@ const TOO_LATE = Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' });
  * Probes a database twice a second on a connection of its own. A machine, network or process that has stopped sends nothing,
  * which a statement cannot tell from slow work. Requests that know of the silence fail at once instead of at a time-out.
  *
- * A database that refuses connections, or answers with any error, is not silent: each statement fails at once.
+ * A database that refuses connections, or answers with any error, is not silent: each statement fails at once. A silence
+ * goes on while none of several hosts is the primary.
  */
 export class Heartbeat {
   private readonly log = new Logger(Heartbeat.name);
@@ -73,7 +75,8 @@ export class Heartbeat {
       if (isWaitingForSession && !this.isSilent) continue;
       if (NOBODY_ANSWERED.test(error?.code ?? '')) {
         this.beginSilence(askedAt);
-      } else {
+      } else if (!(error instanceof NoPrimaryError)) {
+        // While no host is the primary, its silence goes on: new connections would wait for the hosts that hang.
         this.endSilence();
       }
       const rest = askedAt + INTERVAL_MS - performance.now();

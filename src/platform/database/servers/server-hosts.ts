@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { NoPrimaryError } from '../connections/connection-errors.js';
 
 /** Longest time in ms that each host has to show whether it is the primary. All hosts are asked at the same time. */
 export const HOST_TIMEOUT_MS = 1_000;
@@ -39,7 +40,7 @@ export class ServerHosts {
   /**
    * The host of the primary.
    *
-   * @throws Error that names the state of each host when none is the primary; its code is ETIMEDOUT if no host answered
+   * @throws NoPrimaryError that names the state of each host when none is the primary
    */
   choose(): Promise<Host> {
     if (this.chosen === undefined || performance.now() >= this.expiresAt) {
@@ -85,8 +86,7 @@ export class ServerHosts {
   }
 }
 
-function noPrimary(faults: readonly (Error & { isSilent?: boolean })[]): Error {
+function noPrimary(faults: readonly (Error & { isSilent?: boolean })[]): NoPrimaryError {
   const states = faults.map(({ message }) => message.split('\n')[0]).join('; ');
-  const error = new Error(`No host of the database is the primary: ${states}`);
-  return faults.every(({ isSilent }) => isSilent) ? Object.assign(error, { code: 'ETIMEDOUT' }) : error;
+  return new NoPrimaryError(states, !faults.every(({ isSilent }) => isSilent));
 }

@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import { NoPrimaryError } from '../connections/connection-errors.js';
 import { destroySocket, setProcessId } from '../statements/pg-internals.js';
 import type { ServerHosts } from './server-hosts.js';
 
@@ -42,7 +43,7 @@ export function sessionPreparation({ limits, isOwnSession, timeoutMs, hosts }: S
       if (pid !== undefined) setProcessId(client, pid);
       if (hosts !== undefined && standby !== false) {
         hosts.forget();
-        throw new Error('No host of the database is the primary: the last one has become a standby');
+        throw new NoPrimaryError('the last one has become a standby', true);
       }
     } finally {
       clearTimeout(timer);

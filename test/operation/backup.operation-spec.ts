@@ -10,8 +10,8 @@ import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { createDatabaseWithRoles, roleUrls } from '../support/postgresql-roles.js';
 import { type PostgresqlServer, serverUser, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { createOwnDatabase, rowsOf } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { freePort } from './support/proxies.js';
 
 /*

@@ -7,11 +7,11 @@ import pg from 'pg';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, type LoadRequest, type Outcome, send, tally } from './support/load.js';
-import { createOwnDatabase, petsOf } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { Load, type LoadRequest, type Outcome, send, tally } from '../support/load.js';
+import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { type PgBouncer, type PgBouncerProgram, startPgBouncer } from './support/pgbouncer.js';
-import { balance, creation, NOTHING_WRONG } from './support/witness.js';
+import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
 
 /*
  * The service behind PgBouncer: of Debian 12 (1.18), and 1.24. What works keeps its limits; what cannot work is refused at

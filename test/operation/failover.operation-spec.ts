@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, tally } from './support/load.js';
-import { createOwnDatabase, petsOf } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { Load, tally } from '../support/load.js';
+import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
-import { balance, creation, NOTHING_WRONG, untilItWorks } from './support/witness.js';
+import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witness.js';
 
 /* Two instances behind HAProxy lose their database for some seconds, as in a failover. */
 

@@ -78,9 +78,14 @@ export async function freePort(): Promise<number> {
 }
 
 /** Waits until a program listens on a port. Throws with its output when it ends. */
-export async function untilItListens(port: number, child: ChildProcess, output: () => string): Promise<void> {
+export async function untilItListens(
+  port: number,
+  child: ChildProcess,
+  output: () => string,
+  host = '127.0.0.1',
+): Promise<void> {
   for (const deadline = Date.now() + 20_000; Date.now() < deadline && child.exitCode === null; await sleep(50)) {
-    const socket = connect(port, '127.0.0.1');
+    const socket = connect(port, host);
     const listens = await once(socket, 'connect').then(
       () => true,
       () => false,

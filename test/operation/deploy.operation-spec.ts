@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
+import { report } from '../support/figures.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { CHECK_INTERVAL_MS, freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
-import { createOwnDatabase } from './support/own-database.js';
+import { createOwnDatabase } from '../support/own-database.js';
 
 /*
  * A new version is deployed while clients send requests, and no client notices. Requests that cannot finish in time are

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, send, tally } from './support/load.js';
-import { createOwnDatabase, petsOf, rowsOf } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { Load, type LoadRequest, percentile, send, tally } from '../support/load.js';
+import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
 import { freePort } from './support/proxies.js';
-import { balance, creation, NOTHING_WRONG, untilItWorks } from './support/witness.js';
+import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witness.js';
 
 /*
  * DATABASE_URL lists several hosts: one that is dead, a primary, and its synchronous standby. The service finds the primary,
@@ -17,6 +17,9 @@ import { balance, creation, NOTHING_WRONG, untilItWorks } from './support/witnes
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
+
+/** Far below the second that each host has to answer, and enough for a busy machine. */
+const AT_ONCE_MS = 400;
 
 import.meta.jest.setTimeout(120_000);
 
@@ -87,6 +90,29 @@ describe('a start without a primary is refused in one line', () => {
       /^petstore: PostgreSQL refuses: .*read-only transaction: .*Set DATABASE_URL to the primary\.$/,
     );
   });
+});
+
+test('the primary hangs and nobody is promoted: requests are answered 503 at once, until it goes on', async () => {
+  const service = start(urlOf(deadPort, portOf(primary), portOf(standby)));
+  const target = { origin: await service.origin(), apiKey: API_KEY };
+  expect((await send(creation('hang-1'), target)).status).toBe(201);
+  primary.suspend();
+  for (const deadline = performance.now() + 20_000; !service.stdout.includes('The database does not answer.');) {
+    if (performance.now() > deadline) throw new Error(`No silence:\n${service.stdout}`);
+    await sleep(50);
+  }
+  // Several attempts of the heartbeat to find a primary.
+  await sleep(2_000);
+  const next = (index: number): LoadRequest => creation(`hang-${index + 2}`);
+  const load = new Load({ ...target, clients: 4, next, pauseMs: 20 });
+  await sleep(3_000);
+  const outcomes = await load.stop();
+  primary.resume();
+  await untilItWorks(creation('hang-again-1'), target);
+  const p95 = Math.round(percentile(outcomes, 0.95));
+  report('several hosts, the primary hangs', { ...tally(outcomes), 'p95 in ms': p95 });
+  expect(Object.keys(tally(outcomes))).toEqual(['503']);
+  expect(p95).toBeLessThan(AT_ONCE_MS);
 });
 
 test('the primary is killed and the standby promoted: the service follows, and no acknowledged animal is lost or doubled', async () => {

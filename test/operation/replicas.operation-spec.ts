@@ -8,10 +8,10 @@ import { openDatabase } from '../../src/platform/database/data-source.js';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, type LoadRequest, type Outcome, percentile, send, tally } from './support/load.js';
-import { createOwnDatabase, rowsOf } from './support/own-database.js';
-import { creation } from './support/witness.js';
+import { report } from '../support/figures.js';
+import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
+import { createOwnDatabase, rowsOf } from '../support/own-database.js';
+import { creation } from '../support/witness.js';
 
 /*
  * Two instances with two standbys, which replay each commit 10 and 200 ms late. Standbys lag, stop, hang, are promoted and

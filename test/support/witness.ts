@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServiceProcess } from '../../support/service-process.js';
+import type { ServiceProcess } from './service-process.js';
 import { Load, type LoadRequest, type Outcome, send } from './load.js';
 
 const STATUSES = ['available', 'pending', 'sold'] as const;

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { Load, send, tally } from './support/load.js';
-import { createOwnDatabase, rowsOf } from './support/own-database.js';
-import { untilItWorks } from './support/witness.js';
+import { Load, send, tally } from '../support/load.js';
+import { createOwnDatabase, rowsOf } from '../support/own-database.js';
+import { untilItWorks } from '../support/witness.js';
 
 /*
  * TLS with a certificate authority of one's own, a password that changes while the service runs, and connections that are

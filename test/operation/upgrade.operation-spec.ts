@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { roleUrls } from '../support/postgresql-roles.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { report } from './support/figures.js';
-import { Load, type LoadRequest, percentile, send } from './support/load.js';
-import { createOwnDatabase, rowsOf } from './support/own-database.js';
+import { report } from '../support/figures.js';
+import { Load, type LoadRequest, percentile, send } from '../support/load.js';
+import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { CHECK_INTERVAL_MS, freePort, HAPROXY, startProxy } from './support/proxies.js';
 
 /*

@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
-import { send } from './support/load.js';
-import { createOwnDatabase } from './support/own-database.js';
+import { send } from '../support/load.js';
+import { createOwnDatabase } from '../support/own-database.js';
 
 /*
  * What watches the service: promtool checks the names of the metrics, the alerts with their tests, and the expressions of
