@@ -1,13 +1,8 @@
-import {
-  type INestApplication,
-  type NestHybridApplicationOptions,
-  type NestApplicationOptions,
-  type VersioningOptions,
-  VersioningType,
-} from '@nestjs/common';
+import type { INestApplication, NestApplicationOptions, NestHybridApplicationOptions } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
+import { Application } from './platform/application.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
 import { Gateways } from './platform/gateways/gateways.js';
@@ -26,9 +21,6 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
   abortOnError: false,
 };
 
-/** The routes of every controller are below /v1, unless the controller declares VERSION_NEUTRAL. */
-export const VERSIONING: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
-
 /** Request header fields that pages of other origins may send, beside those that operations declare. */
 const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'Traceparent', 'X-Request-Id'];
 
@@ -39,7 +31,7 @@ const CORS_MAX_AGE = 3600;
 export function setUpApplication(app: INestApplication): void {
   const { corsOrigins, fastPaths } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
-  app.enableVersioning(VERSIONING);
+  app.enableVersioning(app.get(Application).versioning);
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
   limitEventStreams(app);
@@ -48,6 +40,7 @@ export function setUpApplication(app: INestApplication): void {
   closeMicroservices(app);
   const document = app.get(OpenApiDocument);
   document.describe(app);
+  keepAddresses(app);
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,
@@ -59,6 +52,26 @@ export function setUpApplication(app: INestApplication): void {
       maxAge: CORS_MAX_AGE,
     });
   }
+}
+
+/**
+ * From now on addresses stay as the document has them.
+ *
+ * @throws StartupError for `enableVersioning` and `setGlobalPrefix` in setUp
+ */
+function keepAddresses(app: INestApplication): void {
+  app.enableVersioning = () => {
+    throw new StartupError(
+      'app.enableVersioning comes too late for the document and the commands. Pass its options to startService and ' +
+        "runCommands instead: versioning: { type: VersioningType.HEADER, header: 'X-API-Version' }.",
+    );
+  };
+  app.setGlobalPrefix = () => {
+    throw new StartupError(
+      'app.setGlobalPrefix would move the addresses of health checks, metrics and pages, too. Put the prefix into ' +
+        "@Controller('…') of your modules, or import RouterModule.register([{ path: '…', module }]).",
+    );
+  };
 }
 
 /**

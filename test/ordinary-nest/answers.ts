@@ -247,7 +247,11 @@ export const ANSWERS: readonly Row[] = [
     send: { headers: { host: 'example.org' } },
     meant: {
       difference: 'route not found',
-      body: { code: 'route_not_found', message: 'No resource has the path /v1/answers-by-host', status: 404 },
+      body: {
+        code: 'route_not_found',
+        message: 'No resource has the path /v1/answers-by-host for this host and version',
+        status: 404,
+      },
     },
   },
   {
