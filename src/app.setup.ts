@@ -1,14 +1,22 @@
-import type { INestApplication, NestApplicationOptions, NestHybridApplicationOptions } from '@nestjs/common';
-import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
+import type {
+  INestApplication,
+  NestApplicationOptions,
+  NestHybridApplicationOptions,
+  NestModule,
+  Type,
+} from '@nestjs/common';
+import { ApplicationConfig, DiscoveryService, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { Application } from './platform/application.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
-import { Gateways } from './platform/gateways/gateways.js';
+import { Gateways, GRAPHQL_OPTIONS } from './platform/gateways/gateways.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
+import { RequestModule } from './platform/platform.module.js';
 import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
 import { LOGGER, NestLogger } from './platform/logging/logger.js';
@@ -91,11 +99,21 @@ function parseAnswersForInterceptors(app: INestApplication): void {
   if (bound.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
 }
 
-/** Lets lines of the log name the request that is being served, unless all controllers pass it to the log themselves. */
+/** Lets lines of the log name the request that is being served, unless all that serves requests passes it to the log itself. */
 function nameRequestsInLog(app: INestApplication): void {
+  const discovery = app.get(DiscoveryService);
   const isPassed = ({ metatype }: { metatype: unknown }): boolean =>
     Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
-  if (app.get(DiscoveryService).getControllers().every(isPassed)) return;
+  // Resolvers of GraphQL, guards, interceptors, pipes and filters of all modules, and middleware.
+  const servesRequests = ({ token, subtype, host }: InstanceWrapper): boolean =>
+    token === GRAPHQL_OPTIONS || (subtype !== undefined && host?.metatype !== RequestModule);
+  const hasMiddleware = ({ metatype: { prototype } }: { metatype: Type }): boolean =>
+    typeof (prototype as Partial<NestModule> | undefined)?.configure === 'function';
+  const isQuiet =
+    discovery.getControllers().every(isPassed) &&
+    !discovery.getProviders().some(servesRequests) &&
+    ![...app.get(ModulesContainer).values()].some(hasMiddleware);
+  if (isQuiet) return;
   app.get<HttpAdapterHost<PlatformExpressAdapter>>(HttpAdapterHost).httpAdapter.nameRequestsInLog();
 }
 

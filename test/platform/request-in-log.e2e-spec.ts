@@ -1,5 +1,20 @@
-import { Controller, Get, Injectable, Logger, Module, Param, UseGuards } from '@nestjs/common';
+import {
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Injectable,
+  Logger,
+  type MiddlewareConsumer,
+  Module,
+  type NestInterceptor,
+  type NestModule,
+  Param,
+  UseGuards,
+} from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Observable } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { PassesRequestToLog } from '../../src/platform/server/requests/served-request.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -53,6 +68,29 @@ class QuietController {
 @Module({ controllers: [QuietController] })
 class QuietModule {}
 
+@Module({})
+class MiddlewareModule implements NestModule {
+  configure(consumer: MiddlewareConsumer): void {
+    consumer
+      .apply((_request: unknown, _response: unknown, next: () => void) => {
+        logger.log('middleware');
+        next();
+      })
+      .forRoutes('quiet-orders');
+  }
+}
+
+@Injectable()
+class LoggingInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    logger.log('interceptor');
+    return next.handle();
+  }
+}
+
+@Module({ providers: [{ provide: APP_INTERCEPTOR, useClass: LoggingInterceptor }] })
+class InterceptorModule {}
+
 interface Line {
   readonly msg: string;
   readonly context?: string;
@@ -91,6 +129,19 @@ test('each line has the id and the operation of its request, whichever others ar
     expect(lines.filter(({ error }) => error?.type === 'TypeError')).toHaveLength(20);
     logger.log('outside');
     expect(linesOf(app).at(-1)).toEqual(expect.not.objectContaining({ requestId: expect.anything() as string }));
+  } finally {
+    await app.close();
+  }
+});
+
+test.each([
+  ['middleware', MiddlewareModule],
+  ['interceptor', InterceptorModule],
+] as const)('a line of a module that has no controller names its request: %s', async (msg, module) => {
+  const app = await createTestApp({ features: [QuietModule, module] });
+  try {
+    await app.client.get('/v1/quiet-orders', { apiKey: null, headers: { 'x-request-id': 'of-a-module' } });
+    expect(linesOf(app).find((line) => line.msg === msg)?.requestId).toBe('of-a-module');
   } finally {
     await app.close();
   }
