@@ -54,7 +54,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { versioning, vary, say }) => {
   );
 
   test('caches keep the answers of versions apart', async () => {
-    const { headers } = await pair.ours.client.get('/versioned/kept', call('2'));
+    const { headers } = await pair.ours.client.get('/test-versioned/kept', call('2'));
     expect([headers['cache-control'], headers.vary]).toEqual([
       'max-age=60',
       [vary, 'Authorization'].filter(Boolean).join(', '),
@@ -87,20 +87,20 @@ describe.each(Object.entries(WAYS))('%s', (_, { versioning, vary, say }) => {
       'GET /pets': 'listPets',
       'POST /pets': 'createPet',
       'GET /pets/{petId}': 'getPet',
-      'GET /versioned': 'find',
-      'POST /versioned': 'create',
-      'GET /versioned#2': 'findVersion2',
-      'GET /versioned/kept': 'findKept',
-      'GET /versioned/either': 'findEither',
-      'GET /versioned/undeclared': 'findUndeclared',
-      'GET /versioned-toys': 'findToys',
-      'GET /versioned-toys#2': 'findNewToys',
+      'GET /test-versioned': 'find',
+      'POST /test-versioned': 'create',
+      'GET /test-versioned#2': 'findVersion2',
+      'GET /test-versioned/kept': 'findKept',
+      'GET /test-versioned/either': 'findEither',
+      'GET /test-versioned/undeclared': 'findUndeclared',
+      'GET /test-versioned-toys': 'findToys',
+      'GET /test-versioned-toys#2': 'findNewToys',
     });
   });
 
   test('log and metrics name the operation of the version', async () => {
     const { client, log } = pair.ours;
-    const { headers } = await client.get('/versioned', call('2'));
+    const { headers } = await client.get('/test-versioned', call('2'));
     const line = log.lines.find(({ requestId, status }) => requestId === headers['x-request-id'] && status === 200);
     expect(line?.['operation']).toBe('findVersion2');
   });
@@ -123,16 +123,16 @@ describe('the document says how requests say the version', () => {
       schema: { type: 'string', enum: versions, examples: [versions[0]] },
       ...(required && { example: versions[0] }),
     });
-    expect(operations['GET /versioned']?.parameters).toEqual([field(['1'], true)]);
-    expect(operations['GET /versioned#X-Api-Version=2']?.parameters).toEqual([field(['2'], true)]);
-    expect(operations['GET /versioned/kept']?.parameters).toEqual([field(['2', '3'], true)]);
-    expect(operations['GET /versioned/either']?.parameters).toEqual([field(['1'], false)]);
-    expect(operations['GET /versioned/undeclared']?.parameters).toBeUndefined();
+    expect(operations['GET /test-versioned']?.parameters).toEqual([field(['1'], true)]);
+    expect(operations['GET /test-versioned#X-Api-Version=2']?.parameters).toEqual([field(['2'], true)]);
+    expect(operations['GET /test-versioned/kept']?.parameters).toEqual([field(['2', '3'], true)]);
+    expect(operations['GET /test-versioned/either']?.parameters).toEqual([field(['1'], false)]);
+    expect(operations['GET /test-versioned/undeclared']?.parameters).toBeUndefined();
   });
 
   test('by the media types that clients accept', async () => {
     const operations = await describeWay('in the media type');
-    const { description, responses } = operations['GET /versioned#v=2'] as OperationObject;
+    const { description, responses } = operations['GET /test-versioned#v=2'] as OperationObject;
     expect(description).toBe('Say the version with `Accept: application/json;v=2`.');
     const { content } = responses['200'] as ResponseObject;
     expect(Object.keys(content ?? {})).toEqual(['application/json;v=2', 'application/json']);
@@ -140,7 +140,7 @@ describe('the document says how requests say the version', () => {
 
   test('by a sentence where only an extractor knows it', async () => {
     const operations = await describeWay('where an extractor finds it');
-    expect(operations['GET /versioned/kept']?.description).toBe('Version `2` and `3`.');
+    expect(operations['GET /test-versioned/kept']?.description).toBe('Version `2` and `3`.');
   });
 });
 

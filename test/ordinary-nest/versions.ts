@@ -5,8 +5,8 @@ import type { HttpCall } from '../support/http-client.js';
 import type { Row } from './harness.js';
 
 @Public()
-@Controller('versioned')
-class VersionedController {
+@Controller('test-versioned')
+class TestVersionedController {
   @Get()
   @Version('1')
   find(): object {
@@ -52,8 +52,8 @@ class VersionedController {
 }
 
 @Public()
-@Controller({ path: 'versioned-toys', version: '1' })
-class ToysController {
+@Controller({ path: 'test-versioned-toys', version: '1' })
+class TestToysController {
   @Get()
   findToys(): object {
     return { version: 1 };
@@ -61,34 +61,34 @@ class ToysController {
 }
 
 @Public()
-@Controller({ path: 'versioned-toys', version: '2' })
-class NewToysController {
+@Controller({ path: 'test-versioned-toys', version: '2' })
+class TestNewToysController {
   @Get()
   findNewToys(): object {
     return { version: 2 };
   }
 }
 
-@Module({ controllers: [VersionedController, ToysController, NewToysController] })
+@Module({ controllers: [TestVersionedController, TestToysController, TestNewToysController] })
 export class VersionsModule {}
 
 const FOUND: readonly (readonly [path: string, version: string | undefined, contains: string])[] = [
-  ['/versioned', '1', '{"version":1}'],
-  ['/versioned', '2', '{"version":2}'],
-  ['/versioned/kept', '2', '2 or 3'],
-  ['/versioned/kept', '3', '2 or 3'],
-  ['/versioned/either', '1', '1 or none'],
-  ['/versioned/any', undefined, 'any'],
-  ['/versioned/any', '9', 'any'],
-  ['/versioned-toys', '1', '{"version":1}'],
-  ['/versioned-toys', '2', '{"version":2}'],
+  ['/test-versioned', '1', '{"version":1}'],
+  ['/test-versioned', '2', '{"version":2}'],
+  ['/test-versioned/kept', '2', '2 or 3'],
+  ['/test-versioned/kept', '3', '2 or 3'],
+  ['/test-versioned/either', '1', '1 or none'],
+  ['/test-versioned/any', undefined, 'any'],
+  ['/test-versioned/any', '9', 'any'],
+  ['/test-versioned-toys', '1', '{"version":1}'],
+  ['/test-versioned-toys', '2', '{"version":2}'],
 ];
 const MISSING: readonly (readonly [path: string, version: string | undefined])[] = [
-  ['/versioned', undefined],
-  ['/versioned', '3'],
-  ['/versioned/either', '2'],
-  ['/versioned-toys', '3'],
-  ['/v1/versioned', '1'],
+  ['/test-versioned', undefined],
+  ['/test-versioned', '3'],
+  ['/test-versioned/either', '2'],
+  ['/test-versioned-toys', '3'],
+  ['/v1/test-versioned', '1'],
 ];
 
 /**
@@ -116,25 +116,37 @@ export function rowsOfVersions(say: (version: string | undefined) => HttpCall): 
         body: expect.objectContaining({ code: 'route_not_found' }) as object,
       },
     })),
-    { title: title('HEAD', '/versioned', '2'), method: 'HEAD', path: '/versioned', send: say('2'), status: 200 },
-    { title: title('POST', '/versioned', '2'), method: 'POST', path: '/versioned', send: say('2'), status: 201 },
     {
-      title: title('POST', '/versioned', '1'),
+      title: title('HEAD', '/test-versioned', '2'),
+      method: 'HEAD',
+      path: '/test-versioned',
+      send: say('2'),
+      status: 200,
+    },
+    {
+      title: title('POST', '/test-versioned', '2'),
       method: 'POST',
-      path: '/versioned',
+      path: '/test-versioned',
+      send: say('2'),
+      status: 201,
+    },
+    {
+      title: title('POST', '/test-versioned', '1'),
+      method: 'POST',
+      path: '/test-versioned',
       send: say('1'),
       status: 404,
       meant: {
         difference: 'route not found',
         body: expect.objectContaining({
-          message: 'No resource has the path /versioned for this host and version',
+          message: 'No resource has the path /test-versioned for this host and version',
         }) as object,
       },
     },
     {
-      title: title('PUT', '/versioned', '2'),
+      title: title('PUT', '/test-versioned', '2'),
       method: 'PUT',
-      path: '/versioned',
+      path: '/test-versioned',
       send: say('2'),
       status: 404,
       meant: {

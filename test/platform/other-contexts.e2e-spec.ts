@@ -21,7 +21,7 @@ const code = (value: string, status: number): unknown => expect.objectContaining
 
 describe('microservices', () => {
   @Controller()
-  class TalkController {
+  class TestTalkController {
     @MessagePattern('closed')
     closed(): string {
       return 'closed';
@@ -36,7 +36,7 @@ describe('microservices', () => {
     }
   }
 
-  @Module({ controllers: [TalkController] })
+  @Module({ controllers: [TestTalkController] })
   class TalkModule {}
 
   const options = { transport: Transport.TCP as const, options: { host: '127.0.0.1', port: 0 } };

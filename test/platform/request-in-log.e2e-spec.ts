@@ -34,8 +34,8 @@ class OrdersService {
   }
 }
 
-@Controller('logged-orders')
-class OrdersController {
+@Controller('test-logged-orders')
+class TestOrdersController {
   constructor(private readonly orders: OrdersService) {}
 
   @Get(':id')
@@ -51,12 +51,12 @@ class OrdersController {
   }
 }
 
-@Module({ controllers: [OrdersController], providers: [OrdersService] })
+@Module({ controllers: [TestOrdersController], providers: [OrdersService] })
 class OrdersModule {}
 
 @PassesRequestToLog()
-@Controller('quiet-orders')
-class QuietController {
+@Controller('test-quiet-orders')
+class TestQuietController {
   @Get()
   @Public()
   findQuietOrder(): string {
@@ -65,7 +65,7 @@ class QuietController {
   }
 }
 
-@Module({ controllers: [QuietController] })
+@Module({ controllers: [TestQuietController] })
 class QuietModule {}
 
 @Module({})
@@ -76,7 +76,7 @@ class MiddlewareModule implements NestModule {
         logger.log('middleware');
         next();
       })
-      .forRoutes('quiet-orders');
+      .forRoutes('test-quiet-orders');
   }
 }
 
@@ -110,7 +110,7 @@ test('each line has the id and the operation of its request, whichever others ar
     const ids = Array.from({ length: 20 }, (_, index) => `order-${index}`);
     await Promise.all(
       ids.map((id) =>
-        app.client.get(`/v1/logged-orders/${id}`, {
+        app.client.get(`/v1/test-logged-orders/${id}`, {
           apiKey: null,
           headers: { 'x-request-id': `for-${id}`, traceparent: traceparentOf(id) },
         }),
@@ -140,7 +140,7 @@ test.each([
 ] as const)('a line of a module that has no controller names its request: %s', async (msg, module) => {
   const app = await createTestApp({ features: [QuietModule, module] });
   try {
-    await app.client.get('/v1/quiet-orders', { apiKey: null, headers: { 'x-request-id': 'of-a-module' } });
+    await app.client.get('/v1/test-quiet-orders', { apiKey: null, headers: { 'x-request-id': 'of-a-module' } });
     expect(linesOf(app).find((line) => line.msg === msg)?.requestId).toBe('of-a-module');
   } finally {
     await app.close();
@@ -151,7 +151,7 @@ test('an application whose controllers pass it themselves has no AsyncLocalStora
   // The controllers of the service itself are those of every such application.
   const app = await createTestApp({ features: [QuietModule] });
   try {
-    await app.client.get('/v1/quiet-orders', { apiKey: null });
+    await app.client.get('/v1/test-quiet-orders', { apiKey: null });
     expect(linesOf(app).map(({ msg, requestId }) => [msg, requestId])).toEqual([['quiet', undefined]]);
   } finally {
     await app.close();
