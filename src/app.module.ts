@@ -2,8 +2,9 @@ import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
-import type { Config } from './config.js';
+import { type Config, withBasePath } from './config.js';
 import { PetsModule } from './pets/pets.module.js';
+import { basePathOf } from './platform/application.js';
 import { PlatformModule, RequestModule } from './platform/platform.module.js';
 
 /** Table of contents: the features, and the platform below them. Add a feature behind the others. */
@@ -24,7 +25,9 @@ export class AppModule {
     // Nest takes these before those of @Module, where `nest generate` adds features; so they are named again, in their order.
     const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as Type[];
     // Features before the platform: the router matches routes in this order. RequestModule has no routes.
-    const platform = PlatformModule.forRoot(config, applicationOf(options));
+    const application = applicationOf(options);
+    const settings = withBasePath(config, basePathOf(application));
+    const platform = PlatformModule.forRoot(settings, application);
     return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), platform] };
   }
 }

@@ -1,4 +1,4 @@
-import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
+import type { DynamicModule, INestApplication, Type, VersioningOptions, VersioningType } from '@nestjs/common';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { MigrationSource } from './platform/application.js';
 
@@ -13,6 +13,14 @@ export interface AppOptions {
   readonly migrations?: readonly MigrationSource[];
   /** What the OpenAPI document and the pages say otherwise. */
   readonly document?: DocumentOptions;
+  /**
+   * Where requests say the version of the API, if not in the address: in a header field, in the media type of `Accept`, or
+   * where `extractor` finds it. It holds for the modules of the service, too, so that the animals are at /pets.
+   */
+  readonly versioning?: Extract<
+    VersioningOptions,
+    { type: VersioningType.HEADER | VersioningType.MEDIA_TYPE | VersioningType.CUSTOM }
+  >;
   /** Scopes of an API key that is made without naming any, instead of those of the service. */
   readonly defaultScopes?: readonly [string, ...string[]];
 }

@@ -1,19 +1,22 @@
-import {
-  type INestApplication,
-  type NestHybridApplicationOptions,
-  type NestApplicationOptions,
-  type VersioningOptions,
-  VersioningType,
+import type {
+  INestApplication,
+  NestApplicationOptions,
+  NestHybridApplicationOptions,
+  NestModule,
+  Type,
 } from '@nestjs/common';
-import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
+import { Application } from './platform/application.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
-import { Gateways } from './platform/gateways/gateways.js';
+import { Gateways, GRAPHQL_OPTIONS } from './platform/gateways/gateways.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
+import { RequestModule } from './platform/platform.module.js';
 import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
 import { LOGGER, NestLogger } from './platform/logging/logger.js';
@@ -26,9 +29,6 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
   abortOnError: false,
 };
 
-/** The routes of every controller are below /v1, unless the controller declares VERSION_NEUTRAL. */
-export const VERSIONING: VersioningOptions = { type: VersioningType.URI, defaultVersion: '1' };
-
 /** Request header fields that pages of other origins may send, beside those that operations declare. */
 const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'Traceparent', 'X-Request-Id'];
 
@@ -39,7 +39,7 @@ const CORS_MAX_AGE = 3600;
 export function setUpApplication(app: INestApplication): void {
   const { corsOrigins, fastPaths } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
-  app.enableVersioning(VERSIONING);
+  app.enableVersioning(app.get(Application).versioning);
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
   limitEventStreams(app);
@@ -48,6 +48,7 @@ export function setUpApplication(app: INestApplication): void {
   closeMicroservices(app);
   const document = app.get(OpenApiDocument);
   document.describe(app);
+  keepAddresses(app);
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,
@@ -59,6 +60,26 @@ export function setUpApplication(app: INestApplication): void {
       maxAge: CORS_MAX_AGE,
     });
   }
+}
+
+/**
+ * From now on addresses stay as the document has them.
+ *
+ * @throws StartupError for `enableVersioning` and `setGlobalPrefix` in setUp
+ */
+function keepAddresses(app: INestApplication): void {
+  app.enableVersioning = () => {
+    throw new StartupError(
+      'app.enableVersioning comes too late for the document and the commands. Pass its options to startService and ' +
+        "runCommands instead: versioning: { type: VersioningType.HEADER, header: 'X-API-Version' }.",
+    );
+  };
+  app.setGlobalPrefix = () => {
+    throw new StartupError(
+      'app.setGlobalPrefix would move the addresses of health checks, metrics and pages, too. Put the prefix into ' +
+        "@Controller('…') of your modules, or import RouterModule.register([{ path: '…', module }]).",
+    );
+  };
 }
 
 /**
@@ -78,11 +99,21 @@ function parseAnswersForInterceptors(app: INestApplication): void {
   if (bound.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
 }
 
-/** Lets lines of the log name the request that is being served, unless all controllers pass it to the log themselves. */
+/** Lets lines of the log name the request that is being served, unless all that serves requests passes it to the log itself. */
 function nameRequestsInLog(app: INestApplication): void {
+  const discovery = app.get(DiscoveryService);
   const isPassed = ({ metatype }: { metatype: unknown }): boolean =>
     Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
-  if (app.get(DiscoveryService).getControllers().every(isPassed)) return;
+  // Resolvers of GraphQL, guards, interceptors, pipes and filters of all modules, and middleware.
+  const servesRequests = ({ token, subtype, host }: InstanceWrapper): boolean =>
+    token === GRAPHQL_OPTIONS || (subtype !== undefined && host?.metatype !== RequestModule);
+  const hasMiddleware = ({ metatype: { prototype } }: { metatype: Type }): boolean =>
+    typeof (prototype as Partial<NestModule> | undefined)?.configure === 'function';
+  const isQuiet =
+    discovery.getControllers().every(isPassed) &&
+    !discovery.getProviders().some(servesRequests) &&
+    ![...app.get(ModulesContainer).values()].some(hasMiddleware);
+  if (isQuiet) return;
   app.get<HttpAdapterHost<PlatformExpressAdapter>>(HttpAdapterHost).httpAdapter.nameRequestsInLog();
 }
 

@@ -102,7 +102,7 @@ export class Config {
   /** An API key that is created at start if it does not exist, 20 to 255 characters. None by default. */
   bootstrapApiKey: string | undefined;
   /**
-   * URL of this service for absolute links. It ends in /v1 and has no trailing slash. `http://localhost:<port>/v1` by
+   * URL of this service for absolute links. It ends in /v1, which `withBasePath` may replace, and has no trailing slash. `http://localhost:<port>/v1` by
    * default.
    */
   publicBaseUrl: string;
@@ -239,6 +239,18 @@ export function hostUris(uri: string): string[] {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The same settings for a service whose base URLs do not end in /v1, but in what is given. */
+export function withBasePath(config: Config, basePath: string): Config {
+  const based = (url: string): string => url.replace(/\/v1$/, basePath);
+  const { publicBaseUrl, productionBaseUrl, stagingBaseUrl } = config;
+  return {
+    ...config,
+    publicBaseUrl: based(publicBaseUrl),
+    productionBaseUrl: productionBaseUrl && based(productionBaseUrl),
+    stagingBaseUrl: stagingBaseUrl && based(stagingBaseUrl),
+  };
+}
 
 /**
  * Reads and validates the settings. A value that is empty or only white space counts as not set.

@@ -1,4 +1,5 @@
 import { type Config, settingsFromFile } from './config.js';
+import { type Application, basePathOf } from './platform/application.js';
 import { SPARE_CONNECTIONS } from './platform/server/requests/server-limits.js';
 import { databaseFault, rootFault } from './platform/database/connections/database-faults.js';
 import { StartupError } from './platform/errors/startup-error.js';
@@ -7,11 +8,12 @@ import { StartupError } from './platform/errors/startup-error.js';
  * The text on the console after a start: the address of the service, and the first API key if one was made. Its lines fit
  * 80 columns, unless DATA_DIR is long.
  */
-export function welcome(title: string, config: Config, port: number, firstKey?: string): string {
+export function welcome(application: Application, config: Config, port: number, firstKey?: string): string {
   const address = `http://localhost:${port}`;
+  const base = `${address}${basePathOf(application)}`;
   const isEmbedded = config.databaseUrl === undefined;
   const lines = [
-    `The ${title} listens on ${address}/v1`,
+    `The ${application.info.title} listens on ${base}`,
     `Documentation: ${address}/docs`,
     `Database: ${isEmbedded ? `embedded PostgreSQL in ${config.dataDir}` : 'PostgreSQL'}`,
   ];
@@ -26,8 +28,8 @@ export function welcome(title: string, config: Config, port: number, firstKey?: 
       '',
       `  curl -H "Authorization: Bearer $API_KEY" \\`,
       `    -H 'Content-Type: application/json' \\`,
-      `    -d '{"name":"Rex","categoryId":7}' ${address}/v1/pets`,
-      `  curl -H "Authorization: Bearer $API_KEY" ${address}/v1/pets`,
+      `    -d '{"name":"Rex","categoryId":7}' ${base}/pets`,
+      `  curl -H "Authorization: Bearer $API_KEY" ${base}/pets`,
       '',
       'Something to look at, and another key, in a second terminal:',
       '',

@@ -1,5 +1,5 @@
 /*
- * `nest g feature orders`: a whole feature with its table and its tests, which lint, type check and tests accept as it is.
+ * `npm run generate:feature -- orders`: a whole feature with its table and its tests, which lint, type check and tests accept as it is.
  * `files/` holds it under the name `sample-things`. Nothing is written unless all of it can be.
  */
 const { readdirSync, readFileSync } = require('node:fs');

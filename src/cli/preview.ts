@@ -3,7 +3,6 @@ import { DiscoveryService, ModulesContainer, NestFactory, Reflector } from '@nes
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { AppOptions } from '../app.options.js';
-import { VERSIONING } from '../app.setup.js';
 import type { Config } from '../config.js';
 import { OperationNames } from '../platform/auth/operation-names.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
@@ -16,15 +15,10 @@ export async function describeApplication(config: Config, options: AppOptions = 
     new PlatformExpressAdapter(config),
     { preview: true, logger: false },
   );
-  app.enableVersioning(VERSIONING);
+  const application = applicationOf(options);
+  app.enableVersioning(application.versioning);
   const discovery = new DiscoveryService(app.get(ModulesContainer));
-  const document = new OpenApiDocument(
-    config,
-    applicationOf(options),
-    discovery,
-    new Reflector(),
-    new OperationNames(discovery),
-  );
+  const document = new OpenApiDocument(config, application, discovery, new Reflector(), new OperationNames(discovery));
   document.describe(app);
   return document;
 }

@@ -94,6 +94,16 @@ export { FailsWith } from '../platform/openapi/responses/fails-with.decorator.js
 export { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/responses/response-headers.js';
 export { Tag } from '../platform/openapi/tag.decorator.js';
 
+// API keys, for modules that manage them.
+export {
+  type ApiKeyListing,
+  ApiKeyRequestError,
+  ApiKeysService,
+  type IssuedApiKey,
+  type NewApiKey,
+} from '../platform/api-keys/api-keys.service.js';
+export type { Client, StoredApiKey } from '../platform/api-keys/storage/api-key.repository.js';
+
 // What services and repositories use.
 export { Config } from '../config.js';
 export { Clock } from '../platform/clock.js';

@@ -1,3 +1,4 @@
+import { type VersioningOptions, VersioningType } from '@nestjs/common';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { MigrationInterface } from 'typeorm';
 
@@ -6,6 +7,17 @@ import type { MigrationInterface } from 'typeorm';
  * `<13 digits of the time in ms>-<what it does>.js`, whose exports are classes of migrations.
  */
 export type MigrationSource = (new () => MigrationInterface) | URL;
+
+/** The version of handlers that declare none, as long as addresses have the version. */
+export const DEFAULT_VERSION = '1';
+
+/** Versions are in the address: the routes of every controller are below /v1, unless it declares VERSION_NEUTRAL. */
+export const VERSION_IN_ADDRESS: VersioningOptions = { type: VersioningType.URI, defaultVersion: DEFAULT_VERSION };
+
+/** What the base URL of the API ends in: `/v1`, or nothing where versions are not in the address. */
+export function basePathOf({ versioning }: Application): string {
+  return versioning.type === VersioningType.URI ? `/v${DEFAULT_VERSION}` : '';
+}
 
 /** Texts, defaults and migrations of the application that uses the platform. The application provides one instance. */
 export abstract class Application {
@@ -21,6 +33,8 @@ export abstract class Application {
   readonly release: string;
   /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];
+  /** Where requests say the version of the API. */
+  readonly versioning: VersioningOptions;
   /** Migrations besides those in `migrations/`. All are applied in the order of the times in their names. */
   readonly migrations: readonly MigrationSource[];
 }

@@ -67,7 +67,7 @@ async function start(options: ServiceOptions): Promise<void> {
   if (config.webConcurrency === 1 || cluster.isWorker) {
     await serve(config, options);
   } else {
-    const group = new ProcessGroup(config, (port) => tell(welcome(titleOf(options), config, port)));
+    const group = new ProcessGroup(config, (port) => tell(welcome(applicationOf(options), config, port)));
     process.exit(
       await group.run().catch((error: unknown) => {
         throw listenError(error as NodeJS.ErrnoException, config);
@@ -91,7 +91,7 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
   stopOnSignal(app, config, commands);
   if (cluster.isPrimary) {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-    tell(welcome(titleOf(options), config, port, await app.get(StartKeys).createFirstKey()));
+    tell(welcome(applicationOf(options), config, port, await app.get(StartKeys).createFirstKey()));
   }
 }
 
@@ -126,10 +126,6 @@ function stopOnSignal(app: NestApplication, config: Config, commands?: ServiceCo
     worker.exitedAfterDisconnect = true;
     if (!stopping) stop();
   });
-}
-
-function titleOf(options: ServiceOptions): string {
-  return applicationOf(options).info.title;
 }
 
 /** Prints to standard error; standard output carries the log. */

@@ -12,8 +12,8 @@ import { rawRequest } from '../support/raw-request.js';
 
 /** Answers when it is told to. */
 @Public()
-@Controller('slow')
-class SlowController {
+@Controller('test-slow')
+class TestSlowController {
   readonly waiting: (() => void)[] = [];
 
   @Get()
@@ -23,7 +23,7 @@ class SlowController {
   }
 }
 
-@Module({ controllers: [SlowController] })
+@Module({ controllers: [TestSlowController] })
 class SlowModule {}
 
 let app: TestApp;
@@ -42,7 +42,7 @@ afterAll(() => app.close());
 const PET = '{"name":"Rex","categoryId":7}';
 const LENGTH = `Content-Length: ${PET.length}\r\n`;
 const LIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n';
-const SLOW = 'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n';
+const SLOW = 'GET /v1/test-slow HTTP/1.1\r\nHost: x\r\n\r\n';
 const BROKEN_CHUNK = 'Transfer-Encoding: chunked\r\n\r\nnot-hex\r\n';
 
 /** Statuses of the answers in a text, in their order. */
@@ -73,9 +73,9 @@ async function countPets(): Promise<number> {
   return Number((await app.sql('SELECT count(*) FROM pet'))[0]?.[0]);
 }
 
-/** Calls the waiting handlers of SlowController as they arrive, `count` of them, for 5 s at most. */
+/** Calls the waiting handlers of TestSlowController as they arrive, `count` of them, for 5 s at most. */
 async function answerSlow(count: number): Promise<void> {
-  const { waiting } = app.nest.get(SlowController);
+  const { waiting } = app.nest.get(TestSlowController);
   const deadline = Date.now() + 5_000;
   while (count > 0 && Date.now() < deadline) {
     const answer = waiting.shift();
@@ -141,7 +141,7 @@ describe('Upgrade', () => {
       expect(answer).toMatch(/\r\nConnection: close\r\n/);
       expect(answer).not.toContain('STILL OPEN');
     }
-    expect(app.nest.get(SlowController).waiting).toEqual([]);
+    expect(app.nest.get(TestSlowController).waiting).toEqual([]);
   });
 
   test('a POST with it is carried out once, and no request that is hidden behind it', async () => {
@@ -283,7 +283,7 @@ describe('requests that are sent ahead', () => {
     client.write(bytes);
     return { client, server: await server, answer: () => answer };
   };
-  const waiting = (): (() => void)[] => app.nest.get(SlowController).waiting;
+  const waiting = (): (() => void)[] => app.nest.get(TestSlowController).waiting;
   const until = async (what: () => boolean): Promise<void> => {
     const deadline = Date.now() + 40_000;
     while (!what() && Date.now() < deadline) await sleep(10);

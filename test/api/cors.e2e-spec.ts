@@ -13,8 +13,8 @@ import { rawRequest } from '../support/raw-request.js';
 const ORIGIN = 'https://app.example.com';
 
 @Public()
-@Controller('samples')
-class SamplesController {
+@Controller('test-samples')
+class TestSamplesController {
   @Get()
   @Stability('beta')
   @Deprecated({ since: '2026-01-01Z', sunset: '2999-01-01Z', successor: '/new', replacement: 'Use it.' })
@@ -33,17 +33,17 @@ class SamplesController {
 
 /** Answers once the test lets it. */
 @Public()
-@Controller('slow')
-class SlowController {
+@Controller('test-slow')
+class TestSlowController {
   static finish: () => void;
 
   @Get()
   waitForTest(): Promise<void> {
-    return new Promise((resolve) => (SlowController.finish = resolve));
+    return new Promise((resolve) => (TestSlowController.finish = resolve));
   }
 }
 
-@Module({ controllers: [SamplesController, SlowController] })
+@Module({ controllers: [TestSamplesController, TestSlowController] })
 class SamplesModule {}
 
 let app: TestApp;
@@ -73,7 +73,7 @@ const namesIn = (list: string | string[] | undefined): string[] =>
 test.each([
   ['/v1/pets', 'GET, HEAD, OPTIONS, POST'],
   ['/v1/pets/1', 'GET, HEAD, OPTIONS'],
-  ['/v1/samples/unavailable', 'OPTIONS, POST'],
+  ['/v1/test-samples/unavailable', 'OPTIONS, POST'],
 ])('CORS: a preflight of %s is answered 204 and offers exactly %s', async (path, methods) => {
   const answer = await preflight(path);
   expect(answer.status).toBe(204);
@@ -123,8 +123,8 @@ test('CORS: scripts may read every header field of every kind of answer', async 
   await see('POST', '/v1/pets', { body: { name: 'Tom', categoryId: 7 } });
   const page = await see('GET', '/v1/pets?limit=1');
   await see('GET', '/v1/pets?limit=1', { headers: { 'if-none-match': page.headers.etag } });
-  await see('GET', '/v1/samples');
-  await see('POST', '/v1/samples/unavailable');
+  await see('GET', '/v1/test-samples');
+  await see('POST', '/v1/test-samples/unavailable');
   await see('POST', '/v1/pets', { body: '{' });
   await see('GET', '/v1/pets', { apiKey: null });
   await see('POST', '/v1/pets', { body: '{}', apiKey: reader });
@@ -196,14 +196,14 @@ describe('CORS: answers that are given before the route is known', () => {
       features: [SamplesModule],
       settings: { CORS_ORIGINS: ORIGIN, MAX_REQUESTS_IN_FLIGHT: '1' },
     });
-    const slow = busy.client.get('/v1/slow');
+    const slow = busy.client.get('/v1/test-slow');
     const call = (): Promise<HttpAnswer> => busy.client.get('/v1/pets', { headers: { origin: ORIGIN } });
     let answer = await call();
     for (const deadline = Date.now() + 10_000; answer.status !== 503 && Date.now() < deadline;) answer = await call();
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1']);
     expect(answer.headers['access-control-allow-origin']).toBe(ORIGIN);
     expect(namesIn(answer.headers['access-control-expose-headers'])).toContain('retry-after');
-    SlowController.finish();
+    TestSlowController.finish();
     await slow;
     await busy.close();
   });

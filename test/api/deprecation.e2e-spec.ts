@@ -24,8 +24,8 @@ import { Stability } from '../../src/platform/deprecation/stability.decorator.js
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
-@Controller('previews')
-class PreviewsController {
+@Controller('test-previews')
+class TestPreviewsController {
   @Get()
   @Stability('beta')
   listPreviews(@Query('fail') fail?: string): string[] {
@@ -47,8 +47,8 @@ class WrappingInterceptor implements NestInterceptor {
   }
 }
 
-@Controller('wrapped')
-class WrappedController {
+@Controller('test-wrapped')
+class TestWrappedController {
   @Get()
   @UseInterceptors(WrappingInterceptor)
   @Deprecated({
@@ -62,8 +62,8 @@ class WrappedController {
   }
 }
 
-@Controller('linked')
-class LinkedController {
+@Controller('test-linked')
+class TestLinkedController {
   @Get()
   @Header('Link', '</terms>; rel="license"')
   @Deprecated({
@@ -85,8 +85,8 @@ class OpenGuard implements CanActivate {
   }
 }
 
-@Controller('guarded')
-class GuardedController {
+@Controller('test-guarded')
+class TestGuardedController {
   @Post()
   @UseGuards(OpenGuard)
   @Header('Link', '</terms>; rel="license"')
@@ -112,7 +112,7 @@ class LinkInterceptor implements NestInterceptor {
 @Module({ providers: [{ provide: APP_INTERCEPTOR, useClass: LinkInterceptor }] })
 class LinkModule {}
 
-@Module({ controllers: [PreviewsController, WrappedController, LinkedController, GuardedController] })
+@Module({ controllers: [TestPreviewsController, TestWrappedController, TestLinkedController, TestGuardedController] })
 class PreviewsModule {}
 
 let app: TestApp;
@@ -179,7 +179,7 @@ describe('getPet is deprecated', () => {
 
   test('410 comes before 415 and 400, also where guards of a module find the parsed body', async () => {
     const send = (type: string, body: string): Promise<HttpAnswer> =>
-      app.client.send('POST', '/v1/guarded', { headers: { 'content-type': type }, body });
+      app.client.send('POST', '/v1/test-guarded', { headers: { 'content-type': type }, body });
     const bodies = [
       ['application/json', '{"name":'],
       ['text/plain', 'Rex'],
@@ -238,10 +238,10 @@ describe('@Deprecated', () => {
 
 test('@Deprecated goes together with any other interceptor', async () => {
   app.clock.travelTo('2026-12-31T23:59:59Z');
-  const served = await app.client.get('/v1/wrapped');
+  const served = await app.client.get('/v1/test-wrapped');
   expect([served.status, served.json]).toEqual([200, { wrapped: ['value'] }]);
   app.clock.travelTo('2027-01-01T00:00:00Z');
-  const removed = await app.client.get('/v1/wrapped');
+  const removed = await app.client.get('/v1/test-wrapped');
   expect([removed.status, removed.json.code]).toEqual([410, 'operation_removed']);
   for (const { headers } of [served, removed]) expect(headers['sunset']).toBe('Fri, 01 Jan 2027 00:00:00 GMT');
 });
@@ -251,7 +251,7 @@ describe('Link', () => {
     [...String(headers.link).matchAll(/rel="([^"]+)"/g)].map(([, relation]) => String(relation));
 
   test('a deprecated list keeps its links: those of @Header, of the deprecation and of the next page', async () => {
-    const answer = await app.client.get('/v1/linked');
+    const answer = await app.client.get('/v1/test-linked');
     expect(relations(answer)).toEqual(['license', 'successor-version', 'deprecation', 'next']);
   });
 
@@ -266,10 +266,10 @@ describe('Link', () => {
 describe('@Stability', () => {
   test('an operation that is marked says so in Petstore-Stability on every answer behind the guards, errors too', async () => {
     const answers = [
-      await app.client.get('/v1/previews'),
-      await app.client.get('/v1/previews?fail'),
-      await app.client.get('/v1/previews/missing'),
-      await app.client.get('/v1/previews', { apiKey: null }),
+      await app.client.get('/v1/test-previews'),
+      await app.client.get('/v1/test-previews?fail'),
+      await app.client.get('/v1/test-previews/missing'),
+      await app.client.get('/v1/test-previews', { apiKey: null }),
     ];
     expect(answers.map(({ status, headers }) => [status, headers['petstore-stability']])).toEqual([
       [200, 'beta'],

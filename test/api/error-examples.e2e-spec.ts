@@ -16,8 +16,8 @@ import { rawRequest } from '../support/raw-request.js';
 let release: () => void;
 
 @Public()
-@Controller('errors')
-class ErrorsController {
+@Controller('test-errors')
+class TestErrorsController {
   @Get('hold')
   async hold(): Promise<void> {
     await new Promise<void>((resolve) => (release = resolve));
@@ -34,7 +34,7 @@ class ErrorsController {
   }
 }
 
-@Module({ controllers: [ErrorsController] })
+@Module({ controllers: [TestErrorsController] })
 class ErrorsModule {}
 
 interface Example {
@@ -123,9 +123,9 @@ const PROVOCATIONS: Record<string, () => Promise<unknown>> = {
     return answer;
   },
   headers_too_large: () => raw(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`),
-  internal_error: () => app.client.get('/v1/errors/bug'),
+  internal_error: () => app.client.get('/v1/test-errors/bug'),
   unavailable: async () => {
-    const held = app.client.get('/v1/errors/hold');
+    const held = app.client.get('/v1/test-errors/hold');
     while ((release as unknown) === undefined) await sleep(5);
     const answer = await app.client.get('/v1/pets');
     release();
@@ -149,7 +149,7 @@ test.each(Object.entries(PROVOCATIONS))('the example of %s is what is sent', asy
 });
 
 test.each(OF_MODULES)('the example of %s is what a module sends that gives no message', async (code) => {
-  const answer = await app.client.get(`/v1/errors/${code}`);
+  const answer = await app.client.get(`/v1/test-errors/${code}`);
   expect(answer.json).toEqual(examples[code]?.value);
   expect(answer.json).toMatchObject({ code, status: answer.status });
 });

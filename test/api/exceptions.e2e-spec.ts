@@ -36,15 +36,15 @@ const THROWN: Record<string, () => Error> = {
 };
 
 @Public()
-@Controller('exceptions')
-class ExceptionsController {
+@Controller('test-exceptions')
+class TestExceptionsController {
   @Get(':name')
   fail(@Param('name') name: string): void {
     throw THROWN[name]?.() ?? new HttpException(`Status ${name}.`, Number(name));
   }
 }
 
-@Module({ controllers: [ExceptionsController] })
+@Module({ controllers: [TestExceptionsController] })
 class ExceptionsModule {}
 
 let app: TestApp;
@@ -61,7 +61,7 @@ function linesOf(requestId: string): LogLine[] {
 test('every status from 400 to 599 is kept, with a code of the catalogue', async () => {
   const codes = new Map(errorCatalogue().map(({ code, status }) => [code, status]));
   for (let status = 400; status < 600; status++) {
-    const answer = await app.client.get(`/v1/exceptions/${status}`, { expects500: true });
+    const answer = await app.client.get(`/v1/test-exceptions/${status}`, { expects500: true });
     const { code, ...body } = answer.json as { code: string; message: string; status: number };
     expect([answer.status, body.status]).toEqual([status, status]);
     const others = { client_error: status < 500, server_error: status >= 500 }[code];
@@ -78,7 +78,7 @@ test.each([
   ['418', 418, 'client_error', 'Status 418.'],
 ])('a 4xx keeps its message: %s', async (name, status, code, message) => {
   const headers = { 'x-request-id': `client-${name}` };
-  const answer = await app.client.get(`/v1/exceptions/${name}`, { headers });
+  const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers });
   const details = name === 'request' ? { details: ['one fault', 'another fault'] } : {};
   expect(answer.json).toEqual({ code, message, status, ...details });
   expect(answer.headers['www-authenticate']).toBe(status === 401 ? 'Bearer realm="petstore"' : undefined);
@@ -99,7 +99,7 @@ test.each([
   // Such warnings are written once a second.
   await new Promise((resolve) => setTimeout(resolve, 1_050));
   const headers = { 'x-request-id': `server-${name}` };
-  const answer = await app.client.get(`/v1/exceptions/${name}`, { headers });
+  const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers });
   expect(answer.json).toEqual({ code, message, status });
   expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
   const words = THROWN[name] === undefined ? `Status ${name}.` : 'hidden-words';
@@ -120,7 +120,7 @@ test.each([
   ['catalogued', 'oven_broken', { cause: { message: 'hidden-words' } }],
 ])('every 500 is an error of its request, for a person to look at: %s', async (name, code, error) => {
   const headers = { 'x-request-id': `bug-${name}` };
-  const answer = await app.client.get(`/v1/exceptions/${name}`, { headers, expects500: true });
+  const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers, expects500: true });
   expect([answer.status, answer.json]).toEqual([500, expect.objectContaining({ code })]);
   expect(answer.text).not.toContain('hidden-words');
   const [line, ...more] = linesOf(`bug-${name}`);

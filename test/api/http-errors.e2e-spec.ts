@@ -4,8 +4,8 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
 @Public()
-@Controller('faults')
-class FaultsController {
+@Controller('test-faults')
+class TestFaultsController {
   @Get('bug')
   bug(): void {
     throw new TypeError('secret internals at pet.ts:42');
@@ -17,7 +17,7 @@ class FaultsController {
   }
 }
 
-@Module({ controllers: [FaultsController] })
+@Module({ controllers: [TestFaultsController] })
 class FaultsModule {}
 
 let app: TestApp;
@@ -48,7 +48,7 @@ function expectRawError(answer: string, status: number, code: string): void {
 describe('errors', () => {
   test('500 internal_error says nothing of its cause, and the log has it with the request id', async () => {
     const headers = { 'x-request-id': 'find-me' };
-    const answer = await app.client.get('/v1/faults/bug', { headers, expects500: true });
+    const answer = await app.client.get('/v1/test-faults/bug', { headers, expects500: true });
     expect(answer.json).toEqual({
       code: 'internal_error',
       message: 'The service failed to answer; quote the X-Request-Id when you report it.',
@@ -61,7 +61,7 @@ describe('errors', () => {
   });
 
   test("Nest's own exceptions have the Error body", async () => {
-    expect((await app.client.get('/v1/faults/nest')).json).toEqual({
+    expect((await app.client.get('/v1/test-faults/nest')).json).toEqual({
       code: 'not_found',
       message: 'No such fault.',
       status: 404,

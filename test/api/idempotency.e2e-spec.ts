@@ -43,17 +43,17 @@ class NotesService {
     return this.idempotency.once(key, note, async ({ manager }) => {
       this.runs++;
       await this.gate();
-      const rows = await manager.query<{ id: string }[]>('INSERT INTO note (text) VALUES ($1) RETURNING id', [
+      const rows = await manager.query<{ id: string }[]>('INSERT INTO test_note (text) VALUES ($1) RETURNING id', [
         note.text,
       ]);
-      await manager.query('INSERT INTO weight (grams) VALUES ($1)', [note.weight]);
+      await manager.query('INSERT INTO test_weight (grams) VALUES ($1)', [note.weight]);
       return (rows[0] as { id: string }).id;
     });
   }
 }
 
-@Controller('notes')
-class NotesController {
+@Controller('test-notes')
+class TestNotesController {
   constructor(private readonly notes: NotesService) {}
 
   @Post()
@@ -67,15 +67,15 @@ class NotesController {
   }
 }
 
-@Module({ controllers: [NotesController], providers: [NotesService] })
+@Module({ controllers: [TestNotesController], providers: [NotesService] })
 class NotesModule {}
 
 let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({ settings: SETTINGS, features: [NotesModule] });
-  await app.sql('CREATE TABLE note (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text)');
-  await app.sql(`CREATE UNIQUE INDEX uq_note ON note (text) WHERE text LIKE 'unique %'`);
-  await app.sql('CREATE TABLE weight (grams bigint CHECK (grams > 0))');
+  await app.sql('CREATE TABLE test_note (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text)');
+  await app.sql(`CREATE UNIQUE INDEX uq_note ON test_note (text) WHERE text LIKE 'unique %'`);
+  await app.sql('CREATE TABLE test_weight (grams bigint CHECK (grams > 0))');
 });
 afterAll(() => app.close());
 
@@ -458,7 +458,7 @@ describe('at the same moment', () => {
 
 describe('a module that uses it', () => {
   const write = (key: string | undefined, body: object): Promise<HttpAnswer> =>
-    app.client.post('/v1/notes', body, { headers: { 'idempotency-key': key }, expects500: true });
+    app.client.post('/v1/test-notes', body, { headers: { 'idempotency-key': key }, expects500: true });
   let notes: NotesService;
   beforeEach(() => {
     notes = app.nest.get(NotesService);
@@ -480,7 +480,7 @@ describe('a module that uses it', () => {
   test('nothing is kept of work that fails: neither its changes nor the key', async () => {
     const key = newKey();
     expect((await write(key, { text: 'fails', weight: 0 })).status).toBe(500);
-    expect(await app.sql(`SELECT FROM note WHERE text = 'fails'`)).toEqual([]);
+    expect(await app.sql(`SELECT FROM test_note WHERE text = 'fails'`)).toEqual([]);
     expect((await write(key, { text: 'fails', weight: 5 })).status).toBe(201);
   });
 
@@ -489,7 +489,7 @@ describe('a module that uses it', () => {
     const note = { text: 'elsewhere', weight: 1 };
     expect((await write(key, note)).status).toBe(201);
     const headers = { 'idempotency-key': key };
-    expectRefusal(await app.client.post('/v1/notes/drafts', note, { headers }), 'idempotency_key_reused');
+    expectRefusal(await app.client.post('/v1/test-notes/drafts', note, { headers }), 'idempotency_key_reused');
     expectRefusal(await add(key), 'idempotency_key_reused');
   });
 
@@ -504,12 +504,12 @@ describe('a module that uses it', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201));
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(answers.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
-    expect(await app.sql('SELECT count(*)::int FROM weight WHERE grams = $1', [weight])).toEqual([[1]]);
+    expect(await app.sql('SELECT count(*)::int FROM test_weight WHERE grams = $1', [weight])).toEqual([[1]]);
   });
 
   test('it is in the document', async () => {
     const { paths } = (await app.client.get('/openapi.json')).json;
-    const { parameters, responses } = paths['/notes'].post;
+    const { parameters, responses } = paths['/test-notes'].post;
     expect((parameters as { name: string }[]).map(({ name }) => name)).toEqual(['Idempotency-Key']);
     expect(Object.keys(responses as object)).toContain('422');
     expect(responses['201'].headers).toHaveProperty('Idempotent-Replayed');

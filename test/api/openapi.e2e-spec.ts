@@ -672,8 +672,8 @@ class ListToysQuery {
 }
 
 @ApiTags('Toys')
-@Controller('toys')
-class ToysController {
+@Controller('test-toys')
+class TestToysController {
   @Get()
   @Public()
   @Stability('experimental')
@@ -697,19 +697,19 @@ class ToysController {
   @Deprecated({
     since: '2027-01-01T00:00:00Z',
     sunset: '2028-01-01T00:00:00Z',
-    successor: '/toys',
+    successor: '/test-toys',
     replacement: 'Keep <it>.',
   })
   deleteToy(@Param('toyId') _toyId: string): void {}
 }
 
-@Controller({ path: 'attic', version: VERSION_NEUTRAL })
-class AtticController {
+@Controller({ path: 'test-attic', version: VERSION_NEUTRAL })
+class TestAtticController {
   @Post()
   searchAttic(@Body() _thing: NewToy): void {}
 }
 
-@Module({ controllers: [ToysController, AtticController] })
+@Module({ controllers: [TestToysController, TestAtticController] })
 class ToysModule {}
 
 describe('a module that the platform has never seen', () => {
@@ -765,6 +765,6 @@ describe('a module that the platform has never seen', () => {
       );
       return (all as string[]).filter((name) => !before?.includes(name));
     };
-    expect([added('paths'), added('schemas')]).toEqual([['/toys', '/toys/{toyId}'], ['NewToy']]);
+    expect([added('paths'), added('schemas')]).toEqual([['/test-toys', '/test-toys/{toyId}'], ['NewToy']]);
   });
 });

@@ -6,14 +6,14 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
 @Public()
-@Controller('actions')
-class ActionsController {
+@Controller('test-actions')
+class TestActionsController {
   @Post()
   @HttpCode(204)
   act(): void {}
 }
 
-@Module({ controllers: [ActionsController] })
+@Module({ controllers: [TestActionsController] })
 class ActionsModule {}
 
 let app: TestApp;
@@ -50,7 +50,7 @@ describe('routes', () => {
   test.each([
     ['/v1/pets', 'GET, HEAD, OPTIONS, POST', ['PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND']],
     ['/v1/pets/1', 'GET, HEAD, OPTIONS', ['POST', 'PUT', 'PATCH', 'DELETE']],
-    ['/v1/actions', 'OPTIONS, POST', ['GET', 'HEAD']],
+    ['/v1/test-actions', 'OPTIONS, POST', ['GET', 'HEAD']],
   ])('405 method_not_allowed with Allow, without a key: %s', async (path, allow, methods) => {
     for (const method of methods) {
       const answer = await app.client.send(method, path, { apiKey: null });

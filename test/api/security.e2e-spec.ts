@@ -15,8 +15,8 @@ import { rawRequest } from '../support/raw-request.js';
 
 /** Everything that can go wrong inside, each with words that must not come out. */
 @Public()
-@Controller('inside')
-class InsideController {
+@Controller('test-inside')
+class TestInsideController {
   constructor(
     private readonly database: Database,
     private readonly dataSource: DataSource,
@@ -94,7 +94,7 @@ class InsideController {
   }
 }
 
-@Module({ controllers: [InsideController] })
+@Module({ controllers: [TestInsideController] })
 class InsideModule {}
 
 /** One answer, by whichever way it came. */
@@ -214,10 +214,10 @@ beforeAll(async () => {
     'nest',
     'circle',
   ]) {
-    await see(`500 of ${fault}`, client.get(`/v1/inside/${fault}`, { apiKey: null }));
+    await see(`500 of ${fault}`, client.get(`/v1/test-inside/${fault}`, { apiKey: null }));
   }
-  await see('502', client.get('/v1/inside/gateway', { apiKey: null }));
-  await see('503 of a cancelled statement', client.get('/v1/inside/cancelled', { apiKey: null }));
+  await see('502', client.get('/v1/test-inside/gateway', { apiKey: null }));
+  await see('503 of a cancelled statement', client.get('/v1/test-inside/cancelled', { apiKey: null }));
 }, 60_000);
 afterAll(() => app.close());
 

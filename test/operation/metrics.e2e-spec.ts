@@ -37,8 +37,8 @@ class Gate {
   }
 }
 
-@Controller('gated')
-class GatedController {
+@Controller('test-gated')
+class TestGatedController {
   constructor(
     private readonly gate: Gate,
     private readonly database: Database,
@@ -65,7 +65,7 @@ class GatedController {
   }
 }
 
-@Module({ controllers: [GatedController], providers: [Gate] })
+@Module({ controllers: [TestGatedController], providers: [Gate] })
 class GatedModule {}
 
 /** An application, and its /metrics for a client without a rate limit. */
@@ -119,7 +119,7 @@ describe('an application with small limits', () => {
     expect(valueOf(await scrape(), 'petstore_http_requests_in_flight')).toBe(1);
     expect(valueOf(await scrape(), 'petstore_http_requests_in_flight_limit')).toBe(1);
     gate.close();
-    const passing = app.client.get('/v1/gated/passage');
+    const passing = app.client.get('/v1/test-gated/passage');
     // The scrape is one of the two.
     await until(scrape, 'petstore_http_requests_in_flight', 2);
     const before = valueOf(await scrape(), UNAVAILABLE('', 'requests_in_flight'));
@@ -136,11 +136,11 @@ describe('an application with small limits', () => {
 
   test('503 by cause: streams of events, a check of a module, an exception of a module', async () => {
     const stream = await new Promise<IncomingMessage>((resolve) =>
-      get(`${app.origin}/v1/gated/events`, { headers: { authorization: `Bearer ${app.apiKey}` } }, resolve),
+      get(`${app.origin}/v1/test-gated/events`, { headers: { authorization: `Bearer ${app.apiKey}` } }, resolve),
     );
-    expect((await app.client.get('/v1/gated/events')).status).toBe(503);
+    expect((await app.client.get('/v1/test-gated/events')).status).toBe(503);
     stream.destroy();
-    expect((await app.client.get('/v1/gated/own')).status).toBe(503);
+    expect((await app.client.get('/v1/test-gated/own')).status).toBe(503);
     gate.isReady = false;
     expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(503);
     gate.isReady = true;
@@ -151,7 +151,7 @@ describe('an application with small limits', () => {
 
   if (engine === 'postgresql') {
     test('503 by cause: a statement that takes too long', async () => {
-      expect((await app.client.get('/v1/gated/slow')).status).toBe(503);
+      expect((await app.client.get('/v1/test-gated/slow')).status).toBe(503);
       await until(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
     });
   }

@@ -16,8 +16,8 @@ import { rawRequest } from '../support/raw-request.js';
 const LARGE = 'x'.repeat(32 * 1024 * 1024);
 
 @Public()
-@Controller('answers')
-class AnswersController {
+@Controller('test-answers')
+class TestAnswersController {
   /** A function for each request in flight; calling it sends the answer. */
   readonly waiting: (() => void)[] = [];
 
@@ -33,7 +33,7 @@ class AnswersController {
   }
 }
 
-@Module({ controllers: [AnswersController] })
+@Module({ controllers: [TestAnswersController] })
 class AnswersModule {}
 
 let app: TestApp;
@@ -73,8 +73,8 @@ const head = (method: string, path: string, requestId: string, fields = ''): str
 
 test('aborted: the client goes away before the answer; the log has no status, because none was sent', async () => {
   const socket = connect(app.port, '127.0.0.1');
-  socket.write(head('GET', '/v1/answers/waiting', 'before'));
-  const { waiting } = app.nest.get(AnswersController);
+  socket.write(head('GET', '/v1/test-answers/waiting', 'before'));
+  const { waiting } = app.nest.get(TestAnswersController);
   const answer = await until(() => waiting.shift());
   socket.destroy();
   const line = await lineOf(app, 'before');
@@ -90,7 +90,7 @@ test.each([
 ])('aborted: the client %s during the answer; the log has the status that was sent', async (how, requestId) => {
   const before = (await countsOf(app, 'answerLarge'))['aborted'] ?? 0;
   const socket = connect(app.port, '127.0.0.1');
-  socket.write(head('GET', '/v1/answers/large', requestId));
+  socket.write(head('GET', '/v1/test-answers/large', requestId));
   await once(socket, 'data');
   if (how === 'closes') socket.destroy();
   else socket.resetAndDestroy();
@@ -110,11 +110,11 @@ test('aborted: the client goes away in the middle of its body', async () => {
 test('aborted: a shutdown cuts what is not answered in time, before and during the answer', async () => {
   const stopping = await createTestApp({ features: [AnswersModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const waiting = connect(stopping.port, '127.0.0.1');
-  waiting.write(head('GET', '/v1/answers/waiting', 'cut-before'));
+  waiting.write(head('GET', '/v1/test-answers/waiting', 'cut-before'));
   const large = connect(stopping.port, '127.0.0.1');
-  large.write(head('GET', '/v1/answers/large', 'cut-during'));
+  large.write(head('GET', '/v1/test-answers/large', 'cut-during'));
   await once(large, 'readable');
-  await until(() => stopping.nest.get(AnswersController).waiting.at(0));
+  await until(() => stopping.nest.get(TestAnswersController).waiting.at(0));
   await stopping.close();
   expect(await lineOf(stopping, 'cut-before')).toMatchObject({ aborted: true });
   expect(await lineOf(stopping, 'cut-during')).toMatchObject({ status: 200, aborted: true });

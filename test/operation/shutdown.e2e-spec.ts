@@ -8,8 +8,8 @@ import { createTestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
 @Public()
-@Controller('slow')
-class SlowController {
+@Controller('test-slow')
+class TestSlowController {
   /** A function for each request in flight; calling it sends the answer. */
   readonly waiting: (() => void)[] = [];
 
@@ -24,8 +24,8 @@ class SlowController {
 const LARGE = 'x'.repeat(32 * 1024 * 1024);
 
 @Public()
-@Controller('parts')
-class PartsController {
+@Controller('test-parts')
+class TestPartsController {
   readonly stream = new PassThrough();
 
   @Get()
@@ -40,7 +40,7 @@ class PartsController {
   }
 }
 
-@Module({ controllers: [SlowController, PartsController] })
+@Module({ controllers: [TestSlowController, TestPartsController] })
 class SlowModule {}
 
 type Falsy = false | undefined;
@@ -73,12 +73,12 @@ test('readiness turns 503 while SHUTDOWN_DELAY_MS lets a load balancer see it, a
 
 test('requests in flight finish on connections that close, and new ones are refused', async () => {
   const app = await createTestApp({ features: [SlowModule] });
-  const slow = rawRequest(app.port, 'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n');
+  const slow = rawRequest(app.port, 'GET /v1/test-slow HTTP/1.1\r\nHost: x\r\n\r\n');
   const pipelined = rawRequest(
     app.port,
-    'GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\nGET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n',
+    'GET /v1/test-slow HTTP/1.1\r\nHost: x\r\n\r\nGET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n',
   );
-  const { waiting } = app.nest.get(SlowController);
+  const { waiting } = app.nest.get(TestSlowController);
   await until(() => waiting.length === 2);
   const closed = app.close();
   const refusal = await until(() => app.client.get('/health/live').then(() => false as const, String));
@@ -94,14 +94,14 @@ test('requests in flight finish on connections that close, and new ones are refu
 
 test('an answer that began before it and ends later closes its connection, and is not cut', async () => {
   const app = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '60000' } });
-  const parts = rawRequest(app.port, 'GET /v1/parts HTTP/1.1\r\nHost: x\r\n\r\n');
+  const parts = rawRequest(app.port, 'GET /v1/test-parts HTTP/1.1\r\nHost: x\r\n\r\n');
   const slow = connect(app.port, '127.0.0.1');
-  slow.write('GET /v1/parts/large HTTP/1.1\r\nHost: x\r\n\r\n');
+  slow.write('GET /v1/test-parts/large HTTP/1.1\r\nHost: x\r\n\r\n');
   await once(slow, 'readable');
   await sleep(200);
   const closed = app.close();
   await sleep(500);
-  app.nest.get(PartsController).stream.end('last');
+  app.nest.get(TestPartsController).stream.end('last');
   expect(await parts).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]+Connection: keep-alive\r\n[^]+last/);
   let length = 0;
   for await (const chunk of slow) length += (chunk as Buffer).length;
@@ -112,9 +112,9 @@ test('an answer that began before it and ends later closes its connection, and i
 
 test('after SHUTDOWN_TIMEOUT_MS what is left is cut, and the log says so', async () => {
   const app = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
-  const slow = app.client.get('/v1/slow', { apiKey: null });
+  const slow = app.client.get('/v1/test-slow', { apiKey: null });
   const failed = expect(slow).rejects.toThrow();
-  const { waiting } = app.nest.get(SlowController);
+  const { waiting } = app.nest.get(TestSlowController);
   await until(() => waiting.length === 1);
   await app.close();
   await failed;

@@ -19,8 +19,8 @@ import { Public } from '../../src/platform/auth/public.decorator.js';
 import type { Row } from './harness.js';
 
 @Public()
-@Controller('answers')
-class AnswersController {
+@Controller('test-answers')
+class TestAnswersController {
   @Get('object')
   object(): unknown {
     return { a: 1, b: [null, undefined], c: undefined, d: new Date(0) };
@@ -117,13 +117,13 @@ class AnswersController {
   }
 
   @Get('moved')
-  @Redirect('/v1/answers/object', 301)
+  @Redirect('/v1/test-answers/object', 301)
   moved(): void {}
 
   @Get('moved-elsewhere')
-  @Redirect('/v1/answers/object')
+  @Redirect('/v1/test-answers/object')
   movedElsewhere(): object {
-    return { url: '/v1/answers/null', statusCode: 307 };
+    return { url: '/v1/test-answers/null', statusCode: 307 };
   }
 
   @Sse('events')
@@ -173,20 +173,20 @@ class AnswersController {
 }
 
 @Public()
-@Controller({ path: 'answers-by-host', host: ':tenant.example.com' })
-class HostController {
+@Controller({ path: 'test-answers-by-host', host: ':tenant.example.com' })
+class TestHostController {
   @Get()
   readTenant(@HostParam('tenant') tenant: string): object {
     return { tenant };
   }
 }
 
-@Module({ controllers: [AnswersController, HostController] })
+@Module({ controllers: [TestAnswersController, TestHostController] })
 export class AnswersModule {}
 
 const of200 = (name: string, more: Partial<Row> = {}): Row => ({
   title: name,
-  path: `/v1/answers/${name}`,
+  path: `/v1/test-answers/${name}`,
   status: 200,
   ...more,
 });
@@ -236,23 +236,27 @@ export const ANSWERS: readonly Row[] = [
   of200('file', { title: 'HEAD of a file', method: 'HEAD' }),
   {
     title: '@HostParam',
-    path: '/v1/answers-by-host',
+    path: '/v1/test-answers-by-host',
     status: 200,
     send: { headers: { host: 'ann.example.com' } },
   },
   {
     title: '@HostParam of another host',
-    path: '/v1/answers-by-host',
+    path: '/v1/test-answers-by-host',
     status: 404,
     send: { headers: { host: 'example.org' } },
     meant: {
       difference: 'route not found',
-      body: { code: 'route_not_found', message: 'No resource has the path /v1/answers-by-host', status: 404 },
+      body: {
+        code: 'route_not_found',
+        message: 'No resource has the path /v1/test-answers-by-host for this host and version',
+        status: 404,
+      },
     },
   },
   {
     title: 'a method that the path does not have',
-    path: '/v1/answers/object',
+    path: '/v1/test-answers/object',
     method: 'DELETE',
     status: 404,
     meant: {

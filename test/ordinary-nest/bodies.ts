@@ -72,8 +72,8 @@ class ReplacingInterceptor implements NestInterceptor {
 }
 
 @Public()
-@Controller('bodies')
-class BodiesController {
+@Controller('test-bodies')
+class TestBodiesController {
   @Post('guarded')
   @HttpCode(200)
   @UseGuards(PasswordGuard)
@@ -202,7 +202,7 @@ function answerQuery({ body }: { body?: { query?: string } }, response: Response
   else response.json({ data: body.query });
 }
 
-@Module({ controllers: [BodiesController] })
+@Module({ controllers: [TestBodiesController] })
 export class BodiesModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     const parsers = {
@@ -211,14 +211,17 @@ export class BodiesModule implements NestModule {
       text: express.text(),
       raw: express.raw({ type: '*/*' }),
     };
-    for (const [name, parser] of Object.entries(parsers)) consumer.apply(parser).forRoutes(`bodies/parsed/${name}`);
-    consumer.apply(express.json({ type: 'application/graphql+json' }), answerQuery).forRoutes('bodies/parsed/query');
+    for (const [name, parser] of Object.entries(parsers))
+      consumer.apply(parser).forRoutes(`test-bodies/parsed/${name}`);
+    consumer
+      .apply(express.json({ type: 'application/graphql+json' }), answerQuery)
+      .forRoutes('test-bodies/parsed/query');
     consumer
       .apply((request: Request, response: Response, next: NextFunction) => {
         response.set('X-Seen', Object.prototype.toString.call(request.body));
         next();
       })
-      .forRoutes('bodies/looked-at');
+      .forRoutes('test-bodies/looked-at');
   }
 }
 
@@ -244,7 +247,7 @@ function sent(type: string, body: string): Pick<Row, 'method' | 'send'> {
 const JSON_TYPE = 'application/json';
 const post = (title: string, path: string, more: Partial<Row> = {}): Row => ({
   title,
-  path: `/v1/bodies/${path}`,
+  path: `/v1/test-bodies/${path}`,
   status: 200,
   ...sent(JSON_TYPE, '{"text":"open"}'),
   ...more,

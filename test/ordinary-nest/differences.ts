@@ -22,6 +22,8 @@ export const DIFFERENCES = [
   'no body',
   'route not found',
   'method not allowed',
+  'enableVersioning',
+  'setGlobalPrefix',
 ] as const;
 
 export type Difference = (typeof DIFFERENCES)[number];

@@ -78,8 +78,8 @@ class UpperCasePipe implements PipeTransform {
   }
 }
 
-@Controller('bound')
-class BoundController {
+@Controller('test-bound')
+class TestBoundController {
   @Get('visit')
   visit(): Visit {
     return new Visit(7);
@@ -115,7 +115,7 @@ const BOUND: Provider[] = [
   { provide: APP_PIPE, useClass: UpperCasePipe },
 ];
 
-@Module({ controllers: [BoundController], providers: BOUND })
+@Module({ controllers: [TestBoundController], providers: BOUND })
 class BoundModule {}
 
 let pair: Pair;
@@ -129,19 +129,19 @@ afterAll(() => pair.close());
 const wrap = { headers: { 'x-wrap': 'yes' } };
 const refuse = { headers: { 'x-refuse': 'yes' } };
 const ROWS: readonly Row[] = [
-  { title: 'ClassSerializerInterceptor', path: '/v1/bound/visit', status: 200, contains: 'visit 7' },
-  { title: 'an interceptor with map', path: '/v1/bound/visit', send: wrap, status: 200, contains: 'data' },
+  { title: 'ClassSerializerInterceptor', path: '/v1/test-bound/visit', status: 200, contains: 'visit 7' },
+  { title: 'an interceptor with map', path: '/v1/test-bound/visit', send: wrap, status: 200, contains: 'data' },
   {
     title: 'a filter of one exception',
-    path: '/v1/bound/closed',
+    path: '/v1/test-bound/closed',
     status: 418,
     contains: 'until nine',
     isNoErrorBody: true,
   },
-  { title: 'what no filter of the module takes', path: '/v1/bound/missing', status: 404, contains: 'No visit.' },
-  { title: 'a guard', path: '/v1/bound/visit', send: refuse, status: 403 },
-  { title: 'a pipe', path: '/v1/bound/piped/ann/7', status: 200, contains: 'ANN' },
-  { title: 'a pipe of a parameter', path: '/v1/bound/piped/ann/x', status: 400 },
+  { title: 'what no filter of the module takes', path: '/v1/test-bound/missing', status: 404, contains: 'No visit.' },
+  { title: 'a guard', path: '/v1/test-bound/visit', send: refuse, status: 403 },
+  { title: 'a pipe', path: '/v1/test-bound/piped/ann/7', status: 200, contains: 'ANN' },
+  { title: 'a pipe of a parameter', path: '/v1/test-bound/piped/ann/x', status: 400 },
 ];
 
 test.each(ROWS.map((row) => [row.title, row] as const))('bound for all modules: %s', async (_, row) => {
@@ -149,13 +149,13 @@ test.each(ROWS.map((row) => [row.title, row] as const))('bound for all modules: 
 });
 
 test('a guard of all modules runs behind authentication, and finds client and operation', async () => {
-  await app.client.get('/v1/bound/visit');
-  await app.client.get('/v1/bound/public', { apiKey: null });
-  expect(clientsOfGuard['/v1/bound/visit']).toEqual(['test-client', 'visit']);
-  expect(clientsOfGuard['/v1/bound/public']).toEqual([undefined, 'open']);
-  clientsOfGuard['/v1/bound/visit'] = 'not asked';
-  expect((await app.client.get('/v1/bound/visit', { apiKey: null })).status).toBe(401);
-  expect(clientsOfGuard['/v1/bound/visit']).toBe('not asked');
+  await app.client.get('/v1/test-bound/visit');
+  await app.client.get('/v1/test-bound/public', { apiKey: null });
+  expect(clientsOfGuard['/v1/test-bound/visit']).toEqual(['test-client', 'visit']);
+  expect(clientsOfGuard['/v1/test-bound/public']).toEqual([undefined, 'open']);
+  clientsOfGuard['/v1/test-bound/visit'] = 'not asked';
+  expect((await app.client.get('/v1/test-bound/visit', { apiKey: null })).status).toBe(401);
+  expect(clientsOfGuard['/v1/test-bound/visit']).toBe('not asked');
 });
 
 describe('animals', () => {

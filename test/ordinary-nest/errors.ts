@@ -55,8 +55,8 @@ class FailingStream extends Readable {
 }
 
 @Public()
-@Controller('errors')
-class ErrorsController {
+@Controller('test-errors')
+class TestErrorsController {
   @Get('thrown/:name')
   throwError(@Param('name') name: string): never {
     // eslint-disable-next-line @typescript-eslint/only-throw-error -- some of them are none
@@ -96,7 +96,7 @@ class ErrorsController {
   }
 }
 
-@Module({ controllers: [ErrorsController] })
+@Module({ controllers: [TestErrorsController] })
 export class ErrorsModule {}
 
 const STATUSES: Record<string, number> = {
@@ -132,26 +132,26 @@ const failed = (code: string, status: number): object => ({
 export const ERRORS: readonly Row[] = [
   ...Object.entries(STATUSES).map(([name, status]) => ({
     title: `thrown: ${name}`,
-    path: `/v1/errors/thrown/${encodeURIComponent(name)}`,
+    path: `/v1/test-errors/thrown/${encodeURIComponent(name)}`,
     status,
   })),
-  { title: 'an error as the response of an exception', path: '/v1/errors/wrapped', status: 502 },
-  { title: 'sendFile of a file that is not there', path: '/v1/errors/sent-file', status: 404 },
+  { title: 'an error as the response of an exception', path: '/v1/test-errors/wrapped', status: 502 },
+  { title: 'sendFile of a file that is not there', path: '/v1/test-errors/sent-file', status: 404 },
   {
     title: 'a stream of a file that is not there',
-    path: '/v1/errors/stream/missing',
+    path: '/v1/test-errors/stream/missing',
     status: 400,
     meant: { difference: 'stream that fails', status: 404, body: failed('not_found', 404) },
   },
   {
     title: 'a stream that fails before its first byte',
-    path: '/v1/errors/stream/failing',
+    path: '/v1/test-errors/stream/failing',
     status: 400,
     meant: { difference: 'stream that fails', status: 500, body: failed('internal_error', 500) },
   },
   {
     title: "a stream's own handler of errors",
-    path: '/v1/errors/stream/handled',
+    path: '/v1/test-errors/stream/handled',
     status: 418,
     // `response.send` of Express: nothing of the service.
     isNoErrorBody: true,

@@ -106,6 +106,15 @@ test('a refusal of the command writes nothing', async () => {
   await rm(join(copy.path, 'test/api/gift-boxes.e2e-spec.ts'));
 });
 
+test('the script of package.json says by its exit code whether it has refused', async () => {
+  const { scripts } = JSON.parse(await copy.read('package.json')) as { scripts: Record<string, string> };
+  const [program, ...options] = scripts['generate:feature']?.split(' ') ?? [];
+  const run = (name: string): Promise<string> =>
+    copy.run(`node_modules/.bin/${program}`, [...options, name, '--dry-run']);
+  await expect(run('gift-box')).rejects.toThrow("Error: 'gift-box' is no plural. Take gift-boxes.");
+  expect(await run('gift-boxes')).toContain('src/gift-boxes/gift-boxes.module.ts');
+});
+
 test('a feature has entity, migration, DTOs, repository, service, controller, module and test', async () => {
   const printed = await copy.run(NEST, ['generate', 'feature', 'gift-boxes']);
   // The table of one order cannot be called `order`.

@@ -3,7 +3,8 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { type Server, STATUS_CODES } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { VERSIONING } from '../../src/app.setup.js';
+import type { AppOptions } from '../../src/app.options.js';
+import { VERSION_IN_ADDRESS } from '../../src/platform/application.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, type HttpCall, HttpClient } from '../support/http-client.js';
 import type { Difference } from './differences.js';
@@ -38,17 +39,18 @@ export class Pair {
     private readonly stockClient: HttpClient,
   ) {}
 
-  static async start(modules: Type[]): Promise<Pair> {
+  /** @param versioning where requests say the version, if not in the address */
+  static async start(modules: Type[], versioning?: AppOptions['versioning']): Promise<Pair> {
     class StockModule {}
     const stock = await NestFactory.create({ module: StockModule, imports: modules }, new ExpressAdapter(), {
       logger: false,
       rawBody: true,
     });
     stock.useGlobalPipes(new ValidationPipe({ transform: true }));
-    stock.enableVersioning(VERSIONING);
+    stock.enableVersioning(versioning ?? VERSION_IN_ADDRESS);
     await stock.listen(0, '127.0.0.1');
     const { port } = (stock.getHttpServer() as Server).address() as AddressInfo;
-    const ours = await createTestApp({ features: modules });
+    const ours = await createTestApp({ features: modules, ...(versioning && { versioning }) });
     return new Pair(ours, stock, new HttpClient(`http://127.0.0.1:${port}`, ours.apiKey));
   }
 
@@ -94,6 +96,7 @@ const AMBIENT = [
   'x-content-type-options',
   'x-request-id',
 ];
+const DEFAULT_VARY = ['Authorization', 'X-Api-Version', 'Accept'];
 const DEFAULT_CACHING = ['no-store', 'private, no-cache'];
 
 /** The header fields of an answer that stock Nest and the service must have in common. */
@@ -103,7 +106,7 @@ function fieldsOf({ status, headers }: HttpAnswer): Record<string, unknown> {
   // 'header fields of every answer'
   if (DEFAULT_CACHING.includes(String(fields['cache-control']))) delete fields['cache-control'];
   const vary = (headers.vary ?? '').split(/, */);
-  fields['vary'] = vary.filter((name) => name !== 'Authorization').join();
+  fields['vary'] = vary.filter((name) => !DEFAULT_VARY.includes(name)).join();
   // 'error body'
   if (status >= 400) for (const name of ['retry-after', 'www-authenticate']) delete fields[name];
   // 'entity tags': those that a handler sets are strong in these tests.

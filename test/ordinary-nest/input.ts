@@ -63,8 +63,8 @@ class Unruled {
 }
 
 @Public()
-@Controller('input')
-class InputController {
+@Controller('test-input')
+class TestInputController {
   @Get('ids/:id')
   readId(@Param() params: IdParams): unknown {
     return { ...params, isParams: params instanceof IdParams };
@@ -110,13 +110,13 @@ class InputController {
   }
 }
 
-@Module({ controllers: [InputController] })
+@Module({ controllers: [TestInputController] })
 export class InputModule {}
 
 const refused = (code: string, message: string): object => ({ code, message, status: 400 });
 const owners = (title: string, body: object, more: Partial<Row> = {}): Row => ({
   title,
-  path: '/v1/input/owners',
+  path: '/v1/test-input/owners',
   method: 'POST',
   send: { body },
   status: 200,
@@ -125,30 +125,30 @@ const owners = (title: string, body: object, more: Partial<Row> = {}): Row => ({
 
 const change = (title: string, body: object): Row => ({
   title,
-  path: '/v1/input/owners',
+  path: '/v1/test-input/owners',
   method: 'PATCH',
   send: { body },
   status: 200,
 });
 
 export const INPUT: readonly Row[] = [
-  { title: '@Param() as a class', path: '/v1/input/ids/7', status: 200, contains: '"isParams":true' },
+  { title: '@Param() as a class', path: '/v1/test-input/ids/7', status: 200, contains: '"isParams":true' },
   {
     title: '@Param() as a class: refused, the type first',
-    path: '/v1/input/ids/x',
+    path: '/v1/test-input/ids/x',
     status: 400,
     meant: { difference: 'faults of input', body: refused('bad_request', 'id must be an integer number') },
   },
-  { title: 'a repeated query parameter', path: '/v1/input/tags?tag=a&tag=b', status: 200, contains: '["a","b"]' },
+  { title: 'a repeated query parameter', path: '/v1/test-input/tags?tag=a&tag=b', status: 200, contains: '["a","b"]' },
   {
     title: '@IsArray of a parameter that is given once',
-    path: '/v1/input/tags?tag=a',
+    path: '/v1/test-input/tags?tag=a',
     status: 400,
     meant: { difference: 'faults of input', body: refused('invalid_parameter', 'tag must be an array') },
   },
   {
     title: 'a repeated query parameter that is no array',
-    path: '/v1/input/tags?sort=a&sort=b',
+    path: '/v1/test-input/tags?sort=a&sort=b',
     status: 400,
     meant: {
       difference: 'repeated query parameters',
@@ -157,7 +157,7 @@ export const INPUT: readonly Row[] = [
   },
   {
     title: 'an unknown query parameter',
-    path: '/v1/input/tags?page=2',
+    path: '/v1/test-input/tags?page=2',
     status: 200,
     meant: {
       difference: 'unknown query parameters',
@@ -165,7 +165,7 @@ export const INPUT: readonly Row[] = [
       body: refused('invalid_parameter', "unknown query parameter 'page'; did you mean 'tag'?"),
     },
   },
-  { title: 'ParseArrayPipe', path: '/v1/input/tags-by-name?tag=a,b', status: 200, contains: '["a","b"]' },
+  { title: 'ParseArrayPipe', path: '/v1/test-input/tags-by-name?tag=a,b', status: 200, contains: '["a","b"]' },
   owners('@Transform beside @TextProperty', { name: '  ann  ' }, { contains: '"name":"ann"' }),
   owners('@Expose with another name', { name: 'ann', family_name: 'Lee' }, { contains: '"familyName":"Lee"' }),
   owners(
@@ -180,7 +180,7 @@ export const INPUT: readonly Row[] = [
   change('null where @IsOptional stands at a rule of class-validator', { street: null }),
   {
     title: '@ValidateNested of an array',
-    path: '/v1/input/pairs',
+    path: '/v1/test-input/pairs',
     method: 'POST',
     send: { body: { pairs: [{ word: 'a' }] } },
     status: 200,
@@ -188,7 +188,7 @@ export const INPUT: readonly Row[] = [
   },
   {
     title: '@ValidateNested of an array: the path of a fault',
-    path: '/v1/input/pairs',
+    path: '/v1/test-input/pairs',
     method: 'POST',
     send: { body: { pairs: [{ word: 'a' }, { word: 1 }] } },
     status: 400,
@@ -199,7 +199,7 @@ export const INPUT: readonly Row[] = [
   },
   {
     title: 'a class without rules',
-    path: '/v1/input/any',
+    path: '/v1/test-input/any',
     method: 'POST',
     send: { body: { any: 1, more: [2] } },
     status: 200,
@@ -207,7 +207,7 @@ export const INPUT: readonly Row[] = [
   },
   {
     title: 'members that the class does not declare',
-    path: '/v1/input/declared',
+    path: '/v1/test-input/declared',
     method: 'POST',
     send: { body: { name: 'ann', role: 'admin' } },
     status: 200,

@@ -4,8 +4,8 @@ import { Public } from '../../src/platform/auth/public.decorator.js';
 import type { Row } from './harness.js';
 
 @Public()
-@Controller('routing')
-class RoutingController {
+@Controller('test-routing')
+class TestRoutingController {
   @All('any')
   answerAll(@Req() { method }: Request): object {
     return { method };
@@ -61,8 +61,8 @@ class RoutingController {
 }
 
 @Public()
-@Controller(['routing-orders', 'routing-purchases'])
-class OrdersController {
+@Controller(['test-routing-orders', 'test-routing-purchases'])
+class TestOrdersController {
   @Get()
   findAll(): string[] {
     return ['order'];
@@ -75,8 +75,8 @@ class OrdersController {
 }
 
 @Public()
-@Controller({ path: 'routing-items', version: ['1', '2'] })
-class ItemsController {
+@Controller({ path: 'test-routing-items', version: ['1', '2'] })
+class TestItemsController {
   @Get()
   findAll(): string[] {
     return ['item'];
@@ -89,15 +89,15 @@ class ItemsController {
 }
 
 @Public()
-@Controller({ path: 'routing-neutral', version: VERSION_NEUTRAL })
-class NeutralController {
+@Controller({ path: 'test-routing-neutral', version: VERSION_NEUTRAL })
+class TestNeutralController {
   @Get()
   findAll(): string[] {
     return ['neutral'];
   }
 }
 
-@Module({ controllers: [RoutingController, OrdersController, ItemsController, NeutralController] })
+@Module({ controllers: [TestRoutingController, TestOrdersController, TestItemsController, TestNeutralController] })
 export class RoutingModule {}
 
 const ok = (method: string, path: string, more: Partial<Row> = {}): Row => ({
@@ -117,26 +117,26 @@ const missing = (path: string): Row => ({
 
 export const ROUTING: readonly Row[] = [
   ...['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'].map((method) =>
-    ok(method, '/v1/routing/any', { contains: `"${method}"` }),
+    ok(method, '/v1/test-routing/any', { contains: `"${method}"` }),
   ),
-  ok('HEAD', '/v1/routing/any'),
-  ok('GET', '/v1/routing/any-created', { status: 201 }),
-  ok('GET', '/v1/routing/first', { contains: 'first' }),
-  ok('HEAD', '/v1/routing/first'),
-  ok('DELETE', '/v1/routing/first', { contains: 'another' }),
-  ok('GET', '/v1/routing/one', { contains: '"params":{}' }),
-  ok('GET', '/v1/routing/other/7', { contains: '"id":"7"' }),
-  missing('/v1/routing/other'),
-  ok('GET', '/v1/routing/files/a/b.txt', { contains: '["a","b.txt"]' }),
-  ok('GET', '/v1/routing/optional', { contains: '"params":{}' }),
-  ok('GET', '/v1/routing/optional/7', { contains: '"id":"7"' }),
-  ok('GET', '/v2/routing/versioned', { contains: '"version":2' }),
-  ok('HEAD', '/v2/routing/versioned'),
-  missing('/v1/routing/versioned'),
-  missing('/v3/routing/versioned'),
+  ok('HEAD', '/v1/test-routing/any'),
+  ok('GET', '/v1/test-routing/any-created', { status: 201 }),
+  ok('GET', '/v1/test-routing/first', { contains: 'first' }),
+  ok('HEAD', '/v1/test-routing/first'),
+  ok('DELETE', '/v1/test-routing/first', { contains: 'another' }),
+  ok('GET', '/v1/test-routing/one', { contains: '"params":{}' }),
+  ok('GET', '/v1/test-routing/other/7', { contains: '"id":"7"' }),
+  missing('/v1/test-routing/other'),
+  ok('GET', '/v1/test-routing/files/a/b.txt', { contains: '["a","b.txt"]' }),
+  ok('GET', '/v1/test-routing/optional', { contains: '"params":{}' }),
+  ok('GET', '/v1/test-routing/optional/7', { contains: '"id":"7"' }),
+  ok('GET', '/v2/test-routing/versioned', { contains: '"version":2' }),
+  ok('HEAD', '/v2/test-routing/versioned'),
+  missing('/v1/test-routing/versioned'),
+  missing('/v3/test-routing/versioned'),
   {
     title: 'a method that a version does not have',
-    path: '/v2/routing/versioned',
+    path: '/v2/test-routing/versioned',
     method: 'POST',
     status: 404,
     meant: {
@@ -147,18 +147,18 @@ export const ROUTING: readonly Row[] = [
   },
   {
     title: 'OPTIONS of a version',
-    path: '/v2/routing/versioned',
+    path: '/v2/test-routing/versioned',
     method: 'OPTIONS',
     status: 404,
     meant: { difference: 'method not allowed', status: 204, body: '' },
   },
-  ok('GET', '/v1/routing/replaced', { contains: '"version":1' }),
-  ok('GET', '/v2/routing/replaced', { contains: '"version":"2 or 3"' }),
-  ok('GET', '/v3/routing/replaced', { contains: '"version":"2 or 3"' }),
-  ok('GET', '/v1/routing-orders', { contains: 'order' }),
-  ok('POST', '/v1/routing-purchases', { contains: 'order', status: 201 }),
-  ok('GET', '/v1/routing-items', { contains: 'item' }),
-  ok('POST', '/v2/routing-items', { contains: 'item', status: 201 }),
-  ok('GET', '/routing-neutral', { contains: 'neutral' }),
-  missing('/v1/routing-neutral'),
+  ok('GET', '/v1/test-routing/replaced', { contains: '"version":1' }),
+  ok('GET', '/v2/test-routing/replaced', { contains: '"version":"2 or 3"' }),
+  ok('GET', '/v3/test-routing/replaced', { contains: '"version":"2 or 3"' }),
+  ok('GET', '/v1/test-routing-orders', { contains: 'order' }),
+  ok('POST', '/v1/test-routing-purchases', { contains: 'order', status: 201 }),
+  ok('GET', '/v1/test-routing-items', { contains: 'item' }),
+  ok('POST', '/v2/test-routing-items', { contains: 'item', status: 201 }),
+  ok('GET', '/test-routing-neutral', { contains: 'neutral' }),
+  missing('/v1/test-routing-neutral'),
 ];

@@ -17,8 +17,8 @@ class Harbour {
 }
 
 @Tag('Store', 'Ships.')
-@Controller('ships')
-class ShipsController {
+@Controller('test-ships')
+class TestShipsController {
   constructor(private readonly harbour: Harbour) {}
 
   @Get()
@@ -30,7 +30,7 @@ class ShipsController {
   }
 }
 
-@Module({ controllers: [ShipsController], providers: [Harbour] })
+@Module({ controllers: [TestShipsController], providers: [Harbour] })
 class ShipsModule {}
 
 /** Refers to a table of the service, so it must come behind it, and to the other one, so it must come behind that. */
@@ -38,11 +38,11 @@ class FillShips1795500000001 implements Migration {
   readonly backwardCompatible = true;
 
   async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query(`INSERT INTO ship (name) VALUES ('Argo')`);
+    await queryRunner.query(`INSERT INTO test_ship (name) VALUES ('Argo')`);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DELETE FROM ship');
+    await queryRunner.query('DELETE FROM test_ship');
   }
 }
 
@@ -50,11 +50,11 @@ class CreateShips1795500000000 implements Migration {
   readonly backwardCompatible = true;
 
   async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('CREATE TABLE ship (name varchar(50) PRIMARY KEY, pet_id bigint REFERENCES pet)');
+    await queryRunner.query('CREATE TABLE test_ship (name varchar(50) PRIMARY KEY, pet_id bigint REFERENCES pet)');
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE ship');
+    await queryRunner.query('DROP TABLE test_ship');
   }
 }
 
@@ -86,7 +86,7 @@ describe('a project', () => {
   beforeEach(() => void printed.splice(0));
 
   test('its migrations are applied in the order of their times, whatever order they are given in', async () => {
-    expect(await app.sql('SELECT name FROM ship')).toEqual([['Argo']]);
+    expect(await app.sql('SELECT name FROM test_ship')).toEqual([['Argo']]);
     const applied = (await app.sql('SELECT name FROM schema_migration ORDER BY id')).flat();
     expect(applied.slice(-2)).toEqual(['CreateShips1795500000000', 'FillShips1795500000001']);
     expect((await app.client.get('/health/ready')).status).toBe(200);
@@ -100,7 +100,7 @@ describe('a project', () => {
       { name: 'Store', description: 'Ships.' },
       { name: 'Docks', description: 'Nothing yet.' },
     ]);
-    expect(Object.keys(json.paths as object)).toEqual(['/pets', '/pets/{petId}', '/ships']);
+    expect(Object.keys(json.paths as object)).toEqual(['/pets', '/pets/{petId}', '/test-ships']);
     expect((await app.client.get('/docs/guide')).text).toContain('All about ships');
     expect((await app.client.get('/docs')).text).toContain('Ship Service');
   });
@@ -111,18 +111,18 @@ describe('a project', () => {
   });
 
   test('500: the test prints what the log says of it, with its stack, unless it expects that', async () => {
-    expect((await app.client.get('/v1/ships')).status).toBe(500);
+    expect((await app.client.get('/v1/test-ships')).status).toBe(500);
     expect(printed.join('')).toMatch(
-      /^GET \/v1\/ships was answered 500 because of\nTypeError: no ship has come in\n +at Harbour\.free \(.*added\.e2e-spec\.ts/,
+      /^GET \/v1\/test-ships was answered 500 because of\nTypeError: no ship has come in\n +at Harbour\.free \(.*added\.e2e-spec\.ts/,
     );
     printed.splice(0);
-    expect((await app.client.get('/v1/ships', { expects500: true })).status).toBe(500);
+    expect((await app.client.get('/v1/test-ships', { expects500: true })).status).toBe(500);
     expect(printed).toEqual([]);
   });
 
   test('a test makes keys with the scopes that it names', async () => {
     const apiKey = await app.createApiKey('pets:read');
-    expect((await app.client.get('/v1/ships', { apiKey })).status).toBe(403);
+    expect((await app.client.get('/v1/test-ships', { apiKey })).status).toBe(403);
     expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(200);
   });
 
@@ -149,7 +149,7 @@ test('a test replaces a provider as in Nest', async () => {
     override: (module) => module.overrideProvider(Harbour).useValue({ free: () => 3 }),
   });
   try {
-    expect(await app.client.get('/v1/ships')).toMatchObject({ status: 200, text: '3' });
+    expect(await app.client.get('/v1/test-ships')).toMatchObject({ status: 200, text: '3' });
   } finally {
     await app.close();
   }

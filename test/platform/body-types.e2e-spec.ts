@@ -33,8 +33,8 @@ const shown = (body: unknown): object =>
   Buffer.isBuffer(body) ? { bytes: body.toString('hex') } : { [typeof body]: body };
 
 @Public()
-@Controller('cards')
-class CardsController {
+@Controller('test-cards')
+class TestCardsController {
   @Post('form')
   @HttpCode(200)
   @ApiConsumes('application/x-www-form-urlencoded')
@@ -91,7 +91,7 @@ class CardsController {
   }
 }
 
-@Module({ controllers: [CardsController] })
+@Module({ controllers: [TestCardsController] })
 class CardsModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     consumer
@@ -99,7 +99,7 @@ class CardsModule implements NestModule {
         if (request.originalUrl.endsWith('?looks')) void request.body;
         next();
       })
-      .forRoutes('cards');
+      .forRoutes('test-cards');
   }
 }
 
@@ -113,7 +113,7 @@ const FORM = 'application/x-www-form-urlencoded';
 
 function send(path: string, type: string, body: string | Buffer, coding?: string): Promise<HttpAnswer> {
   const headers = { 'content-type': type, 'content-encoding': coding };
-  return app.client.send('POST', `/v1/cards/${path}`, { body, headers });
+  return app.client.send('POST', `/v1/test-cards/${path}`, { body, headers });
 }
 
 test.each<[string, string, string, string, unknown]>([
@@ -243,10 +243,10 @@ test('500 for a declared form that no multer reads, and the log says what to do'
 
 test('the document names the types that a handler takes, and the errors', async () => {
   const { paths } = (await app.client.get('/openapi.json')).json as { paths: Record<string, { post: Operation }> };
-  const contentOf = (path: string): object => paths[`/cards/${path}`]?.post.requestBody.content ?? {};
+  const contentOf = (path: string): object => paths[`/test-cards/${path}`]?.post.requestBody.content ?? {};
   expect(Object.keys(contentOf('patch'))).toEqual(['application/merge-patch+json', 'application/vnd.cards+json']);
   expect(contentOf('text')).toMatchObject({ 'text/csv': { schema: { type: 'string' } } });
-  const { responses } = (paths['/cards/form'] as { post: Operation }).post;
+  const { responses } = (paths['/test-cards/form'] as { post: Operation }).post;
   const codes = Object.keys(responses[400]?.content['application/json']?.examples ?? {});
   expect(codes).toEqual(expect.arrayContaining(['bad_request', 'missing_body', 'validation_failed']));
   expect(codes).not.toEqual(expect.arrayContaining(['malformed_json']));

@@ -43,8 +43,8 @@ class Match {
   name: string;
 }
 
-@Controller('searches')
-class SearchesController {
+@Controller('test-searches')
+class TestSearchesController {
   constructor(private readonly idempotency: Idempotency) {}
 
   @Post()
@@ -68,9 +68,9 @@ class SearchesController {
     const { prefix } = search;
     const after = ORDER.decode(query.cursor, { prefix });
     return this.idempotency.answer(key, { search, query }, async ({ manager }) => {
-      await manager.query('INSERT INTO search (prefix) VALUES ($1)', [prefix]);
+      await manager.query('INSERT INTO test_search (prefix) VALUES ($1)', [prefix]);
       const rows = await manager.query<{ id: string; name: string }[]>(
-        `SELECT id, name FROM person WHERE starts_with(name, $1) AND ($2::bigint IS NULL OR id > $2) ORDER BY id LIMIT $3`,
+        `SELECT id, name FROM test_person WHERE starts_with(name, $1) AND ($2::bigint IS NULL OR id > $2) ORDER BY id LIMIT $3`,
         [prefix, after?.id, query.limit + 1],
       );
       const { items, nextCursor } = ORDER.page(rows, query, { prefix });
@@ -79,16 +79,16 @@ class SearchesController {
   }
 }
 
-@Module({ controllers: [SearchesController] })
+@Module({ controllers: [TestSearchesController] })
 class SearchesModule {}
 
 let app: TestApp;
 let client: HttpClient;
 beforeAll(async () => {
   app = await createTestApp({ features: [SearchesModule], settings: { RATE_LIMIT_PER_MINUTE: '6' } });
-  await app.sql('CREATE TABLE search (prefix text)');
-  await app.sql('CREATE TABLE person (id bigint PRIMARY KEY, name text)');
-  await app.sql(`INSERT INTO person SELECT 9223372036854775800 + n, 'Ann ' || n FROM generate_series(1, 5) AS n`);
+  await app.sql('CREATE TABLE test_search (prefix text)');
+  await app.sql('CREATE TABLE test_person (id bigint PRIMARY KEY, name text)');
+  await app.sql(`INSERT INTO test_person SELECT 9223372036854775800 + n, 'Ann ' || n FROM generate_series(1, 5) AS n`);
 });
 beforeEach(async () => {
   client = await newClient(['searches:write']);
@@ -104,11 +104,11 @@ async function newClient(scopes: string[]): Promise<HttpClient> {
 }
 
 function search(by: HttpClient, query: string, key?: string, body: object = { prefix: 'Ann' }): Promise<HttpAnswer> {
-  return by.post(`/v1/searches${query}`, body, { headers: { 'idempotency-key': key } });
+  return by.post(`/v1/test-searches${query}`, body, { headers: { 'idempotency-key': key } });
 }
 
 async function countSearches(): Promise<unknown> {
-  return (await app.sql('SELECT count(*)::int FROM search'))[0]?.[0];
+  return (await app.sql('SELECT count(*)::int FROM test_search'))[0]?.[0];
 }
 
 const MARKS = {
@@ -127,10 +127,10 @@ test('a page has the marks of all, and is the same again for its key', async () 
   expect(first.headers).toMatchObject({ ...MARKS, ratelimit: '"client";r=5;t=10' });
   const link = String(first.headers['link']);
   expect(link).toContain('rel="successor-version"');
-  const [, next = ''] = /<http:\/\/localhost:3000\/v1\/searches(\?[^>]+)>; rel="next"/.exec(link) ?? [];
+  const [, next = ''] = /<http:\/\/localhost:3000\/v1\/test-searches(\?[^>]+)>; rel="next"/.exec(link) ?? [];
 
   const searches = await countSearches();
-  await app.sql(`DELETE FROM person WHERE name = 'Ann 1'`);
+  await app.sql(`DELETE FROM test_person WHERE name = 'Ann 1'`);
   const again = await search(client, '?limit=2', 'page-1');
   expect([again.status, again.text, again.headers['link']]).toEqual([200, first.text, link]);
   expect(again.headers).toMatchObject({ ...MARKS, 'idempotent-replayed': 'true', ratelimit: '"client";r=4;t=20' });
@@ -185,7 +185,7 @@ test('the document has all of it', async () => {
   const document = JSON.parse((await app.client.get('/openapi.json')).text) as {
     paths: Record<string, Record<string, { parameters: { name: string }[]; responses: Record<string, object> }>>;
   };
-  const operation = document.paths['/searches']?.['post'];
+  const operation = document.paths['/test-searches']?.['post'];
   expect(operation).toMatchObject({
     deprecated: true,
     'x-stability': 'beta',

@@ -8,8 +8,8 @@ import { createTestApp, type TestApp } from '../support/app.js';
 
 /* Streams of events: how many there may be, and how they end. `ordinary-nest` compares their answers with stock Nest. */
 
-@Controller('streams')
-class StreamsController {
+@Controller('test-streams')
+class TestStreamsController {
   /** How many observables have a subscriber. */
   subscribed = 0;
 
@@ -62,7 +62,7 @@ class StreamsController {
   }
 }
 
-@Module({ controllers: [StreamsController] })
+@Module({ controllers: [TestStreamsController] })
 class StreamsModule {}
 
 /** A stream that a client has open. */
@@ -80,7 +80,7 @@ class Stream {
 
   static open(app: TestApp, path: string): Promise<Stream> {
     return new Promise((resolve, reject) => {
-      request({ port: app.port, path: `/v1/streams/${path}` }, (answer) => resolve(new Stream(answer)))
+      request({ port: app.port, path: `/v1/test-streams/${path}` }, (answer) => resolve(new Stream(answer)))
         .on('error', reject)
         .end();
     });
@@ -104,28 +104,28 @@ async function until(condition: () => boolean): Promise<void> {
 
 describe('limits', () => {
   let app: TestApp;
-  let controller: StreamsController;
+  let controller: TestStreamsController;
   beforeAll(async () => {
     app = await createTestApp({
       features: [StreamsModule],
       settings: { MAX_EVENT_STREAMS: '2', MAX_REQUESTS_IN_FLIGHT: '1', WRITE_TIMEOUT_MS: '300' },
     });
-    controller = app.nest.get(StreamsController);
+    controller = app.nest.get(TestStreamsController);
   });
   afterAll(() => app.close());
 
   test('503 unavailable beyond MAX_EVENT_STREAMS; they take no place of requests, and one that ends makes room', async () => {
     const streams = [await Stream.open(app, 'open'), await Stream.open(app, 'open')];
     expect(streams.map(({ status }) => status)).toEqual([200, 200]);
-    const refused = await app.client.get('/v1/streams/open');
+    const refused = await app.client.get('/v1/test-streams/open');
     expect([refused.status, refused.headers['retry-after'], refused.json]).toEqual([
       503,
       '1',
       { code: 'unavailable', message: expect.any(String) as string, status: 503 },
     ]);
-    expect((await app.client.get('/v1/streams/ordinary')).status).toBe(200);
-    expect((await app.client.get('/v1/streams/closed', { apiKey: null })).status).toBe(401);
-    expect((await app.client.get('/v1/streams/closed')).status).toBe(503);
+    expect((await app.client.get('/v1/test-streams/ordinary')).status).toBe(200);
+    expect((await app.client.get('/v1/test-streams/closed', { apiKey: null })).status).toBe(401);
+    expect((await app.client.get('/v1/test-streams/closed')).status).toBe(503);
     expect(controller.subscribed).toBe(2);
 
     streams[0]?.close();
@@ -138,7 +138,7 @@ describe('limits', () => {
 
   test('a client that is refused for its key takes no place', async () => {
     for (let calls = 0; calls < 4; calls++) {
-      expect((await app.client.get('/v1/streams/closed', { apiKey: null })).status).toBe(401);
+      expect((await app.client.get('/v1/test-streams/closed', { apiKey: null })).status).toBe(401);
     }
     const stream = await Stream.open(app, 'open');
     expect(stream.status).toBe(200);
@@ -149,7 +149,7 @@ describe('limits', () => {
   test('WRITE_TIMEOUT_MS: a client that takes nothing of its events is cut, and a quiet stream stays open', async () => {
     const quiet = await Stream.open(app, 'quiet');
     const client = connect(app.port, '127.0.0.1').pause();
-    client.write('GET /v1/streams/large HTTP/1.1\r\nHost: x\r\n\r\n');
+    client.write('GET /v1/test-streams/large HTTP/1.1\r\nHost: x\r\n\r\n');
     await until(() => controller.subscribed === 1);
     await until(() => controller.subscribed === 0);
     client.destroy();
@@ -161,7 +161,7 @@ describe('limits', () => {
 describe('the end of the service', () => {
   test('streams end when the server stops listening, and nothing is waited for', async () => {
     const app = await createTestApp({ features: [StreamsModule], settings: { SHUTDOWN_DELAY_MS: '200' } });
-    const controller = app.nest.get(StreamsController);
+    const controller = app.nest.get(TestStreamsController);
     const late = Stream.open(app, 'late');
     const streams = await Promise.all(['open', 'quiet', 'open'].map((path) => Stream.open(app, path)));
     await until(() => streams[0]?.text.includes('data: first') ?? false);

@@ -81,8 +81,8 @@ class ListOwnersQuery {
 
 const LARGEST = 9223372036854775807n;
 
-@Controller('owners')
-class OwnersController {
+@Controller('test-owners')
+class TestOwnersController {
   @Get()
   listOwners(@Query() query: ListOwnersQuery): unknown {
     return { first: query.first ?? null, sort: query.sort ?? null };
@@ -115,7 +115,7 @@ class OwnersController {
   }
 }
 
-@Module({ controllers: [OwnersController] })
+@Module({ controllers: [TestOwnersController] })
 class OwnersModule {}
 
 let app: TestApp;
@@ -133,10 +133,10 @@ const errorOf = (code: string, status: number, message?: string): object => ({
 
 describe('authentication', () => {
   test.each([
-    ['GET', '/v1/owners'],
-    ['POST', '/v1/owners'],
-    ['GET', '/v1/owners/ann'],
-    ['POST', '/v1/owners/audits'],
+    ['GET', '/v1/test-owners'],
+    ['POST', '/v1/test-owners'],
+    ['GET', '/v1/test-owners/ann'],
+    ['POST', '/v1/test-owners/audits'],
   ])('401: %s %s is closed without a word', async (method, path) => {
     const body = method === 'POST' ? '{"not even JSON' : undefined;
     const answer = await app.client.send(method, path, { apiKey: null, body });
@@ -145,21 +145,21 @@ describe('authentication', () => {
   });
 
   test('200: @Public opens one handler, and no other', async () => {
-    expect((await app.client.get('/v1/owners/open', { apiKey: null })).json).toEqual(['open']);
+    expect((await app.client.get('/v1/test-owners/open', { apiKey: null })).json).toEqual(['open']);
   });
 
   test('403: @RequireScopes with a scope of its own; 200 with a key that has it', async () => {
-    const refused = await app.client.post('/v1/owners/audits', undefined);
+    const refused = await app.client.post('/v1/test-owners/audits', undefined);
     expect(refused.json).toEqual(errorOf('insufficient_scope', 403));
     expect(refused.headers['www-authenticate']).toContain('error="insufficient_scope", scope="owners:audit"');
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'auditor', scopes: ['owners:audit'] });
-    expect((await app.client.post('/v1/owners/audits', undefined, { apiKey: secret })).json).toEqual(['audited']);
+    expect((await app.client.post('/v1/test-owners/audits', undefined, { apiKey: secret })).json).toEqual(['audited']);
   });
 });
 
 describe('validation', () => {
   test('201: a valid body arrives as its class, int64 exact, without what the class does not know', async () => {
-    const answer = await app.client.post('/v1/owners', {
+    const answer = await app.client.post('/v1/test-owners', {
       ...VALID,
       address: { country: 'DE', planet: 3 },
       role: 'admin',
@@ -177,39 +177,41 @@ describe('validation', () => {
     [{ ...VALID, customer: 2n ** 63n }, ['customer']],
     [{}, ['name', 'email', 'customer']],
   ])('400 validation_failed: %j names every fault', async (body, words) => {
-    const answer = await app.client.post('/v1/owners', body);
+    const answer = await app.client.post('/v1/test-owners', body);
     expect(answer.json).toEqual(errorOf('validation_failed', 400));
     const clauses = (answer.json as { message: string }).message.split('; ');
     expect(clauses.map((clause) => clause.split(' ')[0])).toEqual(words);
   });
 
   test('400: what the platform reads for itself is judged as for its own operations', async () => {
-    expect((await app.client.post('/v1/owners', '{"name":1,"name":2}')).json).toEqual(errorOf('malformed_json', 400));
-    expect((await app.client.post('/v1/owners', '[]')).json).toEqual(errorOf('validation_failed', 400));
-    expect((await app.client.send('POST', '/v1/owners')).json).toEqual(errorOf('missing_body', 400));
+    expect((await app.client.post('/v1/test-owners', '{"name":1,"name":2}')).json).toEqual(
+      errorOf('malformed_json', 400),
+    );
+    expect((await app.client.post('/v1/test-owners', '[]')).json).toEqual(errorOf('validation_failed', 400));
+    expect((await app.client.send('POST', '/v1/test-owners')).json).toEqual(errorOf('missing_body', 400));
     const headers = { 'content-type': 'text/plain' };
-    expect((await app.client.post('/v1/owners', '{}', { headers })).json).toEqual(
+    expect((await app.client.post('/v1/test-owners', '{}', { headers })).json).toEqual(
       errorOf('unsupported_media_type', 415),
     );
-    expect((await app.client.post('/v1/owners', ' '.repeat(70_000))).json).toEqual(errorOf('body_too_large', 413));
+    expect((await app.client.post('/v1/test-owners', ' '.repeat(70_000))).json).toEqual(errorOf('body_too_large', 413));
   });
 
   test('200: a valid query is converted; 400 invalid_parameter otherwise', async () => {
-    expect((await app.client.get('/v1/owners?first=50&sort=id')).json).toEqual({ first: 50, sort: 'id' });
-    expect((await app.client.get('/v1/owners')).json).toEqual({ first: null, sort: null });
+    expect((await app.client.get('/v1/test-owners?first=50&sort=id')).json).toEqual({ first: 50, sort: 'id' });
+    expect((await app.client.get('/v1/test-owners')).json).toEqual({ first: null, sort: null });
     for (const query of ['first=0', 'first=51', 'first=1.5', 'first=x', 'sort=age', 'sort=id&sort=id', 'page=2']) {
-      expect((await app.client.get(`/v1/owners?${query}`)).json).toEqual(errorOf('invalid_parameter', 400));
+      expect((await app.client.get(`/v1/test-owners?${query}`)).json).toEqual(errorOf('invalid_parameter', 400));
     }
-    const { json } = await app.client.get('/v1/owners?frist=1');
+    const { json } = await app.client.get('/v1/test-owners?frist=1');
     expect(json).toEqual(errorOf('invalid_parameter', 400, "unknown query parameter 'frist'; did you mean 'first'?"));
   });
 });
 
 describe('errors', () => {
   test("Nest's exceptions and bugs have the Error body, and a bug tells nothing", async () => {
-    const conflict = await app.client.get('/v1/owners/twice');
+    const conflict = await app.client.get('/v1/test-owners/twice');
     expect([conflict.status, conflict.json]).toEqual([409, errorOf('conflict', 409, 'There are two of them.')]);
-    const bug = await app.client.get('/v1/owners/ann', { expects500: true });
+    const bug = await app.client.get('/v1/test-owners/ann', { expects500: true });
     expect([bug.status, bug.json]).toEqual([500, errorOf('internal_error', 500)]);
     expect(bug.text).not.toContain('secret');
     for (const { headers } of [conflict, bug]) {
@@ -218,11 +220,11 @@ describe('errors', () => {
   });
 
   test('405 with Allow, 204 for OPTIONS, HEAD, ETag and 304', async () => {
-    const refused = await app.client.send('DELETE', '/v1/owners');
+    const refused = await app.client.send('DELETE', '/v1/test-owners');
     expect([refused.status, refused.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS, POST']);
-    expect((await app.client.send('OPTIONS', '/v1/owners')).status).toBe(204);
-    const { headers } = await app.client.send('HEAD', '/v1/owners');
-    expect((await app.client.get('/v1/owners', { headers: { 'if-none-match': headers.etag } })).status).toBe(304);
+    expect((await app.client.send('OPTIONS', '/v1/test-owners')).status).toBe(204);
+    const { headers } = await app.client.send('HEAD', '/v1/test-owners');
+    expect((await app.client.get('/v1/test-owners', { headers: { 'if-none-match': headers.etag } })).status).toBe(304);
   });
 });
 
@@ -232,17 +234,17 @@ describe('around it', () => {
       paths: Record<string, Record<string, { operationId: string; responses: object; security?: object[] }>>;
       components: { schemas: Record<string, { properties: Record<string, object>; required: string[] }> };
     };
-    const operations = ['/owners', '/owners/open', '/owners/audits', '/owners/{name}'].flatMap((path) =>
-      Object.values(paths[path] ?? {}).map(({ operationId }) => operationId),
+    const operations = ['/test-owners', '/test-owners/open', '/test-owners/audits', '/test-owners/{name}'].flatMap(
+      (path) => Object.values(paths[path] ?? {}).map(({ operationId }) => operationId),
     );
     expect(operations.sort()).toEqual(['auditOwners', 'createOwner', 'getOwner', 'listOwners', 'readOpenly']);
     const responses = (path: string, method: string): string[] => Object.keys(paths[path]?.[method]?.responses ?? {});
-    expect(responses('/owners', 'post')).toEqual(
+    expect(responses('/test-owners', 'post')).toEqual(
       expect.arrayContaining(['201', '400', '401', '413', '415', '500', '503', 'default']),
     );
-    expect(responses('/owners/audits', 'post')).toContain('403');
-    expect(responses('/owners/open', 'get')).not.toContain('401');
-    expect(paths['/owners/open']?.get?.security).toEqual([]);
+    expect(responses('/test-owners/audits', 'post')).toContain('403');
+    expect(responses('/test-owners/open', 'get')).not.toContain('401');
+    expect(paths['/test-owners/open']?.get?.security).toEqual([]);
     expect(components.schemas['NewOwner']?.properties['customer']).toMatchObject({ type: 'integer', format: 'int64' });
     expect(components.schemas['NewOwner']?.required).toEqual(['name', 'email', 'customer']);
   });
@@ -252,7 +254,7 @@ describe('around it', () => {
     const { paths } = (await app.client.get('/openapi.json')).json as {
       paths: Record<string, Record<string, { responses: Record<string, Media> }>>;
     };
-    const responses = paths['/owners/{name}']?.get?.responses ?? {};
+    const responses = paths['/test-owners/{name}']?.get?.responses ?? {};
     const schemaOf = (status: number): unknown => responses[status]?.content['application/json'].schema;
     const error = { $ref: '#/components/schemas/Error' };
     expect(responses[404]?.description).toBe('Nobody has the name.');
@@ -267,7 +269,7 @@ describe('around it', () => {
   });
 
   test('it is measured and logged under the names of its handlers', async () => {
-    await app.client.get('/v1/owners?first=0', { headers: { 'x-request-id': 'owners-1' } });
+    await app.client.get('/v1/test-owners?first=0', { headers: { 'x-request-id': 'owners-1' } });
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
     const { text } = await app.client.get('/metrics', { apiKey: secret });
     expect(text).toMatch(/_count\{operation="listOwners",method="GET",status="400"\} [1-9]/);

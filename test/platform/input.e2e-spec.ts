@@ -42,8 +42,8 @@ class ReadingGuard implements CanActivate {
   }
 }
 
-@Controller('notes')
-class NotesController {
+@Controller('test-notes')
+class TestNotesController {
   @Post()
   @HttpCode(200)
   addNote(@Body() note: NewNote, @SentBody() sent: unknown): unknown {
@@ -98,14 +98,14 @@ class NotesController {
   }
 }
 
-@Module({ controllers: [NotesController] })
+@Module({ controllers: [TestNotesController] })
 class NotesModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     const lookAtBody = (request: Request, _: unknown, next: () => void): void => {
       void request.body;
       next();
     };
-    consumer.apply(lookAtBody).forRoutes({ path: 'notes/looked-at', method: RequestMethod.POST, version: '1' });
+    consumer.apply(lookAtBody).forRoutes({ path: 'test-notes/looked-at', method: RequestMethod.POST, version: '1' });
   }
 }
 
@@ -116,7 +116,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const post = async (path: string, body: unknown): Promise<unknown> => {
-  const answer = await app.client.post(`/v1/notes${path}`, body);
+  const answer = await app.client.post(`/v1/test-notes${path}`, body);
   return answer.status === 200 ? answer.json : `${answer.status} ${answer.json.code}: ${answer.json.message}`;
 };
 
@@ -175,17 +175,17 @@ describe("@Body('member')", () => {
 });
 
 test('a start fails, with one sentence, when nothing would check what a handler declares', async () => {
-  @Controller('papers')
-  class PapersController {
+  @Controller('test-papers')
+  class TestPapersController {
     @Post(':number')
     addPaper(@Param('number') parameters: NewNote): unknown {
       return parameters;
     }
   }
-  @Module({ controllers: [PapersController] })
+  @Module({ controllers: [TestPapersController] })
   class PapersModule {}
   await expect(createTestApp({ features: [PapersModule] })).rejects.toThrow(
-    "@Param('number') of PapersController.addPaper is declared as NewNote, which nothing would check. " +
+    "@Param('number') of TestPapersController.addPaper is declared as NewNote, which nothing would check. " +
       'Take each value by its name, or use a pipe.',
   );
 });

@@ -26,16 +26,16 @@ interface Bill {
   note?: string | undefined;
 }
 
-@Controller('bills')
-class BillsController {
+@Controller('test-bills')
+class TestBillsController {
   constructor(private readonly idempotency: Idempotency) {}
 
   @Post()
   addBill(@Body() bill: NewBill, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Bill>> {
     return this.idempotency.answer(key, bill, async ({ manager }): Promise<Bill> => {
       const [row] = await manager.query<{ id: string; made_at: Date; count: string }[]>(
-        `INSERT INTO bill (name) VALUES ($1)
-         RETURNING id, made_at, (SELECT count(*) + 9007199254740993 FROM bill) AS count`,
+        `INSERT INTO test_bill (name) VALUES ($1)
+         RETURNING id, made_at, (SELECT count(*) + 9007199254740993 FROM test_bill) AS count`,
         [bill.name],
       );
       const { id, made_at, count } = row as { id: string; made_at: Date; count: string };
@@ -58,20 +58,20 @@ class BillsController {
   }
 }
 
-@Module({ controllers: [BillsController] })
+@Module({ controllers: [TestBillsController] })
 class BillsModule {}
 
 let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({ features: [BillsModule] });
   await app.sql(
-    `CREATE TABLE bill (id bigint GENERATED ALWAYS AS IDENTITY (START 9223372036854775000), name text, made_at timestamptz DEFAULT now())`,
+    `CREATE TABLE test_bill (id bigint GENERATED ALWAYS AS IDENTITY (START 9223372036854775000), name text, made_at timestamptz DEFAULT now())`,
   );
 });
 afterAll(() => app.close());
 
 function add(key: string | undefined, body: object, path = ''): Promise<HttpAnswer> {
-  return app.client.post(`/v1/bills${path}`, body, { headers: { 'idempotency-key': key }, expects500: true });
+  return app.client.post(`/v1/test-bills${path}`, body, { headers: { 'idempotency-key': key }, expects500: true });
 }
 
 test('201: the first answer, byte for byte, when the row and all others have changed or gone', async () => {
@@ -89,19 +89,19 @@ test('201: the first answer, byte for byte, when the row and all others have cha
   ]);
   expect(first.headers['idempotent-replayed']).toBeUndefined();
   await add(undefined, bill);
-  await app.sql(`UPDATE bill SET name = 'Max'`);
-  await app.sql('DELETE FROM bill WHERE id = $1', [first.json['id' as never]]);
+  await app.sql(`UPDATE test_bill SET name = 'Max'`);
+  await app.sql('DELETE FROM test_bill WHERE id = $1', [first.json['id' as never]]);
   const again = await add('k-1', bill);
   expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([201, first.text, 'true']);
-  expect((await app.sql('SELECT count(*)::int FROM bill'))[0]).toEqual([1]);
+  expect((await app.sql('SELECT count(*)::int FROM test_bill'))[0]).toEqual([1]);
 });
 
 test('an answer longer than the limit is a bug: 500, the log names it, and nothing is changed', async () => {
-  const before = await app.sql('SELECT count(*)::int FROM bill');
+  const before = await app.sql('SELECT count(*)::int FROM test_bill');
   const refused = await add('k-2', { name: 'Ann', receipt: MAX_KEPT_ANSWER_BYTES });
   expect([refused.status, refused.json.code]).toEqual([500, 'internal_error']);
-  expect(JSON.stringify(app.log)).toMatch(/The answer to POST \/v1\/bills has \d+ bytes, more than the 65536/);
-  expect(await app.sql('SELECT count(*)::int FROM bill')).toEqual(before);
+  expect(JSON.stringify(app.log)).toMatch(/The answer to POST \/v1\/test-bills has \d+ bytes, more than the 65536/);
+  expect(await app.sql('SELECT count(*)::int FROM test_bill')).toEqual(before);
   // The key is free.
   expect((await add('k-2', { name: 'Ann', receipt: MAX_KEPT_ANSWER_BYTES - 200 })).status).toBe(201);
 });

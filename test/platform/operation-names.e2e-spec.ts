@@ -26,11 +26,11 @@ class Handlers {
   }
 }
 
-@Controller('first-names')
-class FirstNamesController extends Handlers {}
+@Controller('test-first-names')
+class TestFirstNamesController extends Handlers {}
 
-@Controller('last-names')
-class LastNamesController extends Handlers {
+@Controller('test-last-names')
+class TestLastNamesController extends Handlers {
   @Get('next')
   @Version('2')
   listPets(): string[] {
@@ -44,30 +44,30 @@ class LastNamesController extends Handlers {
 }
 
 @Public()
-@Controller({ path: 'outside', version: VERSION_NEUTRAL })
-class OutsideController {
+@Controller({ path: 'test-outside', version: VERSION_NEUTRAL })
+class TestOutsideController {
   @Get()
   checkLiveness(): object {
     return {};
   }
 }
 
-@Module({ controllers: [FirstNamesController, LastNamesController, OutsideController] })
+@Module({ controllers: [TestFirstNamesController, TestLastNamesController, TestOutsideController] })
 class NamesModule {}
 
 /** Method, path, and the name of the operation. */
 const CALLS = [
   ['GET', '/v1/pets', 'listPets'],
-  ['GET', '/v1/first-names', 'findNames'],
-  ['GET', '/v1/first-names/all', 'findNames'],
-  ['POST', '/v1/first-names', 'addName'],
-  ['GET', '/v1/first-names/old', 'findOldNames'],
-  ['GET', '/v1/last-names', 'LastNamesController_findNames'],
-  ['POST', '/v1/last-names', 'LastNamesController_addName'],
-  ['GET', '/v1/last-names/old', 'LastNamesController_findOldNames'],
-  ['GET', '/v2/last-names/next', 'LastNamesController_listPets'],
-  ['DELETE', '/v1/last-names/any', 'answerAll'],
-  ['GET', '/outside', 'checkLiveness'],
+  ['GET', '/v1/test-first-names', 'findNames'],
+  ['GET', '/v1/test-first-names/all', 'findNames'],
+  ['POST', '/v1/test-first-names', 'addName'],
+  ['GET', '/v1/test-first-names/old', 'findOldNames'],
+  ['GET', '/v1/test-last-names', 'TestLastNamesController_findNames'],
+  ['POST', '/v1/test-last-names', 'TestLastNamesController_addName'],
+  ['GET', '/v1/test-last-names/old', 'TestLastNamesController_findOldNames'],
+  ['GET', '/v2/test-last-names/next', 'TestLastNamesController_listPets'],
+  ['DELETE', '/v1/test-last-names/any', 'answerAll'],
+  ['GET', '/test-outside', 'checkLiveness'],
   ['GET', '/health/live', 'HealthController_checkLiveness'],
 ] as const;
 
@@ -102,10 +102,13 @@ test('the document has them as operationIds, each once', async () => {
   };
   const idOf = (path: string, method: string): string | undefined => paths[path]?.[method]?.operationId;
   expect(idOf('/pets', 'get')).toBe('listPets');
-  expect([idOf('/first-names', 'get'), idOf('/first-names/all', 'get')]).toEqual(['findNames', 'findNames_2']);
-  expect(idOf('/last-names/all', 'get')).toBe('LastNamesController_findNames_2');
-  expect(idOf('/v2/last-names/next', 'get')).toBe('LastNamesController_listPets');
-  expect(idOf('/last-names/any', 'delete')).toBe('answerAll_delete');
+  expect([idOf('/test-first-names', 'get'), idOf('/test-first-names/all', 'get')]).toEqual([
+    'findNames',
+    'findNames_2',
+  ]);
+  expect(idOf('/test-last-names/all', 'get')).toBe('TestLastNamesController_findNames_2');
+  expect(idOf('/v2/test-last-names/next', 'get')).toBe('TestLastNamesController_listPets');
+  expect(idOf('/test-last-names/any', 'delete')).toBe('answerAll_delete');
   const ids = Object.values(paths).flatMap((item) =>
     Object.values(item).flatMap(({ operationId }) => operationId ?? []),
   );
@@ -115,8 +118,8 @@ test('the document has them as operationIds, each once', async () => {
 test('a deprecated operation links to its own section', async () => {
   const page = (await app.client.get('/docs/deprecations')).text;
   for (const [path, name] of [
-    ['/v1/first-names/old', 'findOldNames'],
-    ['/v1/last-names/old', 'LastNamesController_findOldNames'],
+    ['/v1/test-first-names/old', 'findOldNames'],
+    ['/v1/test-last-names/old', 'TestLastNamesController_findOldNames'],
   ]) {
     const { headers } = await app.client.get(String(path));
     expect(headers.link).toContain(`/docs/deprecations#${name}>; rel="deprecation"`);
@@ -126,15 +129,15 @@ test('a deprecated operation links to its own section', async () => {
 
 test('the same Idempotency-Key reaches handlers of the same name', async () => {
   const headers = { 'idempotency-key': 'same' };
-  for (const path of ['/v1/first-names', '/v1/last-names']) {
+  for (const path of ['/v1/test-first-names', '/v1/test-last-names']) {
     expect((await app.client.post(path, undefined, { headers })).json).toMatchObject({ key: 'same' });
   }
 });
 
 test('CORS: a preflight of a handler of all methods needs no key', async () => {
   const headers = { origin: 'https://app.example.com', 'access-control-request-method': 'PATCH' };
-  const answer = await app.client.send('OPTIONS', '/v1/last-names/any', { apiKey: null, headers });
+  const answer = await app.client.send('OPTIONS', '/v1/test-last-names/any', { apiKey: null, headers });
   expect(answer.status).toBe(204);
   expect(answer.headers['access-control-allow-methods']).toContain('PATCH');
-  expect((await app.client.send('OPTIONS', '/v1/last-names/any', { apiKey: null })).status).toBe(401);
+  expect((await app.client.send('OPTIONS', '/v1/test-last-names/any', { apiKey: null })).status).toBe(401);
 });

@@ -1,4 +1,4 @@
-import { Controller, Injectable, Module, type OnModuleInit, SetMetadata, type Type } from '@nestjs/common';
+import { Controller, Injectable, Logger, Module, type OnModuleInit, SetMetadata, type Type } from '@nestjs/common';
 import { ExternalContextCreator, HttpAdapterHost } from '@nestjs/core';
 import { ClientProxyFactory, MessagePattern, Payload, RpcException, Transport } from '@nestjs/microservices';
 import type { Express, Request, Response } from 'express';
@@ -21,7 +21,7 @@ const code = (value: string, status: number): unknown => expect.objectContaining
 
 describe('microservices', () => {
   @Controller()
-  class TalkController {
+  class TestTalkController {
     @MessagePattern('closed')
     closed(): string {
       return 'closed';
@@ -36,7 +36,7 @@ describe('microservices', () => {
     }
   }
 
-  @Module({ controllers: [TalkController] })
+  @Module({ controllers: [TestTalkController] })
   class TalkModule {}
 
   const options = { transport: Transport.TCP as const, options: { host: '127.0.0.1', port: 0 } };
@@ -80,11 +80,20 @@ describe('microservices', () => {
 describe('GraphQL', () => {
   const Query = (): MethodDecorator => SetMetadata('graphql:resolver_type', 'Query');
 
+  const resolverLog = new Logger('ClosedResolver');
+
   @Injectable()
   class ClosedResolver {
     @Query()
     word(): string {
       return 'word';
+    }
+
+    @Query()
+    async logged(): Promise<string> {
+      await Promise.resolve();
+      resolverLog.log('resolved');
+      return 'logged';
     }
 
     @Query()
@@ -175,6 +184,16 @@ describe('GraphQL', () => {
       }
       expect((await app.client.get('/graphql?query=word', { apiKey: null })).status).toBe(401);
       expect((await app.client.get('/health/live')).status).toBe(200);
+    });
+
+    test('a line that a resolver logs names its request', async () => {
+      const call = { headers: { 'x-request-id': 'for-a-resolver' } };
+      expect((await app.client.post('/graphql', { query: 'logged' }, call)).status).toBe(200);
+      expect(app.log.lines.find(({ context }) => context === 'ClosedResolver')).toMatchObject({
+        msg: 'resolved',
+        requestId: 'for-a-resolver',
+        operation: 'graphql',
+      });
     });
 
     test('resolvers pass guard and filter', async () => {

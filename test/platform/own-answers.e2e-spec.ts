@@ -21,8 +21,8 @@ import { rawRequest } from '../support/raw-request.js';
 
 /** Answers in every way that Nest and Express know. Each GET waits until `go` is called, if there is one. */
 @Public()
-@Controller('own')
-class OwnAnswersController {
+@Controller('test-own')
+class TestOwnAnswersController {
   wait = Promise.resolve();
 
   @Get('text')
@@ -77,7 +77,7 @@ class OwnAnswersController {
   }
 
   @Get('redirect')
-  @Redirect('/v1/own/text')
+  @Redirect('/v1/test-own/text')
   async redirect(): Promise<void> {
     await this.wait;
   }
@@ -111,7 +111,7 @@ class OwnAnswersController {
   }
 }
 
-@Module({ controllers: [OwnAnswersController] })
+@Module({ controllers: [TestOwnAnswersController] })
 class OwnAnswersModule {}
 
 const PRIVATE = 'private, no-cache';
@@ -137,19 +137,19 @@ describe('an answer that a handler writes itself', () => {
   afterAll(() => app.close());
 
   test.each(KINDS)('says who may keep it: %s', async (path, status, cacheControl) => {
-    const { headers, ...answer } = await app.client.get(`/v1/own/${path}`, { apiKey: null });
+    const { headers, ...answer } = await app.client.get(`/v1/test-own/${path}`, { apiKey: null });
     expect([answer.status, headers['cache-control']]).toEqual([status, cacheControl]);
     expect(headers.vary?.includes('Authorization') ?? false).toBe(status === 200);
     expect(headers['x-request-id']).toBeDefined();
     if (status === 200 && path !== 'events') {
-      const head = await app.client.send('HEAD', `/v1/own/${path}`, { apiKey: null });
+      const head = await app.client.send('HEAD', `/v1/test-own/${path}`, { apiKey: null });
       expect([head.status, head.headers['cache-control']]).toEqual([status, cacheControl]);
     }
   });
 
   test('takes no place from the moment it begins', async () => {
     const answers = Array.from({ length: 20 }, (_, index) =>
-      rawRequest(app.port, `GET /v1/own/endless${index % 2 ? '' : '-stream'} HTTP/1.1\r\nHost: x\r\n\r\n`, {
+      rawRequest(app.port, `GET /v1/test-own/endless${index % 2 ? '' : '-stream'} HTTP/1.1\r\nHost: x\r\n\r\n`, {
         until: 'never',
         timeout: 700,
       }).catch(String),
@@ -162,7 +162,7 @@ describe('an answer that a handler writes itself', () => {
   test('closes the connection when the request has not been read', async () => {
     const answer = await rawRequest(
       app.port,
-      'POST /v1/own/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{',
+      'POST /v1/test-own/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{',
     );
     expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*not read/);
   });
@@ -170,10 +170,10 @@ describe('an answer that a handler writes itself', () => {
 
 test('every answer of a server that drains closes its connection, however it is written', async () => {
   const app = await createTestApp({ features: [OwnAnswersModule], settings: { SHUTDOWN_DELAY_MS: '1000' } });
-  const controller = app.nest.get(OwnAnswersController);
+  const controller = app.nest.get(TestOwnAnswersController);
   let go!: () => void;
   controller.wait = new Promise((resolve) => (go = resolve));
-  const request = (path: string): string => `GET /v1/own/${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+  const request = (path: string): string => `GET /v1/test-own/${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
   const begunBefore = KINDS.map(([path]) => rawRequest(app.port, request(path)));
   await sleep(200);
   const closed = app.close();

@@ -19,7 +19,7 @@ import type { HttpAnswer } from '../support/http-client.js';
  * A list of a module, in pages: two columns of which one is no number, and a relation with several rows each.
  */
 
-@Entity('keeper')
+@Entity('test_keeper')
 class Keeper {
   @PrimaryColumn({ type: 'bigint' })
   id: string;
@@ -31,7 +31,7 @@ class Keeper {
   kept: Kept[];
 }
 
-@Entity('kept')
+@Entity('test_kept')
 class Kept {
   @PrimaryColumn({ type: 'bigint' })
   id: string;
@@ -75,8 +75,8 @@ class FilteredQuery {
 }
 
 @Public()
-@Controller('keepers')
-class KeepersController {
+@Controller('test-keepers')
+class TestKeepersController {
   constructor(
     @InjectRepository(Keeper) private readonly keepers: Repository<Keeper>,
     private readonly database: Database,
@@ -105,7 +105,7 @@ class KeepersController {
     const before = LATEST_FIRST.decode(query.cursor, { from, at, name });
     const rows = await this.database.readReplica((manager) =>
       manager.query<{ id: string; fullName: string }[]>(
-        `SELECT id, full_name AS "fullName" FROM keeper
+        `SELECT id, full_name AS "fullName" FROM test_keeper
          WHERE ($1::bigint IS NULL OR id >= $1) AND ($2::text[] IS NULL OR full_name = ANY ($2))
            AND ($3::bigint IS NULL OR id < $3)
          ORDER BY id DESC LIMIT $4`,
@@ -132,7 +132,7 @@ class KeepersController {
   }
 }
 
-@Module({ imports: [TypeOrmModule.forFeature([Keeper, Kept])], controllers: [KeepersController] })
+@Module({ imports: [TypeOrmModule.forFeature([Keeper, Kept])], controllers: [TestKeepersController] })
 class KeepersModule {}
 
 const NAMES = ['Ann', 'Ann', 'Bob', 'Özil', 'Zoe', 'Zoe', 'Zoe'];
@@ -140,18 +140,18 @@ const NAMES = ['Ann', 'Ann', 'Bob', 'Özil', 'Zoe', 'Zoe', 'Zoe'];
 let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({ features: [KeepersModule] });
-  await app.sql(`CREATE TABLE keeper (id bigint PRIMARY KEY, full_name varchar(40) COLLATE "C" NOT NULL)`);
-  await app.sql(`CREATE TABLE kept (id bigint PRIMARY KEY, "keeperId" bigint REFERENCES keeper)`);
+  await app.sql(`CREATE TABLE test_keeper (id bigint PRIMARY KEY, full_name varchar(40) COLLATE "C" NOT NULL)`);
+  await app.sql(`CREATE TABLE test_kept (id bigint PRIMARY KEY, "keeperId" bigint REFERENCES test_keeper)`);
   for (const [index, name] of NAMES.entries()) {
-    await app.sql('INSERT INTO keeper VALUES ($1, $2)', [9007199254740990n + BigInt(index * 7), name]);
+    await app.sql('INSERT INTO test_keeper VALUES ($1, $2)', [9007199254740990n + BigInt(index * 7), name]);
   }
-  await app.sql(`INSERT INTO kept SELECT row_number() OVER (), id FROM keeper, generate_series(1, 3)`);
+  await app.sql(`INSERT INTO test_kept SELECT row_number() OVER (), id FROM test_keeper, generate_series(1, 3)`);
 });
 afterAll(() => app.close());
 
 test.each([1, 2, 3, 6, 7, 20])('every row once and in order, %i on a page, with all of its relation', async (limit) => {
   const found: string[] = [];
-  for (let path: string | undefined = `/v1/keepers?limit=${limit}`; path !== undefined;) {
+  for (let path: string | undefined = `/v1/test-keepers?limit=${limit}`; path !== undefined;) {
     const { json, headers } = await app.client.get(path);
     const page = json as unknown as Keeper[];
     expect(page.length).toBeLessThanOrEqual(limit);
@@ -162,7 +162,7 @@ test.each([1, 2, 3, 6, 7, 20])('every row once and in order, %i on a page, with 
     path = /^<http:\/\/localhost:3000([^>]+)>; rel="next"$/.exec(String(headers['link']))?.[1];
     if (path !== undefined) expect(page).toHaveLength(limit);
   }
-  const rows = await app.sql('SELECT full_name, id::text FROM keeper ORDER BY full_name, id');
+  const rows = await app.sql('SELECT full_name, id::text FROM test_keeper ORDER BY full_name, id');
   expect(found).toEqual(rows.map((row) => row.join(' ')));
 });
 
@@ -170,13 +170,13 @@ test.each(['order', 'order of a relation', 'take', 'limit', 'skip', 'offset'])(
   'a query with its own %s is a bug, and the log says so',
   async (bug) => {
     const logged = app.log.lines.length;
-    expect((await app.client.get(`/v1/keepers/bugs/${bug}`, { expects500: true })).status).toBe(500);
+    expect((await app.client.get(`/v1/test-keepers/bugs/${bug}`, { expects500: true })).status).toBe(500);
     expect(JSON.stringify(app.log.lines.slice(logged))).toContain('has no order and no limit of its own');
   },
 );
 
 describe.each(['latest', 'latest-by-sql'])('the latest first, with filters: %s', (path) => {
-  const read = (query: string): Promise<HttpAnswer> => app.client.get(`/v1/keepers/${path}?${query}`);
+  const read = (query: string): Promise<HttpAnswer> => app.client.get(`/v1/test-keepers/${path}?${query}`);
   const namesOf = ({ json }: HttpAnswer): string[] => (json as unknown as Keeper[]).map(({ fullName }) => fullName);
   const cursorOf = ({ headers }: HttpAnswer): string =>
     /[?&]cursor=([^&>]+)[^>]*>; rel="next"$/.exec(String(headers['link']))?.[1] ?? '';

@@ -99,8 +99,8 @@ class CheckedOrdersQuery {
 }
 
 @Public()
-@Controller('checked-orders')
-class CheckedOrdersController {
+@Controller('test-checked-orders')
+class TestCheckedOrdersController {
   @Get()
   listCheckedOrders(@Query() { label = [] }: CheckedOrdersQuery): unknown {
     return { label };
@@ -143,14 +143,14 @@ class CheckedOrdersController {
   }
 }
 
-@Module({ controllers: [CheckedOrdersController] })
+@Module({ controllers: [TestCheckedOrdersController] })
 class CheckedOrdersModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     const lookAtBody = (request: Request, _: unknown, next: () => void): void => {
       void request.body;
       next();
     };
-    consumer.apply(lookAtBody).forRoutes('/v1/checked-orders/looked-at');
+    consumer.apply(lookAtBody).forRoutes('/v1/test-checked-orders/looked-at');
   }
 }
 
@@ -176,7 +176,7 @@ const answer = {
   items: [{ quantity: 2, price: '12.50' }],
 };
 
-describe.each(['/v1/checked-orders', '/v1/checked-orders/mixed'])('%s', (path) => {
+describe.each(['/v1/test-checked-orders', '/v1/test-checked-orders/mixed'])('%s', (path) => {
   const post = async (body: unknown): Promise<unknown> => {
     const { status, json } = await app.client.post(path, body);
     return status === 200 ? json : `${json.code}: ${json.message}`;
@@ -208,9 +208,9 @@ describe.each(['/v1/checked-orders', '/v1/checked-orders/mixed'])('%s', (path) =
 });
 
 test.each([
-  ['/v1/checked-orders/weights', '{"weight":%}'],
-  ['/v1/checked-orders/looked-at', '{"weight":%}'],
-  ['/v1/checked-orders/parts', '{"weight":{"weight":%}}'],
+  ['/v1/test-checked-orders/weights', '{"weight":%}'],
+  ['/v1/test-checked-orders/looked-at', '{"weight":%}'],
+  ['/v1/test-checked-orders/parts', '{"weight":{"weight":%}}'],
 ])('no digit is lost however the body is read: %s', async (path, body) => {
   const post = async (weight: string): Promise<number> =>
     (await app.client.post(path, body.replace('%', weight))).status;
@@ -218,14 +218,16 @@ test.each([
 });
 
 test('parameters of a path and a query', async () => {
-  expect((await app.client.get('/v1/checked-orders/9223372036854775806')).text).toBe('{"next":9223372036854775807}');
-  expect((await app.client.get('/v1/checked-orders/x')).json).toMatchObject({
+  expect((await app.client.get('/v1/test-checked-orders/9223372036854775806')).text).toBe(
+    '{"next":9223372036854775807}',
+  );
+  expect((await app.client.get('/v1/test-checked-orders/x')).json).toMatchObject({
     code: 'bad_request',
     message: 'orderId must be an integer between -9223372036854775808 and 9223372036854775807',
   });
-  expect((await app.client.get('/v1/checked-orders?label=a')).json).toEqual({ label: ['a'] });
-  expect((await app.client.get('/v1/checked-orders?label=a&label=b')).json).toEqual({ label: ['a', 'b'] });
-  expect((await app.client.get('/v1/checked-orders?label=a&label=b&label=c')).json.message).toBe(
+  expect((await app.client.get('/v1/test-checked-orders?label=a')).json).toEqual({ label: ['a'] });
+  expect((await app.client.get('/v1/test-checked-orders?label=a&label=b')).json).toEqual({ label: ['a', 'b'] });
+  expect((await app.client.get('/v1/test-checked-orders?label=a&label=b&label=c')).json.message).toBe(
     'label must be a JSON array of 1 to 2 items',
   );
 });
@@ -290,10 +292,10 @@ test('the document has their schemas', async () => {
       price: { type: 'string', format: 'decimal', pattern: '^(0|[1-9][0-9]{0,5})(\\.[0-9]{1,2})?$' },
     },
   });
-  expect(paths['/checked-orders/{orderId}']?.['get']?.parameters).toMatchObject([
+  expect(paths['/test-checked-orders/{orderId}']?.['get']?.parameters).toMatchObject([
     { name: 'orderId', in: 'path', required: true, example: 7, schema: { type: 'integer', format: 'int64' } },
   ]);
-  expect(paths['/checked-orders']?.['get']?.parameters).toMatchObject([
+  expect(paths['/test-checked-orders']?.['get']?.parameters).toMatchObject([
     { name: 'label', in: 'query', required: false, schema: { type: 'array', items: { type: 'string' } } },
   ]);
 });

@@ -25,8 +25,8 @@ class Note {
 }
 
 @Public()
-@Controller('notes')
-class NotesController {
+@Controller('test-notes')
+class TestNotesController {
   @Get()
   list(): string[] {
     return [];
@@ -47,9 +47,9 @@ class CountingGuard implements CanActivate {
   }
 }
 
-@Controller('uploads')
+@Controller('test-uploads')
 @UseGuards(CountingGuard)
-class UploadsController {
+class TestUploadsController {
   @Post()
   @UseInterceptors(FileInterceptor('file'))
   upload(): string {
@@ -80,14 +80,14 @@ const MIDDLEWARE: Record<string, RequestHandler> = {
   },
 };
 
-@Module({ controllers: [NotesController, UploadsController] })
+@Module({ controllers: [TestNotesController, TestUploadsController] })
 class NotesModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     consumer
       .apply((request: Request, response: Response, next: NextFunction): unknown =>
         MIDDLEWARE[request.originalUrl.split('?')[1] ?? '']?.(request, response, next),
       )
-      .forRoutes('notes');
+      .forRoutes('test-notes');
   }
 }
 
@@ -103,13 +103,16 @@ describe('request.body', () => {
     const onRejection = (reason: unknown): void => void rejections.push(reason);
     process.on('unhandledRejection', onRejection);
     try {
-      expect((await app.client.get('/v1/notes?looks')).status).toBe(200);
-      expect((await app.client.send('HEAD', '/v1/notes?looks')).status).toBe(200);
-      expect((await app.client.send('DELETE', '/v1/notes?looks')).status).toBe(405);
-      expect((await app.client.send('OPTIONS', '/v1/notes?looks')).status).toBe(204);
-      expect((await app.client.post('/v1/notes?looks', '{')).json).toMatchObject({ code: 'malformed_json' });
-      expect((await app.client.send('POST', '/v1/notes?looks')).json).toMatchObject({ code: 'missing_body' });
-      expect((await app.client.post('/v1/notes?looks', { text: 'read' })).json).toEqual({ text: 'read', isNote: true });
+      expect((await app.client.get('/v1/test-notes?looks')).status).toBe(200);
+      expect((await app.client.send('HEAD', '/v1/test-notes?looks')).status).toBe(200);
+      expect((await app.client.send('DELETE', '/v1/test-notes?looks')).status).toBe(405);
+      expect((await app.client.send('OPTIONS', '/v1/test-notes?looks')).status).toBe(204);
+      expect((await app.client.post('/v1/test-notes?looks', '{')).json).toMatchObject({ code: 'malformed_json' });
+      expect((await app.client.send('POST', '/v1/test-notes?looks')).json).toMatchObject({ code: 'missing_body' });
+      expect((await app.client.post('/v1/test-notes?looks', { text: 'read' })).json).toEqual({
+        text: 'read',
+        isNote: true,
+      });
       await sleep(20);
     } finally {
       process.off('unhandledRejection', onRejection);
@@ -121,18 +124,20 @@ describe('request.body', () => {
   });
 
   test('express.json() sets it, and @Body() validates what it has set', async () => {
-    expect((await app.client.get('/v1/notes?parses')).status).toBe(200);
-    expect((await app.client.post('/v1/notes?parses', { text: 'parsed' })).json).toEqual({
+    expect((await app.client.get('/v1/test-notes?parses')).status).toBe(200);
+    expect((await app.client.post('/v1/test-notes?parses', { text: 'parsed' })).json).toEqual({
       text: 'parsed',
       isNote: true,
     });
-    expect((await app.client.post('/v1/notes?parses', { text: 1 })).json).toMatchObject({ code: 'validation_failed' });
-    expect((await app.client.send('POST', '/v1/notes?parses')).json).toMatchObject({ code: 'missing_body' });
-    expect((await app.client.post('/v1/notes?parses', '{')).status).toBe(400);
+    expect((await app.client.post('/v1/test-notes?parses', { text: 1 })).json).toMatchObject({
+      code: 'validation_failed',
+    });
+    expect((await app.client.send('POST', '/v1/test-notes?parses')).json).toMatchObject({ code: 'missing_body' });
+    expect((await app.client.post('/v1/test-notes?parses', '{')).status).toBe(400);
   });
 
   test('what a middleware for forms sets is what @Body() gets', async () => {
-    const answer = await app.client.send('POST', '/v1/notes?uploads', {
+    const answer = await app.client.send('POST', '/v1/test-notes?uploads', {
       headers: { 'content-type': 'multipart/form-data; boundary=x' },
     });
     expect(answer.json).toEqual({ text: 'from a form', isNote: true });
@@ -156,9 +161,9 @@ describe('what code of modules reads', () => {
   }
 
   const READERS: [reader: string, path: string, type: string, body: string][] = [
-    ['multer', '/v1/uploads', FORM, `${PART}\r\n--x--\r\n`],
-    ['express.json()', '/v1/notes?parses', JSON_TYPE, '{"text":"rex"}'],
-    ['a guard', '/v1/uploads/note', JSON_TYPE, '{"text":"rex"}'],
+    ['multer', '/v1/test-uploads', FORM, `${PART}\r\n--x--\r\n`],
+    ['express.json()', '/v1/test-notes?parses', JSON_TYPE, '{"text":"rex"}'],
+    ['a guard', '/v1/test-uploads/note', JSON_TYPE, '{"text":"rex"}'],
   ];
 
   test.each(READERS)('100 Continue as soon as %s reads', async (_, path, type, body) => {
@@ -189,14 +194,14 @@ describe('what code of modules reads', () => {
 
   test('nothing is read before the API key is known, for guards and interceptors neither', async () => {
     guarded = 0;
-    const text = head('/v1/uploads/note', JSON_TYPE, 100).replace('Bearer ', 'Bearer x');
+    const text = head('/v1/test-uploads/note', JSON_TYPE, 100).replace('Bearer ', 'Bearer x');
     expect(await rawRequest(impatient.port, text)).toMatch(/^HTTP\/1\.1 401 /);
     expect(guarded).toBe(0);
   });
 
   test('what is wrong with a body that guards and interceptors are shown is answered before they run', async () => {
     guarded = 0;
-    const post = (body: string): Promise<unknown> => impatient.client.post('/v1/uploads/note', body);
+    const post = (body: string): Promise<unknown> => impatient.client.post('/v1/test-uploads/note', body);
     expect(await post('{')).toMatchObject({ status: 400, json: { code: 'malformed_json' } });
     expect(await post(JSON.stringify('x'.repeat(70_000)))).toMatchObject({ status: 413 });
     expect(guarded).toBe(0);

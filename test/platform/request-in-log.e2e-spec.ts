@@ -1,5 +1,20 @@
-import { Controller, Get, Injectable, Logger, Module, Param, UseGuards } from '@nestjs/common';
+import {
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Injectable,
+  Logger,
+  type MiddlewareConsumer,
+  Module,
+  type NestInterceptor,
+  type NestModule,
+  Param,
+  UseGuards,
+} from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Observable } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { PassesRequestToLog } from '../../src/platform/server/requests/served-request.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -19,8 +34,8 @@ class OrdersService {
   }
 }
 
-@Controller('logged-orders')
-class OrdersController {
+@Controller('test-logged-orders')
+class TestOrdersController {
   constructor(private readonly orders: OrdersService) {}
 
   @Get(':id')
@@ -36,12 +51,12 @@ class OrdersController {
   }
 }
 
-@Module({ controllers: [OrdersController], providers: [OrdersService] })
+@Module({ controllers: [TestOrdersController], providers: [OrdersService] })
 class OrdersModule {}
 
 @PassesRequestToLog()
-@Controller('quiet-orders')
-class QuietController {
+@Controller('test-quiet-orders')
+class TestQuietController {
   @Get()
   @Public()
   findQuietOrder(): string {
@@ -50,8 +65,31 @@ class QuietController {
   }
 }
 
-@Module({ controllers: [QuietController] })
+@Module({ controllers: [TestQuietController] })
 class QuietModule {}
+
+@Module({})
+class MiddlewareModule implements NestModule {
+  configure(consumer: MiddlewareConsumer): void {
+    consumer
+      .apply((_request: unknown, _response: unknown, next: () => void) => {
+        logger.log('middleware');
+        next();
+      })
+      .forRoutes('test-quiet-orders');
+  }
+}
+
+@Injectable()
+class LoggingInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    logger.log('interceptor');
+    return next.handle();
+  }
+}
+
+@Module({ providers: [{ provide: APP_INTERCEPTOR, useClass: LoggingInterceptor }] })
+class InterceptorModule {}
 
 interface Line {
   readonly msg: string;
@@ -72,7 +110,7 @@ test('each line has the id and the operation of its request, whichever others ar
     const ids = Array.from({ length: 20 }, (_, index) => `order-${index}`);
     await Promise.all(
       ids.map((id) =>
-        app.client.get(`/v1/logged-orders/${id}`, {
+        app.client.get(`/v1/test-logged-orders/${id}`, {
           apiKey: null,
           headers: { 'x-request-id': `for-${id}`, traceparent: traceparentOf(id) },
         }),
@@ -96,11 +134,24 @@ test('each line has the id and the operation of its request, whichever others ar
   }
 });
 
+test.each([
+  ['middleware', MiddlewareModule],
+  ['interceptor', InterceptorModule],
+] as const)('a line of a module that has no controller names its request: %s', async (msg, module) => {
+  const app = await createTestApp({ features: [QuietModule, module] });
+  try {
+    await app.client.get('/v1/test-quiet-orders', { apiKey: null, headers: { 'x-request-id': 'of-a-module' } });
+    expect(linesOf(app).find((line) => line.msg === msg)?.requestId).toBe('of-a-module');
+  } finally {
+    await app.close();
+  }
+});
+
 test('an application whose controllers pass it themselves has no AsyncLocalStorage', async () => {
   // The controllers of the service itself are those of every such application.
   const app = await createTestApp({ features: [QuietModule] });
   try {
-    await app.client.get('/v1/quiet-orders', { apiKey: null });
+    await app.client.get('/v1/test-quiet-orders', { apiKey: null });
     expect(linesOf(app).map(({ msg, requestId }) => [msg, requestId])).toEqual([['quiet', undefined]]);
   } finally {
     await app.close();

@@ -19,34 +19,34 @@ import.meta.jest.setTimeout(120_000);
 
 /** Tables of a feature, with what tables can have. */
 const FEATURE = [
-  `CREATE DOMAIN colour AS text CHECK (value <> 'none')`,
-  `CREATE TABLE visit (
+  `CREATE DOMAIN test_colour AS text CHECK (value <> 'none')`,
+  `CREATE TABLE test_visit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    parent_id bigint CONSTRAINT fk_visit_parent REFERENCES visit,
+    parent_id bigint CONSTRAINT fk_visit_parent REFERENCES test_visit,
     name text NOT NULL, upper_name text GENERATED ALWAYS AS (upper(name)) STORED,
     place int UNIQUE DEFERRABLE INITIALLY DEFERRED, gone text)`,
-  `ALTER TABLE visit DROP gone`,
+  `ALTER TABLE test_visit DROP gone`,
   `CREATE TABLE "Odd ""Name""" ("a b" char(5), "select" json, doc jsonb, f float8[], n numeric, i interval, d date,
-    raw bytea, at timestamptz, b bool, c colour)`,
-  `CREATE TABLE measured (day date NOT NULL, value float8) PARTITION BY RANGE (day)`,
-  `CREATE TABLE measured_2026 PARTITION OF measured FOR VALUES FROM ('2026-01-01') TO ('2027-01-01')`,
-  `CREATE TABLE measured_rest PARTITION OF measured DEFAULT`,
-  `CREATE TABLE left_side (id int PRIMARY KEY, right_id int)`,
-  `CREATE TABLE right_side (id int PRIMARY KEY, left_id int CONSTRAINT fk_left REFERENCES left_side)`,
-  `ALTER TABLE left_side ADD CONSTRAINT fk_right FOREIGN KEY (right_id) REFERENCES right_side ON DELETE CASCADE`,
-  `CREATE TABLE base (a int)`,
-  `CREATE TABLE derived (b text) INHERITS (base)`,
-  `CREATE TABLE nothing ()`,
-  `CREATE SEQUENCE invoice_number START 100 INCREMENT 5`,
-  `CREATE SEQUENCE drawn`,
-  `CREATE TABLE audit (what text)`,
+    raw bytea, at timestamptz, b bool, c test_colour)`,
+  `CREATE TABLE test_measured (day date NOT NULL, value float8) PARTITION BY RANGE (day)`,
+  `CREATE TABLE test_measured_2026 PARTITION OF test_measured FOR VALUES FROM ('2026-01-01') TO ('2027-01-01')`,
+  `CREATE TABLE test_measured_rest PARTITION OF test_measured DEFAULT`,
+  `CREATE TABLE test_left_side (id int PRIMARY KEY, right_id int)`,
+  `CREATE TABLE test_right_side (id int PRIMARY KEY, left_id int CONSTRAINT fk_left REFERENCES test_left_side)`,
+  `ALTER TABLE test_left_side ADD CONSTRAINT fk_right FOREIGN KEY (right_id) REFERENCES test_right_side ON DELETE CASCADE`,
+  `CREATE TABLE test_base (a int)`,
+  `CREATE TABLE test_derived (b text) INHERITS (test_base)`,
+  `CREATE TABLE test_nothing ()`,
+  `CREATE SEQUENCE test_invoice_number START 100 INCREMENT 5`,
+  `CREATE SEQUENCE test_drawn`,
+  `CREATE TABLE test_audit (what text)`,
   `CREATE FUNCTION note_visit() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN INSERT INTO audit VALUES (TG_NAME || ' ' || TG_OP); RETURN NULL; END $$`,
-  `CREATE TRIGGER tr_visit AFTER INSERT OR TRUNCATE ON visit EXECUTE FUNCTION note_visit()`,
-  `CREATE TRIGGER tr_always AFTER INSERT ON visit EXECUTE FUNCTION note_visit()`,
-  `CREATE TRIGGER tr_off AFTER INSERT ON visit EXECUTE FUNCTION note_visit()`,
-  `ALTER TABLE visit ENABLE ALWAYS TRIGGER tr_always`,
-  `ALTER TABLE visit DISABLE TRIGGER tr_off`,
+    BEGIN INSERT INTO test_audit VALUES (TG_NAME || ' ' || TG_OP); RETURN NULL; END $$`,
+  `CREATE TRIGGER tr_visit AFTER INSERT OR TRUNCATE ON test_visit EXECUTE FUNCTION note_visit()`,
+  `CREATE TRIGGER tr_always AFTER INSERT ON test_visit EXECUTE FUNCTION note_visit()`,
+  `CREATE TRIGGER tr_off AFTER INSERT ON test_visit EXECUTE FUNCTION note_visit()`,
+  `ALTER TABLE test_visit ENABLE ALWAYS TRIGGER tr_always`,
+  `ALTER TABLE test_visit DISABLE TRIGGER tr_off`,
 ];
 
 const ROWS = [
@@ -60,16 +60,16 @@ const ROWS = [
   `INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at)
     SELECT id, 'pets_Shop000', sha256('old'), '{pets:read}', '2026-01-02 03:04:05.678901Z', 'infinity' FROM client`,
   `INSERT INTO key_usage SELECT id, 'getPet', '2026-11-20', 9223372036854775807, '2026-11-20 01:02:03.000001Z', 'a "b"' FROM api_key`,
-  `INSERT INTO visit (parent_id, name, place) OVERRIDING SYSTEM VALUE VALUES (2, 'child before its parent', 2), (NULL, '', 1)`,
+  `INSERT INTO test_visit (parent_id, name, place) OVERRIDING SYSTEM VALUE VALUES (2, 'child before its parent', 2), (NULL, '', 1)`,
   `INSERT INTO "Odd ""Name""" VALUES
     ('ab', '{"b":1,  "a":1.0e5,"a":2}', '{"z":123456789012345678901234567890.5}', '{0.1,NaN,Infinity,NULL,1e-300}',
       12345678901234567890.123456789, '1 year -2 days 03:04:05.000006', '0044-03-15 BC', '\\x00ff0a5c',
       '1883-11-18 12:03:58.000001-07', true, 'red'),
     (NULL, NULL, NULL, '{}', 'NaN', NULL, 'infinity', '', '-infinity', false, '')`,
-  `INSERT INTO measured VALUES ('2026-05-05', 0.1), ('1999-01-01', 3)`,
-  `INSERT INTO left_side VALUES (1, NULL); INSERT INTO right_side VALUES (2, 1); UPDATE left_side SET right_id = 2`,
-  `INSERT INTO base VALUES (1); INSERT INTO derived VALUES (2, 'two'); INSERT INTO nothing DEFAULT VALUES`,
-  `SELECT nextval('drawn'), nextval('drawn')`,
+  `INSERT INTO test_measured VALUES ('2026-05-05', 0.1), ('1999-01-01', 3)`,
+  `INSERT INTO test_left_side VALUES (1, NULL); INSERT INTO test_right_side VALUES (2, 1); UPDATE test_left_side SET right_id = 2`,
+  `INSERT INTO test_base VALUES (1); INSERT INTO test_derived VALUES (2, 'two'); INSERT INTO test_nothing DEFAULT VALUES`,
+  `SELECT nextval('test_drawn'), nextval('test_drawn')`,
 ];
 
 const TABLES = `
@@ -161,10 +161,10 @@ test('a database that was exported and imported is the same, with tables of ever
   expect((before.triggers as unknown[]).length).toBeGreaterThan(4);
   for (const next of [
     `INSERT INTO pet (name, category_id) VALUES ('next', 1) RETURNING id`,
-    `INSERT INTO visit (name) VALUES ('next') RETURNING id`,
-    `SELECT nextval('invoice_number')`,
-    `SELECT nextval('drawn')`,
-    `SELECT count(*) FROM audit`,
+    `INSERT INTO test_visit (name) VALUES ('next') RETURNING id`,
+    `SELECT nextval('test_invoice_number')`,
+    `SELECT nextval('test_drawn')`,
+    `SELECT count(*) FROM test_audit`,
   ]) {
     expect([next, await target.query(next)]).toEqual([next, await source.query(next)]);
   }
@@ -180,12 +180,12 @@ test('what an import has made exports the same bytes behind the header', async (
 });
 
 test('columns are moved by name, whatever their order is', async () => {
-  await source.query(`CREATE TABLE swapped (a text, b text); INSERT INTO swapped VALUES ('in a', 'in b')`);
-  await target.query(`CREATE TABLE swapped (b text, a text)`);
+  await source.query(`CREATE TABLE test_swapped (a text, b text); INSERT INTO test_swapped VALUES ('in a', 'in b')`);
+  await target.query(`CREATE TABLE test_swapped (b text, a text)`);
   await imported(target, await exported(source), true);
-  const rows = await target.query<unknown[]>('SELECT a, b FROM swapped');
-  await source.query('DROP TABLE swapped');
-  await target.query('DROP TABLE swapped');
+  const rows = await target.query<unknown[]>('SELECT a, b FROM test_swapped');
+  await source.query('DROP TABLE test_swapped');
+  await target.query('DROP TABLE test_swapped');
   expect(rows).toEqual([{ a: 'in a', b: 'in b' }]);
 });
 
@@ -241,7 +241,7 @@ test('a forged export runs no statement of its own', async () => {
   const { tables, sequences, ...header } = await new FrameReader(
     await bytesOf(stream(await exported(source))),
   ).header();
-  const isCalled = 'true); CREATE TABLE forged (); SELECT (1' as unknown as boolean;
+  const isCalled = 'true); CREATE TABLE test_forged (); SELECT (1' as unknown as boolean;
   const forged = new FrameWriter().header({
     ...header,
     tables: tables.map((table) => ({ ...table, rows: 0 })),
@@ -291,12 +291,20 @@ test.each([
     /^The export has another schema: the database lacks CreatePet\d+; the export lacks OtherCreatePet\d+\./,
   ],
   [
-    `ALTER TABLE derived ALTER b TYPE bytea USING null`,
-    `ALTER TABLE derived ALTER b TYPE text USING null`,
-    /^The export has column derived\.b text, and the database has not\./,
+    `ALTER TABLE test_derived ALTER b TYPE bytea USING null`,
+    `ALTER TABLE test_derived ALTER b TYPE text USING null`,
+    /^The export has column test_derived\.b text, and the database has not\./,
   ],
-  [`CREATE TABLE beside (x int)`, `DROP TABLE beside`, /^The database has table beside, and the export has not\./],
-  [`CREATE SEQUENCE beside`, `DROP SEQUENCE beside`, /^The database has sequence beside, and the export has not\./],
+  [
+    `CREATE TABLE test_beside (x int)`,
+    `DROP TABLE test_beside`,
+    /^The database has table test_beside, and the export has not\./,
+  ],
+  [
+    `CREATE SEQUENCE test_beside`,
+    `DROP SEQUENCE test_beside`,
+    /^The database has sequence test_beside, and the export has not\./,
+  ],
 ])('another schema is refused: %s', async (change, undo, expected) => {
   const bytes = await exported(source);
   await target.query(change);

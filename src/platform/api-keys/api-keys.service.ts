@@ -58,6 +58,7 @@ export class ApiKeyRequestError extends Error {
  */
 @Injectable()
 export class ApiKeysService {
+  /** @internal */
   constructor(
     private readonly repository: ApiKeyRepository,
     private readonly verifier: ApiKeyVerifier,
@@ -200,7 +201,7 @@ export class ApiKeysService {
   }
 
   /**
-   * Stores the operator's key unless it exists. A revoked key stays revoked.
+   * @internal Stores the operator's key unless it exists. A revoked key stays revoked.
    *
    * @throws StartupError when the key has the form of this service's keys and a wrong checksum
    */
@@ -215,7 +216,7 @@ export class ApiKeysService {
     await this.repository.insert({ client: 'bootstrap', ...digestOf(secret), scopes, createdAt, expiresAt: null });
   }
 
-  /** Creates a key if the database has none, and returns its secret; otherwise undefined. */
+  /** @internal Creates a key if the database has none, and returns its secret; otherwise undefined. */
   async createFirstKey(): Promise<string | undefined> {
     return (await this.repository.isEmpty()) ? (await this.create({ client: 'first-start' })).secret : undefined;
   }

@@ -28,7 +28,7 @@ const GATEWAY_PORT = 'port';
 const GATEWAY_OPTIONS = 'websockets:gateway_options';
 
 /** What GraphQLModule provides, and what `@Resolver()` and its methods carry. */
-const GRAPHQL_OPTIONS = 'GqlModuleOptions';
+export const GRAPHQL_OPTIONS = 'GqlModuleOptions';
 const RESOLVER_TYPE = 'graphql:resolver_type';
 
 /** The name under which requests of GraphQL are counted, logged and measured. */

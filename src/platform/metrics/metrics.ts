@@ -1,5 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
+import { CountedClients } from '../counted-clients.js';
 import { droppedLogLines } from '../logging/logger.js';
 import { RequestDurations } from './request-durations.js';
 
@@ -11,9 +12,10 @@ export class Metrics implements OnApplicationShutdown {
 
   readonly requestDurations = new RequestDurations(this.registry);
 
-  readonly deprecatedRequests = new Counter({
+  private readonly clients = new CountedClients();
+  private readonly deprecatedRequests = new Counter({
     name: 'petstore_deprecated_operation_requests_total',
-    help: 'Requests for operations that are announced to end, by operation and client. Operators make the clients.',
+    help: 'Requests for operations that are announced to end, by operation and client. Clients beyond the first hundred of a process count together.',
     labelNames: ['operation', 'client'] as const,
     registers: [this.registry],
   });
@@ -46,6 +48,11 @@ export class Metrics implements OnApplicationShutdown {
       this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
     }
     countDroppedLogLines(this.registry);
+  }
+
+  /** Counts a request for an operation that is announced to end. */
+  countDeprecated(operation: string, client: string): void {
+    this.deprecatedRequests.inc({ operation, client: this.clients.labelOf(client) });
   }
 
   onApplicationShutdown(): void {

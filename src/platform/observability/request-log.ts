@@ -56,9 +56,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     const cause = status === 503 ? (context.unavailableCause ?? OTHER_CAUSE) : undefined;
     if (cause !== undefined && !isAborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     if (context.isReplayed) this.metrics.replays.inc({ operation: operation ?? '' });
-    if (context.isDeprecated) {
-      this.metrics.deprecatedRequests.inc({ operation: operation ?? '', client: client ?? '' });
-    }
+    if (context.isDeprecated) this.metrics.countDeprecated(operation ?? '', client ?? '');
     const line = {
       requestId,
       traceId,

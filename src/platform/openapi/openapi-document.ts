@@ -1,4 +1,4 @@
-import { type INestApplication, Injectable, type Type } from '@nestjs/common';
+import { type INestApplication, Injectable, type Type, VersioningType } from '@nestjs/common';
 import { DiscoveryService, Reflector } from '@nestjs/core';
 import {
   type OpenAPIObject,
@@ -6,12 +6,11 @@ import {
   type PathsObject,
   type ResponseObject,
   type ServerObject,
-  SwaggerModule,
   type TagObject,
 } from '@nestjs/swagger';
 import { stringify } from 'yaml';
 import { Config } from '../../config.js';
-import { Application } from '../application.js';
+import { Application, basePathOf } from '../application.js';
 import { OperationNames } from '../auth/operation-names.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
@@ -19,12 +18,7 @@ import { type Schemas, toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './responses/operation-traits.js';
 import { describeOperation } from './operation.js';
 import { TAG_METADATA } from './tag.decorator.js';
-
-/** The version of handlers that declare none. */
-const DEFAULT_VERSION = '1';
-
-/** The base URLs of the service end in it. The paths of this version do not contain it. */
-const VERSION_PREFIX = `/v${DEFAULT_VERSION}`;
+import { findOperations, isNeutral, versionInAddress, withoutMark, withVersion } from './versions.js';
 
 /** The methods that a path of OpenAPI 3.1 may have. Handlers of others, such as PROPFIND, are left out. */
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
@@ -38,6 +32,14 @@ export interface DeprecatedOperation extends Deprecation {
   /** Such as `GET /orders/{orderId}`; of several addresses, a list. */
   readonly endpoint: string;
   readonly summary: string;
+}
+
+/** A path of the document, its members before it has operations, and the operation that it gets. */
+interface Place {
+  readonly path: string;
+  readonly item: object;
+  readonly version: unknown;
+  readonly operation: OperationObject;
 }
 
 type Operations = Record<string, OperationObject>;
@@ -113,7 +115,7 @@ export class OpenApiDocument {
 
   private createDocument(app: INestApplication): OpenAPIObject {
     const head = { openapi: OPENAPI_VERSION, info: this.application.info };
-    const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
+    const found = findOperations(app, this.application.versioning, head, handlerKey);
     const schemas = Object.fromEntries(
       Object.entries(found.components?.schemas ?? {})
         .filter(([name]) => name !== Buffer.name)
@@ -122,7 +124,7 @@ export class OpenApiDocument {
     const paths = this.describePaths(found.paths, schemas);
     return {
       ...head,
-      servers: this.describeServers(VERSION_PREFIX),
+      servers: this.describeServers(basePathOf(this.application)),
       security: [{ bearerAuth: [] }],
       tags: this.describeTags(),
       paths,
@@ -153,27 +155,63 @@ export class OpenApiDocument {
   }
 
   /**
-   * The paths of all versions. Those of version 1 are below the base URLs of the document; the others have the base URLs
-   * without `/v1`, because both versions may have the same path. Paths without a version are not part of the API.
+   * The paths of the API. Where versions are in the address, those of version 1 are below the base URLs of the document; the
+   * others have the base URLs without `/v1`, because both versions may have the same path. Else a path may have several
+   * operations of one method: all but the first are at the path with a fragment.
    */
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
     const handlers = this.traitsByHandler();
     const ids = new OperationIds([...handlers.values()]);
+    const isInAddress = this.application.versioning.type === VersioningType.URI;
     const paths: PathsObject = {};
+    const placed = new Set<string>();
     for (const [fullPath, item] of Object.entries(found)) {
       const methods = Object.entries(item as Operations).filter(([method]) => METHODS.includes(method));
       for (const [method, operation] of methods) {
         const traits = handlers.get(handlerOf(method, operation.operationId ?? '', handlers));
-        const version = traits && versionOf(fullPath, traits);
-        if (!traits || version === undefined) continue;
-        const isBelowBase = fullPath.startsWith(`${VERSION_PREFIX}/`);
-        const path = isBelowBase ? fullPath.slice(VERSION_PREFIX.length) : fullPath;
-        const operations = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') }) as Operations;
-        operations[method] = describeOperation(method, ids.next(traits, method, version), operation, traits, schemas);
+        if (!traits || isNeutral(traits)) continue;
+        const route = `${traits.name} ${method} ${withoutMark(fullPath)}`;
+        // A handler of several versions is found once for each of them.
+        if (placed.has(route)) continue;
+        placed.add(route);
+        const place = isInAddress
+          ? this.placeInAddress(fullPath, operation, traits)
+          : this.placeBesideOthers(withoutMark(fullPath), method, operation, traits, paths);
+        if (!place) continue;
+        const { path, version } = place;
+        const operations = (paths[path] ??= place.item) as Operations;
+        const id = ids.next(traits, method, version);
+        operations[method] = describeOperation(method, id, place.operation, traits, schemas);
         this.addDeprecation(traits, `${method.toUpperCase()} ${path}`, operation.summary ?? '');
       }
     }
     return paths;
+  }
+
+  /** Where an operation stands whose address has its version; undefined if it has none. */
+  private placeInAddress(fullPath: string, operation: OperationObject, traits: OperationTraits): Place | undefined {
+    const version = versionInAddress(fullPath, traits);
+    if (version === undefined) return undefined;
+    const base = basePathOf(this.application);
+    const isBelowBase = fullPath.startsWith(`${base}/`);
+    return isBelowBase
+      ? { path: fullPath.slice(base.length), item: {}, version, operation }
+      : { path: fullPath, item: { servers: this.describeServers('') }, version, operation };
+  }
+
+  /** Where an operation stands whose version is elsewhere; undefined if another one of its version has the place. */
+  private placeBesideOthers(
+    path: string,
+    method: string,
+    found: OperationObject,
+    traits: OperationTraits,
+    paths: PathsObject,
+  ): Place | undefined {
+    const { operation, fragment } = withVersion(found, this.application.versioning, traits);
+    const [version] = traits.versions;
+    const isFree = (place: string): boolean => (paths[place] as Operations | undefined)?.[method] === undefined;
+    const free = [path, `${path}${fragment}`].find(isFree);
+    return free === undefined ? undefined : { path: free, item: {}, version, operation };
   }
 
   /** Handlers with several addresses are announced once. */
@@ -239,13 +277,6 @@ class OperationIds {
 function handlerOf(method: string, operationId: string, handlers: ReadonlyMap<string, OperationTraits>): string {
   const keys = [operationId, operationId.replace(/\[\d+\]$/, ''), operationId.replace(new RegExp(`_${method}$`), '')];
   return keys.find((key) => handlers.has(key)) ?? operationId;
-}
-
-/** The version that a path begins with; undefined for one without a version. */
-function versionOf(path: string, { versions }: OperationTraits): unknown {
-  return (versions.length > 0 ? versions : [DEFAULT_VERSION]).find(
-    (version) => typeof version === 'string' && `${path}/`.startsWith(`/v${version}/`),
-  );
 }
 
 function operationsOf({ paths }: OpenAPIObject): OperationObject[] {

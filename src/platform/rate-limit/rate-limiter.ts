@@ -1,6 +1,7 @@
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
+import { CountedClients } from '../counted-clients.js';
 import { ApiError } from '../errors/api-error.js';
 import { RATE_LIMITED } from '../errors/error-catalogue.js';
 import type { Client } from '../api-keys/storage/api-key.repository.js';
@@ -22,12 +23,6 @@ export interface RedisState {
   readonly localDecisions: number;
 }
 
-/** Clients whose refusals are counted one by one: each is a time series of Prometheus. */
-const MAX_COUNTED_CLIENTS = 100;
-
-/** Counts the refusals of further clients. */
-const OTHER_CLIENTS = '(others)';
-
 const WINDOW_S = WINDOW_MS / 1000;
 
 /**
@@ -41,6 +36,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   /** Values of `RateLimit-Policy` by requests per minute; one per different limit. */
   private readonly policies = new Map<number, string>();
   private localDecisions = 0;
+  private readonly counted = new CountedClients();
   /** Refused calls since the start, by the client's name; those of clients beyond the first hundred together. */
   readonly refusals = new Map<string, number>();
 
@@ -103,8 +99,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   }
 
   private countRefusal(client: string): void {
-    const isCounted = this.refusals.has(client) || this.refusals.size < MAX_COUNTED_CLIENTS;
-    const name = isCounted ? client : OTHER_CLIENTS;
+    const name = this.counted.labelOf(client);
     this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1);
   }
 

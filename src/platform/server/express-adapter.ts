@@ -1,4 +1,4 @@
-import { Logger, StreamableFile } from '@nestjs/common';
+import { Logger, StreamableFile, VERSION_NEUTRAL, type VersioningOptions, VersioningType } from '@nestjs/common';
 import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
@@ -312,6 +312,18 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));
   }
 
+  /** As in Nest; caches keep the answers to different versions apart, unless only an extractor knows where they are said. */
+  override applyVersionFilter(...filtered: VersionFilter['parameters']): VersionFilter['result'] {
+    const filter = super.applyVersionFilter(...filtered);
+    const [, version, versioning] = filtered;
+    const field = version === VERSION_NEUTRAL ? undefined : versionField(versioning);
+    if (field === undefined) return filter;
+    return (request, response, next) => {
+      (response as Response).vary(field);
+      return filter(request, response, next) as unknown;
+    };
+  }
+
   override status(response: Response, statusCode: number): Response {
     response.statusCode = statusCode;
     return response;
@@ -331,6 +343,17 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     }
     return this.replies.send(response, body);
   }
+}
+
+interface VersionFilter {
+  parameters: Parameters<ExpressAdapter['applyVersionFilter']>;
+  result: ReturnType<ExpressAdapter['applyVersionFilter']>;
+}
+
+/** The header field in which requests say the version. */
+function versionField(versioning: VersioningOptions): string | undefined {
+  if (versioning.type === VersioningType.HEADER) return versioning.header;
+  return versioning.type === VersioningType.MEDIA_TYPE ? 'Accept' : undefined;
 }
 
 /** What Nest does with an error of a stream, unless the handler says otherwise: 400 as a text. Each file has its own function. */

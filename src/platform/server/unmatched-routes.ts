@@ -7,7 +7,7 @@ import type { Replies } from './replies.js';
  * Middleware behind all routes. It answers the requests that no route served:
  *
  * - 404 `route_not_found` when no route has the path, or those with the method have passed the request on, as Nest's
- *   routes do for another host,
+ *   routes do for another host or version,
  * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7), and with
  *   `Access-Control-Allow-Methods` for a preflight request of a known origin,
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
@@ -15,8 +15,10 @@ import type { Replies } from './replies.js';
 export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHandler {
   return (request, response, next) => {
     const allowed = allowedMethods(app, request.path);
-    if (allowed.length === 0 || (allowed.includes(request.method) && request.method !== 'OPTIONS')) {
+    if (allowed.length === 0) {
       next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
+    } else if (allowed.includes(request.method) && request.method !== 'OPTIONS') {
+      next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path} for this host and version`));
     } else if (request.method === 'OPTIONS') {
       sendAllowed(response, allowed, replies);
     } else {

@@ -18,14 +18,18 @@ export function storeKey(key, isLasting) {
 }
 
 /**
- * Asks the service about a key by one request: a GET of the document that needs a key and no parameter.
+ * Asks the service about a key by one request: a GET of the document that needs a key and no other parameter.
  *
  * @returns `isAccepted`, which is undefined when the service could not say, and a sentence for the reader
  */
 export async function checkKey(document, server, key) {
   const probe = operationsOf(document).find(
     ({ path, method, operation }) =>
-      method === 'get' && !path.includes('{') && !operation.deprecated && operation.security?.length !== 0,
+      method === 'get' &&
+      !path.includes('{') &&
+      !operation.parameters?.some(({ required }) => required) &&
+      !operation.deprecated &&
+      operation.security?.length !== 0,
   );
   if (!probe) return { isAccepted: undefined, says: 'The key is not checked; the first request will tell.' };
   try {

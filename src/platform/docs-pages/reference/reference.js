@@ -16,7 +16,10 @@ import {
 import { answerComponents } from './live-answer.js';
 
 /** Where the page sends its requests: the server that shows it, under the address in the browser. */
-export const THIS_SERVER = new URL('v1', location.href).href;
+function thisServer({ servers }) {
+  const isVersioned = servers[0].url.endsWith('/v1');
+  return new URL(isVersioned ? 'v1' : '.', location.href).href.replace(/\/$/, '');
+}
 
 export const referencePlugin = ({ React, Im }) => {
   const h = React.createElement;
@@ -286,7 +289,7 @@ export const referencePlugin = ({ React, Im }) => {
       storeKey('', false);
       if (key === '') return setState({ says: 'No key is set: requests are sent without one.' });
       setState({ says: 'Checking the key …' });
-      const checked = await checkKey(api, THIS_SERVER, key);
+      const checked = await checkKey(api, thisServer(api), key);
       setState(checked);
       if (checked.isAccepted === false) return;
       storeKey(key, isLasting);
@@ -365,7 +368,7 @@ export const referencePlugin = ({ React, Im }) => {
         license && ` Licence: ${license.name}.`,
         contact?.url && [' Contact: ', h('a', { key: 'contact', href: contact.url }, contact.name ?? contact.url), '.'],
       ),
-      h('p', null, 'Requests from this page go to ', h('code', null, THIS_SERVER), ', the server that shows it.'),
+      h('p', null, 'Requests from this page go to ', h('code', null, thisServer(api)), ', the server that shows it.'),
       h(KeyForm, { api, authActions, authSelectors }),
       h(Operations),
       h(
@@ -389,7 +392,7 @@ export const referencePlugin = ({ React, Im }) => {
       spec: {
         wrapActions: {
           updateJsonSpec: (update) => (api) =>
-            update({ ...api, servers: [{ url: THIS_SERVER }], tags: tagsInUse(api) }),
+            update({ ...api, servers: [{ url: thisServer(api) }], tags: tagsInUse(api) }),
         },
       },
     },
