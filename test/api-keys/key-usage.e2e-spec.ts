@@ -184,6 +184,42 @@ test('of many counters a thousand are written at a time, those first that have w
   await app.close();
 });
 
+describeOnPostgresql('a thousand keys in use', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+  afterAll(() => app.close());
+
+  test('their writes update no index, however often they are repeated', async () => {
+    await app.sql(
+      `INSERT INTO api_key (client_id, prefix, hash, scopes)
+        SELECT (SELECT min(id) FROM client), 'key', sha256(number::text::bytea), '{pets:read,pets:write}'
+        FROM generate_series(1, 999) AS number`,
+    );
+    const ids = (await app.sql('SELECT id FROM api_key ORDER BY id')) as [string][];
+    const usage = app.nest.get(KeyUsage);
+    for (const now of ['2027-03-01T12:00Z', '2027-03-01T12:02Z', '2027-03-01T12:04Z', '2027-03-01T12:06Z']) {
+      app.clock.travelTo(now);
+      for (const [id] of ids) usage.count(BigInt(id), 'listPets', 'agent/1');
+      await usage.write();
+    }
+    const updates = (): Promise<unknown[][]> =>
+      app.sql(`SELECT relname, n_tup_upd::int, n_tup_hot_upd::int FROM pg_stat_user_tables
+        WHERE relname IN ('api_key', 'key_usage') ORDER BY relname`);
+    const all = [
+      ['api_key', 4_000, 4_000],
+      ['key_usage', 3_000, 3_000],
+    ];
+    // PostgreSQL reports what a connection has done up to a second later.
+    for (const deadline = Date.now() + 10_000; Date.now() < deadline;) {
+      if ((await updates()).every(([, rows], index) => rows === all[index]?.[1])) break;
+      await sleep(100);
+    }
+    expect(await updates()).toEqual(all);
+  });
+});
+
 test('what was counted is written when the service stops, the last request too', async () => {
   const database = await createTestDatabase();
   const app = await createTestApp({ database });
