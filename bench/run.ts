@@ -204,9 +204,12 @@ async function measureWorkload(workload: Workload, connections: number): Promise
   });
 }
 
-/** Loads one server for some seconds. The others are suspended, so that their work behind requests is not measured. */
+/**
+ * Loads one server for some seconds. Beside a grown database the others are suspended, so that its work behind requests
+ * is measured with its server alone.
+ */
 async function turn(server: Contestant, file: string, connections: number, seconds: number): Promise<Measurement> {
-  const others = contestants.filter((contestant) => contestant !== server);
+  const others = growth ? contestants.filter((contestant) => contestant !== server) : [];
   others.forEach((other) => other.suspend());
   try {
     return await load(server, file, connections, seconds);
