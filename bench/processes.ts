@@ -17,6 +17,9 @@ export interface RunningServer {
   cpuUs(): number;
   /** Largest resident memory so far, in MiB; the sum over the process and its descendants. */
   peakMemoryMiB(): number;
+  /** Lets its processes do nothing until `resume`; they do not notice. */
+  suspend(): void;
+  resume(): void;
   stop(): Promise<void>;
 }
 
@@ -53,6 +56,8 @@ export async function startServer(
     origin,
     startUpMs: performance.now() - startedAt,
     cpuUs: () => cpuUs([pid, ...descendants(pid)]),
+    suspend: () => signal([pid, ...descendants(pid)], 'SIGSTOP'),
+    resume: () => signal([pid, ...descendants(pid)], 'SIGCONT'),
     peakMemoryMiB: () => [pid, ...descendants(pid)].reduce((sum, each) => sum + peakMemoryMiB(each), 0),
     stop: async () => {
       child.kill('SIGTERM');
@@ -61,6 +66,16 @@ export async function startServer(
       clearTimeout(timer);
     },
   };
+}
+
+function signal(pids: readonly number[], name: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, name);
+    } catch {
+      // It has ended.
+    }
+  }
 }
 
 /** Processor time in µs of these processes and of those of their children that have ended. */

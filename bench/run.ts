@@ -8,6 +8,7 @@ import pg from 'pg';
 import { table } from '../src/cli/command/terminal.js';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
 import { chart } from './chart.js';
+import { grow, readUpkeep, UPKEEP_SETTINGS, type UpkeepReport, watchUpkeep } from './growth.js';
 import { buildPeers, type Command, GO, PEER_NAMES, REFERENCE, RUST } from './peers.js';
 import { cpuUs, descendants, type RunningServer, startServer } from './processes.js';
 import { type Workload, workloads } from './workloads.js';
@@ -15,6 +16,8 @@ import { type Workload, workloads } from './workloads.js';
 const ROOT = join(import.meta.dirname, '..');
 const API_KEY = 'benchmark-key-benchmark-key';
 const OURS = 'petstore';
+/** This service on a catalogue with `--keys` and `--idempotency-rows`. */
+const GROWN = `${OURS} grown`;
 const OURS_COMMAND: Command = [process.execPath, join(ROOT, 'dist/src/main.js')];
 
 interface Options {
@@ -26,6 +29,8 @@ interface Options {
   servers: string;
   fastPaths?: string[];
   processes: string;
+  keys?: string;
+  idempotencyRows?: string;
   chart?: string;
   json?: boolean;
 }
@@ -59,6 +64,8 @@ const options = new Program('bench')
     `runs ${OURS} once for each of these values of FAST_PATHS, such as: on off handler-calls,joined-writes`,
   )
   .option('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, '1')
+  .option('--keys <n>', `runs ${OURS} also with this many API keys, all in use; needs --idempotency-rows`)
+  .option('--idempotency-rows <n>', 'its idempotency keys, half of which have expired and are removed during the run')
   .option('--chart <file>', 'write a chart of processor time at the first number of connections, as SVG')
   .option('--json', 'print JSON')
   .parse()
@@ -78,13 +85,23 @@ const DATABASE_SETTINGS = {
   max_wal_size: '4GB',
 };
 
+if ((options.keys === undefined) !== (options.idempotencyRows === undefined)) {
+  throw new Error('--keys and --idempotency-rows need each other');
+}
+const growth = options.keys && { keys: Number(options.keys), idempotencyRows: Number(options.idempotencyRows) };
+
 const wanted = options.servers.split(',').filter((name) => name !== OURS);
 const unknown = wanted.filter((name) => !PEER_NAMES.includes(name));
 if (unknown.length > 0) throw new Error(`No such server: ${unknown.join(', ')}`);
 progress('Building the other servers');
 const peers = buildPeers(wanted, (name, reason) => progress(`LEFT OUT: ${name}. ${reason}`));
 
-const postgresql = await startPostgresqlServer(DATABASE_SETTINGS);
+const contestants: Contestant[] = [];
+// Nobody else would wake them.
+process.once('exit', () => contestants.forEach((contestant) => contestant.resume()));
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => process.exit(1));
+
+const postgresql = await startPostgresqlServer({ ...DATABASE_SETTINGS, ...(growth && UPKEEP_SETTINGS) });
 try {
   await run();
 } finally {
@@ -95,50 +112,66 @@ try {
 /** A running server and the size of its catalogue. */
 interface Contestant extends RunningServer {
   readonly rows: number;
+  /** A file of the API keys that its requests use in turn. */
+  readonly apiKeys: string;
 }
 
 /** Measures all servers on a catalogue of the first size, and this service on catalogues of the other sizes. */
 async function run(): Promise<void> {
   const [size = 0, ...otherSizes] = numbers(options.rows);
-  const contestants: Contestant[] = [];
+  const oneKey = join(directory, 'key.txt');
+  writeFileSync(oneKey, API_KEY);
   try {
     const databaseUrl = await fill(size);
     for (const name of options.servers.split(',')) {
       if (name !== OURS) {
-        if (peers.has(name)) contestants.push({ rows: size, ...(await start(name, databaseUrl)) });
+        if (peers.has(name)) contestants.push({ rows: size, apiKeys: oneKey, ...(await start(name, databaseUrl)) });
         continue;
       }
       for (const fastPaths of options.fastPaths ?? ['']) {
         for (const processes of numbers(options.processes)) {
-          contestants.push({ rows: size, ...(await start(name, databaseUrl, fastPaths, processes)) });
+          const server = await start(name, databaseUrl, { fastPaths, processes });
+          contestants.push({ rows: size, apiKeys: oneKey, ...server });
         }
       }
     }
     for (const rows of otherSizes) {
-      contestants.push({ rows, ...(await start(OURS, await fill(rows))) });
+      contestants.push({ rows, apiKeys: oneKey, ...(await start(OURS, await fill(rows))) });
     }
+    const grownUrl = growth ? await startGrown(size, growth) : undefined;
     const results: Result[] = [];
     for (const workload of workloads.filter(({ name }) => options.workloads.split(',').includes(name))) {
       await compareAnswers(
         workload,
-        contestants.filter(({ rows }) => rows === size),
+        contestants.filter(({ rows, name }) => rows === size && name !== GROWN),
       );
       for (const connections of numbers(options.connections)) {
-        results.push(...(await measureWorkload(workload, connections, contestants)));
+        results.push(...(await measureWorkload(workload, connections)));
       }
     }
-    report(results, contestants);
+    report(results, grownUrl === undefined ? undefined : await readUpkeep(grownUrl));
   } finally {
     for (const contestant of contestants) await contestant.stop();
   }
 }
 
+/** Starts this service on a catalogue with API keys and idempotency keys, and waits until it removes expired ones. */
+async function startGrown(
+  size: number,
+  { keys, idempotencyRows }: { keys: number; idempotencyRows: number },
+): Promise<string> {
+  const databaseUrl = await fill(size, '_grown');
+  progress(`Adding ${keys} API keys and ${idempotencyRows} idempotency keys`);
+  const apiKeys = join(directory, 'keys.txt');
+  writeFileSync(apiKeys, (await grow(databaseUrl, keys, idempotencyRows)).join('\n'));
+  contestants.push({ rows: size, apiKeys, ...(await start(OURS, databaseUrl, { label: GROWN })) });
+  progress('Waiting for the removal of expired idempotency keys');
+  await watchUpkeep(databaseUrl);
+  return databaseUrl;
+}
+
 /** Medians over rounds, in each of which every server has one turn. */
-async function measureWorkload(
-  workload: Workload,
-  connections: number,
-  contestants: readonly Contestant[],
-): Promise<Result[]> {
+async function measureWorkload(workload: Workload, connections: number): Promise<Result[]> {
   const measured = new Map<Contestant, Measurement[]>(contestants.map((contestant) => [contestant, []]));
   const files = new Map<Contestant, string>();
   for (const contestant of contestants) {
@@ -171,13 +204,35 @@ async function measureWorkload(
   });
 }
 
-/** Loads one server for some seconds. */
-async function turn(server: RunningServer, file: string, connections: number, seconds: number): Promise<Measurement> {
+/**
+ * Loads one server for some seconds. Beside a grown database the others are suspended, so that its work behind requests
+ * is measured with its server alone.
+ */
+async function turn(server: Contestant, file: string, connections: number, seconds: number): Promise<Measurement> {
+  const others = growth ? contestants.filter((contestant) => contestant !== server) : [];
+  others.forEach((other) => other.suspend());
+  try {
+    return await load(server, file, connections, seconds);
+  } finally {
+    others.forEach((other) => other.resume());
+  }
+}
+
+async function load(server: Contestant, file: string, connections: number, seconds: number): Promise<Measurement> {
   // Find the processes each time, because PostgreSQL has one per connection.
   const databaseCpuUs = (): number => cpuUs([postgresql.pid, ...descendants(postgresql.pid)]);
   const before = { server: server.cpuUs(), database: databaseCpuUs() };
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', join(ROOT, 'bench/load/requests.lua')];
-  const wrk = ['-c', 'ulimit -n "$(ulimit -Hn)"; exec wrk "$@"', 'wrk', ...args, server.origin, '--', file, API_KEY];
+  const wrk = [
+    '-c',
+    'ulimit -n "$(ulimit -Hn)"; exec wrk "$@"',
+    'wrk',
+    ...args,
+    server.origin,
+    '--',
+    file,
+    server.apiKeys,
+  ];
   const { stdout } = await promisify(execFile)('sh', wrk);
   const after = { server: server.cpuUs(), database: databaseCpuUs() };
   const result = JSON.parse(/^RESULT (.*)$/m.exec(stdout)?.[1] ?? '{}') as Record<string, number>;
@@ -194,10 +249,10 @@ async function turn(server: RunningServer, file: string, connections: number, se
   };
 }
 
-/** Throws unless all servers give the same answers; otherwise their times could not be compared. */
-async function compareAnswers(workload: Workload, contestants: readonly Contestant[]): Promise<void> {
+/** Throws unless these servers give the same answers; otherwise their times could not be compared. */
+async function compareAnswers(workload: Workload, servers: readonly Contestant[]): Promise<void> {
   const expected = new Map<number, string>();
-  for (const server of contestants.filter(({ name }) => name !== 'bare-http')) {
+  for (const server of servers.filter(({ name }) => name !== 'bare-http')) {
     const lines = await workload.lines(server.rows, walker(server));
     for (const index of [0, Math.floor(lines.length / 2), lines.length - 1]) {
       const [method, path = '', body] = (lines[index] as string).split('\t');
@@ -234,8 +289,13 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
 /**
  * @param fastPaths FAST_PATHS of this service, also added to its name; empty for the default
  * @param processes WEB_CONCURRENCY of this service, also added to its name unless it is 1
+ * @param label its name in the table, before these
  */
-function start(name: string, databaseUrl: string, fastPaths = '', processes = 1): Promise<RunningServer> {
+function start(
+  name: string,
+  databaseUrl: string,
+  { fastPaths = '', processes = 1, label = name } = {},
+): Promise<RunningServer> {
   const environment = {
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_SIZE: '10',
@@ -249,14 +309,14 @@ function start(name: string, databaseUrl: string, fastPaths = '', processes = 1)
     MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...numbers(options.connections))),
   };
   const command = name === OURS ? OURS_COMMAND : (peers.get(name) as Command);
-  const label = [name, fastPaths, processes === 1 ? '' : `${processes} processes`].filter(Boolean).join(' ');
-  return startServer(label, command, environment, '/v1/pets?limit=1', API_KEY);
+  const fullName = [label, fastPaths, processes === 1 ? '' : `${processes} processes`].filter(Boolean).join(' ');
+  return startServer(fullName, command, environment, '/v1/pets?limit=1', API_KEY);
 }
 
 /** Makes a database with this many animals, by the service's own commands. */
-async function fill(rows: number): Promise<string> {
+async function fill(rows: number, suffix = ''): Promise<string> {
   progress(`Filling a catalogue of ${rows} animals`);
-  const name = `bench_${rows}`;
+  const name = `bench_${rows}${suffix}`;
   const administrator = new pg.Client(postgresql.url);
   await administrator.connect();
   await administrator.query(`CREATE DATABASE ${name}`);
@@ -276,7 +336,7 @@ async function fill(rows: number): Promise<string> {
   return url.href;
 }
 
-function report(results: readonly Result[], contestants: readonly Contestant[]): void {
+function report(results: readonly Result[], upkeep: UpkeepReport | undefined): void {
   const machine = `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
   const [size] = numbers(options.rows);
   const [connections] = numbers(options.connections);
@@ -299,7 +359,7 @@ function report(results: readonly Result[], contestants: readonly Contestant[]):
     peakMemoryMiB: Math.round(contestant.peakMemoryMiB()),
   }));
   if (options.json) {
-    process.stdout.write(`${JSON.stringify({ machine, options, results: ratios, servers }, null, 2)}\n`);
+    process.stdout.write(`${JSON.stringify({ machine, options, results: ratios, servers, upkeep }, null, 2)}\n`);
     return;
   }
   const round = (value: number, digits = 0): string => value.toFixed(digits);
@@ -325,9 +385,28 @@ function report(results: readonly Result[], contestants: readonly Contestant[]):
   process.stdout.write(
     `${machine}\nMedians of ${options.rounds} alternating rounds of ${options.seconds} s.\n\n` +
       `${table([...headings, ...comparisons], rows, Infinity)}\n\n` +
-      `The reference is ${REFERENCE}, and on other sizes this service on the first. The last column compares with the ` +
+      `The reference is ${REFERENCE}, and on other sizes this service on the first; of a grown database this service on the other one. The last column compares with the ` +
       `same server at the first number of connections.\n\n` +
       `${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], others, Infinity)}\n`,
+  );
+  if (upkeep) reportUpkeep(upkeep);
+}
+
+function reportUpkeep({ statements, updates, multixacts }: UpkeepReport): void {
+  const rows = statements.map(({ statement, count, meanMs, maxMs, walKiB }) => [
+    statement,
+    `${count}`,
+    meanMs.toFixed(1),
+    maxMs.toFixed(1),
+    walKiB.toFixed(0),
+  ]);
+  const updated = updates.map(
+    (each) => `${each.table}: ${each.rows}, ${each.withoutIndex} without writing an index (HOT)`,
+  );
+  process.stdout.write(
+    `\nBehind the requests of ${GROWN}, in PostgreSQL:\n\n` +
+      `${table(['statement', 'times', 'mean ms', 'max ms', 'WAL KiB'], rows, Infinity)}\n\n` +
+      `Updated rows. ${updated.join('; ')}. Multixacts: ${multixacts}.\n`,
   );
 }
 
@@ -369,7 +448,7 @@ function ratiosOf(
     );
   };
   return {
-    toReference: to(result.rows === size ? REFERENCE : OURS),
+    toReference: to(result.rows === size && result.server !== GROWN ? REFERENCE : OURS),
     toGo: to(GO),
     toRust: to(RUST),
     toFirst: to(result.server, result.rows, first),

@@ -11,7 +11,7 @@ export interface Workload {
 /** Pages in the workload `walk`. */
 const WALKED_PAGES = 500;
 
-/** Different requests in the workloads `get` and `create`; then they repeat. */
+/** Different requests in the workloads `get`, `create` and `create-once`; then they repeat. */
 const DIFFERENT_REQUESTS = 5_000;
 
 const get = (path: string): RequestLine => `GET\t${path}`;
@@ -24,17 +24,17 @@ export const workloads: readonly Workload[] = [
     name: 'get',
     lines: (rows) => Promise.resolve(sequence((random) => get(`/v1/pets/${1 + Math.floor(random() * rows)}`))),
   },
+  { name: 'create', lines: () => Promise.resolve(sequence(create)) },
   {
-    name: 'create',
-    lines: () =>
-      Promise.resolve(
-        sequence((random, index) => {
-          const pet = { name: `Animal ${index}`, categoryId: Math.floor(random() * 1000), status: 'pending' };
-          return `POST\t/v1/pets\t${JSON.stringify(pet)}`;
-        }),
-      ),
+    name: 'create-once',
+    lines: () => Promise.resolve(sequence((random, index) => `${create(random, index)}\tonce`)),
   },
 ];
+
+function create(random: () => number, index: number): RequestLine {
+  const pet = { name: `Animal ${index}`, categoryId: Math.floor(random() * 1000), status: 'pending' };
+  return `POST\t/v1/pets\t${JSON.stringify(pet)}`;
+}
 
 /** Pseudo-random requests, the same in every run. */
 function sequence(make: (random: () => number, index: number) => RequestLine): RequestLine[] {

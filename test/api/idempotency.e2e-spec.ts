@@ -288,6 +288,14 @@ describe('whose keys they are', () => {
     await app.nest.get(ExpiredKeys).remove();
     expect(await isKept()).toBe(false);
   });
+
+  test('storing them locks no row of the client', async () => {
+    // PostgreSQL notes in a row the last transaction that has locked it. Concurrent locks would make a multixact each time.
+    const locks = (): Promise<unknown[][]> => app.sql('SELECT id, xmax::text FROM client ORDER BY id');
+    const before = await locks();
+    await add(newKey(), REX);
+    expect(await locks()).toEqual(before);
+  });
 });
 
 describe('nothing is kept of a request that is refused', () => {

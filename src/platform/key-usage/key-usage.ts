@@ -11,8 +11,11 @@ const WRITE_INTERVAL_MS = 5_000;
  */
 const MAX_COUNTERS_PER_WRITE = 1_000;
 
-/** Largest number of counters (one per key, operation and day) in one process. Calls beyond them are not counted. */
-const MAX_COUNTERS = 10_000;
+/**
+ * Largest number of counters (one per key, operation and day) in one process: 10,000 keys in use, each with five
+ * operations. They take 15 MB. Calls beyond them are not counted.
+ */
+const MAX_COUNTERS = 50_000;
 
 /** Characters of a `User-Agent` that are stored. */
 const MAX_USER_AGENT_LENGTH = 200;
