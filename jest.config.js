@@ -27,9 +27,9 @@ function endToEnd(pattern = '') {
 const END_TO_END = endToEnd();
 /** They need roles, a second process on the database, or one without it, which the embedded engine cannot have. */
 const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|api/unavailable');
-/** HTTP, input and documents, which are the same whatever the database is: they run on PostgreSQL alone. */
+/** HTTP, input and documents, which are the same whatever the database is: the gate runs them on PostgreSQL 18 alone. */
 const ANY_ENGINE = endToEnd(
-  'api/(connections|cors|exceptions|http-errors|openapi|routes|security)|api-keys/secret-scanning|ordinary-nest/' +
+  'api/(connections|cors|exceptions|http-errors|openapi|routes)|api-keys/secret-scanning|ordinary-nest/' +
     '|platform/(body-types|input|operation-names|own-answers|request-body)|repository/',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
@@ -61,9 +61,10 @@ export default {
       testPathIgnorePatterns: [LONG_UNIT],
     },
     { ...shared, displayName: 'unit-rest', roots: ['<rootDir>/test'], testRegex: LONG_UNIT },
+    onEngine('postgresql', 'any-engine', { testRegex: ANY_ENGINE, testPathIgnorePatterns: [LONG] }),
     onEngine('postgresql', 'postgresql', {
       testRegex: END_TO_END,
-      testPathIgnorePatterns: [EMBEDDED_ONLY, LONG],
+      testPathIgnorePatterns: [EMBEDDED_ONLY, ANY_ENGINE, LONG],
     }),
     onEngine('postgresql', 'postgresql-rest', { testRegex: LONG, testPathIgnorePatterns: [EMBEDDED_ONLY] }),
     onEngine('embedded', 'embedded', {

@@ -186,7 +186,7 @@ test('compiler, linter, formatter and all tests accept it unchanged, and one wit
       ),
     copy
       .run('scripts/test.js', [
-        'unit,postgresql',
+        'unit,any-engine,postgresql',
         ...['api/gift-boxes', 'api/unions', 'api/openapi', 'platform/migrations.e2e', 'import-rules', 'documentation'],
         '--maxWorkers=2',
       ])

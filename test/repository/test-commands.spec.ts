@@ -48,29 +48,24 @@ function run(name: string, ...args: string[]): { code: number | null; output: st
 }
 
 describe('every test', () => {
-  /** End-to-end tests of what is the same on every engine, or what the embedded engine cannot have. */
-  const POSTGRESQL_ONLY = new Set(
-    [
-      ...[
-        'api/connections',
-        'api/cors',
-        'api/exceptions',
-        'api/http-errors',
-        'api/openapi',
-        'api/routes',
-        'api/security',
-      ],
-      ...['api/unavailable', 'api-keys/keys-commands', 'api-keys/secret-scanning'],
-      ...['ordinary-nest/enhancers', 'ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
-      ...['ordinary-nest/rows'],
-      ...['platform/body-types', 'platform/database-rights', 'platform/input', 'platform/operation-names'],
-      ...['platform/own-answers', 'platform/request-body', 'repository/documentation'],
-    ].map((name) => `test/${name}.e2e-spec.ts`),
+  const endToEnd = (...names: string[]): Set<string> => new Set(names.map((name) => `test/${name}.e2e-spec.ts`));
+  /** HTTP, input and documents, which are the same on every engine and every version of PostgreSQL. */
+  const ANY_ENGINE = endToEnd(
+    ...['api/connections', 'api/cors', 'api/exceptions', 'api/http-errors', 'api/openapi', 'api/routes'],
+    ...['api-keys/secret-scanning', 'ordinary-nest/enhancers', 'ordinary-nest/rows'],
+    ...['platform/body-types', 'platform/input', 'platform/operation-names', 'platform/own-answers'],
+    ...['platform/request-body', 'repository/documentation'],
   );
-  const EMBEDDED_ONLY = 'test/platform/embedded.e2e-spec.ts';
+  /** What the embedded engine cannot have, or what takes long and is the same there. */
+  const POSTGRESQL_ONLY = endToEnd(
+    ...['api/unavailable', 'api-keys/keys-commands', 'platform/database-rights'],
+    ...['ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
+  );
+  const EMBEDDED_ONLY = endToEnd('platform/embedded');
 
-  function enginesOf(spec: string): string[] {
-    if (spec === EMBEDDED_ONLY) return ['embedded'];
+  function projectsOfEndToEnd(spec: string): string[] {
+    if (ANY_ENGINE.has(spec)) return ['any-engine'];
+    if (EMBEDDED_ONLY.has(spec)) return ['embedded'];
     return POSTGRESQL_ONLY.has(spec) ? ['postgresql'] : ['postgresql', 'embedded'];
   }
 
@@ -82,7 +77,7 @@ describe('every test', () => {
         /\.(spec|e2e-spec|fault-spec|operation-spec|browser-spec|tools-spec|ship-spec)\.ts$/.exec(spec) ?? [];
       const expected = {
         spec: ['unit'],
-        'e2e-spec': enginesOf(spec),
+        'e2e-spec': projectsOfEndToEnd(spec),
         'fault-spec': ['faults'],
         'operation-spec': ['operation'],
         'browser-spec': ['browser'],
@@ -93,22 +88,47 @@ describe('every test', () => {
     }
   });
 
-  test('is run by a command, and every command by the gate', () => {
-    // The others run no project of Jest.
-    const selected = testScripts.flatMap(
-      (name) => / scripts\/test\.js (\S+)/.exec(scripts[name] ?? '')?.[1]?.split(',') ?? [],
-    );
-    expect(new Set(selected)).toEqual(new Set(projects.map(({ displayName }) => displayName)));
-    const gate = readFileSync(join(ROOT, '.ci/run'), 'utf8').split('\n');
-    for (const name of testScripts) {
-      const command = name === 'test' ? 'npm test' : `npm run ${name}`;
-      expect([name, gate.some((line) => ` ${line}`.endsWith(` ${command}`))]).toEqual([name, true]);
-    }
+  const everyProject = projects.map(({ displayName }) => displayName);
+  /** The projects that a script of npm runs; none if it runs something else than Jest. */
+  const projectsOfScript = (name: string): string[] =>
+    / scripts\/test\.js (\S+)/.exec(scripts[name] ?? '')?.[1]?.split(',') ?? [];
+
+  /** The lines of the gate that run tests: what is before the command, such as `FAST_PATHS=off`, and the projects. */
+  const gate = readFileSync(join(ROOT, '.ci/run'), 'utf8')
+    .split('\n')
+    .flatMap((line) => {
+      const [, before = '', script, direct] =
+        /^((?:\S+ )*?)(?:npm (test|run test:\S+)|node scripts\/test\.js (\S+))$/.exec(line) ?? [];
+      const name = script?.replace('run ', '');
+      if (name !== undefined) return [{ before: before.trim(), name, projects: projectsOfScript(name) }];
+      return direct === undefined ? [] : [{ before: before.trim(), name: '', projects: direct.split(',') }];
+    });
+  /** The projects that the gate runs with this before the command. */
+  const projectsAtGate = (...before: string[]): string[] =>
+    gate.filter((line) => before.includes(line.before)).flatMap((line) => line.projects);
+
+  test('is run by a command', () => {
+    expect(new Set(testScripts.flatMap(projectsOfScript))).toEqual(new Set(everyProject));
   });
 
-  test('the gate runs npm test with FAST_PATHS=off, too', () => {
-    const gate = readFileSync(join(ROOT, '.ci/run'), 'utf8').split('\n');
-    expect(gate).toContain('FAST_PATHS=off npm test');
+  const FUZZ = 'FUZZ_REQUESTS=20000';
+  const POSTGRESQL_15 = `${FUZZ} .ci/postgresql-15`;
+
+  test('is run by the gate, and so is every command that runs something else than Jest', () => {
+    const run = gate.flatMap((line) => line.projects);
+    expect(everyProject.filter((project) => !run.includes(project))).toEqual([]);
+    const others = testScripts.filter((name) => projectsOfScript(name).length === 0);
+    expect(others.filter((name) => !gate.some((line) => line.name === name))).toEqual([]);
+  });
+
+  test('what meets the database is run by the gate on PostgreSQL 15, PostgreSQL 18 and the embedded engine', () => {
+    expect(projectsAtGate(POSTGRESQL_15)).toEqual(['postgresql', 'postgresql-rest']);
+    expect(projectsAtGate('')).toEqual(expect.arrayContaining(['any-engine', 'postgresql', 'embedded']));
+    expect(projectsAtGate(FUZZ)).toContain('embedded-rest');
+  });
+
+  test('what calls the service is run by the gate without the fast paths, too', () => {
+    expect(projectsAtGate('FAST_PATHS=off')).toEqual(['any-engine', 'postgresql', 'embedded']);
   });
 
   test.each(testScripts)('has its command in test/README.md: %s', (name) => {
