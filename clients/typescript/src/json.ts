@@ -2,15 +2,22 @@ import { LosslessNumber, parse, stringify } from 'lossless-json';
 import { INT64_MEMBERS } from './generated/int64-members.js';
 
 /**
- * Reads JSON text. Members that the API declares as int64 become bigint, all other numbers number.
+ * Reads JSON text. Members that the API declares as int64, or as arrays of int64, become bigint, all other numbers number.
  *
  * @throws SyntaxError when the text is not JSON, or an int64 member is no integer
  */
 export function readJson(text: string): unknown {
-  return parse(text, (member, value) => {
-    if (!(value instanceof LosslessNumber)) return value;
+  return withNumbers('', parse(text));
+}
+
+/** The items of an array are numbers of the kind of its member. */
+function withNumbers(member: string, value: unknown): unknown {
+  if (value instanceof LosslessNumber) {
     return INT64_MEMBERS.has(member) ? BigInt(value.value) : Number(value.value);
-  });
+  }
+  if (Array.isArray(value)) return value.map((item) => withNumbers(member, item));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, content]) => [name, withNumbers(name, content)]));
 }
 
 /**
@@ -20,7 +27,9 @@ export function readJson(text: string): unknown {
  */
 export function writeJson(value: object): string {
   const text = stringify(value, (member, content) => {
-    if (INT64_MEMBERS.has(member) && content !== undefined) requireBigint(member, content);
+    if (INT64_MEMBERS.has(member) && content !== undefined) {
+      for (const one of Array.isArray(content) ? content : [content]) requireBigint(member, one);
+    }
     return content;
   });
   return text as string;

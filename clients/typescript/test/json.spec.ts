@@ -10,6 +10,10 @@ describe('readJson', () => {
     },
   );
 
+  test('each item of an array of int64 is a bigint with every digit', () => {
+    expect(readJson('{"id":[1,9007199254740993],"list":[1]}')).toEqual({ id: [1n, 9007199254740993n], list: [1] });
+  });
+
   test('other numbers are numbers, and a member that looks like a number of the parser is none', () => {
     const text = '{"status":404,"weight":12.5,"list":[1],"x":{"isLosslessNumber":true,"value":"1"}}';
     expect(readJson(text)).toEqual(JSON.parse(text));
@@ -24,6 +28,11 @@ describe('writeJson', () => {
   test('a bigint is a JSON number with every digit, and an undefined member is left out', () => {
     const pet = { name: 'Rex', categoryId: -9223372036854775808n, status: undefined };
     expect(writeJson(pet)).toBe('{"name":"Rex","categoryId":-9223372036854775808}');
+  });
+
+  test('an array of bigint keeps every digit of each', () => {
+    expect(writeJson({ categoryId: [1n, 9007199254740993n] })).toBe('{"categoryId":[1,9007199254740993]}');
+    expect(() => writeJson({ categoryId: [1n, 2] })).toThrow(/^categoryId must be a bigint/);
   });
 
   test.each([7, 12.5, '9007199254740993', null])('refuses %p for an int64', (categoryId) => {

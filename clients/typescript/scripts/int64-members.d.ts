@@ -1,0 +1,1 @@
+export declare function int64MembersOf(document: object): string[];
