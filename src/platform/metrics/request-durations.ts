@@ -27,16 +27,13 @@ interface Series {
  * would show. That one makes a text of all labels for each answer; this one looks at the few series of the operation.
  */
 export class RequestDurations {
+  /** With `get` and `reset` all that a registry asks of a metric. */
+  readonly name = NAME;
+
   private readonly seriesByOperation = new Map<string, Series[]>();
 
   constructor(registry: Registry) {
-    // All that a registry asks of a metric.
-    const metric = {
-      name: NAME,
-      get: () => Promise.resolve(this.get()),
-      reset: () => this.seriesByOperation.clear(),
-    };
-    registry.registerMetric(metric as unknown as Metric);
+    registry.registerMetric(this as unknown as Metric);
   }
 
   /**
@@ -53,14 +50,18 @@ export class RequestDurations {
   }
 
   /** The values, in prom-client's form. */
-  get(): Omit<MetricObjectWithValues<Value>, 'collect'> {
-    return {
+  get(): Promise<Omit<MetricObjectWithValues<Value>, 'collect'>> {
+    return Promise.resolve({
       name: NAME,
       help: HELP,
       type: 'histogram' as unknown as MetricObjectWithValues<Value>['type'],
       aggregator: 'sum',
       values: [...this.seriesByOperation.values()].flat().flatMap(valuesOf),
-    };
+    });
+  }
+
+  reset(): void {
+    this.seriesByOperation.clear();
   }
 
   private seriesOf(operation: string, method: string, status: number | string): Series {
