@@ -53,6 +53,7 @@ describe('every test', () => {
   const ANY_ENGINE = endToEnd(
     ...['api/connections', 'api/cors', 'api/exceptions', 'api/http-errors', 'api/openapi', 'api/routes'],
     ...['api-keys/secret-scanning', 'ordinary-nest/enhancers', 'ordinary-nest/rows'],
+    'ordinary-nest/versions',
     ...['platform/body-types', 'platform/input', 'platform/operation-names', 'platform/own-answers'],
     ...['platform/request-body', 'repository/documentation'],
   );
