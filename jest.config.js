@@ -44,6 +44,11 @@ const LONG = endToEnd(
     '|platform/(database-pool|embedded|gateways|migration|pets-repositories|readiness-checks|sharing|transfer|upgrading)',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
+/**
+ * Fault tests that count what is lost or doubled, and wait for processes that start. They hold on a busy machine, so their
+ * files run beside each other; the others measure time, and run alone.
+ */
+const FAULTS_COUNTED = '/test/faults/(crash|idempotency|log|processes)\\.fault-spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */
 const API = endToEnd('api/(?!deprecation|error-examples)');
 const NOT_API = endToEnd('(?!api/)|api/(deprecation|error-examples)');
@@ -75,7 +80,12 @@ export default {
       testRegex: [NOT_API, LONG],
       testPathIgnorePatterns: [NOT_EMBEDDED, ANY_ENGINE],
     }),
-    onEngine('postgresql', 'faults', { roots: ['<rootDir>/test/faults'], testRegex: '\\.fault-spec\\.ts$' }),
+    onEngine('postgresql', 'faults', {
+      roots: ['<rootDir>/test/faults'],
+      testRegex: '\\.fault-spec\\.ts$',
+      testPathIgnorePatterns: [FAULTS_COUNTED],
+    }),
+    onEngine('postgresql', 'faults-counted', { roots: ['<rootDir>/test/faults'], testRegex: FAULTS_COUNTED }),
     onEngine('postgresql', 'openapi-tools', { testRegex: '\\.tools-spec\\.ts$' }),
     onEngine('postgresql', 'ship', { roots: ['<rootDir>/test/ship'], testRegex: '\\.ship-spec\\.ts$' }),
     { ...shared, displayName: 'browser', roots: ['<rootDir>/test/browser'], testRegex: '\\.browser-spec\\.ts$' },

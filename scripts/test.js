@@ -36,15 +36,30 @@ function run(script, args = [], env = {}) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+/** Their files measure time and load the machine, so they run one after another, behind those of other projects. */
+const ALONE = ['faults'];
+
+/** The runs of Jest, one after another. With a pattern there is one, because a project may have no such file. */
+function runsOfJest() {
+  const names = selectedProjects();
+  const alone = names.filter((name) => ALONE.includes(name));
+  if (alone.length === 0) return [names];
+  if (patterns.length > 0) return [[...names, '--runInBand']];
+  const others = names.filter((name) => !ALONE.includes(name));
+  return [...(others.length > 0 ? [others] : []), [...alone, '--runInBand']];
+}
+
 run('scripts/build-if-needed.js');
-run(
-  'node_modules/jest/bin/jest.js',
-  [
-    ...['--selectProjects', ...selectedProjects()],
-    // Fault tests measure time and load the machine, so they run one after another.
-    ...(projects === 'faults' ? ['--runInBand'] : []),
-    ...(patterns.length > 0 ? ['--testPathPatterns', ...patterns.map(belowRoot)] : []),
-    ...options,
-  ],
-  { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning` },
-);
+for (const selection of runsOfJest()) {
+  run(
+    'node_modules/jest/bin/jest.js',
+    [
+      ...['--selectProjects', ...selection],
+      ...(patterns.length > 0 ? ['--testPathPatterns', ...patterns.map(belowRoot)] : []),
+      ...options,
+    ],
+    {
+      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning`,
+    },
+  );
+}

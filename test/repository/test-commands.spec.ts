@@ -62,6 +62,7 @@ describe('every test', () => {
     ...['ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
   );
   const EMBEDDED_ONLY = endToEnd('platform/embedded');
+  const FAULTS_COUNTED = new Set(['crash', 'idempotency', 'log', 'processes']);
 
   function projectsOfEndToEnd(spec: string): string[] {
     if (ANY_ENGINE.has(spec)) return ['any-engine'];
@@ -77,7 +78,7 @@ describe('every test', () => {
       const expected = {
         spec: ['unit'],
         'e2e-spec': projectsOfEndToEnd(spec),
-        'fault-spec': ['faults'],
+        'fault-spec': [FAULTS_COUNTED.has(basename(spec, '.fault-spec.ts')) ? 'faults-counted' : 'faults'],
         'browser-spec': ['browser'],
         'tools-spec': ['openapi-tools'],
         'ship-spec': ['ship'],
@@ -132,6 +133,22 @@ describe('every test', () => {
   test.each(testScripts)('has its command in test/README.md: %s', (name) => {
     const command = name === 'test' ? '`npm test`' : `\`npm run ${name}\``;
     expect(readFileSync(join(ROOT, 'test/README.md'), 'utf8')).toContain(`| ${command} `);
+  });
+});
+
+describe('npm run test:faults', () => {
+  test('runs the files that count beside each other, and then those that measure time, each of them once', () => {
+    const { code, listed } = run('test:faults', '--listTests');
+    expect(code).toBe(0);
+    const isCounted = listed.map((path) => /\/(crash|idempotency|log|processes)\./.test(path));
+    expect(isCounted).toEqual([...isCounted].sort().reverse());
+    expect(listed.toSorted()).toEqual(specs.filter((path) => path.endsWith('.fault-spec.ts')).toSorted());
+  });
+
+  test('finds a file of either kind by a pattern', () => {
+    expect(run('test:faults', 'crash', 'overload', '--listTests').listed.toSorted()).toEqual(
+      ['crash', 'overload'].map((name) => `test/faults/${name}.fault-spec.ts`),
+    );
   });
 });
 
