@@ -46,9 +46,9 @@ const LONG = endToEnd(
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /**
  * Fault tests that count what is lost or doubled, and wait for processes that start. They hold on a busy machine, so their
- * files run beside each other; the others measure time, and run alone.
+ * files run beside each other. The others measure time, and run alone.
  */
-const FAULTS_COUNTED = '/test/faults/(crash|idempotency|log|processes)\\.fault-spec\\.ts$';
+const FAULTS_COUNTED = '/test/faults/(crash|idempotency|processes)\\.fault-spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */
 const API = endToEnd('api/(?!deprecation|error-examples)');
 const NOT_API = endToEnd('(?!api/)|api/(deprecation|error-examples)');

@@ -62,7 +62,7 @@ describe('every test', () => {
     ...['ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
   );
   const EMBEDDED_ONLY = endToEnd('platform/embedded');
-  const FAULTS_COUNTED = new Set(['crash', 'idempotency', 'log', 'processes']);
+  const FAULTS_COUNTED = new Set(['crash', 'idempotency', 'processes']);
 
   function projectsOfEndToEnd(spec: string): string[] {
     if (ANY_ENGINE.has(spec)) return ['any-engine'];
@@ -140,7 +140,7 @@ describe('npm run test:faults', () => {
   test('runs the files that count beside each other, and then those that measure time, each of them once', () => {
     const { code, listed } = run('test:faults', '--listTests');
     expect(code).toBe(0);
-    const isCounted = listed.map((path) => /\/(crash|idempotency|log|processes)\./.test(path));
+    const isCounted = listed.map((path) => /\/(crash|idempotency|processes)\./.test(path));
     expect(isCounted).toEqual([...isCounted].sort().reverse());
     expect(listed.toSorted()).toEqual(specs.filter((path) => path.endsWith('.fault-spec.ts')).toSorted());
   });
