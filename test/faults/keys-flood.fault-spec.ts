@@ -16,7 +16,10 @@ const VALID_PER_SECOND = 50;
 
 test(`a thousand different invalid keys a second raise the p99 of valid requests by less than ${P99_ALLOWANCE_MS} ms, and memory by less than ${MEMORY_ALLOWANCE_MIB} MiB`, async () => {
   const app = await createTestApp();
-  const [server, origin] = await startServer(app);
+  const [server, origin] = await startServer(app).catch(async (error: unknown) => {
+    await app.close();
+    throw error;
+  });
   const log: string[] = [];
   server.stdout?.setEncoding('utf8').on('data', (text: string) => log.push(text));
   try {

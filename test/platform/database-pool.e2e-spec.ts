@@ -307,7 +307,7 @@ if (engine === 'postgresql') {
       await abandoned;
       const startedAt = performance.now();
       const change = run('SELECT 1').catch((error: unknown) => error);
-      // Without `ref: false`, Jest would wait for the timer at the end, and report that its worker does not exit.
+      // Without `ref: false`, the timer outlives the tests, and Jest reports a worker that does not exit.
       expect(await Promise.race([change, sleep(8_000, 'waits', { ref: false })])).toMatchObject({
         definition: { code: 'unavailable' },
       });
@@ -322,20 +322,30 @@ if (engine === 'postgresql') {
   });
 }
 
-test('503 unavailable: no more than a thousand statements wait for a connection', async () => {
-  const app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
-  const database = app.nest.get(Database);
-  const outcomes = await database.transaction(async () => {
-    // The one connection is taken, so that all of these wait for it.
-    const waiting = Array.from({ length: 1_005 }, () => database.write({ name: 'one', text: 'SELECT 1' }, []));
-    const refused = await Promise.all(
-      waiting.slice(1_000).map((statement) => statement.catch((error: unknown) => error)),
-    );
-    return { refused, waiting: waiting.slice(0, 1_000) };
+describe('a pool of one connection', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
   });
-  for (const error of outcomes.refused) {
-    expect(error).toMatchObject({ definition: { code: 'unavailable', status: 503 }, headers: { 'Retry-After': '1' } });
-  }
-  expect(await Promise.all(outcomes.waiting)).toHaveLength(1_000);
-  await app.close();
+  // A test that fails must not leave the service running, which Jest would wait for.
+  afterAll(() => app.close());
+
+  test('503 unavailable: no more than a thousand statements wait for a connection', async () => {
+    const database = app.nest.get(Database);
+    const outcomes = await database.transaction(async () => {
+      // The one connection is taken, so that all of these wait for it.
+      const waiting = Array.from({ length: 1_005 }, () => database.write({ name: 'one', text: 'SELECT 1' }, []));
+      const refused = await Promise.all(
+        waiting.slice(1_000).map((statement) => statement.catch((error: unknown) => error)),
+      );
+      return { refused, waiting: waiting.slice(0, 1_000) };
+    });
+    for (const error of outcomes.refused) {
+      expect(error).toMatchObject({
+        definition: { code: 'unavailable', status: 503 },
+        headers: { 'Retry-After': '1' },
+      });
+    }
+    expect(await Promise.all(outcomes.waiting)).toHaveLength(1_000);
+  });
 });
