@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { DataSource } from 'typeorm';
 import { readConfig } from '../../src/config.js';
 import { Database } from '../../src/platform/database/database.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
@@ -214,7 +215,7 @@ test('REPLICA_READS=stale asks nobody, so a list may miss what was added just be
 /** The database as a process of the service sees it, in this process. */
 async function openReplicas(
   others: Record<string, string>,
-): Promise<{ database: Database; close: () => Promise<void> }> {
+): Promise<{ dataSource: DataSource; database: Database; close: () => Promise<void> }> {
   const config = readConfig({ ...settings, ...others });
   const dataSource = await openDatabase(config);
   const database = new Database(dataSource, config);
@@ -223,7 +224,7 @@ async function openReplicas(
     await database.onApplicationShutdown();
     await dataSource.destroy();
   };
-  return { database, close };
+  return { dataSource, database, close };
 }
 
 const statesOf = (database: Database): string[] => (database.replicas?.all ?? []).map(({ state }) => state);
@@ -279,6 +280,47 @@ describe('a statement on a replica', () => {
       return fallbacks().refused === refused + 1;
     });
     await until(runsOnReplica);
+  });
+
+  // An error that the replica alone raises: as PostgreSQL does when the replay and a statement wait for each other, and for a
+  // table or column whose migration it has not replayed.
+  test.each(['40P01', '42P01', '42703'])('that a replica refuses by %s is answered by the primary', async (code) => {
+    await administer(
+      superUrl(),
+      `CREATE OR REPLACE FUNCTION fail_on_replica() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+        IF pg_is_in_recovery() THEN RAISE EXCEPTION 'refused' USING ERRCODE = '${code}'; END IF;
+        RETURN true;
+      END $$`,
+    );
+    const statement = { name: '', text: 'SELECT fail_on_replica(), pg_is_in_recovery()' };
+    const { refused = 0 } = fallbacks();
+    // A read may find the replica late on a busy machine, and is no proof then.
+    await until(async () => {
+      expect(await database.read(statement, [])).toEqual([[true, false]]);
+      return (fallbacks().refused ?? 0) > refused;
+    });
+    expect(statesOf(database)[0]).toBe('ready');
+  });
+
+  test('of a table that the replica has not replayed is answered by the primary, also with REPLICA_READS=stale', async () => {
+    const stale = await openReplicas({ DATABASE_REPLICA_URLS: on(near), REPLICA_READS: 'stale' });
+    try {
+      await until(() => Promise.resolve(statesOf(stale.database)[0] === 'ready'));
+      await administer(near.url, 'SELECT pg_wal_replay_pause()');
+      await administer(
+        superUrl(),
+        'CREATE TABLE added AS SELECT 1 AS id; ALTER TABLE client ADD note text; GRANT SELECT ON added TO PUBLIC',
+      );
+      for (const text of ['SELECT id FROM added', 'SELECT count(note)::int + 1 FROM client']) {
+        for (const one of [database, stale.database]) expect(await one.read({ name: '', text }, [])).toEqual([[1]]);
+      }
+      expect(stale.database.replicas?.fallbacks.get('refused')).toBe(2);
+    } finally {
+      await administer(near.url, 'SELECT pg_wal_replay_resume()');
+      await administer(superUrl(), 'DROP TABLE IF EXISTS added; ALTER TABLE client DROP COLUMN IF EXISTS note');
+      await stale.close();
+    }
+    await until(() => Promise.resolve(statesOf(database)[0] === 'ready'));
   });
 
   test('that is wrong fails with the error of the primary', async () => {
@@ -414,4 +456,69 @@ test('the synchronous standby is away: changes that wait for it take no more tha
   expect(lists.map(({ status }) => status)).toEqual(lists.map(() => 200));
   expect(backends).toBeGreaterThan(0);
   expect(backends).toBeLessThanOrEqual(poolSize);
+});
+
+describe('the synchronous standby is away: at most as many changes wait as the pool has connections, and reads go on', () => {
+  const poolSize = 4;
+  const insert = { name: '', text: 'INSERT INTO client (name) VALUES ($1)' };
+  let opened: Awaited<ReturnType<typeof openReplicas>>;
+  /** Idle connections that tests before this one have left open. */
+  let others: number;
+
+  const backends = async (): Promise<[connections: number, waiting: number]> => {
+    const [row] = await rowsOf<[number, number]>(
+      superUrl(),
+      `SELECT count(*)::int, count(*) FILTER (WHERE wait_event = 'SyncRep')::int
+        FROM pg_stat_activity WHERE application_name = 'petstore'`,
+    );
+    return row as [number, number];
+  };
+
+  beforeAll(async () => {
+    for (const service of services.splice(0)) await service.kill();
+    [others] = await backends();
+    opened = await openReplicas({
+      DATABASE_REPLICA_URLS: '',
+      DATABASE_POOL_SIZE: String(poolSize),
+      STATEMENT_TIMEOUT_MS: '200',
+      ACQUIRE_TIMEOUT_MS: '500',
+    });
+  });
+  afterAll(() => opened.close());
+
+  test.each<[way: string, change: (name: string) => Promise<unknown>]>([
+    ['a transaction', (name) => opened.database.transaction((transaction) => transaction.run(insert, [name]))],
+    ["TypeORM's transaction", (name) => opened.dataSource.transaction((manager) => manager.query(insert.text, [name]))],
+    ["TypeORM's statement", (name) => opened.dataSource.query(insert.text, [name])],
+  ])('%s', async (way, change) => {
+    const name = way.replace(/\W/g, '-');
+    await administer(superUrl(), `ALTER SYSTEM SET synchronous_standby_names = 'nobody'`);
+    await administer(superUrl(), 'SELECT pg_reload_conf()');
+    const errors: unknown[] = [];
+    const end = performance.now() + 6_000;
+    const client = async (number: number): Promise<void> => {
+      for (let round = 0; performance.now() < end; round++) {
+        await change(`${name}-${number}-${round}`).catch((error: unknown) => errors.push(error));
+        await sleep(50);
+      }
+    };
+    await Promise.all(Array.from({ length: poolSize }, (_, number) => client(number)));
+    const [[read]] = (await opened.database.read({ name: '', text: 'SELECT 1' }, [])) as [[number]];
+    const [connections, waiting] = await backends();
+    await administer(superUrl(), 'ALTER SYSTEM RESET synchronous_standby_names');
+    await administer(superUrl(), 'SELECT pg_reload_conf()');
+    report(`synchronous standby away, ${way}`, { errors: errors.length, connections, waiting });
+    await until(() =>
+      change(`${name}-after`).then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(read).toBe(1);
+    expect(waiting).toBeGreaterThan(0);
+    // All may have been sent at the same moment; half of them keep their places, and the others are replaced.
+    expect(waiting).toBeLessThanOrEqual(poolSize);
+    expect(connections).toBeLessThanOrEqual(others + 1.5 * poolSize);
+    for (const error of errors) expect(error).toMatchObject({ definition: { code: 'unavailable' } });
+  });
 });

@@ -1,6 +1,8 @@
 import type { PoolClient } from 'pg';
 import { DataSource, type DataSourceOptions, type Driver, type QueryRunner, type ReplicationMode } from 'typeorm';
+import type { AbandonedChanges } from './connections/abandoned-changes.js';
 import { asUnavailable } from './connections/connection-errors.js';
+import type { ServicePool } from './connections/service-pool.js';
 import { destroySocket } from './statements/pg-internals.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { TAKES_ANY_TIME } from './schema/schema-lock.js';
@@ -9,8 +11,9 @@ import type { Pooling } from './servers/pooling.js';
 /**
  * A data source that owns the embedded engine below it, if any: `destroy` closes both.
  *
- * Its query runners, and so TypeORM's repositories, differ from TypeORM's own in two ways. Connection failures surface as
- * ApiError UNAVAILABLE. A statement without an answer after `answerTimeoutMs` fails, and its connection is closed.
+ * Its query runners, and so TypeORM's repositories, differ from TypeORM's own in three ways. Connection failures surface as
+ * ApiError UNAVAILABLE. A statement without an answer after `answerTimeoutMs` fails, and its connection is closed; or it is kept
+ * while a change waits for a synchronous standby, and when too many do, further changes are refused.
  */
 export class OwningDataSource extends DataSource {
   /**
@@ -28,7 +31,8 @@ export class OwningDataSource extends DataSource {
   }
 
   override createQueryRunner(mode?: ReplicationMode): QueryRunner {
-    return this.guard(super.createQueryRunner(mode));
+    // The embedded engine runs in this process, so it is never unreachable.
+    return this.guard(super.createQueryRunner(mode), () => (this.engine ? undefined : this.pool.abandonedChanges));
   }
 
   /** A query runner with a manager, on a connection of another pool. Its release returns the connection to that pool. */
@@ -37,11 +41,16 @@ export class OwningDataSource extends DataSource {
     const driver = Object.create(this.driver, {
       obtainMasterConnection: { value: () => Promise.resolve([client, release]) },
     }) as Driver;
-    const queryRunner = this.guard(driver.createQueryRunner('master'));
+    const queryRunner = this.guard(driver.createQueryRunner('master'), () => undefined);
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 
-  private guard(queryRunner: QueryRunner): QueryRunner {
+  private get pool(): ServicePool {
+    return (this.driver as unknown as { master: ServicePool }).master;
+  }
+
+  /** @param changes where connections are kept whose change waits for a standby; undefined where none can */
+  private guard(queryRunner: QueryRunner, changes: () => AbandonedChanges | undefined): QueryRunner {
     const query = queryRunner.query.bind(queryRunner) as (text: string, ...others: unknown[]) => Promise<never>;
     const release = queryRunner.release.bind(queryRunner);
     let isReleasedByCaller = false;
@@ -49,26 +58,33 @@ export class OwningDataSource extends DataSource {
       isReleasedByCaller = true;
       return release();
     };
+    /** Sends a statement. A change that has no answer in time is left to `changes`, else its connection is closed. */
+    const send = (client: PoolClient, isChange: boolean, text: string, others: unknown[]): Promise<never> => {
+      const answer = query(text, ...others);
+      return new Promise<never>((resolve, reject) => {
+        const timer = setTimeout(() => {
+          if (!isChange || changes()?.keep(client, answer) !== true) return destroySocket(client);
+          void release();
+          reject(new Error('Query read timeout'));
+        }, this.answerTimeoutMs);
+        answer.then(resolve, reject).finally(() => clearTimeout(timer));
+      });
+    };
     queryRunner.query = async (text: string, ...others: unknown[]) => {
       let isSent = false;
-      let timer: NodeJS.Timeout | undefined;
+      const isChange = text === 'COMMIT' || !(queryRunner.isTransactionActive || /^\s*SELECT\b/i.test(text));
       try {
         // TypeORM releases the query runner by itself when its connection breaks.
         if (queryRunner.isReleased && !isReleasedByCaller) {
           throw new Error('Connection terminated between two statements');
         }
         const client = (await queryRunner.connect()) as PoolClient;
-        // The embedded engine runs in this process, so it is never unreachable.
-        if (this.engine === undefined && queryRunner.data[TAKES_ANY_TIME] !== true) {
-          timer = setTimeout(() => destroySocket(client), this.answerTimeoutMs);
-        }
+        const takesAnyTime = this.engine !== undefined || queryRunner.data[TAKES_ANY_TIME] === true;
+        if (isChange && !takesAnyTime) await changes()?.admit();
         isSent = true;
-        return await query(text, ...others);
+        return await (takesAnyTime ? query(text, ...others) : send(client, isChange, text, others));
       } catch (error) {
-        const isChange = text === 'COMMIT' || !(queryRunner.isTransactionActive || /^\s*SELECT\b/i.test(text));
         throw asUnavailable(error, isSent && isChange);
-      } finally {
-        clearTimeout(timer);
       }
     };
     return queryRunner;

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PoolClient } from 'pg';
+import type { PoolClient, QueryArrayConfig } from 'pg';
+import { tooManyWaiting } from './queue-errors.js';
 import { processIdOf } from '../statements/pg-internals.js';
 import type { ServicePool } from './service-pool.js';
-import type { Execute, Statement } from '../statements/statement.js';
 
 /** Interval in ms of the question which abandoned changes still wait. */
 const CHECK_INTERVAL_MS = 1_000;
 
-const WAITING: Statement = {
-  name: 'abandoned_changes_waiting',
-  text: `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`,
-};
+/** Longest time in ms that the answer to the question may take: it may meet a connection that hangs. */
+const ANSWER_MS = 2_000;
+
+const WAITING = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;
 
 /**
  * Changes without an answer in time whose commit may wait for a synchronous standby. PostgreSQL ends such a wait neither at
@@ -25,11 +25,7 @@ export class AbandonedChanges {
   private isChecking = false;
   private readonly most: number;
 
-  /** @param execute must fail when the answer does not come in time: the question may meet a connection that hangs */
-  constructor(
-    private readonly pool: ServicePool,
-    private readonly execute: Execute,
-  ) {
+  constructor(private readonly pool: ServicePool) {
     this.most = Math.floor(pool.options.max / 2);
   }
 
@@ -41,9 +37,21 @@ export class AbandonedChanges {
     return this.clients.size > 0 && this.clients.size >= this.most;
   }
 
-  /** Waits until those that do not wait for a standby have been released, at most CHECK_INTERVAL_MS. */
-  async checked(): Promise<void> {
+  /**
+   * Lets a change go on that is about to be sent. When the pool has no room for it, waits until connections without a wait for a
+   * standby have been released, at most CHECK_INTERVAL_MS.
+   *
+   * @throws ApiError UNAVAILABLE when there is still no room
+   */
+  async admit(): Promise<void> {
+    if (!this.isFull) return;
     await Promise.race([this.checking, sleep(CHECK_INTERVAL_MS, undefined, { ref: false })]);
+    if (this.isFull) throw tooManyWaiting();
+  }
+
+  /** Whether the connection is kept, and so must not be released by others. */
+  has(client: PoolClient): boolean {
+    return this.clients.has(client);
   }
 
   /**
@@ -84,8 +92,14 @@ export class AbandonedChanges {
     let failure: Error | undefined;
     try {
       client = await this.pool.connect();
-      const pids = asked.map(processIdOf);
-      const waiting = new Set((await this.execute<[pid: number]>(client, WAITING, [pids])).map(([pid]) => pid));
+      const question: QueryArrayConfig & { query_timeout: number } = {
+        text: WAITING,
+        values: [asked.map(processIdOf)],
+        rowMode: 'array',
+        query_timeout: ANSWER_MS,
+      };
+      const { rows } = await client.query<[pid: number]>(question);
+      const waiting = new Set(rows.map(([pid]) => pid));
       for (const one of asked) if (!waiting.has(processIdOf(one))) this.clients.get(one)?.();
     } catch (error) {
       // The next check asks again.

@@ -1,4 +1,5 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
+import { AbandonedChanges } from './abandoned-changes.js';
 import { unavailable } from './connection-errors.js';
 import { awaitsAnswer, destroySocket } from '../statements/pg-internals.js';
 import { tooManyWaiting } from './queue-errors.js';
@@ -20,7 +21,7 @@ export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: () => void) => void;
 
 /**
- * pg's pool, for statements of our own and of TypeORM. It differs from pg's in five ways:
+ * pg's pool, for statements of our own and of TypeORM. It differs from pg's in six ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
  * - While the database is silent (sends no answer at all, see `heartbeat.ts`), all connections are closed, and every caller
@@ -28,8 +29,10 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * - At most MAX_WAITING callers wait for a connection.
  * - Each connection has an age of its own at which it is replaced.
  * - A connection that is released with an unanswered statement or an open transaction is closed.
+ * - One whose change waits for a synchronous standby keeps its place (`abandonedChanges`).
  */
 export class ServicePool extends pg.Pool {
+  readonly abandonedChanges = new AbandonedChanges(this);
   private readonly clients: Set<pg.Client>;
   /** For each caller that waits for a connection, the function that refuses it. */
   private readonly refusals = new Set<(error: Error) => void>();
@@ -72,7 +75,10 @@ export class ServicePool extends pg.Pool {
     const client = this.acquire();
     if (callback === undefined) return client;
     client.then(
-      (acquired) => callback(undefined, acquired, () => acquired.release()),
+      (acquired) =>
+        callback(undefined, acquired, () => {
+          if (!this.abandonedChanges.has(acquired)) acquired.release();
+        }),
       (error: Error) => callback(error, undefined, () => undefined),
     );
     return undefined;

@@ -1,5 +1,4 @@
 import type { ClientBase, PoolClient } from 'pg';
-import { AbandonedChanges } from './abandoned-changes.js';
 import { isConnectionFailure, isStalePreparation, mayHaveStaleTypes } from './connection-errors.js';
 import { tooManyWaiting } from './queue-errors.js';
 import type { ServicePool } from './service-pool.js';
@@ -28,7 +27,6 @@ class AnswerTimeout extends Error {
 export class StatementRunner {
   private readonly executions = new Set<Execution>();
   private timer: NodeJS.Timeout | undefined;
-  private readonly abandoned: AbandonedChanges;
 
   /**
    * @param timeoutMs longest wait for an answer in ms; then the statement fails and its connection is closed
@@ -38,9 +36,7 @@ export class StatementRunner {
     private readonly pool: ServicePool,
     private readonly timeoutMs: number,
     private readonly executeOn: Execute,
-  ) {
-    this.abandoned = new AbandonedChanges(pool, (...question) => this.execute(...question));
-  }
+  ) {}
 
   /** Open connections, idle ones among them, and statements that wait for one. */
   get load(): { readonly connections: number; readonly idle: number; readonly waiting: number } {
@@ -59,10 +55,8 @@ export class StatementRunner {
     values: readonly unknown[],
     onSend?: () => void,
   ): Promise<Row[]> {
-    if (onSend !== undefined && this.abandoned.isFull) {
-      await this.abandoned.checked();
-      if (this.abandoned.isFull) throw tooManyWaiting();
-    }
+    const { abandonedChanges } = this.pool;
+    if (onSend !== undefined && abandonedChanges.isFull) await abandonedChanges.admit();
     return this.runOn(await this.pool.connect(), statement, values, onSend);
   }
 
@@ -77,12 +71,14 @@ export class StatementRunner {
     let isKept = false;
     try {
       if (onSend !== undefined) {
-        if (this.abandoned.isFull) throw tooManyWaiting();
+        if (this.pool.abandonedChanges.isFull) throw tooManyWaiting();
         onSend();
       }
       return await this.execute<Row>(client, statement, values);
     } catch (error) {
-      if (error instanceof AnswerTimeout && onSend !== undefined) isKept = this.abandoned.keep(client, error.answer);
+      if (error instanceof AnswerTimeout && onSend !== undefined) {
+        isKept = this.pool.abandonedChanges.keep(client, error.answer);
+      }
       if (isConnectionFailure(error)) failure = error;
       if (statement.name === '' || !(isStalePreparation(error) || mayHaveStaleTypes(error))) throw error;
       // Nothing was done (DEALLOCATE, or a changed table). Without a name the statement is parsed anew. If it works, its
