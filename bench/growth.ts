@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { createApiKey, digestOf } from '../src/platform/api-keys/api-key-format.js';
 
-/** Settings of PostgreSQL that `watchUpkeep` needs. */
+/** Settings of PostgreSQL that these functions need. */
 export const UPKEEP_SETTINGS = { shared_preload_libraries: 'pg_stat_statements' };
 
 /** Longest time in ms until a server removes expired idempotency keys. It looks for them once a minute. */
@@ -27,7 +27,7 @@ export interface Upkeep {
   readonly walKiB: number;
 }
 
-/** The work behind the requests since `watchUpkeep`. */
+/** The work behind the requests since the start of the server. */
 export interface UpkeepReport {
   readonly statements: readonly Upkeep[];
   readonly updates: readonly { readonly table: string; readonly rows: number; readonly withoutIndex: number }[];
@@ -83,19 +83,18 @@ export async function grow(databaseUrl: string, keys: number, idempotencyRows: n
   return secrets;
 }
 
-/** Waits until a server removes expired idempotency keys, and counts from then on. */
-export async function watchUpkeep(databaseUrl: string): Promise<void> {
+/** Waits until a server removes expired idempotency keys. */
+export async function untilRemoval(databaseUrl: string): Promise<void> {
   await withClient(databaseUrl, async (client) => {
     const removals = `SELECT FROM pg_stat_statements WHERE query LIKE '${STATEMENTS['removal of 1,000 expired rows']}'`;
     for (const deadline = Date.now() + FIRST_REMOVAL_MS; (await client.query(removals)).rowCount === 0;) {
       if (Date.now() > deadline) throw new Error('The server removes no expired idempotency keys.');
       await sleep(100);
     }
-    await client.query('SELECT pg_stat_statements_reset()');
   });
 }
 
-/** @throws Error when a statement of the upkeep has not run */
+/** @throws Error when a statement behind the requests has not run */
 export async function readUpkeep(databaseUrl: string): Promise<UpkeepReport> {
   return withClient(databaseUrl, async (client) => {
     const statements: Upkeep[] = [];

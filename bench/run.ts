@@ -8,7 +8,7 @@ import pg from 'pg';
 import { table } from '../src/cli/command/terminal.js';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
 import { chart } from './chart.js';
-import { grow, readUpkeep, UPKEEP_SETTINGS, type UpkeepReport, watchUpkeep } from './growth.js';
+import { grow, readUpkeep, UPKEEP_SETTINGS, type UpkeepReport, untilRemoval } from './growth.js';
 import { buildPeers, type Command, GO, PEER_NAMES, REFERENCE, RUST } from './peers.js';
 import { cpuUs, descendants, type RunningServer, startServer } from './processes.js';
 import { type Workload, workloads } from './workloads.js';
@@ -166,7 +166,7 @@ async function startGrown(
   writeFileSync(apiKeys, (await grow(databaseUrl, keys, idempotencyRows)).join('\n'));
   contestants.push({ rows: size, apiKeys, ...(await start(OURS, databaseUrl, { label: GROWN })) });
   progress('Waiting for the removal of expired idempotency keys');
-  await watchUpkeep(databaseUrl);
+  await untilRemoval(databaseUrl);
   return databaseUrl;
 }
 

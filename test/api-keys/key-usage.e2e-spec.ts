@@ -184,6 +184,20 @@ test('of many counters a thousand are written at a time, those first that have w
   await app.close();
 });
 
+test('of more counters than a minute has room for, several thousand are written at a time', async () => {
+  const app = await createTestApp();
+  const usage = app.nest.get(KeyUsage);
+  const writes: number[] = [];
+  app.nest.get(KeyUsageRepository).add = () => {
+    writes.push(performance.now());
+    return Promise.resolve();
+  };
+  for (let key = 1n; key <= 12_500n; key++) usage.count(key, 'listPets', undefined);
+  for (const deadline = Date.now() + 15_000; writes.length < 2 && Date.now() < deadline;) await sleep(50);
+  expect(writes[1]! - writes[0]!).toBeLessThan(2_000);
+  await app.close();
+});
+
 describeOnPostgresql('a thousand keys in use', () => {
   let app: TestApp;
   beforeAll(async () => {

@@ -296,6 +296,17 @@ describe('whose keys they are', () => {
     await add(newKey(), REX);
     expect(await locks()).toEqual(before);
   });
+
+  test('their table is vacuumed when a hundredth of its rows is dead, not a fifth', async () => {
+    const settings = await app.sql(
+      `SELECT option_name, option_value FROM pg_class, pg_options_to_table(reloptions)
+        WHERE oid = 'idempotency_key'::regclass AND option_name LIKE 'autovacuum_vacuum%' ORDER BY option_name`,
+    );
+    expect(settings).toEqual([
+      ['autovacuum_vacuum_insert_scale_factor', '0.05'],
+      ['autovacuum_vacuum_scale_factor', '0.01'],
+    ]);
+  });
 });
 
 describe('nothing is kept of a request that is refused', () => {

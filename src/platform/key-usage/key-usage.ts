@@ -11,6 +11,9 @@ const WRITE_INTERVAL_MS = 5_000;
  */
 const MAX_COUNTERS_PER_WRITE = 1_000;
 
+/** Intervals in which all counters are written, if there are more than one write holds: within a minute. */
+const MAX_INTERVALS_OF_ALL = 12;
+
 /**
  * Largest number of counters (one per key, operation and day) in one process: 10,000 keys in use, each with five
  * operations. They take 15 MB. Calls beyond them are not counted.
@@ -35,7 +38,8 @@ interface Counter {
 
 /**
  * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written in the background every
- * 5 s, at most 1,000 counters at a time, and all of them at shutdown. If a write fails, its counts are kept for the next.
+ * 5 s, 1,000 counters at a time and each of them within a minute, and all of them at shutdown. If a write fails, its
+ * counts are kept for the next.
  */
 @Injectable()
 export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -58,7 +62,9 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   ) {}
 
   onApplicationBootstrap(): void {
-    this.timer = setInterval(() => void this.writeNext(), WRITE_INTERVAL_MS).unref();
+    this.timer = setInterval(() => {
+      void this.writeTimes(this.queue.size / (MAX_COUNTERS_PER_WRITE * MAX_INTERVALS_OF_ALL));
+    }, WRITE_INTERVAL_MS).unref();
   }
 
   /** Runs after the last answer, while the database is still open. */
@@ -91,8 +97,12 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Writes all that was counted before the call. After an error the counts wait for the next write. */
   async write(): Promise<void> {
     await this.writing;
-    let statements = Math.ceil(this.queue.size / MAX_COUNTERS_PER_WRITE);
-    while (statements-- > 0 && (await this.writeNext()));
+    await this.writeTimes(this.queue.size / MAX_COUNTERS_PER_WRITE);
+  }
+
+  /** Writes this many times, rounded up, or until a write fails. */
+  private async writeTimes(times: number): Promise<void> {
+    while (times > 0 && (await this.writeNext())) times--;
   }
 
   private createCounter(keyId: bigint, operation: string, day: number): Counter {
