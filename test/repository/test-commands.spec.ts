@@ -62,7 +62,7 @@ describe('every test', () => {
       ],
       ...['api/unavailable', 'api-keys/keys-commands', 'api-keys/secret-scanning'],
       ...['ordinary-nest/enhancers', 'ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
-      ...['ordinary-nest/rows'],
+      ...['ordinary-nest/rows', 'ordinary-nest/versions'],
       ...['platform/body-types', 'platform/database-rights', 'platform/input', 'platform/operation-names'],
       ...['platform/own-answers', 'platform/request-body', 'repository/documentation'],
     ].map((name) => `test/${name}.e2e-spec.ts`),
