@@ -78,10 +78,9 @@ describe.each(Object.entries(WAYS))('%s', (_, { versioning, vary, say }) => {
     expect(operationsOf(JSON.parse(json) as OpenAPIObject)).toEqual(operationsOf(served));
     expect(served.servers?.map(({ url }) => url)).toEqual(['/']);
     const ids = Object.fromEntries(
-      Object.entries(operationsOf(served)).map(([address, { operationId }]) => [
-        address.replace(/#.*=/, '#'),
-        operationId,
-      ]),
+      Object.entries(operationsOf(served))
+        .filter(([address]) => / \/(pets|test-versioned)/.test(address))
+        .map(([address, { operationId }]) => [address.replace(/#.*=/, '#'), operationId]),
     );
     expect(ids).toEqual({
       'GET /pets': 'listPets',
@@ -153,7 +152,8 @@ test('a default version holds for the animals, too, unless requests may leave it
     const answers = [{}, { [header]: '1' }, { [header]: '2' }].map((headers) => app.client.get('/pets', { headers }));
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 404]);
     const { paths } = (await app.client.get('/openapi.json')).json as OpenAPIObject;
-    expect(Object.keys(paths)).toEqual(['/pets', '/pets/{petId}']);
+    expect(Object.keys(paths).slice(0, 2)).toEqual(['/pets', '/pets/{petId}']);
+    expect(Object.keys(paths).filter((path) => /#|\/v1\//.test(path))).toEqual([]);
     expect(paths['/pets']?.get?.parameters).toContainEqual(expect.objectContaining({ name: header, required: false }));
   } finally {
     await app.close();

@@ -95,12 +95,14 @@ describe('a project', () => {
   test('its title, version, tags and guide are those of the document and the pages', async () => {
     const { json } = await app.client.get('/openapi.json');
     expect(json.info).toMatchObject({ title: 'Ship Service', version: '7.8.9', license: { name: 'MIT' } });
-    expect(json.tags).toEqual([
-      expect.objectContaining({ name: 'Pets' }),
+    // Features of a team may stand between those of the service and of the project.
+    expect((json.tags as unknown[])[0]).toMatchObject({ name: 'Pets' });
+    expect((json.tags as unknown[]).slice(-2)).toEqual([
       { name: 'Store', description: 'Ships.' },
       { name: 'Docks', description: 'Nothing yet.' },
     ]);
-    expect(Object.keys(json.paths as object)).toEqual(['/pets', '/pets/{petId}', '/test-ships']);
+    const paths = Object.keys(json.paths as object);
+    expect([paths.slice(0, 2), paths.at(-1)]).toEqual([['/pets', '/pets/{petId}'], '/test-ships']);
     expect((await app.client.get('/docs/guide')).text).toContain('All about ships');
     expect((await app.client.get('/docs')).text).toContain('Ship Service');
   });

@@ -50,7 +50,7 @@ export class Metrics implements OnApplicationShutdown {
     countDroppedLogLines(this.registry);
   }
 
-  /** Counts a request for an operation that is announced to end. */
+  /** @internal Counts a request for an operation that is announced to end. */
   countDeprecated(operation: string, client: string): void {
     this.deprecatedRequests.inc({ operation, client: this.clients.labelOf(client) });
   }
