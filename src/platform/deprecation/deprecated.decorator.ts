@@ -14,7 +14,7 @@ export function Deprecated(announcement: {
   since: string;
   /** When it ends, in ISO 8601. */
   sunset: string;
-  /** The path below the base URL that takes its place, such as `/pets`. */
+  /** The path below the base URL that takes its place, such as `/things`. */
   successor: string;
   /** A sentence for the page of deprecations: what clients call instead. */
   replacement: string;
@@ -30,7 +30,7 @@ export function Deprecated(announcement: {
       `@Deprecated: the sunset '${announcement.sunset}' must be a time after since '${announcement.since}', both in ISO 8601.`,
     );
   }
-  // It becomes the target of a Link, which is an address: no client can follow '/pets/{petId}'.
+  // It becomes the target of a Link, which is an address: no client can follow '/things/{thingId}'.
   if (!/^\/[^{}\s]*$/.test(announcement.successor)) {
     throw new Error(
       `@Deprecated: the successor '${announcement.successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
