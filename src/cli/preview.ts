@@ -13,7 +13,8 @@ export async function describeApplication(config: Config, options: AppOptions = 
   const app: INestApplication = await NestFactory.create(
     AppModule.forRoot(config, options),
     new PlatformExpressAdapter(config),
-    { preview: true, logger: false },
+    // Without abortOnError Nest would end the process itself, and print nothing.
+    { preview: true, logger: false, abortOnError: false },
   );
   const application = applicationOf(options);
   app.enableVersioning(application.versioning);

@@ -230,6 +230,7 @@ describe('@Deprecated', () => {
     [{ sunset: announcement.since }, 'a sunset at the deprecation'],
     [{ since: 'soon' }, 'a time that is none'],
     [{ successor: 'new' }, 'a successor that is no path'],
+    [{ successor: '/new/{id}' }, 'a successor with a parameter, which no client can follow'],
   ])('%j fails at start (%s)', (wrong: object, _reason: string) => {
     expect(() => Deprecated({ ...announcement, ...wrong })).toThrow(/^@Deprecated: /);
     expect(() => Deprecated(announcement)).not.toThrow();

@@ -1,10 +1,17 @@
-import { Controller, Get, Injectable, Module } from '@nestjs/common';
+import { Controller, Get, Injectable, Module, type Type } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import type { QueryRunner } from 'typeorm';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import { Clock } from '../../src/platform/clock.js';
+import { Database } from '../../src/platform/database/database.js';
 import type { Migration } from '../../src/platform/database/schema/migration-history.js';
+import { Gateways } from '../../src/platform/gateways/gateways.js';
+import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
+import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { Tag } from '../../src/platform/openapi/tag.decorator.js';
+import { describeApplication } from '../../src/cli/preview.js';
+import { Config, readConfig } from '../../src/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* What a project adds by the options of AppModule.forRoot, and what the test kit offers it. */
@@ -145,6 +152,14 @@ describe('a project', () => {
   });
 });
 
+test('the document of a module that cannot be made fails with the sentence of Nest', async () => {
+  @Module({ controllers: [ShipsController] })
+  class HarbourlessModule {}
+
+  const document = describeApplication(readConfig({}), { features: [HarbourlessModule] });
+  await expect(document).rejects.toThrow("Nest can't resolve dependencies of the ShipsController (?)");
+});
+
 test('a test replaces a provider as in Nest', async () => {
   const app = await createTestApp({
     ...ADDED,
@@ -152,6 +167,26 @@ test('a test replaces a provider as in Nest', async () => {
   });
   try {
     expect(await app.client.get('/v1/test-ships')).toMatchObject({ status: 200, text: '3' });
+  } finally {
+    await app.close();
+  }
+});
+
+/** The classes of `petstore-service/platform` that Nest makes: a module asks for them in a constructor. */
+const INJECTABLES: readonly Type[] = [Clock, Config, Database, Gateways, Idempotency, Metrics];
+
+test('a module without imports gets every provider of the platform that packages may use', async () => {
+  const asking = INJECTABLES.map((type) => ({
+    provide: `own ${type.name}`,
+    inject: [type],
+    useFactory: (it: unknown) => it,
+  }));
+  @Module({ providers: asking })
+  class AskingModule {}
+
+  const app = await createTestApp({ features: [AskingModule] });
+  try {
+    for (const type of INJECTABLES) expect(app.nest.get(`own ${type.name}`)).toBeInstanceOf(type);
   } finally {
     await app.close();
   }

@@ -227,6 +227,14 @@ describe('docs/extending.md', () => {
     expect(blocks).toContain(code);
   });
 
+  test('gives a project the scripts of examples/orders', () => {
+    const { scripts } = JSON.parse(read('examples/orders/package.json')) as { scripts: Record<string, string> };
+    for (const [name, command] of Object.entries(scripts)) {
+      const value = command.includes(' ') ? `'${command}'` : command;
+      expect(read('docs/extending.md')).toContain(`scripts.${name}=${value}`);
+    }
+  });
+
   test.each(['src/application.ts', 'src/main.ts', 'src/cli.ts', 'test/orders.test.ts', 'tsconfig.json'])(
     'shows %s of examples/orders as `npm run test:example` runs it',
     (file) => {
@@ -235,6 +243,21 @@ describe('docs/extending.md', () => {
     },
   );
 });
+
+test('docs/extending.md shows the recipes for If-Match and signatures as the tests run them', () => {
+  const tested = withoutSpace(read('test/platform/recipes.e2e-spec.ts'));
+  const shown = [...read('docs/extending.md').matchAll(/```ts\n(.*?)```/gs)]
+    .map(([, block = '']) => block)
+    .filter((block) => /changeCard|takeEvent/.test(block))
+    .flatMap((block) => block.split(/^\/\/.*\n/m))
+    .filter((part) => part !== '');
+  expect(shown).toHaveLength(3);
+  for (const part of shown) expect(tested).toContain(withoutSpace(part));
+});
+
+function withoutSpace(text: string): string {
+  return text.replaceAll(/\s/g, '');
+}
 
 describe("README's first call", () => {
   let app: TestApp;

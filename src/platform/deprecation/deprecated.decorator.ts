@@ -10,9 +10,13 @@ import { DeprecationInterceptor } from './deprecation.interceptor.js';
  * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
  */
 export function Deprecated(announcement: {
+  /** When the operation was deprecated, in ISO 8601. */
   since: string;
+  /** When it ends, in ISO 8601. */
   sunset: string;
+  /** The path below the base URL that takes its place, such as `/things`. */
   successor: string;
+  /** A sentence for the page of deprecations: what clients call instead. */
   replacement: string;
 }): MethodDecorator {
   const deprecation: Deprecation = {
@@ -26,8 +30,11 @@ export function Deprecated(announcement: {
       `@Deprecated: the sunset '${announcement.sunset}' must be a time after since '${announcement.since}', both in ISO 8601.`,
     );
   }
-  if (!announcement.successor.startsWith('/')) {
-    throw new Error(`@Deprecated: the successor '${announcement.successor}' must be a path that starts with '/'.`);
+  // It becomes the target of a Link, which is an address: no client can follow '/things/{thingId}'.
+  if (!/^\/[^{}\s]*$/.test(announcement.successor)) {
+    throw new Error(
+      `@Deprecated: the successor '${announcement.successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
+    );
   }
   return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), UseInterceptors(DeprecationInterceptor));
 }

@@ -342,3 +342,36 @@ describe('parameters', () => {
     expect(await read(Parameters, sent, 'query')).toBe(message);
   });
 });
+
+test('a default is in the document, and what is missing has the initial value of the class', async () => {
+  const optional = { description, required: false };
+  class Defaults {
+    @TextProperty({ ...optional, minLength: 0, maxLength: 9, default: 'a' })
+    text = 'a';
+
+    @Int64Property({ ...optional, default: 7 })
+    id = 7n;
+
+    @DecimalProperty({ ...optional, precision: 8, scale: 2, default: '0.00' })
+    price = '0.00';
+
+    @NumberProperty({ ...optional, precision: 6, scale: 3, default: 1.5 })
+    weight = 1.5;
+
+    @DateProperty({ ...optional, default: '2026-02-28' })
+    day = '2026-02-28';
+
+    @DateTimeProperty({ ...optional, default: '2026-02-28T09:30:00Z' })
+    at = new Date('2026-02-28T09:30:00Z');
+
+    @ArrayProperty({ ...optional, items: int64(), minItems: 0, maxItems: 9, default: [] })
+    ids: bigint[] = [];
+  }
+
+  expect(await read(Defaults, {})).toEqual({ ...new Defaults() });
+  const defaults = ['text', 'id', 'price', 'weight', 'day', 'at', 'ids'].map(
+    (name) =>
+      (Reflect.getMetadata('swagger/apiModelProperties', Defaults.prototype, name) as { default: unknown }).default,
+  );
+  expect(defaults).toEqual(['a', 7, '0.00', 1.5, '2026-02-28', '2026-02-28T09:30:00Z', []]);
+});

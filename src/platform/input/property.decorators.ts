@@ -10,17 +10,18 @@ import * as values from './properties/values.js';
  * at once, so that the three cannot drift apart. Decorators of class-validator and class-transformer work beside them.
  *
  * Every property may be optional (`required: false`) and nullable (`nullable: true`). `null` is accepted where the second is
- * said, and the document says it too.
+ * said, and the document says it too. `default` is for the document: a member that is missing keeps
+ * the initial value of its class.
  */
 
 /** A string of so many characters (Unicode code points, as in JSON Schema), without U+0000 and unpaired surrogates. */
-export function TextProperty(options: Described & values.TextLimits): PropertyDecorator {
+export function TextProperty(options: Described & values.TextLimits & { default?: string }): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, ...described } = options;
   return checkedProperty(values.text({ minLength, maxLength, notBlank }), described);
 }
 
 /** A JSON integer in the range of int64; the handler gets an exact bigint. */
-export function Int64Property(described: Described): PropertyDecorator {
+export function Int64Property(described: Described & { default?: number }): PropertyDecorator {
   return checkedProperty(values.int64(), described);
 }
 
@@ -36,7 +37,7 @@ export function IntegerProperty(options: Described & values.IntegerLimits & { de
  *
  * @example DecimalProperty({ description: 'The price in euros.', precision: 10, scale: 2, minimum: '0' })
  */
-export function DecimalProperty(options: Described & DecimalLimits): PropertyDecorator {
+export function DecimalProperty(options: Described & DecimalLimits & { default?: string }): PropertyDecorator {
   const { precision, scale, minimum, maximum, ...described } = options;
   return checkedProperty(values.decimal(limitsOf(precision, scale, minimum, maximum)), described);
 }
@@ -45,7 +46,7 @@ export function DecimalProperty(options: Described & DecimalLimits): PropertyDec
  * A JSON number of at most 15 decimal digits; the handler gets a number, which keeps them all. What was sent with more
  * digits is refused, not rounded. For amounts that you add up, take {@link DecimalProperty}.
  */
-export function NumberProperty(options: Described & DecimalLimits): PropertyDecorator {
+export function NumberProperty(options: Described & DecimalLimits & { default?: number }): PropertyDecorator {
   const { precision, scale, minimum, maximum, ...described } = options;
   return checkedProperty(values.number(limitsOf(precision, scale, minimum, maximum)), described);
 }
@@ -64,7 +65,7 @@ export function EnumProperty(options: Described & values.EnumValues & { default?
  * A day of the calendar (`full-date` of RFC 3339), such as 2026-02-28, in the years 1 to 9999. The handler gets the text, as
  * columns of type `date` have it: a `Date` would be an instant, which is another day elsewhere.
  */
-export function DateProperty(described: Described): PropertyDecorator {
+export function DateProperty(described: Described & { default?: string }): PropertyDecorator {
   return checkedProperty(values.date(), described);
 }
 
@@ -73,7 +74,7 @@ export function DateProperty(described: Described): PropertyDecorator {
  * columns of type `timestamptz` have it: instants compare by time, whatever their offsets were, and answers have them in
  * UTC. Digits beyond milliseconds are cut, and a leap second is the instant that follows it.
  */
-export function DateTimeProperty(described: Described): PropertyDecorator {
+export function DateTimeProperty(described: Described & { default?: string }): PropertyDecorator {
   return checkedProperty(values.dateTime(), described);
 }
 
@@ -94,7 +95,7 @@ export function ObjectProperty(type: () => Type, described: Described): Property
  * @example ArrayProperty({ description: 'What is ordered.', items: object(() => Item), minItems: 1, maxItems: 20 })
  */
 export function ArrayProperty(
-  options: Described & { items: Rule; minItems: number; maxItems: number },
+  options: Described & { items: Rule; minItems: number; maxItems: number; default?: readonly unknown[] },
 ): PropertyDecorator {
   const { items, minItems, maxItems, ...described } = options;
   return checkedProperty(array(items, minItems, maxItems), described);

@@ -1,4 +1,4 @@
-import { Module } from '@nestjs/common';
+import { Global, Module } from '@nestjs/common';
 import { Config } from '../../config.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { ScrapedMetrics } from '../metrics/scraped-metrics.js';
@@ -10,7 +10,8 @@ import { RateLimitModule } from '../rate-limit/rate-limit.module.js';
 import { RequestLog } from './request-log.js';
 import { ServiceMetrics } from '../metrics/service-metrics.js';
 
-/** Logs and metrics for operators. */
+/** Logs and metrics for operators. Global: modules register metrics of their own in `Metrics`. */
+@Global()
 @Module({
   imports: [KeyUsageModule, RateLimitModule],
   controllers: [MetricsController],

@@ -10,6 +10,22 @@ describe('toJsonSchema', () => {
     });
   });
 
+  test.each([
+    [
+      { default: 20, minimum: 1 },
+      { type: 'number', default: 20, minimum: 1 },
+    ],
+    [
+      { type: undefined, default: 'name' },
+      { type: 'string', default: 'name' },
+    ],
+    [{ minimum: 1 }, { minimum: 1 }],
+  ])('takes the type of the default where @nestjs/swagger knows none: %j', (known, schema) => {
+    const reference = { $ref: '#/components/schemas/Object' };
+    expect(toJsonSchema({ ...known, allOf: [reference] })).toEqual(schema);
+    expect(toJsonSchema({ ...reference, ...known })).toEqual(schema);
+  });
+
   test('makes numbers of exclusive limits', () => {
     const schema = { type: 'number', minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false };
     expect(toJsonSchema(schema)).toEqual({ type: 'number', exclusiveMinimum: 0, maximum: 9 });

@@ -1,3 +1,8 @@
+/** What @nestjs/swagger refers to where it knows no type of a parameter. No component has this name. */
+const UNKNOWN_TYPE = '#/components/schemas/Object';
+
+const PRIMITIVES = new Set(['string', 'number', 'boolean']);
+
 /** A schema, as a tree of its keywords. */
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -18,8 +23,20 @@ const EXCLUSIVE_LIMITS = [
  * `examples`, an `allOf` of one reference becomes a reference with siblings, `nullable` becomes the type null, and exclusive
  * limits become numbers. An array loses its `properties`. The default of an optional member moves into an `allOf`.
  */
-export function toJsonSchema({ nullable, ...schema }: Schema): Schema {
+export function toJsonSchema(given: Schema): Schema {
+  const { nullable, ...schema } = withKnownType(given);
   return nullable === true ? orNull(convertSchema(schema)) : convertSchema(schema);
+}
+
+/**
+ * TypeScript keeps no type of a parameter such as `take = 20`, and @nestjs/swagger then refers to a component that does not
+ * exist. The type of its default is the right one.
+ */
+function withKnownType(schema: Schema): Schema {
+  const { $ref, allOf = [{ $ref }], ...others } = schema;
+  if ((allOf as Schema[])[0]?.['$ref'] !== UNKNOWN_TYPE) return schema;
+  const type = typeof others['default'];
+  return PRIMITIVES.has(type) ? { ...others, type } : others;
 }
 
 function convertSchema(schema: Schema): Schema {

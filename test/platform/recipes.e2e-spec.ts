@@ -1,0 +1,223 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { Body, Controller, Get, Headers, Injectable, Module, Param, Patch, Post, RawBody, Res } from '@nestjs/common';
+import { ApiHeader, OmitType, PartialType } from '@nestjs/swagger';
+import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import { IsEmail } from 'class-validator';
+import type { Response } from 'express';
+import { Counter } from 'prom-client';
+import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import { Public } from '../../src/platform/auth/public.decorator.js';
+import type { Migration } from '../../src/platform/database/schema/migration-history.js';
+import { ApiError } from '../../src/platform/errors/api-error.js';
+import { defineError, PRECONDITION_FAILED } from '../../src/platform/errors/error-catalogue.js';
+import {
+  DecimalProperty,
+  Int64Parameter,
+  Int64Property,
+  IntegerProperty,
+  TextProperty,
+} from '../../src/platform/input/property.decorators.js';
+import { Metrics } from '../../src/platform/metrics/metrics.js';
+import { FailsWith } from '../../src/platform/openapi/responses/fails-with.decorator.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
+
+/* The recipes of docs/extending.md: a change of what was read alone, a metric of a module, a signed body. */
+
+const SECRET = 'shared with the partner';
+
+@Entity('card')
+class CardEntity {
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_card' })
+  id: string;
+
+  @Column({ type: 'varchar', length: 40 })
+  owner: string;
+
+  @Column({ type: 'varchar', length: 254 })
+  email: string;
+
+  @Column({ type: 'numeric', precision: 10, scale: 2 })
+  points: string;
+
+  @Column({ type: 'integer' })
+  version: number;
+}
+
+class CreateCard1795600000000 implements Migration {
+  readonly backwardCompatible = true;
+
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`
+      CREATE TABLE card (
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_card PRIMARY KEY,
+        owner varchar(40) NOT NULL,
+        email varchar(254) NOT NULL,
+        points numeric(10, 2) NOT NULL,
+        version integer NOT NULL
+      )`);
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('DROP TABLE card');
+  }
+}
+
+class Card {
+  @TextProperty({ description: 'The owner.', minLength: 1, maxLength: 40 })
+  owner: string;
+
+  @IsEmail()
+  email: string;
+
+  @DecimalProperty({ description: 'The points.', precision: 10, scale: 2, minimum: '0' })
+  points: string;
+
+  @IntegerProperty({ description: 'The version.', minimum: 1, maximum: 2_147_483_647 })
+  version: number;
+}
+
+class CardChange extends PartialType(OmitType(Card, ['version']), { skipNullProperties: false }) {}
+
+class NewEvent {
+  @Int64Property({ description: 'The card.' })
+  cardId: bigint;
+
+  @DecimalProperty({ description: 'The points to add.', precision: 10, scale: 2, minimum: '0' })
+  points: string;
+}
+
+class CardPath {
+  @Int64Parameter({ description: 'The card.' })
+  cardId: bigint;
+}
+
+const WRONG_SIGNATURE = defineError('wrong_signature', 401, 'The body has another signature.');
+
+@Injectable()
+class CardsService {
+  private readonly changes: Counter;
+
+  constructor(
+    @InjectRepository(CardEntity) private readonly cards: Repository<CardEntity>,
+    metrics: Metrics,
+  ) {
+    this.changes = new Counter({
+      name: 'petstore_card_changes_total',
+      help: 'Changes of loyalty cards.',
+      registers: [metrics.registry],
+    });
+  }
+
+  async get(id: bigint): Promise<CardEntity> {
+    return this.cards.findOneByOrFail({ id: String(id) });
+  }
+
+  /** @throws ApiError PRECONDITION_FAILED */
+  async change(id: bigint, tag: string | undefined, change: CardChange): Promise<CardEntity> {
+    const [, version] = /^"([1-9]\d{0,8})"$/.exec(tag ?? '') ?? [];
+    if (version === undefined) throw new ApiError(PRECONDITION_FAILED, 'If-Match must be the ETag of the card.');
+    const { affected } = await this.cards.update(
+      { id: String(id), version: Number(version) },
+      { ...change, version: Number(version) + 1 },
+    );
+    if (affected !== 1) throw new ApiError(PRECONDITION_FAILED, 'The card has changed since it was read.');
+    this.changes.inc();
+    return this.get(id);
+  }
+
+  async take({ cardId, points }: NewEvent): Promise<void> {
+    await this.cards.query('UPDATE card SET points = points + $2 WHERE id = $1', [String(cardId), points]);
+  }
+}
+
+@Controller('cards')
+class CardsController {
+  constructor(private readonly cards: CardsService) {}
+
+  @Get(':cardId')
+  @RequireScopes('cards:read')
+  async getCard(@Param() { cardId }: CardPath, @Res({ passthrough: true }) response: Response): Promise<Card> {
+    const card = await this.cards.get(cardId);
+    response.setHeader('ETag', `"${card.version}"`);
+    return card;
+  }
+
+  @Patch(':cardId')
+  @RequireScopes('cards:write')
+  @ApiHeader({ name: 'If-Match', required: true, description: 'The `ETag` of the card as it was read.' })
+  @FailsWith(PRECONDITION_FAILED)
+  async changeCard(
+    @Param() { cardId }: CardPath,
+    @Headers('if-match') tag: string | undefined,
+    @Body() change: CardChange,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<Card> {
+    const card = await this.cards.change(cardId, tag, change);
+    response.setHeader('ETag', `"${card.version}"`);
+    return card;
+  }
+
+  @Post('events')
+  @Public()
+  @FailsWith(WRONG_SIGNATURE)
+  takeEvent(
+    @Headers('x-signature') signature: string | undefined,
+    @RawBody() bytes: Buffer,
+    @Body() event: NewEvent,
+  ): Promise<void> {
+    const expected = createHmac('sha256', SECRET).update(bytes).digest();
+    const given = Buffer.from(signature ?? '', 'hex');
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw new ApiError(WRONG_SIGNATURE);
+    return this.cards.take(event);
+  }
+}
+
+@Module({
+  imports: [TypeOrmModule.forFeature([CardEntity])],
+  controllers: [CardsController],
+  providers: [CardsService],
+})
+class CardsModule {}
+
+let app: TestApp;
+let apiKey: string;
+beforeAll(async () => {
+  app = await createTestApp({ features: [CardsModule], migrations: [CreateCard1795600000000] });
+  apiKey = await app.createApiKey('cards:read', 'cards:write', 'metrics:read');
+});
+afterAll(() => app.close());
+
+test('If-Match: of two changes of the same version one is made, and the other is refused', async () => {
+  await app.sql(`INSERT INTO card (owner, email, points, version) VALUES ('Ann', 'ann@example.com', 1, 1)`);
+  const read = await app.client.get('/v1/cards/1', { apiKey });
+  expect([read.status, read.headers.etag]).toEqual([200, '"1"']);
+  const change = (body: object, headers: Record<string, string>): Promise<HttpAnswer> =>
+    app.client.send('PATCH', '/v1/cards/1', { apiKey, body, headers });
+  const tag = { 'if-match': read.headers.etag ?? '' };
+  const both = await Promise.all([change({ points: '2.5' }, tag), change({ points: '2.5' }, tag)]);
+  expect(both.map(({ status }) => status).sort()).toEqual([200, 412]);
+  expect(both.find(({ status }) => status === 200)).toMatchObject({
+    headers: { etag: '"2"' },
+    json: { points: '2.50' },
+  });
+  expect((await change({ points: '3' }, {})).json).toMatchObject({ code: 'precondition_failed', status: 412 });
+  for (const body of [{ owner: null }, { email: null }]) {
+    expect([body, (await change(body, { 'if-match': '"2"' })).status]).toEqual([body, 400]);
+  }
+  const again = await app.client.get('/v1/cards/1', { apiKey, headers: { 'if-none-match': '"2"' } });
+  expect(again.status).toBe(304);
+  expect((await app.client.get('/metrics', { apiKey })).text).toContain('petstore_card_changes_total 1\n');
+});
+
+test('a signed body is taken as it was sent, and another one is refused', async () => {
+  await app.sql(`INSERT INTO card (owner, email, points, version) VALUES ('Bob', 'bob@example.com', 0.1, 1)`);
+  const body = '{"cardId": 2,\n "points": "0.20"}';
+  const sign = (text: string): string => createHmac('sha256', SECRET).update(text).digest('hex');
+  const send = (signature: string): Promise<HttpAnswer> =>
+    app.client.send('POST', '/v1/cards/events', { apiKey: null, body, headers: { 'x-signature': signature } });
+  expect((await send(sign(JSON.stringify(JSON.parse(body))))).json).toMatchObject({ code: 'wrong_signature' });
+  expect((await send(sign(body))).status).toBe(201);
+  expect((await app.client.get('/v1/cards/2', { apiKey })).json).toMatchObject({ points: '0.30' });
+});
