@@ -39,7 +39,7 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
  */
 const LONG = endToEnd(
   'api/fuzz|api-keys/(key-usage|keys-commands)' +
-    '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|transfer)' +
+    '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|tracing|transfer)' +
     '|ordinary-nest/generated-(feature|resource)' +
     '|platform/(database-pool|embedded|gateways|migration|pets-repositories|readiness-checks|sharing|transfer|upgrading)',
 );

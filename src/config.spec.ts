@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Config, FAST_PATHS, LOG_LEVELS, hostUris, readConfig } from './config.js';
+import { Config, FAST_PATHS, LOG_LEVELS, type TracingSettings, hostUris, readConfig } from './config.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
 const DATABASE_URL = 'postgresql://user:password@db.example:5432/petstore';
@@ -52,6 +52,7 @@ const DEFAULTS: Config = {
   shutdownTimeoutMs: 15_000,
   corsOrigins: [],
   afterSunset: 'remove',
+  tracing: undefined,
   fastPaths: FAST_PATHS,
 };
 
@@ -329,6 +330,105 @@ describe('readConfig', () => {
 
   test.each(['yes', 'on,off', 'handler-calls,no-such-path'])('FAST_PATHS=%s is refused', (value) => {
     expect(faultOf({ FAST_PATHS: value })).toMatch(/FAST_PATHS must be on, off, or some of express-prototypes/);
+  });
+
+  describe('tracing', () => {
+    const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector.example:4318';
+    const traced = (others: Record<string, string> = {}): TracingSettings =>
+      readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT, ...others }).tracing as TracingSettings;
+
+    test('it has the defaults of OpenTelemetry, and needs an endpoint', () => {
+      expect(traced()).toEqual({
+        url: 'http://collector.example:4318/v1/traces',
+        protocol: 'http/protobuf',
+        headers: {},
+        compression: 'none',
+        timeoutMs: 10_000,
+        sampler: 'parentbased_always_on',
+        ratio: 1,
+        resource: {},
+        queueSize: 2_048,
+        batchSize: 512,
+        delayMs: 5_000,
+      });
+      expect(readConfig({ OTEL_SERVICE_NAME: 'shop', OTEL_TRACES_SAMPLER: 'always_on' }).tracing).toBeUndefined();
+      expect(traced({ OTEL_SDK_DISABLED: 'true' })).toBeUndefined();
+      expect(traced({ OTEL_TRACES_EXPORTER: 'none' })).toBeUndefined();
+    });
+
+    test.each([
+      [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c.example/otlp/' }, 'https://c.example/otlp/v1/traces'],
+      [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://t.example/spans' }, 'http://t.example/spans'],
+    ])('%j: spans go to %s', (settings, url) => {
+      expect(traced(settings).url).toBe(url);
+    });
+
+    test('a setting for traces wins over the one for all signals', () => {
+      const settings = {
+        OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+        OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
+        OTEL_EXPORTER_OTLP_HEADERS: 'a=1',
+        OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'authorization=Bearer%20secret%3D, x-tenant = shop',
+        OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'gzip',
+        OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+      };
+      expect(traced(settings)).toMatchObject({
+        protocol: 'http/json',
+        headers: { authorization: 'Bearer secret=', 'x-tenant': 'shop' },
+        compression: 'gzip',
+        timeoutMs: 500,
+      });
+    });
+
+    test('OTEL_SERVICE_NAME wins over OTEL_RESOURCE_ATTRIBUTES', () => {
+      const OTEL_RESOURCE_ATTRIBUTES = 'service.name=other,deployment.environment.name=staging';
+      expect(traced({ OTEL_RESOURCE_ATTRIBUTES }).resource['service.name']).toBe('other');
+      expect(traced({ OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME: 'shop' }).resource).toEqual({
+        'service.name': 'shop',
+        'deployment.environment.name': 'staging',
+      });
+    });
+
+    test('the argument is the share of a sampler by ratio, and that of another sampler is not read', () => {
+      const ratioOf = (sampler: string, argument: string): number =>
+        traced({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: argument }).ratio;
+      expect(ratioOf('traceidratio', '0.25')).toBe(0.25);
+      expect(ratioOf('parentbased_traceidratio', '.5')).toBe(0.5);
+      expect(ratioOf('xray', 'endpoint=http://localhost:2000')).toBe(1);
+    });
+
+    test('an export has no more spans than the queue', () => {
+      expect(traced({ OTEL_BSP_MAX_QUEUE_SIZE: '100' })).toMatchObject({ queueSize: 100, batchSize: 100 });
+      expect(faultOf({ OTEL_BSP_MAX_QUEUE_SIZE: '100', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '101' })).toContain(
+        'OTEL_BSP_MAX_EXPORT_BATCH_SIZE must be an integer between 1 and 100.',
+      );
+    });
+
+    test.each([
+      ['OTEL_EXPORTER_OTLP_ENDPOINT', 'secret:4318', 'an http or https URL such as http://collector.example:4318'],
+      ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'ftp://secret.example', 'an http or https URL'],
+      ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'http', 'one of http/protobuf, http/json, grpc'],
+      ['OTEL_EXPORTER_OTLP_COMPRESSION', 'br', 'one of none, gzip'],
+      ['OTEL_EXPORTER_OTLP_HEADERS', 'secret', 'pairs such as key=value,key2=value2'],
+      ['OTEL_EXPORTER_OTLP_HEADERS', 'a=secret%E0', 'pairs such as key=value,key2=value2'],
+      ['OTEL_RESOURCE_ATTRIBUTES', 'a=b;secret', 'pairs such as key=value,key2=value2'],
+      ['OTEL_EXPORTER_OTLP_TIMEOUT', '10s', 'an integer between 100 and 600000'],
+      ['OTEL_TRACES_SAMPLER', 'ratio', 'one of always_on, always_off'],
+      ['OTEL_BSP_MAX_QUEUE_SIZE', '0', 'an integer between 1 and 100000'],
+      ['OTEL_BSP_SCHEDULE_DELAY', '5s', 'an integer between 1 and 600000'],
+      ['OTEL_SDK_DISABLED', 'yes', 'one of true, false'],
+      ['OTEL_TRACES_EXPORTER', 'console', 'one of otlp, none'],
+    ])('%s must not be %s, which is not repeated', (name, value, expected) => {
+      const fault = faultOf({ [name]: value });
+      expect(fault).toContain(`Wrong settings: ${name} must be ${expected}`);
+      expect(fault).not.toContain('secret');
+    });
+
+    test.each(['1.5', '-0.1', '1e-1', 'half', '.'])('OTEL_TRACES_SAMPLER_ARG must not be %s', (value) => {
+      expect(faultOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: value })).toContain(
+        'OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1.',
+      );
+    });
   });
 
   test('all faults are named at once, in one line, each setting once', () => {

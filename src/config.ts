@@ -21,6 +21,54 @@ export type FastPath = (typeof FAST_PATHS)[number];
 /** The start of every API key that the service makes. Secret scanners search for it, so it never changes. */
 export const API_KEY_PREFIX = 'pets_';
 
+/** How spans travel to the collector (OTLP). */
+export const OTLP_PROTOCOLS = ['http/protobuf', 'http/json', 'grpc'] as const;
+
+/**
+ * Which spans are kept, by the names of the OpenTelemetry specification. The last three, and `grpc` above, need an SDK that
+ * the team starts itself.
+ */
+export const TRACE_SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+  'jaeger_remote',
+  'parentbased_jaeger_remote',
+  'xray',
+] as const;
+
+/**
+ * The settings of tracing, by the standard variables of OpenTelemetry. The exporter of OpenTelemetry itself reads
+ * OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_KEY and _CLIENT_CERTIFICATE, and those three of _TRACES_.
+ */
+export interface TracingSettings {
+  /** URL that spans are sent to: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or OTEL_EXPORTER_OTLP_ENDPOINT and `/v1/traces`. */
+  readonly url: string;
+  /** `http/protobuf` by default. */
+  readonly protocol: (typeof OTLP_PROTOCOLS)[number];
+  /** Header fields of each export, such as a token. None by default. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** `none` by default. */
+  readonly compression: 'none' | 'gzip';
+  /** Longest time in ms of an export with its retries. 10 000 by default; 100 to 600 000. */
+  readonly timeoutMs: number;
+  /** `parentbased_always_on` by default: the caller decides, and a request without a caller is kept. */
+  readonly sampler: (typeof TRACE_SAMPLERS)[number];
+  /** Share of the traces that a sampler by ratio keeps. 1 by default; 0 to 1. */
+  readonly ratio: number;
+  /** Attributes of every span of this process, OTEL_SERVICE_NAME as `service.name` among them. */
+  readonly resource: Readonly<Record<string, string>>;
+  /** Most spans that wait for an export. One more is dropped. 2048 by default; 1 to 100 000. */
+  readonly queueSize: number;
+  /** Most spans of one export. 512 by default; 1 to `queueSize`. */
+  readonly batchSize: number;
+  /** Longest time in ms that a span waits for others to be sent with. 5000 by default; 1 to 600 000. */
+  readonly delayMs: number;
+}
+
 /** Largest rate limit, in requests a minute. One process serves fewer than that. */
 export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 
@@ -178,6 +226,8 @@ export class Config {
   corsOrigins: string[];
   /** What a deprecated operation does after its sunset: `remove` answers 410, the default; `serve` continues. */
   afterSunset: 'remove' | 'serve';
+  /** Undefined by default, and without an endpoint for spans: nothing is traced. */
+  tracing: TracingSettings | undefined;
   /** The fast paths in use. Without them the service is slower and otherwise the same. */
   fastPaths: readonly FastPath[];
 }
@@ -368,6 +418,76 @@ export function readConfig(environment: Environment = process.env): Config {
       : reject('REDIS_URL', 'a Redis URI such as redis://user:password@host:6379/0', value);
   }
 
+  /** Pairs such as `key=value,key2=value2`, percent-encoded where they need it (W3C Baggage, without properties). */
+  function pairs(name: string): Record<string, string> {
+    try {
+      return Object.fromEntries(
+        list(name).map((pair) => {
+          const [, key = '', value = ''] = /^([!#-'*+.^`|~\w-]+)[ \t]*=[ \t]*([^\s";,\\]*)$/.exec(pair) ?? [];
+          if (key === '') throw new URIError();
+          return [key, decodeURIComponent(value)];
+        }),
+      );
+    } catch {
+      return reject(name, 'pairs such as key=value,key2=value2, percent-encoded where they need it', {});
+    }
+  }
+
+  /** The value for traces alone if it is set, else that for all signals. */
+  function ofTraces<T>(name: string, nameOfAll: string, read: (name: string) => T): T {
+    const ofAll = read(nameOfAll);
+    return text(name) === undefined ? ofAll : read(name);
+  }
+
+  function collectorUrl(name: string): URL | undefined {
+    const value = text(name);
+    if (value === undefined) return undefined;
+    return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+      ? new URL(value)
+      : reject(name, 'an http or https URL such as http://collector.example:4318', undefined);
+  }
+
+  function ratio(name: string): number {
+    const value = text(name) ?? '1';
+    return /^\d*\.?\d+$/.test(value) && Number(value) <= 1 ? Number(value) : reject(name, 'a number from 0 to 1', 1);
+  }
+
+  function tracing(): TracingSettings | undefined {
+    const base = collectorUrl('OTEL_EXPORTER_OTLP_ENDPOINT');
+    if (base !== undefined) base.pathname = `${base.pathname.replace(/\/$/, '')}/v1/traces`;
+    const url = collectorUrl('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? base;
+    const isOff =
+      choice('OTEL_SDK_DISABLED', 'false', ['true', 'false']) === 'true' ||
+      choice('OTEL_TRACES_EXPORTER', 'otlp', ['otlp', 'none']) === 'none';
+    const serviceName = text('OTEL_SERVICE_NAME');
+    const sampler = choice('OTEL_TRACES_SAMPLER', 'parentbased_always_on', TRACE_SAMPLERS);
+    const queueSize = integer('OTEL_BSP_MAX_QUEUE_SIZE', 2_048, 1, 100_000);
+    const settings: TracingSettings = {
+      url: url?.href ?? '',
+      protocol: ofTraces('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL', (name) =>
+        choice(name, 'http/protobuf', OTLP_PROTOCOLS),
+      ),
+      headers: ofTraces('OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'OTEL_EXPORTER_OTLP_HEADERS', pairs),
+      compression: ofTraces('OTEL_EXPORTER_OTLP_TRACES_COMPRESSION', 'OTEL_EXPORTER_OTLP_COMPRESSION', (name) =>
+        choice(name, 'none', ['none', 'gzip']),
+      ),
+      timeoutMs: ofTraces('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', 'OTEL_EXPORTER_OTLP_TIMEOUT', (name) =>
+        integer(name, 10_000, 100, 600_000),
+      ),
+      sampler,
+      // The argument of others has another meaning.
+      ratio: sampler.endsWith('ratio') ? ratio('OTEL_TRACES_SAMPLER_ARG') : 1,
+      resource: {
+        ...pairs('OTEL_RESOURCE_ATTRIBUTES'),
+        ...(serviceName !== undefined && { 'service.name': serviceName }),
+      },
+      queueSize,
+      batchSize: integer('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', Math.min(512, queueSize), 1, queueSize),
+      delayMs: integer('OTEL_BSP_SCHEDULE_DELAY', 5_000, 1, 600_000),
+    };
+    return url === undefined || isOff ? undefined : settings;
+  }
+
   const url = text('DATABASE_URL');
   const directUrl = text('DATABASE_DIRECT_URL');
   const productionBaseUrl = baseUrl('PUBLIC_BASE_URL');
@@ -410,6 +530,7 @@ export function readConfig(environment: Environment = process.env): Config {
     shutdownTimeoutMs: integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),
     corsOrigins: list('CORS_ORIGINS').map(corsOrigin),
     afterSunset: choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),
+    tracing: tracing(),
     fastPaths: fastPaths(),
   };
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined) {

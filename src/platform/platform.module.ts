@@ -16,6 +16,7 @@ import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
+import { TracingModule } from './tracing/tracing.module.js';
 
 /**
  * What the platform does with every request. Nest asks the guards and pipes of all modules in the order of their import, and
@@ -41,6 +42,7 @@ export class PlatformModule {
     return {
       module: PlatformModule,
       imports: [
+        TracingModule.forRoot(config, application.info.version),
         DiscoveryModule,
         DatabaseModule,
         AuthModule,

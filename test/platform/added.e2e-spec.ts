@@ -173,7 +173,7 @@ test('a test replaces a provider as in Nest', async () => {
 });
 
 /** The classes of `petstore-service/platform` that Nest makes: a module asks for them in a constructor. */
-const INJECTABLES: readonly Type[] = [Clock, Config, Database, Gateways, Idempotency, Metrics];
+const INJECTABLES: readonly Type[] = [ApiKeysService, Clock, Config, Database, Gateways, Idempotency, Metrics];
 
 test('a module without imports gets every provider of the platform that packages may use', async () => {
   const asking = INJECTABLES.map((type) => ({

@@ -7,6 +7,7 @@ import type { ApiError } from '../errors/api-error.js';
 import { canWriteLines, infoLines, type WriteLine } from '../fast-paths/log-lines.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../server/express-adapter.js';
 import { isOnTerminal, LOGGER } from '../logging/logger.js';
+import { isAborted } from '../server/requests/request-context.js';
 import { Metrics } from '../metrics/metrics.js';
 
 /** The message of each line. */
@@ -46,15 +47,14 @@ export class RequestLog implements RequestObserver, OnModuleInit {
   }
 
   answered(request: Request, response: Response): void {
-    const { context, method, socket } = request;
-    const { operation, client, requestId, traceId, errorCode, isCut, isSentEarly } = context;
-    // Node calls an answer finished when its connection was destroyed, too.
-    const isAborted = !isSentEarly && (!response.writableFinished || isCut || socket.destroyed);
-    const duration = (isAborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
+    const { context, method } = request;
+    const { operation, client, requestId, traceId, errorCode } = context;
+    const aborted = isAborted(request, response);
+    const duration = (aborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
     const status = response.statusCode;
-    this.metrics.requestDurations.observe(operation ?? '', method, isAborted ? ABORTED : status, duration / 1000);
+    this.metrics.requestDurations.observe(operation ?? '', method, aborted ? ABORTED : status, duration / 1000);
     const cause = status === 503 ? (context.unavailableCause ?? OTHER_CAUSE) : undefined;
-    if (cause !== undefined && !isAborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
+    if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     if (context.isReplayed) this.metrics.replays.inc({ operation: operation ?? '' });
     if (context.isDeprecated) this.metrics.countDeprecated(operation ?? '', client ?? '');
     const line = {
@@ -68,7 +68,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       code: errorCode,
       cause,
       durationMs: Math.round(duration * 1000) / 1000,
-      aborted: isAborted || undefined,
+      aborted: aborted || undefined,
     };
     this.writeLine(this.showsPaths ? { ...line, path: pathOf(request) } : line);
   }

@@ -37,6 +37,14 @@ export interface RequestObserver {
   refused(error: ApiError, requestId: string): void;
 }
 
+/** Follows each request through this process. Its methods must not throw. */
+export interface RequestTracer extends RequestObserver {
+  /** The request has begun: `request.context` is set, nothing is checked yet. */
+  begin(request: Request): void;
+  /** Calls the rest of the way of a request: what it does, also later, belongs to the request. */
+  run(request: Request, serve: () => void): void;
+}
+
 /**
  * Connects Nest to Express and to the HTTP server of this service. A request passes, in this order:
  *
@@ -100,9 +108,22 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     };
   }
 
-  /** Registers the observer; there is only one. */
+  /** Registers an observer. */
   observe(observer: RequestObserver): void {
-    this.observer = observer;
+    const first = this.observer;
+    this.observer = first === undefined ? observer : bothOf(first, observer);
+  }
+
+  /** Registers what follows requests. Call it before the server listens: without it a request costs nothing more. */
+  trace(tracer: RequestTracer): void {
+    const begin = this.begin.bind(this);
+    const route = this.route.bind(this);
+    this.begin = (request, response) => {
+      begin(request, response);
+      tracer.begin(request);
+    };
+    this.route = (request, response) => tracer.run(request, () => route(request, response));
+    this.observe(tracer);
   }
 
   /** Registers what decides about handshakes of WebSockets; there is only one. Until then all of them are refused. */
@@ -354,6 +375,19 @@ interface VersionFilter {
 function versionField(versioning: VersioningOptions): string | undefined {
   if (versioning.type === VersioningType.HEADER) return versioning.header;
   return versioning.type === VersioningType.MEDIA_TYPE ? 'Accept' : undefined;
+}
+
+function bothOf(first: RequestObserver, second: RequestObserver): RequestObserver {
+  return {
+    answered: (...answer) => {
+      first.answered(...answer);
+      second.answered(...answer);
+    },
+    refused: (...refusal) => {
+      first.refused(...refusal);
+      second.refused(...refusal);
+    },
+  };
 }
 
 /** What Nest does with an error of a stream, unless the handler says otherwise: 400 as a text. Each file has its own function. */

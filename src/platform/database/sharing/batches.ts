@@ -1,10 +1,13 @@
 import pg from 'pg';
 import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
+import { sharerTracer } from './sharers.js';
 
 interface Waiting<Input, Output> {
   readonly input: Input;
   /** When `run` was called, by `performance.now()`. */
   readonly since: number;
+  /** Who has called; undefined while nothing is traced. */
+  readonly sharer: unknown;
   readonly resolve: (output: Output) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -55,7 +58,7 @@ export class Batches<Input, Output> {
       throw tooManyWaiting();
     }
     return new Promise((resolve, reject) => {
-      this.waiting.push({ input, since: performance.now(), resolve, reject });
+      this.waiting.push({ input, since: performance.now(), sharer: sharerTracer?.current(), resolve, reject });
       this.schedule();
     });
   }
@@ -118,7 +121,13 @@ export class Batches<Input, Output> {
 
   private async serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
     try {
-      const outputs = await this.execute(batch.map(({ input }) => input));
+      const inputs = batch.map(({ input }) => input);
+      const outputs = await (sharerTracer === undefined
+        ? this.execute(inputs)
+        : sharerTracer.runFor(
+            batch.map(({ sharer }) => sharer),
+            () => this.execute(inputs),
+          ));
       batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
     } catch (error) {
       // Only an error from PostgreSQL itself proves that nothing was done.

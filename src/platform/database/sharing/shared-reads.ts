@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
+import { sharerTracer } from './sharers.js';
 
 interface Reads<Answer> {
   /** The read that new callers share. It has not begun. */
@@ -8,6 +9,8 @@ interface Reads<Answer> {
   running: Promise<void> | undefined;
   /** Callers that share the planned read. */
   shares: number;
+  /** Their marks; undefined while nothing is traced. */
+  sharers: unknown[] | undefined;
 }
 
 /**
@@ -41,10 +44,11 @@ export class SharedReads<Answer> {
       if (this.reads.size >= this.maxKeys) {
         throw tooManyWaiting();
       }
-      reads = { planned: undefined, running: undefined, shares: 0 };
+      reads = { planned: undefined, running: undefined, shares: 0, sharers: undefined };
       this.reads.set(key, reads);
     }
     reads.shares++;
+    if (sharerTracer !== undefined) (reads.sharers ??= []).push(sharerTracer.current());
     return (reads.planned ??= this.plan(key, reads, load));
   }
 
@@ -52,6 +56,7 @@ export class SharedReads<Answer> {
     const isMyTurn = await (reads.running === undefined || settlesWithin(reads.running, this.waitMs));
     if (!isMyTurn) {
       reads.shares = 0;
+      reads.sharers = undefined;
       reads.planned = undefined;
       throw waitedTooLong();
     }
@@ -60,9 +65,11 @@ export class SharedReads<Answer> {
       await nextTurn();
     }
     this.isShared = reads.shares > 1;
+    const { sharers = [] } = reads;
     reads.shares = 0;
+    reads.sharers = undefined;
     reads.planned = undefined;
-    const read = load();
+    const read = sharerTracer === undefined ? load() : sharerTracer.runFor(sharers, load);
     reads.running = read.then(ignore, ignore);
     try {
       return await read;

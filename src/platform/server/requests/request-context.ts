@@ -1,3 +1,4 @@
+import type { Request, Response } from 'express';
 import type { ApiError } from '../../errors/api-error.js';
 import type { UnavailableCause } from '../../errors/service-unavailable.js';
 import type { BodyPlan } from './body-plan.js';
@@ -6,7 +7,10 @@ import type { BodyPlan } from './body-plan.js';
 export class RequestContext {
   /** When the header section had arrived, in ms of `performance.now()`. */
   readonly startedAt = performance.now();
-  /** The trace-id of the caller's `traceparent`; undefined without a well-formed one. */
+  /**
+   * The trace-id of the caller's `traceparent`, else that of the request's span; undefined without a well-formed
+   * `traceparent` while nothing is traced.
+   */
   traceId: string | undefined;
   /** When the whole answer was handed to the socket, in ms of `performance.now()`. */
   answeredAt: number | undefined;
@@ -55,6 +59,12 @@ export class RequestContext {
     /** The client's `X-Request-Id` if it is well-formed, else a new one. */
     readonly requestId: string,
   ) {}
+}
+
+/** Whether the client did not get the whole answer of a request that is over. */
+export function isAborted({ context, socket }: Request, response: Response): boolean {
+  // Node calls an answer finished when its connection was destroyed, too.
+  return !context.isSentEarly && (!response.writableFinished || context.isCut || socket.destroyed);
 }
 
 declare global {

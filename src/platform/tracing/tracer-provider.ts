@@ -1,0 +1,137 @@
+import { Logger } from '@nestjs/common';
+import { context, diag, DiagLogLevel, propagation, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
+import type { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider as SdkTracerProvider,
+} from '@opentelemetry/sdk-trace';
+import { ATTR_SERVICE_INSTANCE_ID, ATTR_SERVICE_NAME, ATTR_SERVICE_VERSION } from '@opentelemetry/semantic-conventions';
+import { randomUUID } from 'node:crypto';
+import type { TracingSettings } from '../../config.js';
+import { StartupError } from '../errors/startup-error.js';
+import { LimitedWarnings } from './limited-warnings.js';
+
+/** The name of the service unless OTEL_SERVICE_NAME says another one. */
+const SERVICE_NAME = 'petstore';
+
+/** Most characters of a value in a span: clients choose some of them, and spans wait in memory. */
+const MAX_VALUE_LENGTH = 1_024;
+
+/** Time in ms that the queue waits for the exporter beyond its own time limit, so that the error is that of the exporter. */
+const EXPORT_GRACE_MS = 1_000;
+
+type ExporterOptions = NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>;
+
+/** OpenTelemetry's SDK with a bounded queue of spans, which are dropped while the collector does not take them. */
+export class TracerProvider {
+  private constructor(private readonly sdk: SdkTracerProvider) {}
+
+  /**
+   * Registers the provider with the API of OpenTelemetry, so that modules use it too.
+   *
+   * @throws StartupError for a protocol or sampler that needs another SDK
+   */
+  static async register(settings: TracingSettings, version: string): Promise<TracerProvider> {
+    const processor = new BatchSpanProcessor({
+      exporter: await createExporter(settings),
+      maxQueueSize: settings.queueSize,
+      maxExportBatchSize: settings.batchSize,
+      scheduledDelayMillis: settings.delayMs,
+      exportTimeoutMillis: settings.timeoutMs + EXPORT_GRACE_MS,
+    });
+    const ownAttributes = {
+      [ATTR_SERVICE_NAME]: SERVICE_NAME,
+      [ATTR_SERVICE_VERSION]: version,
+      [ATTR_SERVICE_INSTANCE_ID]: randomUUID(),
+      'process.pid': process.pid,
+    };
+    const sdk = new SdkTracerProvider({
+      resource: defaultResource().merge(resourceFromAttributes({ ...ownAttributes, ...settings.resource })),
+      sampler: samplerOf(settings),
+      spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
+      spanProcessors: [processor],
+    });
+    const warnings = new LimitedWarnings(new Logger('Tracing'));
+    const warn = (message: string): void => warnings.warn(`Spans are lost: ${message}`);
+    diag.setLogger(
+      { error: warn, warn, info: ignore, debug: ignore, verbose: ignore },
+      { logLevel: DiagLogLevel.WARN },
+    );
+    setGlobalErrorHandler((error) => warn(textOf(error)));
+    trace.setGlobalTracerProvider(sdk);
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+    return new TracerProvider(sdk);
+  }
+
+  /**
+   * Sends what waits, and ends. Takes as long as the time limit of an export.
+   *
+   * @throws Error when the collector does not take it
+   */
+  async close(): Promise<void> {
+    const closed = this.sdk.shutdown();
+    trace.disable();
+    context.disable();
+    propagation.disable();
+    try {
+      await closed;
+    } catch (error) {
+      throw new Error(textOf(error), { cause: error });
+    }
+  }
+}
+
+/** Loads the exporter of one protocol alone. */
+async function createExporter(settings: TracingSettings): Promise<SpanExporter> {
+  const { protocol, url, headers, timeoutMs } = settings;
+  const compression = settings.compression as ExporterOptions['compression'];
+  const options: ExporterOptions = { url, headers, timeoutMillis: timeoutMs, compression };
+  switch (protocol) {
+    case 'http/json': {
+      const exporter = await import('@opentelemetry/exporter-trace-otlp-http');
+      return new exporter.OTLPTraceExporter(options);
+    }
+    case 'http/protobuf': {
+      const exporter = await import('@opentelemetry/exporter-trace-otlp-proto');
+      return new exporter.OTLPTraceExporter(options);
+    }
+    case 'grpc':
+      throw needsOwnSdk('OTEL_EXPORTER_OTLP_PROTOCOL=grpc', 'http/protobuf, which collectors take on port 4318');
+  }
+}
+
+function samplerOf({ sampler, ratio }: TracingSettings): Sampler {
+  const roots: Partial<Record<TracingSettings['sampler'], () => Sampler>> = {
+    always_on: () => new AlwaysOnSampler(),
+    always_off: () => new AlwaysOffSampler(),
+    traceidratio: () => new TraceIdRatioBasedSampler(ratio),
+  };
+  const root = roots[sampler.replace('parentbased_', '') as TracingSettings['sampler']]?.();
+  if (root === undefined) throw needsOwnSdk(`OTEL_TRACES_SAMPLER=${sampler}`, 'parentbased_traceidratio');
+  return sampler.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
+}
+
+function needsOwnSdk(setting: string, instead: string): StartupError {
+  return new StartupError(
+    `${setting} needs an SDK of OpenTelemetry that you start yourself (node --import). Without one, use ${instead}.`,
+  );
+}
+
+/** The first line of an error, without what the collector has answered. */
+function textOf(error: unknown): string {
+  const { message, code, errors } = error as { message?: string; code?: unknown; errors?: unknown[] };
+  const text = message || (Array.isArray(errors) && errors[0] instanceof Error ? errors[0].message : '') || code;
+  return (String(text ?? error).split('\n', 1)[0] as string).slice(0, 200);
+}
+
+function ignore(): void {}

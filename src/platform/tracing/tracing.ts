@@ -1,0 +1,75 @@
+import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import type { HttpAdapterHost } from '@nestjs/core';
+import { ProxyTracerProvider, trace } from '@opentelemetry/api';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TracingSettings } from '../../config.js';
+import { traceSharers } from '../database/sharing/sharers.js';
+import { traceStatements } from '../database/statements/statement-tracing.js';
+import type { PlatformExpressAdapter } from '../server/express-adapter.js';
+import { RequestSpans } from './request-spans.js';
+import { Sharers } from './sharers.js';
+import { StatementSpans } from './statement-spans.js';
+import { TracerProvider } from './tracer-provider.js';
+
+/** Name of the instrumentation scope of our spans. */
+const SCOPE = 'petstore-service';
+
+/** Time in ms that the last spans have to reach the collector when the service stops, within that of all modules. */
+const FLUSH_TIMEOUT_MS = 1_500;
+
+/**
+ * The tracing of this process. Spans go to the provider that is registered already, by an SDK which the team has started
+ * with `node --import`; else to one of our own. There is only one of them, so no span is made twice.
+ */
+export class Tracing implements OnModuleInit, OnApplicationShutdown {
+  private readonly log = new Logger(Tracing.name);
+  private readonly tracer;
+  private adapterHost: HttpAdapterHost<PlatformExpressAdapter> | undefined;
+
+  private constructor(private readonly own: TracerProvider | undefined) {
+    this.tracer = trace.getTracer(SCOPE);
+  }
+
+  /**
+   * Follows the statements of all connections that are made from now on.
+   *
+   * @throws StartupError for a protocol or sampler that needs an SDK of the team's own
+   */
+  static async start(settings: TracingSettings, version: string): Promise<Tracing> {
+    const own = isProviderRegistered() ? undefined : await TracerProvider.register(settings, version);
+    const tracing = new Tracing(own);
+    if (own === undefined) tracing.log.log('Spans go to the tracer provider that was registered before the start.');
+    traceStatements(new StatementSpans(tracing.tracer));
+    traceSharers(new Sharers());
+    return tracing;
+  }
+
+  /** Will follow the requests of this server, which has no adapter yet. */
+  of(adapterHost: HttpAdapterHost<PlatformExpressAdapter>): this {
+    this.adapterHost = adapterHost;
+    return this;
+  }
+
+  onModuleInit(): void {
+    this.adapterHost?.httpAdapter.trace(new RequestSpans(this.tracer, this.own === undefined));
+  }
+
+  /** By now no request is in flight. */
+  async onApplicationShutdown(): Promise<void> {
+    if (this.own === undefined) return;
+    const stop = new AbortController();
+    const lost = sleep(FLUSH_TIMEOUT_MS, `it did not take them within ${FLUSH_TIMEOUT_MS} ms`, { signal: stop.signal });
+    const sent = this.own.close().then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    const fault = await Promise.race([sent, lost]);
+    stop.abort();
+    if (fault !== undefined) this.log.warn(`The collector did not get the last spans: ${fault}.`);
+  }
+}
+
+function isProviderRegistered(): boolean {
+  const provider = trace.getTracerProvider();
+  return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(SCOPE) !== undefined;
+}

@@ -1,0 +1,189 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { HttpClient } from '../support/http-client.js';
+import { CLIENT, OtlpCollector, SERVER } from '../support/otlp-collector.js';
+import { ServiceProcess } from '../support/service-process.js';
+
+/* Tracing in processes of the service: what is loaded, its end, and its neighbours. */
+
+// Each start takes a second, or many on a busy machine.
+import.meta.jest.setTimeout(120_000);
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+const MAIN = join(ROOT, 'dist/src/main.js');
+const BOOTSTRAP_API_KEY = 'key-of-the-traced-service';
+
+let home: string;
+let database: TestDatabase;
+let collector: OtlpCollector;
+const services: ServiceProcess[] = [];
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'petstore-tracing-'));
+  database = await createTestDatabase();
+});
+beforeEach(async () => {
+  collector = await OtlpCollector.start();
+});
+afterEach(async () => {
+  await Promise.all(services.splice(0).map((service) => service.kill()));
+  await collector.close();
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(home, { recursive: true });
+});
+
+function start(settings: Record<string, string>, program?: readonly string[]): ServiceProcess {
+  const all = { ...database.settings, BOOTSTRAP_API_KEY, SHUTDOWN_LINGER_MS: '0', ...settings };
+  const service = new ServiceProcess(all, home, program && { program });
+  services.push(service);
+  return service;
+}
+
+async function list(service: ServiceProcess): Promise<void> {
+  expect((await new HttpClient(await service.origin(), BOOTSTRAP_API_KEY).get('/v1/pets')).status).toBe(200);
+}
+
+test('without an endpoint nothing of OpenTelemetry is loaded; with one, only the exporter of its protocol', async () => {
+  // Node writes there which scripts a process has loaded, ES modules and CommonJS.
+  const imports = async (name: string, settings: Record<string, string>): Promise<string[]> => {
+    const directory = join(home, name);
+    const service = start({ ...settings, NODE_V8_COVERAGE: directory });
+    await list(service);
+    expect(await service.stop('SIGTERM')).toBe(0);
+    const [file] = await readdir(directory);
+    const { result } = JSON.parse(await readFile(join(directory, file as string), 'utf8')) as {
+      result: { url: string }[];
+    };
+    expect(result.length).toBeGreaterThan(500);
+    // prom-client loads the API package, tracing or not.
+    return result.map(({ url }) => url).filter((url) => /\/platform\/tracing\/|@opentelemetry\/(?!api\/)/.test(url));
+  };
+  const untraced = await imports('untraced', { OTEL_SERVICE_NAME: 'shop', OTEL_TRACES_SAMPLER: 'always_on' });
+  expect(untraced.map((url) => url.split('/').at(-1))).toEqual(['tracing.module.js']);
+  const traced = (await imports('traced', collector.settings)).join('\n');
+  expect(traced).toContain('@opentelemetry/sdk-trace/');
+  expect(traced).toContain('exporter-trace-otlp-http/');
+  expect(traced).not.toContain('exporter-trace-otlp-proto/');
+});
+
+test('the stop sends the spans that wait, as protobuf by default', async () => {
+  const service = start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '600000' });
+  await list(service);
+  expect(collector.exports).toEqual([]);
+  expect(await service.stop('SIGTERM')).toBe(0);
+  expect(collector.exports.map(({ headers }) => headers['content-type'])).toEqual(['application/x-protobuf']);
+  expect(collector.exports[0]?.body.toString('latin1')).toContain('GET /v1/pets');
+});
+
+test('a collector that hangs delays no request, and the stop by less than 3 s; spans beyond the queue are dropped', async () => {
+  collector.mode = 'hang';
+  const limits = { OTEL_BSP_MAX_QUEUE_SIZE: '10', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '5' };
+  const service = start({ ...collector.settings, ...limits });
+  const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
+  for (let count = 0; count < 20; count++) expect((await client.get('/v1/pets')).status).toBe(200);
+  const from = performance.now();
+  expect(await service.stop('SIGTERM')).toBe(0);
+  // Under 5 s even where other tests take the processors: the limit of the flush is 1.5 s.
+  expect(performance.now() - from).toBeLessThan(5_000);
+  // One export was in flight; the stop sends the queue in two more.
+  expect(collector.exports).toHaveLength(3);
+  expect(collector.exports.flatMap(({ body }) => body.toString().match(/"spanId"/g) ?? []).length).toBeLessThanOrEqual(
+    15,
+  );
+  expect(service.stdout).toContain('The collector did not get the last spans: it did not take them within 1500 ms.');
+});
+
+test.each<[what: string, mode: 'away' | 'refuse', cause: RegExp]>([
+  ['is away', 'away', /ECONNREFUSED/],
+  ['refuses', 'refuse', /Spans are lost: /],
+])('a collector that %s fails no request, and is logged once a minute', async (_, mode, cause) => {
+  collector.mode = 'refuse';
+  // Nobody listens on the port of a server that is closed.
+  const closed: Server = createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const { port } = closed.address() as AddressInfo;
+  closed.close();
+  await once(closed, 'close');
+  const url = mode === 'away' ? `http://127.0.0.1:${port}` : collector.url;
+  const service = start({ ...collector.settings, OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_TIMEOUT: '100' });
+  const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
+  const deadline = performance.now() + 2_000;
+  while (performance.now() < deadline) expect((await client.get('/v1/pets')).status).toBe(200);
+  expect(await service.stop('SIGTERM')).toBe(0);
+  const warnings = service.stdout.split('\n').filter((line) => line.includes('Spans are lost: '));
+  expect(warnings).toHaveLength(1);
+  expect(warnings[0]).toMatch(cause);
+  expect(warnings[0]).toContain('"level":40');
+});
+
+test.each([
+  [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL=grpc needs an SDK of OpenTelemetry that'],
+  [{ OTEL_TRACES_SAMPLER: 'xray' }, 'OTEL_TRACES_SAMPLER=xray needs an SDK of OpenTelemetry that you start yourself'],
+])('%j is refused at the start, in one line', async (settings, message) => {
+  const service = start({ ...collector.settings, ...settings });
+  expect(await service.ended).toBe(1);
+  expect(service.stderr).toContain(`petstore: ${message}`);
+  expect(service.stderr.trim().split('\n')).toHaveLength(1);
+});
+
+test('an SDK that was started before gets the spans, and its spans of requests are not made twice', async () => {
+  const sdk = join(home, 'instrumentation.mjs');
+  await writeFile(
+    sdk,
+    `import { createRequire } from 'node:module';
+     import { Server } from 'node:http';
+     const require = createRequire(${JSON.stringify(join(ROOT, 'package.json'))});
+     const { context, SpanKind, trace } = require('@opentelemetry/api');
+     const { AsyncLocalStorageContextManager } = require('@opentelemetry/context-async-hooks');
+     const { OTLPTraceExporter } = require('@opentelemetry/exporter-trace-otlp-http');
+     const { SimpleSpanProcessor, TracerProvider } = require('@opentelemetry/sdk-trace');
+     const exporter = new OTLPTraceExporter({ url: process.env.OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces' });
+     trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }));
+     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+     // As OpenTelemetry's instrumentation of http does.
+     const { emit } = Server.prototype;
+     Server.prototype.emit = function (event, request, response, ...others) {
+       if (event !== 'request') return emit.call(this, event, request, response, ...others);
+       const span = trace.getTracer('own').startSpan('own', { kind: SpanKind.SERVER });
+       response.on('close', () => span.end());
+       return context.with(trace.setSpan(context.active(), span), () => emit.call(this, event, request, response, ...others));
+     };`,
+  );
+  const settings = { ...collector.settings, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_TRACES_SAMPLER: 'xray' };
+  const service = start(settings, ['--import', pathToFileURL(sdk).href, MAIN]);
+  await list(service);
+  const [request] = await collector.find(({ kind }) => kind === SERVER);
+  expect(request).toMatchObject({
+    name: 'GET /v1/pets',
+    attributes: { 'petstore.operation': 'listPets', 'http.route': '/v1/pets', 'http.response.status_code': 200 },
+  });
+  await collector.find(({ kind, parentSpanId }) => kind === CLIENT && parentSpanId === request?.spanId);
+  expect(await service.stop('SIGTERM')).toBe(0);
+  expect(service.stdout).toContain(`"traceId":"${request?.traceId}"`);
+  expect(collector.spans.filter(({ kind }) => kind === SERVER)).toHaveLength(1);
+});
+
+if (engine === 'postgresql') {
+  test('each process of a group sends its own spans', async () => {
+    const service = start({ ...collector.settings, WEB_CONCURRENCY: '2' });
+    await list(service);
+    const [first] = await collector.find(({ kind }) => kind === SERVER);
+    const pid = Number(first?.resource['process.pid']);
+    expect(pid).not.toBe(service.pid);
+    // The system decides which process gets a connection. Without this one it is another, once the connections to it are reset.
+    process.kill(pid, 'SIGKILL');
+    for (let attempt = 0; attempt < 100 && (await list(service).catch(() => 'reset')) === 'reset'; attempt++)
+      await sleep(50);
+    await collector.find(({ kind, resource }) => kind === SERVER && Number(resource['process.pid']) !== pid);
+    expect(await service.stop('SIGTERM')).toBe(0);
+    expect(new Set(collector.spans.map(({ resource }) => resource['service.instance.id'])).size).toBe(2);
+  });
+}

@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A span as the collector has received it. */
+export interface ReceivedSpan {
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+  readonly traceState: string | undefined;
+  /** 2 is SERVER, 3 is CLIENT. */
+  readonly kind: number;
+  /** 0 is unset, 2 is an error. */
+  readonly status: { readonly code: number; readonly message?: string };
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+  readonly resource: Readonly<Record<string, unknown>>;
+}
+
+export const SERVER = 2;
+export const CLIENT = 3;
+
+/** A collector of OpenTelemetry that keeps what it receives as OTLP/HTTP in JSON. */
+export class OtlpCollector {
+  readonly spans: ReceivedSpan[] = [];
+  readonly exports: { readonly path: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }[] =
+    [];
+  /** What it does with exports. */
+  mode: 'take' | 'hang' | 'refuse' = 'take';
+  private readonly server: Server;
+
+  constructor() {
+    this.server = createServer((request, response) => void this.receive(request, response));
+  }
+
+  static async start(): Promise<OtlpCollector> {
+    const collector = new OtlpCollector();
+    collector.server.listen(0, '127.0.0.1');
+    await once(collector.server, 'listening');
+    return collector;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  /** The settings of a service that sends spans here soon. */
+  get settings(): Record<string, string> {
+    return {
+      OTEL_EXPORTER_OTLP_ENDPOINT: this.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_BSP_SCHEDULE_DELAY: '20',
+    };
+  }
+
+  /** Spans that match, once there are `count` of them. Waits at most 10 s. */
+  async find(matches: (span: ReceivedSpan) => boolean, count = 1): Promise<ReceivedSpan[]> {
+    for (let waited = 0; waited < 10_000; waited += 20) {
+      const found = this.spans.filter(matches);
+      if (found.length >= count) return found;
+      await sleep(20);
+    }
+    throw new Error(`Of ${count} spans ${this.spans.filter(matches).length} came. All: ${JSON.stringify(this.spans)}`);
+  }
+
+  /** The server span of a request, by its `X-Request-Id`. */
+  async request(requestId: unknown): Promise<ReceivedSpan> {
+    const [span] = await this.find(({ attributes }) => attributes['petstore.request_id'] === requestId);
+    return span as ReceivedSpan;
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    this.server.close();
+    await once(this.server, 'close');
+  }
+
+  private async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = Buffer.concat(await request.toArray());
+    this.exports.push({ path: request.url ?? '', headers: request.headers, body });
+    if (this.mode === 'hang') return;
+    if (this.mode === 'refuse') {
+      response.writeHead(400).end('no');
+      return;
+    }
+    if (request.headers['content-type'] === 'application/json') this.keep(JSON.parse(body.toString()) as Traces);
+    response.writeHead(200, { 'Content-Type': request.headers['content-type'] }).end('{}');
+  }
+
+  private keep({ resourceSpans }: Traces): void {
+    for (const { resource, scopeSpans } of resourceSpans) {
+      for (const span of scopeSpans.flatMap(({ spans }) => spans)) {
+        this.spans.push({
+          ...span,
+          status: { ...span.status, code: span.status?.code ?? 0 },
+          attributes: plain(span.attributes),
+          links: span.links ?? [],
+          resource: plain(resource.attributes),
+        });
+      }
+    }
+  }
+}
+
+type Attribute = { readonly key: string; readonly value: object };
+
+/** The body of an export. */
+interface Traces {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly Attribute[] };
+    readonly scopeSpans: readonly {
+      readonly spans: readonly (Omit<ReceivedSpan, 'attributes' | 'links' | 'status' | 'resource'> & {
+        readonly attributes: readonly Attribute[];
+        readonly links?: ReceivedSpan['links'];
+        readonly status?: { readonly code?: number; readonly message?: string };
+      })[];
+    }[];
+  }[];
+}
+
+function plain(attributes: readonly Attribute[]): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0] as unknown]));
+}
