@@ -133,7 +133,9 @@ describe('readConfig', () => {
     }
   });
 
-  test.each<[name: string, property: keyof Config, choices: readonly string[]]>([
+  test.each<
+    [name: string, property: 'logLevel' | 'afterSunset' | 'migrateOnStart' | 'replicaReads', choices: readonly string[]]
+  >([
     ['LOG_LEVEL', 'logLevel', LOG_LEVELS],
     ['AFTER_SUNSET', 'afterSunset', ['remove', 'serve']],
     ['MIGRATE_ON_START', 'migrateOnStart', ['true', 'false']],

@@ -153,11 +153,11 @@ describe('a project', () => {
 });
 
 test('the document of a module that cannot be made fails with the sentence of Nest', async () => {
-  @Module({ controllers: [ShipsController] })
+  @Module({ controllers: [TestShipsController] })
   class HarbourlessModule {}
 
   const document = describeApplication(readConfig({}), { features: [HarbourlessModule] });
-  await expect(document).rejects.toThrow("Nest can't resolve dependencies of the ShipsController (?)");
+  await expect(document).rejects.toThrow("Nest can't resolve dependencies of the TestShipsController (?)");
 });
 
 test('a test replaces a provider as in Nest', async () => {
