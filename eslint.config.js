@@ -7,7 +7,7 @@ import tseslint from 'typescript-eslint';
 /**
  * Who may import whom inside the platform: each room (a folder of src/platform) and the rooms that it imports.
  * A room may name only rooms above it, so there are no circles. A new room needs a row here.
- * Every room may also import src/config.ts and the files at the top of src/platform, except platform.module.ts.
+ * Every room may also import src/config.ts, src/settings and the files at the top of src/platform, except platform.module.ts.
  */
 export const PLATFORM_ROOMS = {
   errors: [],
@@ -90,12 +90,12 @@ export const PLATFORM_ROOMS = {
 
 const PLATFORM_TOP = 'src/platform/!(platform.module).ts';
 
-/** Features are the folders of src, except these four. */
+/** Features are the folders of src, except these five. */
 const FEATURE_NAMES = readdirSync(new URL('src', import.meta.url), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !['platform', 'cli', 'package', 'start'].includes(entry.name))
+  .filter((entry) => entry.isDirectory() && !['platform', 'cli', 'package', 'settings', 'start'].includes(entry.name))
   .map(({ name }) => name);
 
-const FEATURES = 'src/!(platform|cli|package|start)/**';
+const FEATURES = 'src/!(platform|cli|package|settings|start)/**';
 
 /** Exceptions of a zone, as the patterns of absolute paths that the rule needs. */
 const except = (...paths) => paths.map((path) => `**/${path}`);
@@ -119,14 +119,20 @@ const zones = [
   {
     target: 'src/platform/**/*',
     from: 'src/**/*',
-    except: except('src/platform/**/*', 'src/config.ts'),
-    message: 'The platform knows no feature, no command and no application: it imports itself and config.ts.',
+    except: except('src/platform/**/*', 'src/config.ts', 'src/settings/*'),
+    message: 'The platform knows no feature, no command and no application: it imports itself and the settings.',
   },
   {
     target: 'src/config.ts',
     from: 'src/**/*',
-    except: except('src/platform/errors/*', 'src/platform/nearest-name.ts'),
-    message: 'Everybody imports config.ts, so config.ts imports only errors and nearest-name.ts.',
+    except: except('src/settings/*'),
+    message: 'Everybody imports config.ts, so config.ts imports only settings.',
+  },
+  {
+    target: 'src/settings/*',
+    from: 'src/**/*',
+    except: except('src/settings/*', 'src/config.ts', 'src/platform/errors/*', 'src/platform/nearest-name.ts'),
+    message: 'Everybody imports the settings, so they import only errors and nearest-name.ts.',
   },
   ...FEATURE_NAMES.map((feature) => ({
     target: `src/${feature}/**/*`,
@@ -194,7 +200,10 @@ const zones = [
 
 // When several blocks configure a rule for a file, ESLint uses the last one alone. So each block combines these parts.
 const NO_BARRELS = { selector: 'ExportAllDeclaration', message: 'No barrels.' };
-const NO_ENVIRONMENT = ['process', 'node:process'].map((name) => ({ name, message: 'Only config.ts reads it.' }));
+const NO_ENVIRONMENT = ['process', 'node:process'].map((name) => ({
+  name,
+  message: 'Only config.ts and settings/environment-file.ts read it.',
+}));
 const AT_MOST_TWO_LEVELS_UP = { group: ['../../../*'], message: 'At most two levels up.' };
 const TYPEORM_AND_ENTITIES = {
   regex: '^(?!typeorm$|\\.{1,2}/.*\\.entity\\.js$)',
@@ -282,11 +291,11 @@ export default tseslint.config(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['src/config.ts'],
+    ignores: ['src/config.ts', 'src/settings/environment-file.ts'],
     rules: {
       'no-restricted-properties': [
         'error',
-        { object: 'process', property: 'env', message: 'Only config.ts reads it.' },
+        { object: 'process', property: 'env', message: 'Only config.ts and settings/environment-file.ts read it.' },
       ],
     },
   },

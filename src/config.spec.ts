@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { Config, FAST_PATHS, LOG_LEVELS, type TracingSettings, hostUris, readConfig } from './config.js';
+import { Config, FAST_PATHS, LOG_LEVELS, readConfig } from './config.js';
+import { hostUris } from './settings/database-uris.js';
+import type { TracingSettings } from './settings/tracing-settings.js';
 import { StartupError } from './platform/errors/startup-error.js';
 
 const DATABASE_URL = 'postgresql://user:password@db.example:5432/petstore';
@@ -449,7 +451,8 @@ describe('readConfig', () => {
 
 /** The names of settings that config.ts reads. */
 function settingsInCode(): Set<string> {
-  const source = readFileSync(new URL('config.ts', import.meta.url), 'utf8');
+  const files = ['config.ts', 'settings/database-uris.ts', 'settings/tracing-settings.ts'];
+  const source = files.map((file) => readFileSync(new URL(file, import.meta.url), 'utf8')).join('\n');
   return new Set([...source.matchAll(/'([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)'/g)].map((match) => match[1] ?? ''));
 }
 

@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { parseEnv } from 'node:util';
-import { StartupError } from './platform/errors/startup-error.js';
-import { nearestName } from './platform/nearest-name.js';
+import { readDatabaseUri, readReplicaUris } from './settings/database-uris.js';
+import { type Environment, SettingsReader } from './settings/settings-reader.js';
+import { readTracing, type TracingSettings } from './settings/tracing-settings.js';
 
 /** Log levels, from the most lines to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -21,54 +20,6 @@ export type FastPath = (typeof FAST_PATHS)[number];
 /** The start of every API key that the service makes. Secret scanners search for it, so it never changes. */
 export const API_KEY_PREFIX = 'pets_';
 
-/** How spans travel to the collector (OTLP). */
-export const OTLP_PROTOCOLS = ['http/protobuf', 'http/json', 'grpc'] as const;
-
-/**
- * Which spans are kept, by the names of the OpenTelemetry specification. The last three, and `grpc` above, need an SDK that
- * the team starts itself.
- */
-export const TRACE_SAMPLERS = [
-  'always_on',
-  'always_off',
-  'traceidratio',
-  'parentbased_always_on',
-  'parentbased_always_off',
-  'parentbased_traceidratio',
-  'jaeger_remote',
-  'parentbased_jaeger_remote',
-  'xray',
-] as const;
-
-/**
- * The settings of tracing, by the standard variables of OpenTelemetry. The exporter of OpenTelemetry itself reads
- * OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_KEY and _CLIENT_CERTIFICATE, and those three of _TRACES_.
- */
-export interface TracingSettings {
-  /** URL that spans are sent to: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or OTEL_EXPORTER_OTLP_ENDPOINT and `/v1/traces`. */
-  readonly url: string;
-  /** `http/protobuf` by default. */
-  readonly protocol: (typeof OTLP_PROTOCOLS)[number];
-  /** Header fields of each export, such as a token. None by default. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** `none` by default. */
-  readonly compression: 'none' | 'gzip';
-  /** Longest time in ms of an export with its retries. 10 000 by default; 100 to 600 000. */
-  readonly timeoutMs: number;
-  /** `parentbased_always_on` by default: the caller decides, and a request without a caller is kept. */
-  readonly sampler: (typeof TRACE_SAMPLERS)[number];
-  /** Share of the traces that a sampler by ratio keeps. 1 by default; 0 to 1. */
-  readonly ratio: number;
-  /** Attributes of every span of this process, OTEL_SERVICE_NAME as `service.name` among them. */
-  readonly resource: Readonly<Record<string, string>>;
-  /** Most spans that wait for an export. One more is dropped. 2048 by default; 1 to 100 000. */
-  readonly queueSize: number;
-  /** Most spans of one export. 512 by default; 1 to `queueSize`. */
-  readonly batchSize: number;
-  /** Longest time in ms that a span waits for others to be sent with. 5000 by default; 1 to 600 000. */
-  readonly delayMs: number;
-}
-
 /** Largest rate limit, in requests a minute. One process serves fewer than that. */
 export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 
@@ -77,7 +28,7 @@ export const MAX_WEB_CONCURRENCY = 64;
 
 /**
  * The settings of one process, read from the environment once at start and never changed. Each comment gives the
- * setting's default and range; `.env.example` describes the settings to operators. No other file reads `process.env`.
+ * setting's default and range; `.env.example` describes the settings to operators. No other file reads the variables.
  * CONTRIBUTING.md says what a new setting needs.
  *
  * A range of 100 to 600 000 ms bounds the times: less than 0.1 s would fail ordinary requests, and more than 10 minutes
@@ -232,74 +183,17 @@ export class Config {
   fastPaths: readonly FastPath[];
 }
 
-const ENVIRONMENT_FILE = '.env';
-
-/** The settings whose values are those of `.env`. */
-const fromFile = new Set<string>();
-
-/**
- * Loads the `.env` file of the working directory, if it exists, into the environment. Variables that are set already
- * win.
- *
- * @returns a warning for each name in the file that is no setting and looks like one
- * @throws StartupError when the file cannot be read
- */
-export function loadEnvironmentFile(): string[] {
-  if (!existsSync(ENVIRONMENT_FILE)) return [];
-  const known = settingNames();
-  const warnings: string[] = [];
-  for (const [name, value] of Object.entries(readEnvironmentFile())) {
-    const meant = known.includes(name) ? undefined : nearestName(name, known);
-    if (meant !== undefined) warnings.push(`petstore: .env sets ${name}, which is no setting; did you mean ${meant}?`);
-    if (process.env[name] === undefined) {
-      process.env[name] = value;
-      fromFile.add(name);
-    }
-  }
-  return warnings;
-}
-
-function readEnvironmentFile(): NodeJS.Dict<string> {
-  try {
-    return parseEnv(readFileSync(ENVIRONMENT_FILE, 'utf8'));
-  } catch (error) {
-    throw new StartupError(`.env cannot be read: ${(error as Error).message}. Make it a readable file, or remove it.`);
-  }
-}
-
-/** The settings of a text whose values come from `.env`, in its order. */
-export function settingsFromFile(text: string): string[] {
-  return [...new Set(text.match(/\b[A-Z][A-Z0-9_]+\b/g) ?? [])].filter((name) => fromFile.has(name));
-}
-
-/** The names of all settings: those that `readConfig` asks for. */
-function settingNames(): string[] {
-  const names = new Set<string>();
-  readConfig(new Proxy({}, { get: (_, name) => void names.add(String(name)) }));
-  return [...names];
-}
-
-/**
- * A URI for each host of a PostgreSQL URI. As in libpq, several may stand before the path:
- * `postgresql://host1:5432,host2:5432/petstore`.
- */
-export function hostUris(uri: string): string[] {
-  const [, start = uri, hosts = '', end = ''] = /^([^/]*\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(uri) ?? [];
-  return hosts.split(',').map((host) => start + host + end);
-}
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** The same settings for a service whose base URLs do not end in /v1, but in what is given. */
 export function withBasePath(config: Config, basePath: string): Config {
   const based = (url: string): string => url.replace(/\/v1$/, basePath);
   const { publicBaseUrl, productionBaseUrl, stagingBaseUrl } = config;
-  return {
-    ...config,
-    publicBaseUrl: based(publicBaseUrl),
-    productionBaseUrl: productionBaseUrl && based(productionBaseUrl),
-    stagingBaseUrl: stagingBaseUrl && based(stagingBaseUrl),
-  };
+  return Object.freeze(
+    Object.assign(new Config(), config, {
+      publicBaseUrl: based(publicBaseUrl),
+      productionBaseUrl: productionBaseUrl && based(productionBaseUrl),
+      stagingBaseUrl: stagingBaseUrl && based(stagingBaseUrl),
+    }),
+  );
 }
 
 /**
@@ -308,75 +202,17 @@ export function withBasePath(config: Config, basePath: string): Config {
  * @throws StartupError that names each wrong setting and what it must be, but not its value, which may be a secret
  */
 export function readConfig(environment: Environment = process.env): Config {
-  const faults: string[] = [];
-  const text = (name: string): string | undefined => environment[name]?.trim() || undefined;
-  const reject = <T>(name: string, expected: string, fallback: T): T => {
-    faults.push(`${name} must be ${expected}`);
-    return fallback;
-  };
-
-  function integer(name: string, fallback: number, minimum: number, maximum: number): number {
-    const value = text(name);
-    if (value === undefined) return fallback;
-    const number = /^\d{1,15}$/.test(value) ? Number(value) : NaN;
-    return number >= minimum && number <= maximum
-      ? number
-      : reject(name, `an integer between ${minimum} and ${maximum}`, fallback);
-  }
-
-  function choice<T extends string>(name: string, fallback: T, choices: readonly T[]): T {
-    const value = text(name);
-    if (value === undefined) return fallback;
-    return choices.find((known) => known === value) ?? reject(name, `one of ${choices.join(', ')}`, fallback);
-  }
-
-  function databaseUrl(name: string, value: string): string {
-    const urls = hostUris(value).map((uri) => (URL.canParse(uri) ? new URL(uri) : undefined));
-    for (const url of urls) {
-      const isUri =
-        (url?.protocol === 'postgresql:' || url?.protocol === 'postgres:') && url.hostname + url.search !== '';
-      if (!isUri) return reject(name, 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore', value);
-      const parameters = url.searchParams;
-      if (/,/.test(`${parameters.get('host') ?? ''}${parameters.get('port') ?? ''}`)) {
-        return reject(
-          name,
-          'a URI that lists hosts before the path: postgresql://host1:5432,host2:5432/petstore',
-          value,
-        );
-      }
-      if (!['read-write', 'primary'].includes(parameters.get('target_session_attrs') ?? 'primary')) {
-        return reject(
-          name,
-          'a URI whose target_session_attrs is read-write or primary: the service makes changes',
-          value,
-        );
-      }
-    }
-    return value;
-  }
-
-  function replicaUrl(value: string): string {
-    return URL.canParse(value) && new URL(value).searchParams.has('target_session_attrs')
-      ? reject('DATABASE_REPLICA_URLS', 'URIs of one replica each, without target_session_attrs', value)
-      : databaseUrl('DATABASE_REPLICA_URLS', value);
-  }
+  const settings = new SettingsReader(environment);
 
   function baseUrl(name: string): string | undefined {
-    const value = text(name);
+    const value = settings.text(name);
     if (value === undefined) return undefined;
     const url = URL.canParse(value) ? new URL(value) : undefined;
     const plain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
     // `href` is ASCII, as header fields require.
     return plain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
       ? url.href.replace(/\/$/, '')
-      : reject(name, 'an http or https URL that ends in /v1', undefined);
-  }
-
-  function list(name: string): string[] {
-    return (text(name) ?? '')
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item) => item !== '');
+      : settings.reject(name, 'an http or https URL that ends in /v1', undefined);
   }
 
   function corsOrigin(origin: string): string {
@@ -384,7 +220,7 @@ export function readConfig(environment: Environment = process.env): Config {
     const valid = /^https?:\/\/[^*]+$/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
     return valid
       ? origin
-      : reject(
+      : settings.reject(
           'CORS_ORIGINS',
           'origins such as https://app.example.com, separated by commas: in lower case, without wildcard, default port, ' +
             'path or slash at the end',
@@ -393,160 +229,91 @@ export function readConfig(environment: Environment = process.env): Config {
   }
 
   function fastPaths(): readonly FastPath[] {
-    const value = text('FAST_PATHS') ?? 'on';
+    const value = settings.text('FAST_PATHS') ?? 'on';
     if (value === 'on') return FAST_PATHS;
     if (value === 'off') return [];
-    const names = list('FAST_PATHS');
+    const names = settings.list('FAST_PATHS');
     const chosen = FAST_PATHS.filter((name) => names.includes(name));
     return chosen.length === new Set(names).size
       ? chosen
-      : reject('FAST_PATHS', `on, off, or some of ${FAST_PATHS.join(', ')}, separated by commas`, FAST_PATHS);
+      : settings.reject('FAST_PATHS', `on, off, or some of ${FAST_PATHS.join(', ')}, separated by commas`, FAST_PATHS);
   }
 
   function bootstrapApiKey(): string | undefined {
-    const value = text('BOOTSTRAP_API_KEY');
+    const value = settings.text('BOOTSTRAP_API_KEY');
     // b64token of RFC 6750, section 2.1.
     return value === undefined || (/^[A-Za-z0-9\-._~+/]+=*$/.test(value) && value.length >= 20 && value.length <= 255)
       ? value
-      : reject('BOOTSTRAP_API_KEY', '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)', value);
+      : settings.reject(
+          'BOOTSTRAP_API_KEY',
+          '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)',
+          value,
+        );
   }
 
   function redisUrl(): string | undefined {
-    const value = text('REDIS_URL');
+    const value = settings.text('REDIS_URL');
     return value === undefined || (URL.canParse(value) && /^rediss?:\/\/[^/]/.test(value))
       ? value
-      : reject('REDIS_URL', 'a Redis URI such as redis://user:password@host:6379/0', value);
+      : settings.reject('REDIS_URL', 'a Redis URI such as redis://user:password@host:6379/0', value);
   }
 
-  /** Pairs such as `key=value,key2=value2`, percent-encoded where they need it (W3C Baggage, without properties). */
-  function pairs(name: string): Record<string, string> {
-    try {
-      return Object.fromEntries(
-        list(name).map((pair) => {
-          const [, key = '', value = ''] = /^([!#-'*+.^`|~\w-]+)[ \t]*=[ \t]*([^\s";,\\]*)$/.exec(pair) ?? [];
-          if (key === '') throw new URIError();
-          return [key, decodeURIComponent(value)];
-        }),
-      );
-    } catch {
-      return reject(name, 'pairs such as key=value,key2=value2, percent-encoded where they need it', {});
-    }
-  }
-
-  /** The value for traces alone if it is set, else that for all signals. */
-  function ofTraces<T>(name: string, nameOfAll: string, read: (name: string) => T): T {
-    const ofAll = read(nameOfAll);
-    return text(name) === undefined ? ofAll : read(name);
-  }
-
-  function collectorUrl(name: string): URL | undefined {
-    const value = text(name);
-    if (value === undefined) return undefined;
-    return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
-      ? new URL(value)
-      : reject(name, 'an http or https URL such as http://collector.example:4318', undefined);
-  }
-
-  function ratio(name: string): number {
-    const value = text(name) ?? '1';
-    return /^\d*\.?\d+$/.test(value) && Number(value) <= 1 ? Number(value) : reject(name, 'a number from 0 to 1', 1);
-  }
-
-  function tracing(): TracingSettings | undefined {
-    const base = collectorUrl('OTEL_EXPORTER_OTLP_ENDPOINT');
-    if (base !== undefined) base.pathname = `${base.pathname.replace(/\/$/, '')}/v1/traces`;
-    const url = collectorUrl('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? base;
-    const isOff =
-      choice('OTEL_SDK_DISABLED', 'false', ['true', 'false']) === 'true' ||
-      choice('OTEL_TRACES_EXPORTER', 'otlp', ['otlp', 'none']) === 'none';
-    const serviceName = text('OTEL_SERVICE_NAME');
-    const sampler = choice('OTEL_TRACES_SAMPLER', 'parentbased_always_on', TRACE_SAMPLERS);
-    const queueSize = integer('OTEL_BSP_MAX_QUEUE_SIZE', 2_048, 1, 100_000);
-    const settings: TracingSettings = {
-      url: url?.href ?? '',
-      protocol: ofTraces('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL', (name) =>
-        choice(name, 'http/protobuf', OTLP_PROTOCOLS),
-      ),
-      headers: ofTraces('OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'OTEL_EXPORTER_OTLP_HEADERS', pairs),
-      compression: ofTraces('OTEL_EXPORTER_OTLP_TRACES_COMPRESSION', 'OTEL_EXPORTER_OTLP_COMPRESSION', (name) =>
-        choice(name, 'none', ['none', 'gzip']),
-      ),
-      timeoutMs: ofTraces('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', 'OTEL_EXPORTER_OTLP_TIMEOUT', (name) =>
-        integer(name, 10_000, 100, 600_000),
-      ),
-      sampler,
-      // The argument of others has another meaning.
-      ratio: sampler.endsWith('ratio') ? ratio('OTEL_TRACES_SAMPLER_ARG') : 1,
-      resource: {
-        ...pairs('OTEL_RESOURCE_ATTRIBUTES'),
-        ...(serviceName !== undefined && { 'service.name': serviceName }),
-      },
-      queueSize,
-      batchSize: integer('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', Math.min(512, queueSize), 1, queueSize),
-      delayMs: integer('OTEL_BSP_SCHEDULE_DELAY', 5_000, 1, 600_000),
-    };
-    return url === undefined || isOff ? undefined : settings;
-  }
-
-  const url = text('DATABASE_URL');
-  const directUrl = text('DATABASE_DIRECT_URL');
+  const databaseUrl = readDatabaseUri(settings, 'DATABASE_URL');
   const productionBaseUrl = baseUrl('PUBLIC_BASE_URL');
-  const port = integer('PORT', 3000, 0, 65535);
+  const port = settings.integer('PORT', 3000, 0, 65535);
   const config: Config = {
     port,
-    host: text('HOST') ?? '0.0.0.0',
-    webConcurrency: integer('WEB_CONCURRENCY', 1, 1, MAX_WEB_CONCURRENCY),
-    hangTimeoutMs: integer('HANG_TIMEOUT_MS', 30_000, 2_000, 600_000),
-    databaseUrl: url === undefined ? undefined : databaseUrl('DATABASE_URL', url),
-    dataDir: text('DATA_DIR') ?? '.data',
-    databaseDirectUrl: directUrl === undefined ? undefined : databaseUrl('DATABASE_DIRECT_URL', directUrl),
-    databasePasswordFile: text('DATABASE_PASSWORD_FILE'),
-    databaseConnectionMaxAgeMs: integer('DATABASE_CONNECTION_MAX_AGE_MS', 1_800_000, 1_000, 86_400_000),
-    databasePoolSize: integer('DATABASE_POOL_SIZE', 10, 1, 1000),
-    databaseReplicaUrls: list('DATABASE_REPLICA_URLS').map(replicaUrl),
-    replicaReads: choice('REPLICA_READS', 'fresh', ['fresh', 'stale']),
-    migrateOnStart: choice('MIGRATE_ON_START', url === undefined ? 'true' : 'false', ['true', 'false']) === 'true',
-    readyWithoutDatabase: choice('READY_WITHOUT_DATABASE', 'true', ['true', 'false']) === 'true',
-    statementTimeoutMs: integer('STATEMENT_TIMEOUT_MS', 5_000, 100, 600_000),
-    acquireTimeoutMs: integer('ACQUIRE_TIMEOUT_MS', 3_000, 100, 600_000),
+    host: settings.text('HOST') ?? '0.0.0.0',
+    webConcurrency: settings.integer('WEB_CONCURRENCY', 1, 1, MAX_WEB_CONCURRENCY),
+    hangTimeoutMs: settings.integer('HANG_TIMEOUT_MS', 30_000, 2_000, 600_000),
+    databaseUrl,
+    dataDir: settings.text('DATA_DIR') ?? '.data',
+    databaseDirectUrl: readDatabaseUri(settings, 'DATABASE_DIRECT_URL'),
+    databasePasswordFile: settings.text('DATABASE_PASSWORD_FILE'),
+    databaseConnectionMaxAgeMs: settings.integer('DATABASE_CONNECTION_MAX_AGE_MS', 1_800_000, 1_000, 86_400_000),
+    databasePoolSize: settings.integer('DATABASE_POOL_SIZE', 10, 1, 1000),
+    databaseReplicaUrls: readReplicaUris(settings),
+    replicaReads: settings.choice('REPLICA_READS', 'fresh', ['fresh', 'stale']),
+    migrateOnStart: settings.isTrue('MIGRATE_ON_START', databaseUrl === undefined),
+    readyWithoutDatabase: settings.isTrue('READY_WITHOUT_DATABASE', true),
+    statementTimeoutMs: settings.integer('STATEMENT_TIMEOUT_MS', 5_000, 100, 600_000),
+    acquireTimeoutMs: settings.integer('ACQUIRE_TIMEOUT_MS', 3_000, 100, 600_000),
     bootstrapApiKey: bootstrapApiKey(),
     publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
     productionBaseUrl,
     stagingBaseUrl: baseUrl('STAGING_BASE_URL'),
-    logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),
-    rateLimitPerMinute: integer('RATE_LIMIT_PER_MINUTE', 6_000, 0, MAX_RATE_LIMIT_PER_MINUTE),
+    logLevel: settings.choice('LOG_LEVEL', 'info', LOG_LEVELS),
+    rateLimitPerMinute: settings.integer('RATE_LIMIT_PER_MINUTE', 6_000, 0, MAX_RATE_LIMIT_PER_MINUTE),
     redisUrl: redisUrl(),
-    keyUsageRetentionDays: integer('KEY_USAGE_RETENTION_DAYS', 400, 30, 3_650),
-    maxBodyBytes: integer('MAX_BODY_BYTES', 65_536, 1_024, 16_777_216),
-    headersTimeoutMs: integer('HEADERS_TIMEOUT_MS', 10_000, 100, 600_000),
-    requestTimeoutMs: integer('REQUEST_TIMEOUT_MS', 30_000, 100, 600_000),
-    keepAliveTimeoutMs: integer('KEEP_ALIVE_TIMEOUT_MS', 75_000, 100, 600_000),
-    writeTimeoutMs: integer('WRITE_TIMEOUT_MS', 30_000, 100, 600_000),
-    maxConnections: integer('MAX_CONNECTIONS', 10_000, 1, 1_000_000),
-    maxRequestsInFlight: integer('MAX_REQUESTS_IN_FLIGHT', 1_000, 1, 1_000_000),
-    maxEventStreams: integer('MAX_EVENT_STREAMS', 1_000, 1, 1_000_000),
-    shutdownDelayMs: integer('SHUTDOWN_DELAY_MS', 0, 0, 600_000),
-    shutdownLingerMs: integer('SHUTDOWN_LINGER_MS', 1_000, 0, 600_000),
-    shutdownTimeoutMs: integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),
-    corsOrigins: list('CORS_ORIGINS').map(corsOrigin),
-    afterSunset: choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),
-    tracing: tracing(),
+    keyUsageRetentionDays: settings.integer('KEY_USAGE_RETENTION_DAYS', 400, 30, 3_650),
+    maxBodyBytes: settings.integer('MAX_BODY_BYTES', 65_536, 1_024, 16_777_216),
+    headersTimeoutMs: settings.integer('HEADERS_TIMEOUT_MS', 10_000, 100, 600_000),
+    requestTimeoutMs: settings.integer('REQUEST_TIMEOUT_MS', 30_000, 100, 600_000),
+    keepAliveTimeoutMs: settings.integer('KEEP_ALIVE_TIMEOUT_MS', 75_000, 100, 600_000),
+    writeTimeoutMs: settings.integer('WRITE_TIMEOUT_MS', 30_000, 100, 600_000),
+    maxConnections: settings.integer('MAX_CONNECTIONS', 10_000, 1, 1_000_000),
+    maxRequestsInFlight: settings.integer('MAX_REQUESTS_IN_FLIGHT', 1_000, 1, 1_000_000),
+    maxEventStreams: settings.integer('MAX_EVENT_STREAMS', 1_000, 1, 1_000_000),
+    shutdownDelayMs: settings.integer('SHUTDOWN_DELAY_MS', 0, 0, 600_000),
+    shutdownLingerMs: settings.integer('SHUTDOWN_LINGER_MS', 1_000, 0, 600_000),
+    shutdownTimeoutMs: settings.integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),
+    corsOrigins: settings.list('CORS_ORIGINS').map(corsOrigin),
+    afterSunset: settings.choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),
+    tracing: readTracing(settings),
     fastPaths: fastPaths(),
   };
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined) {
-    faults.push('DATABASE_DIRECT_URL needs DATABASE_URL');
+    settings.fault('DATABASE_DIRECT_URL needs DATABASE_URL');
   }
   if (config.databaseReplicaUrls.length > 0 && config.databaseUrl === undefined) {
-    faults.push('DATABASE_REPLICA_URLS needs DATABASE_URL');
+    settings.fault('DATABASE_REPLICA_URLS needs DATABASE_URL');
   }
   if (config.webConcurrency > 1 && config.databaseUrl === undefined) {
-    faults.push('WEB_CONCURRENCY must be 1 without DATABASE_URL: the embedded database belongs to one process');
+    settings.fault('WEB_CONCURRENCY must be 1 without DATABASE_URL: the embedded database belongs to one process');
   }
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
-    faults.push('HEADERS_TIMEOUT_MS must not be larger than REQUEST_TIMEOUT_MS');
+    settings.fault('HEADERS_TIMEOUT_MS must not be larger than REQUEST_TIMEOUT_MS');
   }
-  if (faults.length > 0) {
-    throw new StartupError(`Wrong settings: ${[...new Set(faults)].join('; ')}. .env.example describes every setting.`);
-  }
+  settings.assertValid();
   return Object.freeze(Object.assign(new Config(), config));
 }

@@ -1,7 +1,8 @@
 import { CommanderError } from 'commander';
 import type { AppOptions } from '../app.options.js';
-import { loadEnvironmentFile, readConfig } from '../config.js';
-import { failureText } from '../start-messages.js';
+import { readConfig } from '../config.js';
+import { loadEnvironmentFile } from '../settings/environment-file.js';
+import { failureText } from '../start/start-messages.js';
 import { OwnContext } from './command/own-context.js';
 import { createProgram, runCommand } from './program.js';
 import { runInService } from './service/service-client.js';

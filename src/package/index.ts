@@ -6,7 +6,8 @@
 export { AppModule } from '../app.module.js';
 export type { AppOptions, DocumentOptions, ServiceOptions } from '../app.options.js';
 export { runCommands } from '../cli/run-commands.js';
-export { Config, loadEnvironmentFile, readConfig } from '../config.js';
+export { Config, readConfig } from '../config.js';
+export { loadEnvironmentFile } from '../settings/environment-file.js';
 export { PetEntity } from '../pets/pet.entity.js';
 export { PetsModule } from '../pets/pets.module.js';
 export { PetsService } from '../pets/pets.service.js';

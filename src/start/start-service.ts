@@ -7,13 +7,14 @@ import { AppModule } from '../app.module.js';
 import type { ServiceOptions } from '../app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service/service-commands.js';
-import { type Config, loadEnvironmentFile, readConfig } from '../config.js';
+import { type Config, readConfig } from '../config.js';
+import { loadEnvironmentFile } from '../settings/environment-file.js';
 import { StartKeys } from '../platform/api-keys/start-keys.js';
 import { ProcessGroup } from '../platform/process-group/process-group.js';
 import { onStopSignal } from '../platform/process-group/stop-signals.js';
 import { reportAlive } from '../platform/process-group/worker-watch.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
-import { failureText, listenError, openFilesWarning, welcome } from '../start-messages.js';
+import { failureText, listenError, openFilesWarning, welcome } from './start-messages.js';
 
 /**
  * Time in ms that the modules have to close after the last connection; the database waits for its statements. Together

@@ -44,8 +44,9 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/platform/auth/auth.module.ts', '../../pets/pets.service.js', 'The platform knows no feature'],
   ['src/platform/auth/auth.module.ts', '../../app.setup.js', 'The platform knows no feature'],
   ['src/platform/auth/auth.module.ts', '../../cli/command/terminal.js', 'The platform knows no feature'],
-  ['src/config.ts', './platform/json/int64.js', 'imports only errors and nearest-name'],
-  ['src/config.ts', './app.module.js', 'imports only errors and nearest-name'],
+  ['src/config.ts', './platform/json/int64.js', 'config.ts imports only settings'],
+  ['src/settings/settings-reader.ts', '../platform/json/int64.js', 'they import only errors and nearest-name'],
+  ['src/config.ts', './app.module.js', 'config.ts imports only settings'],
   ['src/pets/pets.service.ts', '../app.module.js', 'A feature imports the platform'],
   ['src/pets/pets.service.ts', '../cli/command/terminal.js', 'A feature imports the platform'],
   ['src/pets/pets.service.ts', '../orders/orders.repository.js', 'A feature imports the platform'],
@@ -84,7 +85,7 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   // Everywhere.
   ['src/platform/database/schema/migrate.ts', '../../../config.js', 'At most two levels up'],
   ['src/orders/dto/order.dto.ts', '../../../src/config.js', 'At most two levels up'],
-  ['src/pets/pets.service.ts', 'node:process', 'Only config.ts reads it'],
+  ['src/pets/pets.service.ts', 'node:process', 'Only config.ts and settings/environment-file.ts read it'],
   ['src/orders/orders.repository.ts', './orders.service.js', CYCLE],
   ['src/platform/json/json-writer.ts', './json-body.js', CYCLE],
 ];
@@ -95,8 +96,12 @@ const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
   ['src/pets/pets.controller.ts', `export * from './pets.service.js';`, 'No barrels'],
   ['src/platform/auth/auth.module.ts', `export * from './public.decorator.js';`, 'No barrels'],
   ['src/cli/command/terminal.ts', `export default 1;`, DEFAULT_EXPORT],
-  ['src/pets/pets.service.ts', `export const home = process.env['HOME'];`, 'Only config.ts reads it'],
-  ['src/main.ts', `export const { env } = process;`, 'Only config.ts reads it'],
+  [
+    'src/pets/pets.service.ts',
+    `export const home = process.env['HOME'];`,
+    'Only config.ts and settings/environment-file.ts read it',
+  ],
+  ['src/main.ts', `export const { env } = process;`, 'Only config.ts and settings/environment-file.ts read it'],
   ['src/config.ts', `console.log(1);`, 'Unexpected console statement'],
   ['src/cli/command/terminal.ts', `console.log(1);`, 'Unexpected console statement'],
   [

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { type Config, hostUris } from '../../config.js';
+import type { Config } from '../../config.js';
+import { hostUris } from '../../settings/database-uris.js';
 import { StartupError } from '../errors/startup-error.js';
 import { APPLICATION_NAME, IDLE_TIMEOUT_MS } from './connection-settings.js';
 import { NoPrimaryError } from './connections/connection-errors.js';

@@ -1,5 +1,6 @@
 import type { Client, ClientConfig, PoolConfig } from 'pg';
-import { type Config, hostUris } from '../../config.js';
+import type { Config } from '../../config.js';
+import { hostUris } from '../../settings/database-uris.js';
 import type { ServicePoolOptions } from './connections/service-pool.js';
 import type { Pooling } from './servers/pooling.js';
 import { ServerClient, serverAddress } from './servers/server-client.js';

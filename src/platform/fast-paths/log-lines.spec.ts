@@ -56,9 +56,9 @@ test('infoLines takes the bindings of a child logger, and none of the time when 
   const options = { base: { pid: 1 }, timestamp: false };
   const expected = memoryLogger(options);
   const actual = memoryLogger(options);
-  expected.logger.child({ module: 'pets' }).info({ status: 200 }, 'request');
-  infoLines(actual.logger.child({ module: 'pets' }), 'request')({ status: 200 });
-  expect(actual.written).toEqual(['{"level":30,"pid":1,"module":"pets","status":200,"msg":"request"}\n']);
+  expected.logger.child({ module: 'orders' }).info({ status: 200 }, 'request');
+  infoLines(actual.logger.child({ module: 'orders' }), 'request')({ status: 200 });
+  expect(actual.written).toEqual(['{"level":30,"pid":1,"module":"orders","status":200,"msg":"request"}\n']);
   expect(actual.written).toEqual(expected.written);
 });
 

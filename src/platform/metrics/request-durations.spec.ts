@@ -17,7 +17,7 @@ interface Observation {
 }
 
 const observation: fc.Arbitrary<Observation> = fc.record({
-  operation: fc.constantFrom('', 'listPets', 'getPet', 'a "quote"', 'back\\slash', 'new\nline', '__proto__', '🐕'),
+  operation: fc.constantFrom('', 'listOrders', 'findOrder', 'a "quote"', 'back\\slash', 'new\nline', '__proto__', '🐕'),
   method: fc.constantFrom('GET', 'POST', 'M-SEARCH'),
   status: fc.constantFrom<number | string>(200, 201, 404, 503, 'aborted'),
   seconds: fc.oneof(
@@ -118,20 +118,20 @@ test('the sum of several processes is the one of prom-client’s histograms', as
 
 test('a bound belongs to its bucket, and buckets count those below', async () => {
   const text = await own([
-    { operation: 'getPet', method: 'GET', status: 200, seconds: 0.25 },
-    { operation: 'getPet', method: 'GET', status: 200, seconds: 11 },
+    { operation: 'findOrder', method: 'GET', status: 200, seconds: 0.25 },
+    { operation: 'findOrder', method: 'GET', status: 200, seconds: 11 },
   ]).metrics();
-  const counts = [...text.matchAll(/_bucket\{le="([^"]+)",operation="getPet",method="GET",status="200"\} (\d+)$/gm)];
+  const counts = [...text.matchAll(/_bucket\{le="([^"]+)",operation="findOrder",method="GET",status="200"\} (\d+)$/gm)];
   expect(counts.map(([, bound, count]) => [bound, Number(count)])).toEqual([
     ...BOUNDS.map((bound) => [String(bound), bound < 0.25 ? 0 : 1]),
     ['+Inf', 2],
   ]);
-  expect(text).toMatch(/_sum\{operation="getPet",method="GET",status="200"\} 11\.25$/m);
-  expect(text).toMatch(/_count\{operation="getPet",method="GET",status="200"\} 2$/m);
+  expect(text).toMatch(/_sum\{operation="findOrder",method="GET",status="200"\} 11\.25$/m);
+  expect(text).toMatch(/_count\{operation="findOrder",method="GET",status="200"\} 2$/m);
 });
 
 test('a registry can forget what it has counted', async () => {
-  const registry = own([{ operation: 'getPet', method: 'GET', status: 200, seconds: 1 }]);
+  const registry = own([{ operation: 'findOrder', method: 'GET', status: 200, seconds: 1 }]);
   registry.resetMetrics();
   expect(await registry.metrics()).toBe(await own([]).metrics());
 });

@@ -16,7 +16,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import { ATTR_SERVICE_INSTANCE_ID, ATTR_SERVICE_NAME, ATTR_SERVICE_VERSION } from '@opentelemetry/semantic-conventions';
 import { randomUUID } from 'node:crypto';
-import type { TracingSettings } from '../../config.js';
+import type { TracingSettings } from '../../settings/tracing-settings.js';
 import { StartupError } from '../errors/startup-error.js';
 import { LimitedWarnings } from './limited-warnings.js';
 

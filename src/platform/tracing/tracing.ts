@@ -2,7 +2,7 @@ import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/c
 import type { HttpAdapterHost } from '@nestjs/core';
 import { ProxyTracerProvider, trace } from '@opentelemetry/api';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TracingSettings } from '../../config.js';
+import type { TracingSettings } from '../../settings/tracing-settings.js';
 import { traceSharers } from '../database/sharing/sharers.js';
 import { traceStatements } from '../database/statements/statement-tracing.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';

@@ -1,8 +1,9 @@
-import { type Config, settingsFromFile } from './config.js';
-import { type Application, basePathOf } from './platform/application.js';
-import { SPARE_CONNECTIONS } from './platform/server/requests/server-limits.js';
-import { databaseFault, rootFault } from './platform/database/connections/database-faults.js';
-import { StartupError } from './platform/errors/startup-error.js';
+import type { Config } from '../config.js';
+import { settingsFromFile } from '../settings/environment-file.js';
+import { type Application, basePathOf } from '../platform/application.js';
+import { SPARE_CONNECTIONS } from '../platform/server/requests/server-limits.js';
+import { databaseFault, rootFault } from '../platform/database/connections/database-faults.js';
+import { StartupError } from '../platform/errors/startup-error.js';
 
 /**
  * The text on the console after a start: the address of the service, and the first API key if one was made. Its lines fit

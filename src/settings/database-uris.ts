@@ -1,0 +1,53 @@
+import type { SettingsReader } from './settings-reader.js';
+
+/**
+ * A URI for each host of a PostgreSQL URI. As in libpq, several may stand before the path:
+ * `postgresql://host1:5432,host2:5432/petstore`.
+ */
+export function hostUris(uri: string): string[] {
+  const [, start = uri, hosts = '', end = ''] = /^([^/]*\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(uri) ?? [];
+  return hosts.split(',').map((host) => start + host + end);
+}
+
+/** A setting that holds the URI of a primary. */
+export function readDatabaseUri(settings: SettingsReader, name: string): string | undefined {
+  const value = settings.text(name);
+  return value === undefined ? undefined : checked(settings, name, value);
+}
+
+/** DATABASE_REPLICA_URLS. */
+export function readReplicaUris(settings: SettingsReader): string[] {
+  return settings.list('DATABASE_REPLICA_URLS').map((value) => replicaUri(settings, value));
+}
+
+function checked(settings: SettingsReader, name: string, value: string): string {
+  const urls = hostUris(value).map((uri) => (URL.canParse(uri) ? new URL(uri) : undefined));
+  for (const url of urls) {
+    const isUri =
+      (url?.protocol === 'postgresql:' || url?.protocol === 'postgres:') && url.hostname + url.search !== '';
+    if (!isUri)
+      return settings.reject(name, 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore', value);
+    const parameters = url.searchParams;
+    if (/,/.test(`${parameters.get('host') ?? ''}${parameters.get('port') ?? ''}`)) {
+      return settings.reject(
+        name,
+        'a URI that lists hosts before the path: postgresql://host1:5432,host2:5432/petstore',
+        value,
+      );
+    }
+    if (!['read-write', 'primary'].includes(parameters.get('target_session_attrs') ?? 'primary')) {
+      return settings.reject(
+        name,
+        'a URI whose target_session_attrs is read-write or primary: the service makes changes',
+        value,
+      );
+    }
+  }
+  return value;
+}
+
+function replicaUri(settings: SettingsReader, value: string): string {
+  return URL.canParse(value) && new URL(value).searchParams.has('target_session_attrs')
+    ? settings.reject('DATABASE_REPLICA_URLS', 'URIs of one replica each, without target_session_attrs', value)
+    : checked(settings, 'DATABASE_REPLICA_URLS', value);
+}

@@ -1,0 +1,52 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { readConfig } from '../config.js';
+import { StartupError } from '../platform/errors/startup-error.js';
+import { nearestName } from '../platform/nearest-name.js';
+
+const ENVIRONMENT_FILE = '.env';
+
+/** The settings whose values are those of `.env`. */
+const fromFile = new Set<string>();
+
+/**
+ * Loads the `.env` file of the working directory, if it exists, into the environment. Variables that are set already
+ * win.
+ *
+ * @returns a warning for each name in the file that is no setting and looks like one
+ * @throws StartupError when the file cannot be read
+ */
+export function loadEnvironmentFile(): string[] {
+  if (!existsSync(ENVIRONMENT_FILE)) return [];
+  const known = settingNames();
+  const warnings: string[] = [];
+  for (const [name, value] of Object.entries(readEnvironmentFile())) {
+    const meant = known.includes(name) ? undefined : nearestName(name, known);
+    if (meant !== undefined) warnings.push(`petstore: .env sets ${name}, which is no setting; did you mean ${meant}?`);
+    if (process.env[name] === undefined) {
+      process.env[name] = value;
+      fromFile.add(name);
+    }
+  }
+  return warnings;
+}
+
+function readEnvironmentFile(): NodeJS.Dict<string> {
+  try {
+    return parseEnv(readFileSync(ENVIRONMENT_FILE, 'utf8'));
+  } catch (error) {
+    throw new StartupError(`.env cannot be read: ${(error as Error).message}. Make it a readable file, or remove it.`);
+  }
+}
+
+/** The settings of a text whose values come from `.env`, in its order. */
+export function settingsFromFile(text: string): string[] {
+  return [...new Set(text.match(/\b[A-Z][A-Z0-9_]+\b/g) ?? [])].filter((name) => fromFile.has(name));
+}
+
+/** The names of all settings: those that `readConfig` asks for. */
+function settingNames(): string[] {
+  const names = new Set<string>();
+  readConfig(new Proxy({}, { get: (_, name) => void names.add(String(name)) }));
+  return [...names];
+}

@@ -1,0 +1,85 @@
+import { StartupError } from '../platform/errors/startup-error.js';
+
+/** The variables of an environment. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the values of settings and collects what is wrong with them. A value that is empty or only white space counts as not
+ * set. After a wrong value the fallback is returned; `assertValid` throws in the end.
+ */
+export class SettingsReader {
+  private readonly faults: string[] = [];
+
+  constructor(private readonly environment: Environment) {}
+
+  /** @throws StartupError that names each wrong setting and what it must be, but not its value, which may be a secret */
+  assertValid(): void {
+    if (this.faults.length === 0) return;
+    const faults = [...new Set(this.faults)].join('; ');
+    throw new StartupError(`Wrong settings: ${faults}. .env.example describes every setting.`);
+  }
+
+  text(name: string): string | undefined {
+    return this.environment[name]?.trim() || undefined;
+  }
+
+  /** Adds to what is wrong, in whole. */
+  fault(sentence: string): void {
+    this.faults.push(sentence);
+  }
+
+  /** Adds that a setting must be what is expected. */
+  reject<T>(name: string, expected: string, fallback: T): T {
+    this.fault(`${name} must be ${expected}`);
+    return fallback;
+  }
+
+  integer(name: string, fallback: number, minimum: number, maximum: number): number {
+    const value = this.text(name);
+    if (value === undefined) return fallback;
+    const number = /^\d{1,15}$/.test(value) ? Number(value) : NaN;
+    return number >= minimum && number <= maximum
+      ? number
+      : this.reject(name, `an integer between ${minimum} and ${maximum}`, fallback);
+  }
+
+  /** A number from 0 to 1, which is the fallback. */
+  ratio(name: string): number {
+    const value = this.text(name) ?? '1';
+    const isRatio = /^\d*\.?\d+$/.test(value) && Number(value) <= 1;
+    return isRatio ? Number(value) : this.reject(name, 'a number from 0 to 1', 1);
+  }
+
+  choice<T extends string>(name: string, fallback: T, choices: readonly T[]): T {
+    const value = this.text(name);
+    if (value === undefined) return fallback;
+    return choices.find((known) => known === value) ?? this.reject(name, `one of ${choices.join(', ')}`, fallback);
+  }
+
+  isTrue(name: string, fallback: boolean): boolean {
+    return this.choice(name, fallback ? 'true' : 'false', ['true', 'false']) === 'true';
+  }
+
+  /** Values separated by commas. */
+  list(name: string): string[] {
+    return (this.text(name) ?? '')
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '');
+  }
+
+  /** Pairs such as `key=value,key2=value2`, percent-encoded where they need it (W3C Baggage, without properties). */
+  pairs(name: string): Record<string, string> {
+    try {
+      return Object.fromEntries(
+        this.list(name).map((pair) => {
+          const [, key = '', value = ''] = /^([!#-'*+.^`|~\w-]+)[ \t]*=[ \t]*([^\s";,\\]*)$/.exec(pair) ?? [];
+          if (key === '') throw new URIError();
+          return [key, decodeURIComponent(value)];
+        }),
+      );
+    } catch {
+      return this.reject(name, 'pairs such as key=value,key2=value2, percent-encoded where they need it', {});
+    }
+  }
+}
