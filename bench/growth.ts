@@ -86,7 +86,8 @@ export async function grow(databaseUrl: string, keys: number, idempotencyRows: n
 /** Waits until a server removes expired idempotency keys. */
 export async function untilRemoval(databaseUrl: string): Promise<void> {
   await withClient(databaseUrl, async (client) => {
-    const removals = `SELECT FROM pg_stat_statements WHERE query LIKE '${STATEMENTS['removal of 1,000 expired rows']}'`;
+    const removals = `SELECT FROM pg_stat_statements JOIN pg_database ON pg_database.oid = dbid
+      WHERE datname = current_database() AND query LIKE '${STATEMENTS['removal of 1,000 expired rows']}'`;
     for (const deadline = Date.now() + FIRST_REMOVAL_MS; (await client.query(removals)).rowCount === 0;) {
       if (Date.now() > deadline) throw new Error('The server removes no expired idempotency keys.');
       await sleep(100);

@@ -99,7 +99,10 @@ function parseAnswersForInterceptors(app: INestApplication): void {
   if (bound.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
 }
 
-/** Lets lines of the log name the request that is being served, unless all that serves requests passes it to the log itself. */
+/**
+ * Lets lines of the log name the request that is being served, unless each controller passes it
+ * itself (`PassesRequestToLog`) and no module adds what runs for requests.
+ */
 function nameRequestsInLog(app: INestApplication): void {
   const discovery = app.get(DiscoveryService);
   const isPassed = ({ metatype }: { metatype: unknown }): boolean =>
@@ -107,12 +110,15 @@ function nameRequestsInLog(app: INestApplication): void {
   // Resolvers of GraphQL, guards, interceptors, pipes and filters of all modules, and middleware.
   const servesRequests = ({ token, subtype, host }: InstanceWrapper): boolean =>
     token === GRAPHQL_OPTIONS || (subtype !== undefined && host?.metatype !== RequestModule);
+  // Nest keeps global enhancers that are made for each request here, under APP_GUARD and so on.
+  const hasScopedEnhancers = ({ injectables }: { injectables: ReadonlyMap<unknown, unknown> }): boolean =>
+    [...injectables.keys()].some((token) => /^APP_/.test(String(token)));
   const hasMiddleware = ({ metatype: { prototype } }: { metatype: Type }): boolean =>
     typeof (prototype as Partial<NestModule> | undefined)?.configure === 'function';
   const isQuiet =
     discovery.getControllers().every(isPassed) &&
     !discovery.getProviders().some(servesRequests) &&
-    ![...app.get(ModulesContainer).values()].some(hasMiddleware);
+    ![...app.get(ModulesContainer).values()].some((module) => hasMiddleware(module) || hasScopedEnhancers(module));
   if (isQuiet) return;
   app.get<HttpAdapterHost<PlatformExpressAdapter>>(HttpAdapterHost).httpAdapter.nameRequestsInLog();
 }

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { readRelease } from '../app.release.js';
-import { failureText } from '../start/start-messages.js';
+import { failureText } from '../start/failure-text.js';
 import type { CommandContext } from './command/command-context.js';
 import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';

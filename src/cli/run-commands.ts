@@ -2,7 +2,7 @@ import { CommanderError } from 'commander';
 import type { AppOptions } from '../app.options.js';
 import { readConfig } from '../config.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
-import { failureText } from '../start/start-messages.js';
+import { failureText } from '../start/failure-text.js';
 import { OwnContext } from './command/own-context.js';
 import { createProgram, runCommand } from './program.js';
 import { runInService } from './service/service-client.js';

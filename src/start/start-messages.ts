@@ -1,8 +1,6 @@
 import type { Config } from '../config.js';
-import { settingsFromFile } from '../settings/environment-file.js';
 import { type Application, basePathOf } from '../platform/application.js';
 import { SPARE_CONNECTIONS } from '../platform/server/requests/server-limits.js';
-import { databaseFault, rootFault } from '../platform/database/connections/database-faults.js';
 import { StartupError } from '../platform/errors/startup-error.js';
 
 /**
@@ -66,21 +64,6 @@ export function openFilesWarning({
     `petstore: The limit of open files is ${limit}, and MAX_CONNECTIONS=${maxConnections} needs ${needed}. ` +
     `Raise it (ulimit -n ${needed}), or lower MAX_CONNECTIONS. Clients beyond the limit are not answered.`
   );
-}
-
-/** What is printed of an error that ends a start or a command: one line if somebody can mend it, else its stack. */
-export function failureText(error: unknown): string {
-  const fault = error instanceof StartupError ? error : (openFilesFault(error) ?? databaseFault(error));
-  if (fault === undefined) return String((error as Error | undefined)?.stack ?? error);
-  const names = settingsFromFile(fault.message);
-  const origin = names.length === 0 ? '' : ` (${names.join(', ')}: set in .env)`;
-  return `petstore: ${fault.message}${origin}`;
-}
-
-function openFilesFault(error: unknown): StartupError | undefined {
-  const { code } = (rootFault(error) ?? {}) as { code?: unknown };
-  if (code !== 'EMFILE' && code !== 'ENFILE') return undefined;
-  return new StartupError('The limit of open files is too small. Raise it (ulimit -n 20000).');
 }
 
 /** A StartupError that says how to mend an error of `listen`. Other errors are returned unchanged. */

@@ -14,7 +14,8 @@ import { ProcessGroup } from '../platform/process-group/process-group.js';
 import { onStopSignal } from '../platform/process-group/stop-signals.js';
 import { reportAlive } from '../platform/process-group/worker-watch.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
-import { failureText, listenError, openFilesWarning, welcome } from './start-messages.js';
+import { failureText } from './failure-text.js';
+import { listenError, openFilesWarning, welcome } from './start-messages.js';
 
 /**
  * Time in ms that the modules have to close after the last connection; the database waits for its statements. Together

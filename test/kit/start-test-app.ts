@@ -6,7 +6,7 @@ import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
 import { AppModule } from '../../src/app.module.js';
 import type { ServiceOptions } from '../../src/app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../../src/app.setup.js';
-import { type Config, readConfig } from '../../src/config.js';
+import { Config, readConfig } from '../../src/config.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Clock } from '../../src/platform/clock.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
@@ -103,7 +103,7 @@ export async function startTestApp(
   const owner = ownerOf(database, nest);
   return {
     nest,
-    config,
+    config: nest.get(Config),
     database,
     origin,
     port,

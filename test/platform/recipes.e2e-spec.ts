@@ -27,9 +27,9 @@ import type { HttpAnswer } from '../support/http-client.js';
 
 const SECRET = 'shared with the partner';
 
-@Entity('card')
+@Entity('test_card')
 class CardEntity {
-  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_card' })
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', primaryKeyConstraintName: 'pk_test_card' })
   id: string;
 
   @Column({ type: 'varchar', length: 40 })
@@ -50,8 +50,8 @@ class CreateCard1795600000000 implements Migration {
 
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`
-      CREATE TABLE card (
-        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_card PRIMARY KEY,
+      CREATE TABLE test_card (
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_card PRIMARY KEY,
         owner varchar(40) NOT NULL,
         email varchar(254) NOT NULL,
         points numeric(10, 2) NOT NULL,
@@ -60,7 +60,7 @@ class CreateCard1795600000000 implements Migration {
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE card');
+    await queryRunner.query('DROP TABLE test_card');
   }
 }
 
@@ -104,7 +104,7 @@ class CardsService {
     metrics: Metrics,
   ) {
     this.changes = new Counter({
-      name: 'petstore_card_changes_total',
+      name: 'petstore_test_card_changes_total',
       help: 'Changes of loyalty cards.',
       registers: [metrics.registry],
     });
@@ -128,11 +128,11 @@ class CardsService {
   }
 
   async take({ cardId, points }: NewEvent): Promise<void> {
-    await this.cards.query('UPDATE card SET points = points + $2 WHERE id = $1', [String(cardId), points]);
+    await this.cards.query('UPDATE test_card SET points = points + $2 WHERE id = $1', [String(cardId), points]);
   }
 }
 
-@Controller('cards')
+@Controller('test-cards')
 class CardsController {
   constructor(private readonly cards: CardsService) {}
 
@@ -190,11 +190,11 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 test('If-Match: of two changes of the same version one is made, and the other is refused', async () => {
-  await app.sql(`INSERT INTO card (owner, email, points, version) VALUES ('Ann', 'ann@example.com', 1, 1)`);
-  const read = await app.client.get('/v1/cards/1', { apiKey });
+  await app.sql(`INSERT INTO test_card (owner, email, points, version) VALUES ('Ann', 'ann@example.com', 1, 1)`);
+  const read = await app.client.get('/v1/test-cards/1', { apiKey });
   expect([read.status, read.headers.etag]).toEqual([200, '"1"']);
   const change = (body: object, headers: Record<string, string>): Promise<HttpAnswer> =>
-    app.client.send('PATCH', '/v1/cards/1', { apiKey, body, headers });
+    app.client.send('PATCH', '/v1/test-cards/1', { apiKey, body, headers });
   const tag = { 'if-match': read.headers.etag ?? '' };
   const both = await Promise.all([change({ points: '2.5' }, tag), change({ points: '2.5' }, tag)]);
   expect(both.map(({ status }) => status).sort()).toEqual([200, 412]);
@@ -206,18 +206,18 @@ test('If-Match: of two changes of the same version one is made, and the other is
   for (const body of [{ owner: null }, { email: null }]) {
     expect([body, (await change(body, { 'if-match': '"2"' })).status]).toEqual([body, 400]);
   }
-  const again = await app.client.get('/v1/cards/1', { apiKey, headers: { 'if-none-match': '"2"' } });
+  const again = await app.client.get('/v1/test-cards/1', { apiKey, headers: { 'if-none-match': '"2"' } });
   expect(again.status).toBe(304);
-  expect((await app.client.get('/metrics', { apiKey })).text).toContain('petstore_card_changes_total 1\n');
+  expect((await app.client.get('/metrics', { apiKey })).text).toContain('petstore_test_card_changes_total 1\n');
 });
 
 test('a signed body is taken as it was sent, and another one is refused', async () => {
-  await app.sql(`INSERT INTO card (owner, email, points, version) VALUES ('Bob', 'bob@example.com', 0.1, 1)`);
+  await app.sql(`INSERT INTO test_card (owner, email, points, version) VALUES ('Bob', 'bob@example.com', 0.1, 1)`);
   const body = '{"cardId": 2,\n "points": "0.20"}';
   const sign = (text: string): string => createHmac('sha256', SECRET).update(text).digest('hex');
   const send = (signature: string): Promise<HttpAnswer> =>
-    app.client.send('POST', '/v1/cards/events', { apiKey: null, body, headers: { 'x-signature': signature } });
+    app.client.send('POST', '/v1/test-cards/events', { apiKey: null, body, headers: { 'x-signature': signature } });
   expect((await send(sign(JSON.stringify(JSON.parse(body))))).json).toMatchObject({ code: 'wrong_signature' });
   expect((await send(sign(body))).status).toBe(201);
-  expect((await app.client.get('/v1/cards/2', { apiKey })).json).toMatchObject({ points: '0.30' });
+  expect((await app.client.get('/v1/test-cards/2', { apiKey })).json).toMatchObject({ points: '0.30' });
 });

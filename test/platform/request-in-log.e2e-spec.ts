@@ -1,5 +1,6 @@
 import {
   type CallHandler,
+  type CanActivate,
   Controller,
   type ExecutionContext,
   Get,
@@ -10,10 +11,11 @@ import {
   type NestInterceptor,
   type NestModule,
   Param,
+  Scope,
   UseGuards,
 } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
-import { APP_INTERCEPTOR } from '@nestjs/core';
+import { APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Observable } from 'rxjs';
 import { AppModule } from '../../src/app.module.js';
@@ -94,6 +96,17 @@ class LoggingInterceptor implements NestInterceptor {
 @Module({ providers: [{ provide: APP_INTERCEPTOR, useClass: LoggingInterceptor }] })
 class InterceptorModule {}
 
+@Injectable({ scope: Scope.REQUEST })
+class LoggingGuard implements CanActivate {
+  canActivate(): boolean {
+    logger.log('scoped guard');
+    return true;
+  }
+}
+
+@Module({ providers: [{ provide: APP_GUARD, useClass: LoggingGuard }] })
+class ScopedGuardModule {}
+
 interface Line {
   readonly msg: string;
   readonly context?: string;
@@ -140,6 +153,7 @@ test('each line has the id and the operation of its request, whichever others ar
 test.each([
   ['middleware', MiddlewareModule],
   ['interceptor', InterceptorModule],
+  ['scoped guard', ScopedGuardModule],
 ] as const)('a line of a module that has no controller names its request: %s', async (msg, module) => {
   const app = await createTestApp({ features: [QuietModule, module] });
   try {

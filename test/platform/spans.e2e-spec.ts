@@ -16,8 +16,8 @@ const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT_ID = '00f067aa0ba902b7';
 
 @Public()
-@Controller('orders')
-class OrdersController {
+@Controller('test-orders')
+class TestOrdersController {
   /** Ends the handler of `findSlowly`. */
   finish: () => void = () => undefined;
 
@@ -55,7 +55,7 @@ class OrdersController {
   }
 }
 
-@Module({ controllers: [OrdersController] })
+@Module({ controllers: [TestOrdersController] })
 class OrdersModule {}
 
 let collector: OtlpCollector;
@@ -129,7 +129,7 @@ test('a request is a server span, which continues the trace of its caller', asyn
 
 test('without a traceparent the request begins a trace, whose id is in the log', async () => {
   const headers = { 'x-request-id': 'request-2' };
-  await app.client.get('/v1/orders/spans/7', { apiKey: null, headers });
+  await app.client.get('/v1/test-orders/spans/7', { apiKey: null, headers });
   const span = await collector.request('request-2');
   expect(span.parentSpanId ?? '').toBe('');
   expect(span.traceId).toMatch(/^[\da-f]{32}$/);
@@ -139,9 +139,9 @@ test('without a traceparent the request begins a trace, whose id is in the log',
 });
 
 test('the route is that of the operation, and handlers add attributes and spans by the API of OpenTelemetry', async () => {
-  await app.client.get('/v1/orders/spans/8?token=secret-4', { headers: { 'x-request-id': 'request-3' } });
+  await app.client.get('/v1/test-orders/spans/8?token=secret-4', { headers: { 'x-request-id': 'request-3' } });
   const span = await collector.request('request-3');
-  expect(span).toMatchObject({ name: 'GET /v1/orders/spans/{id}', attributes: { 'order.kind': 'gift' } });
+  expect(span).toMatchObject({ name: 'GET /v1/test-orders/spans/{id}', attributes: { 'order.kind': 'gift' } });
   const [price] = (await childrenOf(span)) as [ReceivedSpan];
   expect(price.name).toBe('price');
   const [statement] = (await childrenOf(price)) as [ReceivedSpan];
@@ -281,7 +281,7 @@ test('a body that breaks off in the parser ends the span of its request; bytes t
 });
 
 test('an answer 500 is an error, and so is its statement, by the code of PostgreSQL', async () => {
-  const answer = await app.client.get('/v1/orders/failing', { expects500: true });
+  const answer = await app.client.get('/v1/test-orders/failing', { expects500: true });
   expect(answer.status).toBe(500);
   const span = await collector.request(answer.headers['x-request-id']);
   expect(span).toMatchObject({ status: { code: 2 }, attributes: { 'error.type': 'internal_error' } });
@@ -295,20 +295,20 @@ test('an answer 500 is an error, and so is its statement, by the code of Postgre
 
 test('a request whose client goes away ends its span', async () => {
   const socket = connect(app.port, '127.0.0.1', () => {
-    socket.write('GET /v1/orders/slow HTTP/1.1\r\nHost: a\r\nX-Request-Id: gone\r\n\r\n');
+    socket.write('GET /v1/test-orders/slow HTTP/1.1\r\nHost: a\r\nX-Request-Id: gone\r\n\r\n');
   });
   await sleep(200);
   socket.destroy();
   await once(socket, 'close');
   const span = await collector.request('gone');
-  expect(span).toMatchObject({ name: 'GET /v1/orders/slow', attributes: { 'petstore.aborted': true } });
+  expect(span).toMatchObject({ name: 'GET /v1/test-orders/slow', attributes: { 'petstore.aborted': true } });
   expect(span.attributes).not.toHaveProperty('http.response.status_code');
-  app.nest.get(OrdersController).finish();
+  app.nest.get(TestOrdersController).finish();
 });
 
 test('requests that are sent ahead have spans of their own, each below its own caller', async () => {
   const request = (id: string, parent: string): string =>
-    `GET /v1/orders/spans/9 HTTP/1.1\r\nHost: a\r\nX-Request-Id: ${id}\r\ntraceparent: 00-${TRACE_ID}-${parent}-01\r\n`;
+    `GET /v1/test-orders/spans/9 HTTP/1.1\r\nHost: a\r\nX-Request-Id: ${id}\r\ntraceparent: 00-${TRACE_ID}-${parent}-01\r\n`;
   const parents = ['1'.repeat(16), '2'.repeat(16)] as const;
   await rawRequest(
     app.port,
@@ -322,7 +322,7 @@ test('requests that are sent ahead have spans of their own, each below its own c
 });
 
 test('what a request leaves behind, and the service does by itself, has no span', async () => {
-  const answer = await app.client.get('/v1/orders/later');
+  const answer = await app.client.get('/v1/test-orders/later');
   await collector.request(answer.headers['x-request-id']);
   await sleep(300);
   await app.nest.get(Database).readPrimary({ name: '', text: 'SELECT 1 AS by_itself' }, []);

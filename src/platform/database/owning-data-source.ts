@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg';
 import { DataSource, type DataSourceOptions, type Driver, type QueryRunner, type ReplicationMode } from 'typeorm';
 import type { AbandonedChanges } from './connections/abandoned-changes.js';
 import { asUnavailable } from './connections/connection-errors.js';
+import { tooManyWaiting } from './connections/queue-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
 import { destroySocket } from './statements/pg-internals.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
@@ -78,9 +79,12 @@ export class OwningDataSource extends DataSource {
         if (queryRunner.isReleased && !isReleasedByCaller) {
           throw new Error('Connection terminated between two statements');
         }
-        const client = (await queryRunner.connect()) as PoolClient;
         const takesAnyTime = this.engine !== undefined || queryRunner.data[TAKES_ANY_TIME] === true;
-        if (isChange && !takesAnyTime) await changes()?.admit();
+        const isCounted = isChange && !takesAnyTime;
+        // Who holds a connection must not wait: the answer may need one.
+        if (isCounted && !queryRunner.isTransactionActive) await changes()?.admit();
+        const client = (await queryRunner.connect()) as PoolClient;
+        if (isCounted && changes()?.isFull) throw tooManyWaiting();
         isSent = true;
         return await (takesAnyTime ? query(text, ...others) : send(client, isChange, text, others));
       } catch (error) {

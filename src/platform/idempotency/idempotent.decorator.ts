@@ -1,4 +1,5 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import { VERSION_METADATA } from '@nestjs/common/constants.js';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INVALID_IDEMPOTENCY_KEY } from '../errors/error-catalogue.js';
@@ -13,7 +14,7 @@ const FIELD = IDEMPOTENCY_KEY_HEADER.toLowerCase();
 
 const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) => {
   const http = execution.switchToHttp();
-  return keyOf(http.getRequest<Request>(), http.getResponse<Response>());
+  return keyOf(http.getRequest<Request>(), http.getResponse<Response>(), versionsOf(execution));
 });
 
 /**
@@ -31,7 +32,11 @@ export function Idempotent(): ParameterDecorator {
   };
 }
 
-function keyOf(request: Request, response: Response): IdempotencyKey | undefined | Promise<never> {
+function keyOf(
+  request: Request,
+  response: Response,
+  versions: readonly string[],
+): IdempotencyKey | undefined | Promise<never> {
   const sent = request.headers[FIELD];
   if (sent === undefined) {
     return undefined;
@@ -44,16 +49,29 @@ function keyOf(request: Request, response: Response): IdempotencyKey | undefined
   if (clientId === undefined || operation === undefined) {
     throw new Error('@Idempotent() stands at a handler that no client is known to.');
   }
-  return new IdempotencyKey(clientId, routeOf(request), operation, key, () => {
+  return new IdempotencyKey(clientId, routeOf(request, versions), operation, key, () => {
     response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true');
     request.context.isReplayed = true;
   });
 }
 
-/** Method and route. Names of path parameters do not count: nobody but the code knows them. */
-function routeOf({ method, baseUrl, route }: Request): string {
+/** The versions that a handler or its controller declares. */
+function versionsOf(execution: ExecutionContext): string[] {
+  const declared: unknown =
+    Reflect.getMetadata(VERSION_METADATA, execution.getHandler()) ??
+    Reflect.getMetadata(VERSION_METADATA, execution.getClass());
+  return [declared].flat().filter((version) => typeof version === 'string');
+}
+
+/**
+ * Method and route, and the version where the route does not have it: the same key for another version is another request.
+ * Names of path parameters do not count: nobody but the code knows them.
+ */
+function routeOf({ method, baseUrl, route }: Request, versions: readonly string[]): string {
   const { path } = route as { path: string };
-  return `${method} ${baseUrl}${path.replace(/:\w+/g, ':')}`;
+  const full = `${method} ${baseUrl}${path.replace(/:\w+/g, ':')}`;
+  const isInRoute = versions.length === 0 || versions.some((version) => full.split('/').includes(`v${version}`));
+  return isInRoute ? full : `${full} ${versions.join()}`;
 }
 
 async function refuse(request: Request): Promise<never> {

@@ -414,6 +414,8 @@ function tagsInUse(api) {
 export function keepHeaderFields(request) {
   const { responseInterceptor } = request;
   let seen = {};
+  // The path of a further version has a fragment, behind which the query would not be sent.
+  request.url = request.url.replace(/#[^?]*/, '');
   request.userFetch = async (...call) => {
     const start = performance.now();
     const answer = await fetch(...call);

@@ -1,0 +1,18 @@
+import { databaseFault, rootFault } from '../platform/database/connections/database-faults.js';
+import { StartupError } from '../platform/errors/startup-error.js';
+import { settingsFromFile } from '../settings/environment-file.js';
+
+/** What is printed of an error that ends a start or a command: one line if somebody can mend it, else its stack. */
+export function failureText(error: unknown): string {
+  const fault = error instanceof StartupError ? error : (openFilesFault(error) ?? databaseFault(error));
+  if (fault === undefined) return String((error as Error | undefined)?.stack ?? error);
+  const names = settingsFromFile(fault.message);
+  const origin = names.length === 0 ? '' : ` (${names.join(', ')}: set in .env)`;
+  return `petstore: ${fault.message}${origin}`;
+}
+
+function openFilesFault(error: unknown): StartupError | undefined {
+  const { code } = (rootFault(error) ?? {}) as { code?: unknown };
+  if (code !== 'EMFILE' && code !== 'ENFILE') return undefined;
+  return new StartupError('The limit of open files is too small. Raise it (ulimit -n 20000).');
+}
