@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { BackgroundRemoval } from '../database/background-removal.js';
+import { BackgroundRemoval } from '../database/removal/background-removal.js';
 import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 
 /** Time in ms between two looks for keys past their time. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { RemovedBatch } from '../database/background-removal.js';
+import type { RemovedBatch } from '../database/removal/background-removal.js';
 import { Database, type Statement, type Transaction } from '../database/database.js';
 import type { ApiError } from '../errors/api-error.js';
 import { serviceUnavailable } from '../errors/service-unavailable.js';

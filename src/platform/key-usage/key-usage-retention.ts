@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
-import { BackgroundRemoval } from '../database/background-removal.js';
+import { BackgroundRemoval } from '../database/removal/background-removal.js';
 import { KeyUsageRepository } from './key-usage.repository.js';
 
 /** Time in ms between two deletions of old usage. */

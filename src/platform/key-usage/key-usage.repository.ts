@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { RemovedBatch } from '../database/background-removal.js';
+import type { RemovedBatch } from '../database/removal/background-removal.js';
 import { Database, type Statement } from '../database/database.js';
 
 /** Calls of one operation with one key on one day. */

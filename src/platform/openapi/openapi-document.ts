@@ -18,7 +18,7 @@ import { type Schemas, toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './responses/operation-traits.js';
 import { describeOperation } from './operation.js';
 import { TAG_METADATA } from './tag.decorator.js';
-import { findOperations, isNeutral, versionInAddress, withoutMark, withVersion } from './versions.js';
+import { findOperations, isNeutral, versionInAddress, withoutMark, withVersion } from './versions/versions.js';
 
 /** The methods that a path of OpenAPI 3.1 may have. Handlers of others, such as PROPFIND, are left out. */
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];

@@ -16,7 +16,7 @@ import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { type HandshakeGuard, Handshakes } from './upgrades/handshakes.js';
 import { answerParserErrors } from './connections/parser-errors.js';
-import { Replies } from './replies.js';
+import { Replies } from './replies/replies.js';
 import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';

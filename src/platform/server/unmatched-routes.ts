@@ -1,7 +1,7 @@
 import type { Express, RequestHandler, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
-import type { Replies } from './replies.js';
+import type { Replies } from './replies/replies.js';
 
 /**
  * Middleware behind all routes. It answers the requests that no route served:

@@ -6,8 +6,8 @@ import {
   type ResponseObject,
   SwaggerModule,
 } from '@nestjs/swagger';
-import { DEFAULT_VERSION } from '../application.js';
-import type { OperationTraits } from './responses/operation-traits.js';
+import { DEFAULT_VERSION } from '../../application.js';
+import type { OperationTraits } from '../responses/operation-traits.js';
 
 /** Begins the paths of versions for @nestjs/swagger, where requests say the version elsewhere. No route begins so. */
 const VERSION_MARK = '~version=';

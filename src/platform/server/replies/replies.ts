@@ -1,12 +1,12 @@
 import type { Request, Response } from 'express';
-import type { ApiError } from '../errors/api-error.js';
-import { ErrorBody } from '../errors/error-body.js';
-import { matchesEntityTag } from '../json/entity-tag.js';
-import { JsonBody } from '../json/json-body.js';
-import type { Drain } from './connections/drain.js';
-import { announcesBody } from './requests/request-body.js';
-import type { RequestsInFlight } from './connections/requests-in-flight.js';
-import { LINGER_BYTES, LINGER_MS } from './requests/server-limits.js';
+import type { ApiError } from '../../errors/api-error.js';
+import { ErrorBody } from '../../errors/error-body.js';
+import { matchesEntityTag } from '../../json/entity-tag.js';
+import { JsonBody } from '../../json/json-body.js';
+import type { Drain } from '../connections/drain.js';
+import { announcesBody } from '../requests/request-body.js';
+import type { RequestsInFlight } from '../connections/requests-in-flight.js';
+import { LINGER_BYTES, LINGER_MS } from '../requests/server-limits.js';
 
 /** Header fields that describe what a handler meant to send, and would be wrong with an error. */
 const FIELDS_OF_CONTENT = [
