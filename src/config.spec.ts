@@ -357,7 +357,18 @@ describe('readConfig', () => {
       });
       expect(readConfig({ OTEL_SERVICE_NAME: 'shop', OTEL_TRACES_SAMPLER: 'always_on' }).tracing).toBeUndefined();
       expect(traced({ OTEL_SDK_DISABLED: 'true' })).toBeUndefined();
+      expect(traced({ OTEL_SDK_DISABLED: 'TRUE' })).toBeUndefined();
+      expect(traced({ OTEL_SDK_DISABLED: 'False' })).toBeDefined();
       expect(traced({ OTEL_TRACES_EXPORTER: 'none' })).toBeUndefined();
+    });
+
+    test('what is not traced needs no valid settings of tracing', () => {
+      const wrong = { OTEL_TRACES_SAMPLER: 'ratio', OTEL_BSP_MAX_QUEUE_SIZE: '0', OTEL_RESOURCE_ATTRIBUTES: 'a' };
+      expect(
+        readConfig({ ...wrong, OTEL_TRACES_EXPORTER: 'console', OTEL_SDK_DISABLED: 'yes' }).tracing,
+      ).toBeUndefined();
+      expect(traced({ ...wrong, OTEL_TRACES_EXPORTER: 'console', OTEL_SDK_DISABLED: 'true' })).toBeUndefined();
+      expect(traced({ ...wrong, OTEL_TRACES_EXPORTER: 'none' })).toBeUndefined();
     });
 
     test.each([
@@ -367,18 +378,18 @@ describe('readConfig', () => {
       expect(traced(settings).url).toBe(url);
     });
 
-    test('a setting for traces wins over the one for all signals', () => {
+    test('a setting for traces wins over the one for all signals, and header fields of both are added together', () => {
       const settings = {
         OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
         OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
-        OTEL_EXPORTER_OTLP_HEADERS: 'a=1',
+        OTEL_EXPORTER_OTLP_HEADERS: 'a=1,x-tenant=all',
         OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'authorization=Bearer%20secret%3D, x-tenant = shop',
         OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'gzip',
         OTEL_EXPORTER_OTLP_TIMEOUT: '500',
       };
       expect(traced(settings)).toMatchObject({
         protocol: 'http/json',
-        headers: { authorization: 'Bearer secret=', 'x-tenant': 'shop' },
+        headers: { a: '1', authorization: 'Bearer secret=', 'x-tenant': 'shop' },
         compression: 'gzip',
         timeoutMs: 500,
       });
@@ -403,9 +414,9 @@ describe('readConfig', () => {
 
     test('an export has no more spans than the queue', () => {
       expect(traced({ OTEL_BSP_MAX_QUEUE_SIZE: '100' })).toMatchObject({ queueSize: 100, batchSize: 100 });
-      expect(faultOf({ OTEL_BSP_MAX_QUEUE_SIZE: '100', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '101' })).toContain(
-        'OTEL_BSP_MAX_EXPORT_BATCH_SIZE must be an integer between 1 and 100.',
-      );
+      expect(
+        faultOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_BSP_MAX_QUEUE_SIZE: '100', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '101' }),
+      ).toContain('OTEL_BSP_MAX_EXPORT_BATCH_SIZE must be an integer between 1 and 100.');
     });
 
     test.each([
@@ -423,15 +434,15 @@ describe('readConfig', () => {
       ['OTEL_SDK_DISABLED', 'yes', 'one of true, false'],
       ['OTEL_TRACES_EXPORTER', 'console', 'one of otlp, none'],
     ])('%s must not be %s, which is not repeated', (name, value, expected) => {
-      const fault = faultOf({ [name]: value });
+      const fault = faultOf({ OTEL_EXPORTER_OTLP_ENDPOINT, [name]: value });
       expect(fault).toContain(`Wrong settings: ${name} must be ${expected}`);
       expect(fault).not.toContain('secret');
     });
 
     test.each(['1.5', '-0.1', '1e-1', 'half', '.'])('OTEL_TRACES_SAMPLER_ARG must not be %s', (value) => {
-      expect(faultOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: value })).toContain(
-        'OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1.',
-      );
+      expect(
+        faultOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: value }),
+      ).toContain('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1.');
     });
   });
 

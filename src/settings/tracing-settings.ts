@@ -62,25 +62,35 @@ function collectorUrl(settings: SettingsReader, name: string): URL | undefined {
     : settings.reject(name, 'an http or https URL such as http://collector.example:4318', undefined);
 }
 
-/** Undefined without an endpoint for spans, or when tracing is switched off. */
+/** Whether the specification's word for it is there, in capital or small letters; whatever else must be `false`. */
+function isDisabled(settings: SettingsReader): boolean {
+  const value = settings.text('OTEL_SDK_DISABLED')?.toLowerCase() ?? 'false';
+  return value === 'true' || (value !== 'false' && settings.reject('OTEL_SDK_DISABLED', 'one of true, false', false));
+}
+
+/**
+ * Undefined without an endpoint for spans, or when tracing is switched off. The other values are not looked at then: a
+ * platform may set them for all of its services, also those that trace nothing.
+ */
 export function readTracing(settings: SettingsReader): TracingSettings | undefined {
   const base = collectorUrl(settings, 'OTEL_EXPORTER_OTLP_ENDPOINT');
   if (base !== undefined) base.pathname = `${base.pathname.replace(/\/$/, '')}/v1/traces`;
   const url = collectorUrl(settings, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? base;
-  const isOff =
-    settings.isTrue('OTEL_SDK_DISABLED', false) ||
-    settings.choice('OTEL_TRACES_EXPORTER', 'otlp', ['otlp', 'none']) === 'none';
+  if (url === undefined || isDisabled(settings)) return undefined;
+  if (settings.choice('OTEL_TRACES_EXPORTER', 'otlp', ['otlp', 'none']) === 'none') return undefined;
   const serviceName = settings.text('OTEL_SERVICE_NAME');
   const sampler = settings.choice('OTEL_TRACES_SAMPLER', 'parentbased_always_on', TRACE_SAMPLERS);
   const queueSize = settings.integer('OTEL_BSP_MAX_QUEUE_SIZE', 2_048, 1, 100_000);
-  const tracing: TracingSettings = {
-    url: url?.href ?? '',
+  return {
+    url: url.href,
     protocol: ofTraces(settings, 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL', (name) =>
       settings.choice(name, 'http/protobuf', OTLP_PROTOCOLS),
     ),
-    headers: ofTraces(settings, 'OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'OTEL_EXPORTER_OTLP_HEADERS', (name) =>
-      settings.pairs(name),
-    ),
+    // Both, as the exporter of OpenTelemetry does, which reads the environment too.
+    headers: {
+      ...settings.pairs('OTEL_EXPORTER_OTLP_HEADERS'),
+      ...settings.pairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS'),
+    },
     compression: ofTraces(settings, 'OTEL_EXPORTER_OTLP_TRACES_COMPRESSION', 'OTEL_EXPORTER_OTLP_COMPRESSION', (name) =>
       settings.choice(name, 'none', ['none', 'gzip']),
     ),
@@ -98,5 +108,4 @@ export function readTracing(settings: SettingsReader): TracingSettings | undefin
     batchSize: settings.integer('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', Math.min(512, queueSize), 1, queueSize),
     delayMs: settings.integer('OTEL_BSP_SCHEDULE_DELAY', 5_000, 1, 600_000),
   };
-  return url === undefined || isOff ? undefined : tracing;
 }

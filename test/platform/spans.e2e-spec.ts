@@ -69,7 +69,8 @@ beforeAll(async () => {
       FAST_PATHS: 'on',
       OTEL_SERVICE_NAME: 'shop',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
-      OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=shop%201',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=all,x-team=pets',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-tenant=shop%201',
     },
   });
 });
@@ -124,7 +125,10 @@ test('a request is a server span, which continues the trace of its caller', asyn
     'telemetry.sdk.language': 'nodejs',
   });
   expect(logOf('request-1')).toBe(TRACE_ID);
-  expect(collector.exports[0]).toMatchObject({ path: '/v1/traces', headers: { 'x-tenant': 'shop 1' } });
+  expect(collector.exports[0]).toMatchObject({
+    path: '/v1/traces',
+    headers: { 'x-tenant': 'shop 1', 'x-team': 'pets' },
+  });
 });
 
 test('without a traceparent the request begins a trace, whose id is in the log', async () => {

@@ -2,15 +2,17 @@ import {
   type Attributes,
   type Context,
   context,
+  createContextKey,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
   SpanStatusCode,
   type TextMapGetter,
   trace,
+  TraceFlags,
   type Tracer,
 } from '@opentelemetry/api';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import { isTracingSuppressed, W3CTraceContextPropagator } from '@opentelemetry/core';
 import {
   ATTR_ERROR_TYPE,
   ATTR_HTTP_REQUEST_METHOD,
@@ -39,6 +41,9 @@ const getter: TextMapGetter<IncomingHttpHeaders> = {
   keys: (headers) => Object.keys(headers),
 };
 
+/** Marks contexts of our own spans: the next request of a connection may begin in that of the one before. */
+const OWN = createContextKey('petstore.own_span');
+
 interface Served {
   readonly span: Span;
   readonly active: Context;
@@ -61,15 +66,21 @@ export class RequestSpans implements RequestTracer {
   ) {}
 
   begin(request: Request): void {
+    // The instrumentation ignores the request, as it may a health check.
+    if (this.mayBeForeign && isTracingSuppressed(context.active())) return;
     const served = (this.mayBeForeign ? foreignSpan() : undefined) ?? this.start(request);
     request.context.traceId = served.span.spanContext().traceId;
     this.served.set(request.context, served);
-    // The span of another instrumentation ends at `close`, before the observers are called.
-    if (served.isForeign) request.res?.once('finish', () => describe(served.span, request, request.res as Response));
+    // The instrumentation ends its span at `close`, by a listener that is there already.
+    if (served.isForeign) {
+      request.res?.prependOnceListener('close', () => describe(served.span, request, request.res as Response));
+    }
   }
 
   run(request: Request, serve: () => void): void {
-    context.with(this.served.get(request.context)?.active ?? ROOT_CONTEXT, serve);
+    const served = this.served.get(request.context);
+    if (served === undefined) serve();
+    else context.with(served.active, serve);
   }
 
   answered(request: Request, response: Response): void {
@@ -94,14 +105,18 @@ export class RequestSpans implements RequestTracer {
     const method = methodOf(request);
     const name = method === OTHER_METHOD ? 'HTTP' : method;
     const span = this.tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: attributesOf(request) }, parent);
-    return { span, active: trace.setSpan(parent, span), isForeign: false };
+    return { span, active: trace.setSpan(parent, span).setValue(OWN, true), isForeign: false };
   }
 }
 
 function foreignSpan(): Served | undefined {
-  const span = trace.getActiveSpan();
-  // Where requests are pipelined, the active span may be that of the request before, which has ended.
-  return span?.isRecording() === true ? { span, active: context.active(), isForeign: true } : undefined;
+  const active = context.active();
+  const span = trace.getSpan(active);
+  if (span === undefined || active.getValue(OWN) !== undefined) return undefined;
+  const isSampled = (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
+  // A sampled one that has ended is that of the request before on the connection. One that is not sampled never records:
+  // a span of our own would have the sampler decide twice.
+  return isSampled && !span.isRecording() ? undefined : { span, active, isForeign: true };
 }
 
 /** Adds to the span of a request what is known behind its answer. */
@@ -132,13 +147,18 @@ function attributesOf(request: Request): Attributes {
   return {
     [ATTR_HTTP_REQUEST_METHOD]: methodOf(request),
     'http.request.method_original': KNOWN_METHODS.has(method) ? undefined : method,
-    [ATTR_URL_PATH]: url.split('?', 1)[0],
+    [ATTR_URL_PATH]: pathOf(url),
     [ATTR_URL_SCHEME]: 'http',
     [ATTR_SERVER_ADDRESS]: address || undefined,
     [ATTR_SERVER_PORT]: port === undefined ? undefined : Number(port),
     [ATTR_NETWORK_PROTOCOL_VERSION]: httpVersion,
     [ATTR_USER_AGENT_ORIGINAL]: headers['user-agent'],
   };
+}
+
+/** The path alone: the absolute form of a target may hold a password. */
+function pathOf(target: string): string | undefined {
+  return target.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] || '/';
 }
 
 function methodOf({ method }: Request): string {

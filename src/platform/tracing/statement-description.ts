@@ -12,10 +12,17 @@ export interface StatementDescription {
 /** Most descriptions in memory. The service has fewer statements; a module may make a text for each request. */
 const MAX_KNOWN = 1_000;
 
+/**
+ * Most characters of a text that is read and kept. A longer one, such as an import of many rows, is cut and not kept: its
+ * span holds less than that of it anyway.
+ */
+const MAX_LENGTH = 10_000;
+
 const known = new Map<string, StatementDescription>();
 
 /** The description of a statement's text. */
 export function describeStatement(text: string): StatementDescription {
+  if (text.length > MAX_LENGTH) return describe(text.slice(0, MAX_LENGTH));
   const earlier = known.get(text);
   if (earlier !== undefined) return earlier;
   const description = describe(text);
@@ -25,13 +32,14 @@ export function describeStatement(text: string): StatementDescription {
 }
 
 const QUOTED_NAME = '"(?:[^"]|"")*"';
-const COMMENT = '--[^\\n]*|/\\*.*?\\*/';
-/** Text constants in all of PostgreSQL's forms, and numbers that are no part of a name or parameter. */
+const COMMENT = '--[^\\n]*|/\\*.*?(?:\\*/|$)';
+/** Text constants in all of PostgreSQL's forms, closed or cut, and numbers that are no part of a name or parameter. */
 const LITERAL = [
-  "\\b[eE]'(?:[^'\\\\]|''|\\\\.)*'",
-  "(?:\\b[bBxXnN]|\\b[uU]&)?'(?:[^']|'')*'",
-  '\\$([A-Za-z_]\\w*)?\\$.*?\\$\\3\\$',
-  '(?<![\\w$.])\\d[\\d.]*(?:[eE][+-]?\\d+)?\\b',
+  "\\b[eE]'(?:[^'\\\\]|''|\\\\.)*(?:'|\\\\?$)",
+  "(?:\\b[bBxXnN]|\\b[uU]&)?'(?:[^']|'')*(?:'|$)",
+  '\\$([A-Za-z_]\\w*)?\\$.*?(?:\\$\\3\\$|$)',
+  '(?<![\\w$])0[xXoObB][\\da-fA-F_]+',
+  '(?<![\\w$.])(?:\\d[\\d_]*(?:\\.[\\d_]*)?|\\.\\d[\\d_]*)(?:[eE][+-]?[\\d_]+)?',
 ].join('|');
 const TOKEN = new RegExp(`(${QUOTED_NAME})|(${COMMENT})|${LITERAL}`, 'gs');
 
@@ -42,7 +50,7 @@ const TABLE = new RegExp(
   `\\b(?:(?:INTO|UPDATE|TABLE|COPY)\\s+${TABLE_NAME}|(?:FROM|JOIN)\\s+${TABLE_NAME}(?!\\s*\\())`,
   'i',
 );
-const CHANGE = /\b(INSERT\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO)\b/i;
+const CHANGE = /\b(INSERT\s+INTO|(?<!\bFOR\s+(?:NO\s+KEY\s+)?)UPDATE|DELETE\s+FROM|MERGE\s+INTO)\b/i;
 
 function describe(statement: string): StatementDescription {
   const text = statement

@@ -17,6 +17,9 @@ import type { StatementEnd, StatementTracer } from '../database/statements/state
 import { sharersOf } from './sharers.js';
 import { describeStatement } from './statement-description.js';
 
+/** Most links of a span, as the SDK has it: it drops further ones and logs each such span. */
+const MAX_LINKS = 128;
+
 /**
  * A span of each statement that is run for a request: a child of the request, with links to all requests that share it.
  * Statements of nobody, such as those of the heartbeat, and of requests that are not sampled have none.
@@ -45,13 +48,13 @@ export class StatementSpans implements StatementTracer {
           [ATTR_DB_OPERATION_NAME]: operation,
           [ATTR_DB_COLLECTION_NAME]: table,
         },
-        links: sharers.map((sharer) => ({ context: sharer.spanContext() })),
+        links: sharers.slice(0, MAX_LINKS).map((sharer) => ({ context: sharer.spanContext() })),
       },
       active,
     );
     for (const sharer of sharers) {
       // Whoever looks at one of the other traces finds the statement from there.
-      if (sharer !== parent && sharer.isRecording()) sharer.addLink({ context: span.spanContext() });
+      if (sharer !== parent && sharer.isRecording()) sharer.addLink?.({ context: span.spanContext() });
     }
     return (error) => end(span, error);
   }

@@ -41,6 +41,9 @@ export class TracerProvider {
    * @throws StartupError for a protocol or sampler that needs another SDK
    */
   static async register(settings: TracingSettings, version: string): Promise<TracerProvider> {
+    // Before the exporter is made, which warns of a certificate that it cannot read.
+    const log = new Logger('Tracing');
+    logWarnings(log);
     const processor = new BatchSpanProcessor({
       exporter: await createExporter(settings),
       maxQueueSize: settings.queueSize,
@@ -60,15 +63,14 @@ export class TracerProvider {
       spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
       spanProcessors: [processor],
     });
-    const warnings = new LimitedWarnings(new Logger('Tracing'));
-    const warn = (message: string): void => warnings.warn(`Spans are lost: ${message}`);
-    diag.setLogger(
-      { error: warn, warn, info: ignore, debug: ignore, verbose: ignore },
-      { logLevel: DiagLogLevel.WARN },
-    );
-    setGlobalErrorHandler((error) => warn(textOf(error)));
-    trace.setGlobalTracerProvider(sdk);
-    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    const isRegistered =
+      trace.setGlobalTracerProvider(sdk) &&
+      context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    if (!isRegistered) {
+      log.warn(
+        'Requests are not traced: another version of @opentelemetry/api, or part of another SDK, is registered.',
+      );
+    }
     propagation.setGlobalPropagator(new W3CTraceContextPropagator());
     return new TracerProvider(sdk);
   }
@@ -87,8 +89,25 @@ export class TracerProvider {
       await closed;
     } catch (error) {
       throw new Error(textOf(error), { cause: error });
+    } finally {
+      diag.disable();
     }
   }
+}
+
+/** Logs the warnings of OpenTelemetry; those of lost spans apart, so that no other one takes their line. */
+function logWarnings(log: Logger): void {
+  const losses = new LimitedWarnings(log);
+  const others = new LimitedWarnings(log);
+  const lost = (text: string): void => losses.warn(`Spans are lost: ${text}`);
+  const warn = (message: string): void => {
+    const text = textOf(message);
+    if (/^Dropped \d+ spans /.test(text)) lost(text);
+    else others.warn(`OpenTelemetry: ${text}`);
+  };
+  const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  setGlobalErrorHandler((error) => lost(textOf(error)));
 }
 
 /** Loads the exporter of one protocol alone. */

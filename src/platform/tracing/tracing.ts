@@ -56,6 +56,8 @@ export class Tracing implements OnModuleInit, OnApplicationShutdown {
 
   /** By now no request is in flight. */
   async onApplicationShutdown(): Promise<void> {
+    traceStatements(undefined);
+    traceSharers(undefined);
     if (this.own === undefined) return;
     const stop = new AbortController();
     const lost = sleep(FLUSH_TIMEOUT_MS, `it did not take them within ${FLUSH_TIMEOUT_MS} ms`, { signal: stop.signal });

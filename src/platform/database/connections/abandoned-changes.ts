@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PoolClient, QueryArrayConfig } from 'pg';
 import { tooManyWaiting } from './queue-errors.js';
@@ -24,8 +25,11 @@ export class AbandonedChanges {
   private checking = Promise.resolve();
   private isChecking = false;
   private readonly most: number;
+  /** Asks in the context of the start: the question is not part of the request whose change was abandoned. */
+  private readonly askApart: () => Promise<void>;
 
   constructor(private readonly pool: ServicePool) {
+    this.askApart = AsyncResource.bind(() => this.ask());
     this.most = Math.floor(pool.options.max / 2);
   }
 
@@ -76,7 +80,7 @@ export class AbandonedChanges {
   }
 
   private check(): void {
-    this.checking = this.checking.then(() => this.ask());
+    this.checking = this.checking.then(() => this.askApart());
   }
 
   /** Releases those that do not wait for a standby. */

@@ -53,8 +53,17 @@ function queryOf(Client: typeof pg.Client): Query {
 /** Runs a statement that `pg` reports to the last parameter, or by a promise. */
 function ended(client: pg.Client, end: StatementEnd | undefined, query: Query, parameters: unknown[]): unknown {
   if (end === undefined) return query.apply(client, parameters);
-  const last = parameters.at(-1);
+  const [input, ...others] = parameters;
+  const last = others.at(-1);
   if (typeof last === 'function') return query.call(client, ...parameters.slice(0, -1), endedBy(end, last as Callback));
+  const { callback } = input as { callback?: unknown };
+  // Not assigned: the same settings may be run again.
+  if (typeof callback === 'function') {
+    const own: unknown = Object.create(input as object, {
+      callback: { value: endedBy(end, callback as Callback), writable: true },
+    });
+    return query.call(client, own, ...others);
+  }
   const answer = query.apply(client, parameters) as Promise<unknown>;
   answer.then(() => end(), end);
   return answer;

@@ -1,0 +1,69 @@
+import { Logger } from '@nestjs/common';
+import { diag, trace } from '@opentelemetry/api';
+import { globalErrorHandler } from '@opentelemetry/core';
+import type { TracingSettings } from '../../settings/tracing-settings.js';
+import { TracerProvider } from './tracer-provider.js';
+
+const SETTINGS: TracingSettings = {
+  url: 'http://127.0.0.1:9/v1/traces',
+  protocol: 'http/json',
+  headers: {},
+  compression: 'none',
+  timeoutMs: 100,
+  sampler: 'always_on',
+  ratio: 1,
+  resource: {},
+  queueSize: 10,
+  batchSize: 10,
+  delayMs: 600_000,
+};
+/** Where each version of the API finds what was registered. */
+const REGISTERED = Symbol.for('opentelemetry.js.api.1');
+
+let warnings: string[];
+let provider: TracerProvider | undefined;
+beforeEach(() => {
+  warnings = [];
+  import.meta.jest.spyOn(Logger.prototype, 'warn').mockImplementation((message) => void warnings.push(String(message)));
+});
+afterEach(async () => {
+  await provider?.close();
+  provider = undefined;
+  import.meta.jest.restoreAllMocks();
+});
+
+test('a warning says that spans are lost where they are, and other warnings do not take its line', async () => {
+  provider = await TracerProvider.register(SETTINGS, '1');
+  const span = trace.getTracer('test').startSpan('a');
+  diag.warn('You can only call end() on a span once.');
+  diag.warn('Dropped 3 links because linkCountLimit reached');
+  diag.warn('Dropped 5 spans because maxQueueSize reached');
+  globalErrorHandler(new Error('ECONNREFUSED'));
+  expect(span.isRecording()).toBe(true);
+  expect(warnings).toEqual([
+    'OpenTelemetry: You can only call end() on a span once.',
+    'Spans are lost: Dropped 5 spans because maxQueueSize reached',
+  ]);
+});
+
+test('a certificate that cannot be read is logged at the start', async () => {
+  import.meta.jest.replaceProperty(process, 'env', { OTEL_EXPORTER_OTLP_CERTIFICATE: '/no/such/file' });
+  provider = await TracerProvider.register(SETTINGS, '1');
+  expect(warnings).toEqual(['OpenTelemetry: Failed to read root certificate file']);
+});
+
+test('where another version of the API is registered, one line says that nothing is traced', async () => {
+  const all = globalThis as Record<symbol, unknown>;
+  const before = all[REGISTERED];
+  all[REGISTERED] = { version: '1.99.0' };
+  try {
+    const registered = await TracerProvider.register(SETTINGS, '1');
+    expect(trace.getTracer('test').startSpan('a').isRecording()).toBe(false);
+    await registered.close();
+  } finally {
+    all[REGISTERED] = before;
+  }
+  expect(warnings).toEqual([
+    'Requests are not traced: another version of @opentelemetry/api, or part of another SDK, is registered.',
+  ]);
+});
