@@ -147,6 +147,11 @@ if (engine === 'embedded') {
     const { code, stderr } = await petstore('keys', 'list');
     for (const socket of idle) socket.destroy();
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^petstore: The service runs 4 commands already\./)]);
+    // Their places are free when the service has seen that they are gone.
+    for (const deadline = Date.now() + 20_000; Date.now() < deadline;) {
+      if ((await petstore('keys', 'list')).code === 0) return;
+    }
+    throw new Error('The places of commands that are gone are not free.');
   });
 
   test('requests are served while seed runs, which ends when nobody waits for it', async () => {
