@@ -55,14 +55,14 @@ function addFeature(name: string): void {
 }
 
 test('two branches with a feature each: the list of features has both, generated files are those of the current branch', () => {
-  addFeature('Orders');
-  addFeature('Visits');
+  addFeature('TestOrders');
+  addFeature('TestVisits');
   const ours = GENERATED.map((file) => readFileSync(join(clone, file), 'utf8'));
-  expect(() => git('merge', 'orders')).toThrow();
+  expect(() => git('merge', 'testorders')).toThrow();
   expect(git('diff', '--name-only', '--diff-filter=U').trim().split('\n').sort()).toEqual([...GENERATED].sort());
   expect(GENERATED.map((file) => readFileSync(join(clone, file), 'utf8'))).toEqual(ours);
   const module = readFileSync(join(clone, APP_MODULE), 'utf8');
-  for (const name of ['Orders', 'Visits']) {
+  for (const name of ['TestOrders', 'TestVisits']) {
     expect(module.split(`    ${name}Module,\n`)).toHaveLength(2);
     expect(module).toContain(`import { ${name}Module } from`);
   }
