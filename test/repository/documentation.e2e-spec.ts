@@ -140,7 +140,9 @@ describe('docs/architecture.md', () => {
     const described = [...text.matchAll(/^### `(.+)`$/gm)].map((match) => match[1]);
     const folders = new Set(sources.map((file) => dirname(file)));
     expect(described.filter((folder) => !folders.has(folder as string))).toEqual([]);
-    const own = [...folders].filter((folder) => /^src(\/(cli|package|pets|platform|settings|start)(\/|$)|$)/.test(folder));
+    const own = [...folders].filter((folder) =>
+      /^src(\/(cli|package|pets|platform|settings|start)(\/|$)|$)/.test(folder),
+    );
     expect([...described].sort()).toEqual(own.sort());
   });
 
