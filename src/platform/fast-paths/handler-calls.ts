@@ -52,7 +52,7 @@ type Collect = (args: unknown[], ...message: Message) => PromiseLike<unknown> | 
  * Nest awaits each guard, each pipe of each parameter and the answer, and puts an observable around each interceptor: for a
  * short request as much work as all the rest. Here only promises are awaited, preceding interceptors are plain calls, and a
  * `JsonBody` is sent at once. Nest itself calls handlers that send events or have other interceptors, and runs the pipes of
- * handlers with several piped parameters.
+ * handlers with several piped parameters of which one has several pipes, or none.
  */
 function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
   const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
