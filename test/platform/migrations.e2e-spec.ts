@@ -68,6 +68,14 @@ test('entities and migrations describe the same schema', async () => {
   expect([...upQueries, ...downQueries]).toEqual([]);
 });
 
+test('every trigger is for each row: distributed engines have no others', async () => {
+  const [triggers] = await dataSource.query<{ all: number; others: number }[]>(
+    `SELECT count(*)::int AS all, (count(*) FILTER (WHERE tgtype & 1 = 0))::int AS others FROM pg_trigger WHERE NOT tgisinternal`,
+  );
+  expect(triggers?.all).toBeGreaterThan(0);
+  expect(triggers?.others).toBe(0);
+});
+
 test('int64 is exact in entities, at its ends', async () => {
   const pets = dataSource.getRepository(PetEntity);
   for (const categoryId of ['-9223372036854775808', '9223372036854775807', '9007199254740993']) {
