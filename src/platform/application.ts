@@ -1,4 +1,4 @@
-import { type VersioningOptions, VersioningType } from '@nestjs/common';
+import type { VersioningOptions, VersioningType } from '@nestjs/common';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { MigrationInterface } from 'typeorm';
 
@@ -11,12 +11,15 @@ export type MigrationSource = (new () => MigrationInterface) | URL;
 /** The version of handlers that declare none, as long as addresses have the version. */
 export const DEFAULT_VERSION = '1';
 
+/** Nest's `VersioningType.URI`. Only its type is imported, because the help of a command must not wait for Nest. */
+const IN_ADDRESS: VersioningType.URI = 0;
+
 /** Versions are in the address: the routes of every controller are below /v1, unless it declares VERSION_NEUTRAL. */
-export const VERSION_IN_ADDRESS: VersioningOptions = { type: VersioningType.URI, defaultVersion: DEFAULT_VERSION };
+export const VERSION_IN_ADDRESS: VersioningOptions = { type: IN_ADDRESS, defaultVersion: DEFAULT_VERSION };
 
 /** What the base URL of the API ends in: `/v1`, or nothing where versions are not in the address. */
 export function basePathOf({ versioning }: Application): string {
-  return versioning.type === VersioningType.URI ? `/v${DEFAULT_VERSION}` : '';
+  return versioning.type === IN_ADDRESS ? `/v${DEFAULT_VERSION}` : '';
 }
 
 /** Texts, defaults and migrations of the application that uses the platform. The application provides one instance. */

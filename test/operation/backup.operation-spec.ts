@@ -12,6 +12,7 @@ import { type PostgresqlServer, serverUser, startPostgresqlServer } from '../sup
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
+import { postgresql15 } from './support/postgresql-15.js';
 import { freePort } from './support/proxies.js';
 
 /*
@@ -19,12 +20,13 @@ import { freePort } from './support/proxies.js';
  * happens is an accident.
  */
 
-const INSTALLATION = '/usr/lib/postgresql/15/bin';
 const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
 const PAGE = readFileSync(new URL('../../docs/backup.md', import.meta.url), 'utf8');
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const DATABASE = 'petstore';
 
+/** The directory of PostgreSQL's programs. */
+let installation: string;
 let server: PostgresqlServer;
 let serviceUrl: string;
 let ownerUrl: string;
@@ -36,9 +38,7 @@ let client: HttpClient;
 let restored: string | undefined;
 
 beforeAll(async () => {
-  if (!existsSync(join(INSTALLATION, 'pg_basebackup'))) {
-    throw new Error('The tools of PostgreSQL 15 are missing. Install them: apt-get install postgresql-15');
-  }
+  installation = postgresql15();
   backup = mkdtempSync(join(tmpdir(), 'petstore-backup-'));
   mkdirSync(join(backup, 'wal'));
   const user = serverUser();
@@ -51,7 +51,7 @@ beforeAll(async () => {
       .map((line) => /^(\w+) = '?(.+?)'?$/.exec(line)?.slice(1) as [string, string]),
   );
   // A restored server must allow as many connections as the primary, and these settings are not in its files.
-  server = await startPostgresqlServer({ ...archiving, max_connections: '100' }, undefined, INSTALLATION);
+  server = await startPostgresqlServer({ ...archiving, max_connections: '100' }, undefined, installation);
   serviceUrl = await createOwnDatabase(server, DATABASE);
   ({ ownerUrl } = roleUrls(server.url, DATABASE, DATABASE));
   [service, client] = await start({ DATABASE_URL: serviceUrl });
@@ -86,7 +86,7 @@ async function run(commands: string, variables: Record<string, string> = {}): Pr
   const child = spawn('/bin/bash', ['-euc', commands.replaceAll('npm run petstore --', petstore)], {
     ...user,
     cwd: backup,
-    env: { PATH: `${INSTALLATION}:${process.env.PATH}`, BACKUP: backup, ...variables },
+    env: { PATH: `${installation}:${process.env.PATH}`, BACKUP: backup, ...variables },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let output = '';

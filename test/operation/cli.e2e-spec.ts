@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,18 +8,11 @@ import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { createTestApp } from '../support/app.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
  * The petstore command as a process. A test runs several commands, for each of them is a start.
  */
-
-const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
-
-interface Outcome {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
 
 // Several commands a test, each a process that starts in a second, or in many on a busy machine.
 import.meta.jest.setTimeout(120_000);
@@ -38,17 +30,8 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-function petstoreOn(settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> {
-  const command = [CLI, ...args];
-  const options = { cwd: home, env: { PATH: process.env.PATH, ...settings }, timeout: 60_000 };
-  return new Promise((resolve, reject) => {
-    execFile(process.execPath, command, options, (error, stdout, stderr) => {
-      // Whatever happens, people are not shown a stack.
-      if (/^ +at /m.test(stdout + stderr)) reject(new Error(stdout + stderr));
-      else resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-    });
-  });
-}
+const petstoreOn = (settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> =>
+  petstoreCommand(home, settings, ...args);
 
 const petstore = (...args: string[]): Promise<Outcome> => petstoreOn(database.settings, ...args);
 

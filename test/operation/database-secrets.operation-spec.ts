@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { ServiceProcess } from '../support/service-process.js';
 import { Load, send, tally } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { untilItWorks } from '../support/witness.js';
+import { Services } from './support/services.js';
 
 /*
  * TLS with a certificate authority of one's own, a password that changes while the service runs, and connections that are
@@ -23,7 +23,7 @@ import.meta.jest.setTimeout(120_000);
 let home: string;
 let server: PostgresqlServer;
 let url: string;
-const services: ServiceProcess[] = [];
+let services: Services;
 
 function openssl(...words: string[]): void {
   const { status, stderr } = spawnSync('openssl', words, { cwd: home, encoding: 'utf8' });
@@ -46,6 +46,7 @@ function makeCertificates(): void {
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  services = new Services(home, { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' });
   server = await startPostgresqlServer();
   url = await createOwnDatabase(server, 'petstore');
   makeCertificates();
@@ -60,25 +61,12 @@ beforeAll(async () => {
   await administer(server.url, 'SELECT pg_reload_conf()');
 });
 afterEach(async () => {
-  for (const service of services.splice(0)) await service.kill();
+  await services.kill();
 });
 afterAll(async () => {
   await server.stop();
   rmSync(home, { recursive: true, force: true });
 });
-
-function start(settings: Record<string, string>): ServiceProcess {
-  const own = { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
-  const service = new ServiceProcess({ ...own, ...settings }, home);
-  services.push(service);
-  return service;
-}
-
-async function refusal(settings: Record<string, string>): Promise<string> {
-  const service = start(settings);
-  expect([await service.ended, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+\n$/) as string]);
-  return service.stderr.trimEnd();
-}
 
 /** Something of each connection of the service. */
 function sessions<Row extends unknown[]>(column: string): Promise<Row[]> {
@@ -90,7 +78,7 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   const verified = (host: string, file: string): Record<string, string> => ({
     DATABASE_URL: `${url.replace('127.0.0.1', host)}?sslmode=verify-full&sslrootcert=${join(home, file)}`,
   });
-  const origin = await start(verified('localhost', 'ca.crt')).origin();
+  const origin = await services.start(verified('localhost', 'ca.crt')).origin();
   expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(200);
   const encrypted = await sessions<[boolean]>('ssl');
   // The pool, the heartbeat, and notifications.
@@ -98,10 +86,10 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   expect(encrypted.every(([ssl]) => ssl)).toBe(true);
 
   const tls = / cannot be used over TLS: .*Correct sslmode and certificates\.$/;
-  expect(await refusal(verified('localhost', 'other-ca.crt'))).toMatch(tls);
+  expect(await services.refusal(verified('localhost', 'other-ca.crt'))).toMatch(tls);
   // The certificate is of localhost.
-  expect(await refusal(verified('127.0.0.1', 'ca.crt'))).toMatch(tls);
-  expect(await refusal(verified('localhost', 'none.crt'))).toMatch(
+  expect(await services.refusal(verified('127.0.0.1', 'ca.crt'))).toMatch(tls);
+  expect(await services.refusal(verified('localhost', 'none.crt'))).toMatch(
     /^petstore: DATABASE_URL: its certificate file '.*none\.crt' cannot be read \(ENOENT\)/,
   );
 });
@@ -110,9 +98,11 @@ test('DATABASE_PASSWORD_FILE is read for each connection: a changed password nee
   const file = join(home, 'password');
   const withoutPassword = url.replace(/:secret[^@]*@/, '@');
   const settings = { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: file };
-  expect(await refusal(settings)).toMatch(/its file of DATABASE_PASSWORD_FILE, '.*password' cannot be read \(ENOENT\)/);
+  expect(await services.refusal(settings)).toMatch(
+    /its file of DATABASE_PASSWORD_FILE, '.*password' cannot be read \(ENOENT\)/,
+  );
   writeFileSync(file, 'secret-of-the-service\n');
-  const service = start(settings);
+  const service = services.start(settings);
   const origin = await service.origin();
   await untilItWorks(LIST, { origin, apiKey: API_KEY });
 
@@ -145,7 +135,7 @@ test('DATABASE_PASSWORD_FILE is read for each connection: a changed password nee
 });
 
 test('connections are replaced at DATABASE_CONNECTION_MAX_AGE_MS, and no request fails', async () => {
-  const service = start({ DATABASE_URL: url, DATABASE_CONNECTION_MAX_AGE_MS: '1000' });
+  const service = services.start({ DATABASE_URL: url, DATABASE_CONNECTION_MAX_AGE_MS: '1000' });
   const origin = await service.origin();
   const load = new Load({ origin, apiKey: API_KEY, clients: 4, next: () => LIST, pauseMs: 2 });
   const processes = new Set<number>();

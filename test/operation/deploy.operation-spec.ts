@@ -4,11 +4,12 @@ import pg from 'pg';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { ServiceProcess } from '../support/service-process.js';
+import type { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { CHECK_INTERVAL_MS, freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
 import { createOwnDatabase } from '../support/own-database.js';
+import { Services } from './support/services.js';
 
 /*
  * A new version is deployed while clients send requests, and no client notices. Requests that cannot finish in time are
@@ -19,32 +20,25 @@ const API_KEY = 'bootstrap-key-of-the-fault-tests';
 
 let server: PostgresqlServer;
 let client: pg.Client;
-let settings: Record<string, string>;
-const running: ServiceProcess[] = [];
+let services: Services;
 
 beforeAll(async () => {
   server = await startPostgresqlServer();
-  settings = {
+  services = new Services(tmpdir(), {
     DATABASE_URL: await createOwnDatabase(server, 'petstore'),
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
-  };
+  });
   client = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
   await client.connect();
 }, 60_000);
 afterEach(async () => {
-  for (const service of running.splice(0)) await service.kill();
+  await services.kill();
 });
 afterAll(async () => {
   await client.end();
   await server.stop();
 });
-
-function start(more: Record<string, string> = {}): ServiceProcess {
-  const service = new ServiceProcess({ ...settings, ...more }, tmpdir());
-  running.push(service);
-  return service;
-}
 
 /** Every second request adds an animal, which a proxy must not send twice. */
 function next(index: number): LoadRequest {
@@ -66,7 +60,7 @@ test('SIGTERM under load: every request that was accepted is answered, idle conn
   const rounds = 8;
   const figures = { requests: 0, refused: 0, reset: 0 };
   for (let round = 0; round < rounds; round++) {
-    const service = start();
+    const service = services.start();
     const origin = await service.origin();
     const before = await countPets();
     // Clients without a pause are always busy. With the other pauses, some connections are idle or about to send at any
@@ -92,7 +86,7 @@ test('SIGTERM under load: every request that was accepted is answered, idle conn
 }, 120_000);
 
 test('what does not finish within SHUTDOWN_TIMEOUT_MS is cut, and the log names it', async () => {
-  const service = start({ SHUTDOWN_TIMEOUT_MS: '700', STATEMENT_TIMEOUT_MS: '60000' });
+  const service = services.start({ SHUTDOWN_TIMEOUT_MS: '700', STATEMENT_TIMEOUT_MS: '60000' });
   const origin = await service.origin();
   await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
   await client.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
@@ -121,7 +115,7 @@ async function untilBlocked(): Promise<void> {
 }
 
 test('a connection on which nothing was ever sent delays no shutdown', async () => {
-  const service = start({ SHUTDOWN_TIMEOUT_MS: '20000', SHUTDOWN_LINGER_MS: '100' });
+  const service = services.start({ SHUTDOWN_TIMEOUT_MS: '20000', SHUTDOWN_LINGER_MS: '100' });
   const { port } = new URL(await service.origin());
   const socket = connect(Number(port), '127.0.0.1');
   await new Promise((done) => socket.once('connect', done));
@@ -136,7 +130,7 @@ test.each(['1', '2'])(
   async (webConcurrency) => {
     const ports = [await freePort(), await freePort()];
     const startInstance = async (port: number): Promise<ServiceProcess> => {
-      const service = start({
+      const service = services.start({
         PORT: String(port),
         WEB_CONCURRENCY: webConcurrency,
         SHUTDOWN_DELAY_MS: String(4 * CHECK_INTERVAL_MS),

@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, percentile, send, tally } from '../support/load.js';
 import { createOwnDatabase, petsOf, rowsOf } from '../support/own-database.js';
 import { freePort } from './support/proxies.js';
 import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witness.js';
+import { Services } from './support/services.js';
 
 /*
  * DATABASE_URL lists several hosts: one that is dead, a primary, and its synchronous standby. The service finds the primary,
@@ -28,10 +28,11 @@ let primary: PostgresqlServer;
 let standby: PostgresqlServer;
 let deadPort: number;
 let primaryUrl: string;
-const services: ServiceProcess[] = [];
+let services: Services;
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  services = new Services(home, { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' });
   deadPort = await freePort();
   primary = await startPostgresqlServer({ synchronous_commit: 'on' });
   primaryUrl = await createOwnDatabase(primary, 'petstore');
@@ -42,7 +43,7 @@ beforeAll(async () => {
   await administer(primary.url, 'SELECT pg_reload_conf()');
 });
 afterEach(async () => {
-  for (const service of services.splice(0)) await service.kill();
+  await services.kill();
 });
 afterAll(async () => {
   for (const server of [standby, primary]) {
@@ -59,33 +60,22 @@ function urlOf(...ports: (string | number)[]): string {
 
 const portOf = ({ url }: PostgresqlServer): string => new URL(url).port;
 
-function start(url: string): ServiceProcess {
-  const settings = { DATABASE_URL: url, BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
-  const service = new ServiceProcess(settings, home);
-  services.push(service);
-  return service;
-}
-
-async function refusal(url: string): Promise<string> {
-  const service = start(url);
-  expect([await service.ended, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+\n$/) as string]);
-  return service.stderr.trimEnd();
-}
-
 describe('a start without a primary is refused in one line', () => {
   test('hosts that are dead or standbys, each with its state', async () => {
-    expect(await refusal(urlOf(deadPort, portOf(standby)))).toMatch(
+    expect(await services.refusal({ DATABASE_URL: urlOf(deadPort, portOf(standby)) })).toMatch(
       /^petstore: DATABASE_URL: No host of the database is the primary: 127\.0\.0\.1:\d+ connect ECONNREFUSED 127\.0\.0\.1:\d+; 127\.0\.0\.1:\d+ is a standby\. Start or promote one of them, or correct the hosts\.$/,
     );
   });
 
   test('target_session_attrs=read-write with one host, a standby', async () => {
-    expect(await refusal(`${urlOf(portOf(standby))}?target_session_attrs=read-write`)).toMatch(/is a standby/);
+    expect(
+      await services.refusal({ DATABASE_URL: `${urlOf(portOf(standby))}?target_session_attrs=read-write` }),
+    ).toMatch(/is a standby/);
   });
 
   test('a standby without target_session_attrs, and an API key to store', async () => {
     await sleep(200);
-    const line = await refusal(urlOf(portOf(standby)));
+    const line = await services.refusal({ DATABASE_URL: urlOf(portOf(standby)) });
     expect(line).toMatch(
       /^petstore: PostgreSQL refuses: .*read-only transaction: .*Set DATABASE_URL to the primary\.$/,
     );
@@ -93,7 +83,7 @@ describe('a start without a primary is refused in one line', () => {
 });
 
 test('the primary hangs and nobody is promoted: requests are answered 503 at once, until it goes on', async () => {
-  const service = start(urlOf(deadPort, portOf(primary), portOf(standby)));
+  const service = services.start({ DATABASE_URL: urlOf(deadPort, portOf(primary), portOf(standby)) });
   const target = { origin: await service.origin(), apiKey: API_KEY };
   expect((await send(creation('hang-1'), target)).status).toBe(201);
   primary.suspend();
@@ -117,7 +107,7 @@ test('the primary hangs and nobody is promoted: requests are answered 503 at onc
 
 test('the primary is killed and the standby promoted: the service follows, and no acknowledged animal is lost or doubled', async () => {
   // A host that hangs must not delay a connection to the others.
-  const service = start(urlOf(deadPort, portOf(primary), portOf(standby)));
+  const service = services.start({ DATABASE_URL: urlOf(deadPort, portOf(primary), portOf(standby)) });
   const origin = await service.origin();
   const prefix = 'failover';
   const load = new Load({

@@ -6,12 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { ServiceProcess } from '../support/service-process.js';
+import type { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, send, tally } from '../support/load.js';
 import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { type PgBouncer, type PgBouncerProgram, startPgBouncer } from './support/pgbouncer.js';
 import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
+import { Services } from './support/services.js';
 
 /*
  * The service behind PgBouncer: of Debian 12 (1.18), and 1.24. What works keeps its limits; what cannot work is refused at
@@ -27,16 +28,17 @@ let home: string;
 let server: PostgresqlServer;
 /** The database as the service's role, without a pooler. */
 let directUrl: string;
-const services: ServiceProcess[] = [];
+let services: Services;
 const poolers: PgBouncer[] = [];
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  services = new Services(home, { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' });
   server = await startPostgresqlServer();
   directUrl = await createOwnDatabase(server, 'petstore');
 });
 afterEach(async () => {
-  for (const service of services.splice(0)) await service.kill();
+  await services.kill();
   for (const pooler of poolers.splice(0)) await pooler.stop();
 });
 afterAll(async () => {
@@ -48,20 +50,6 @@ async function pooler(program: PgBouncerProgram, settings: Record<string, string
   const started = await startPgBouncer(program, directUrl, settings);
   poolers.push(started);
   return started.url;
-}
-
-function start(settings: Record<string, string>): ServiceProcess {
-  const own = { BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_PER_MINUTE: '0', LOG_LEVEL: 'warn' };
-  const service = new ServiceProcess({ ...own, ...settings }, home);
-  services.push(service);
-  return service;
-}
-
-/** Starts a service that must not start, and returns its line. */
-async function refusal(settings: Record<string, string>): Promise<string> {
-  const service = start(settings);
-  expect([await service.ended, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+\n$/) as string]);
-  return service.stderr.trimEnd();
 }
 
 const superUrl = (): string => databaseUrl(server.url, 'petstore');
@@ -120,7 +108,7 @@ test.each(['pgbouncer', 'pgbouncer-1.24'] as const)(
   '%s in session mode, which refuses parameters of the start: everything works, and the limits are in force',
   async (program) => {
     const url = await pooler(program, { pool_mode: 'session', default_pool_size: 10 });
-    const service = start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '5', STATEMENT_TIMEOUT_MS: '700' });
+    const service = services.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '5', STATEMENT_TIMEOUT_MS: '700' });
     const origin = await service.origin();
     const prefix = program.replace('.', '');
     const load = new Load({ origin, apiKey: API_KEY, clients: 10, next: mixed(prefix) });
@@ -141,7 +129,7 @@ test('transaction mode with max_prepared_statements and DATABASE_DIRECT_URL: eve
       default_pool_size: 3,
     });
     const settings = { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, STATEMENT_TIMEOUT_MS: '700' };
-    const [service, other] = [start(settings), start({ ...settings, MIGRATE_ON_START: 'true' })];
+    const [service, other] = [services.start(settings), services.start({ ...settings, MIGRATE_ON_START: 'true' })];
     const origins = [await service.origin(), await other.origin()];
     const next = mixed('transaction');
     const loads = origins.map(
@@ -176,21 +164,21 @@ describe('refused at the start, in one line that says what to do', () => {
     ['pgbouncer-1.24', { max_prepared_statements: 0 }],
   ] as const)('%s in transaction mode, without prepared statements', async (program, settings) => {
     const url = await pooler(program, { pool_mode: 'transaction', ...settings });
-    expect(await refusal({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl })).toMatch(LOSES);
+    expect(await services.refusal({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl })).toMatch(LOSES);
     // As the only setting, too; and with parameters that PgBouncer accepts and ignores.
-    expect(await refusal({ DATABASE_URL: url })).toMatch(LOSES);
+    expect(await services.refusal({ DATABASE_URL: url })).toMatch(LOSES);
   });
 
   test('transaction mode where the role has no limits: the line has the SQL that mends it', async () => {
     const url = await pooler('pgbouncer-1.24', { pool_mode: 'transaction', max_prepared_statements: 200 });
-    const line = await refusal({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl });
+    const line = await services.refusal({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl });
     expect(line).toContain('statement_timeout is 0 ms');
     const [sql = ''] = /ALTER ROLE petstore_service .+;/.exec(line) ?? [];
     await administer(superUrl(), sql);
     try {
       await poolers.pop()?.stop();
       const again = await pooler('pgbouncer-1.24', { pool_mode: 'transaction', max_prepared_statements: 200 });
-      await start({ DATABASE_URL: again, DATABASE_DIRECT_URL: directUrl }).origin();
+      await services.start({ DATABASE_URL: again, DATABASE_DIRECT_URL: directUrl }).origin();
     } finally {
       await administer(superUrl(), 'ALTER ROLE petstore_service RESET ALL');
     }
@@ -199,15 +187,15 @@ describe('refused at the start, in one line that says what to do', () => {
   test('transaction mode without DATABASE_DIRECT_URL, or as DATABASE_DIRECT_URL', () =>
     withLimitsOfRole(async () => {
       const url = await pooler('pgbouncer-1.24', { pool_mode: 'transaction', max_prepared_statements: 200 });
-      expect(await refusal({ DATABASE_URL: url })).toMatch(/Set DATABASE_DIRECT_URL to PostgreSQL itself/);
-      expect(await refusal({ DATABASE_URL: directUrl, DATABASE_DIRECT_URL: url })).toMatch(
+      expect(await services.refusal({ DATABASE_URL: url })).toMatch(/Set DATABASE_DIRECT_URL to PostgreSQL itself/);
+      expect(await services.refusal({ DATABASE_URL: directUrl, DATABASE_DIRECT_URL: url })).toMatch(
         /^petstore: DATABASE_DIRECT_URL leads through a pooler in transaction mode/,
       );
     }));
 
   test('a pooler without room', async () => {
     const url = await pooler('pgbouncer', { pool_mode: 'session', max_client_conn: 1 });
-    expect(await refusal({ DATABASE_URL: url })).toMatch(/no more connections allowed.*max_client_conn/);
+    expect(await services.refusal({ DATABASE_URL: url })).toMatch(/no more connections allowed.*max_client_conn/);
   });
 });
 
@@ -220,7 +208,7 @@ describe('a pooler that is full is overload: 503 with Retry-After, and no silenc
   ])('%s', async (title, settings, line) => {
     const url = await pooler('pgbouncer-1.24', { pool_mode: 'session', ...settings });
     const acquire = 'query_wait_timeout' in settings ? '5000' : '500';
-    const service = start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '8', ACQUIRE_TIMEOUT_MS: acquire });
+    const service = services.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '8', ACQUIRE_TIMEOUT_MS: acquire });
     const origin = await service.origin();
     const prefix = title.replaceAll(' ', '_');
     // The probe loses its session, and must wait for another one, longer than a database may be silent.

@@ -12,7 +12,7 @@ import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase 
 import { handedOver } from '../support/engines.js';
 import { HttpClient } from '../support/http-client.js';
 import { administer } from '../support/postgresql-database.js';
-import { ServiceProcess } from '../support/service-process.js';
+import { Services } from './support/services.js';
 
 /*
  * A start that must fail ends with exit code 1 and one line on standard error, which says what to do.
@@ -24,40 +24,21 @@ import.meta.jest.setTimeout(120_000);
 let database: TestDatabase;
 /** Working directory of the processes, where no `.env` is. */
 let home: string;
-const running: ServiceProcess[] = [];
+let services: Services;
 
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'petstore-start-'));
+  services = new Services(home);
   database = await createTestDatabase();
 });
 afterEach(async () => {
-  for (const service of running.splice(0)) {
-    await service.kill();
-    expect(service.stdout).not.toMatch(/pets_[0-9A-Za-z]{12}|bootstrap-key-of-the-tests/);
-  }
+  await services.kill();
   await database.drop();
   await rm(home, { recursive: true, force: true });
 });
 
-/** Starts the service, or another program; the end of the test ends it. */
-function start(settings: Readonly<Record<string, string>>, program?: readonly string[]): ServiceProcess {
-  const service = new ServiceProcess(settings, home, program && { program });
-  running.push(service);
-  return service;
-}
-
 const MAIN = new URL('../../dist/src/main.js', import.meta.url).pathname;
 const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
-
-/** Starts a process that must not: exit code 1 and one line on standard error, which is returned. */
-async function refusal(settings: Readonly<Record<string, string>>, program?: readonly string[]): Promise<string> {
-  const service = start(settings, program);
-  const code = await service.ended;
-  expect([code, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+[^\n\s]\n$/) as string]);
-  // Nest's own report of a failure would be in the log.
-  expect(service.stdout).not.toMatch(/"level":(50|60)|\n? +at /);
-  return service.stderr.trimEnd();
-}
 
 async function sql(settings: Readonly<Record<string, string>>, statement: string): Promise<void> {
   const dataSource = await openDatabase(readConfig(settings));
@@ -95,7 +76,7 @@ test('every wrong setting is named at once, and no value is printed', async () =
   const words = ['REPLICA_READS', 'MIGRATE_ON_START', 'LOG_LEVEL', 'AFTER_SUNSET'];
   const urls = ['DATABASE_URL', 'DATABASE_REPLICA_URLS', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL', 'CORS_ORIGINS'];
   const names = [...numbers, ...words, ...urls, 'BOOTSTRAP_API_KEY'];
-  const line = await refusal(Object.fromEntries(names.map((name) => [name, 'secret word'])));
+  const line = await services.refusal(Object.fromEntries(names.map((name) => [name, 'secret word'])));
   expect(line).toMatch(/^petstore: Wrong settings: .+\. \.env\.example describes every setting\.$/);
   expect(names.filter((name) => !new RegExp(`(: |; )${name} must be `).test(line))).toEqual([]);
   expect(line).not.toContain('secret');
@@ -109,7 +90,7 @@ test.each([
     /^petstore: BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong/,
   ],
 ])('%s', async (_, key, expected) => {
-  const line = await refusal({ ...database.settings, BOOTSTRAP_API_KEY: key });
+  const line = await services.refusal({ ...database.settings, BOOTSTRAP_API_KEY: key });
   expect(line).toMatch(expected);
   expect(line).not.toContain('secret');
 });
@@ -118,18 +99,18 @@ test('a port in use', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const line = await refusal({ ...database.settings, PORT: String(port) }).finally(() => server.close());
+  const line = await services.refusal({ ...database.settings, PORT: String(port) }).finally(() => server.close());
   expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
 });
 
 test.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
-  const line = await refusal({ ...database.settings, HOST: host });
+  const line = await services.refusal({ ...database.settings, HOST: host });
   expect(line).toBe(`petstore: HOST is no address of this machine. Set it to one, or leave it out to listen on all.`);
 });
 
 test('an outdated schema with MIGRATE_ON_START=false names the command', async () => {
   const empty = await createEmptyTestDatabase();
-  const line = await refusal({ ...empty.settings, MIGRATE_ON_START: 'false' });
+  const line = await services.refusal({ ...empty.settings, MIGRATE_ON_START: 'false' });
   expect(line).toMatch(
     /^petstore: The database schema is outdated: it lacks CreatePet\d+ and \d+ more\. Run: npm run petstore -- migrate$/,
   );
@@ -141,7 +122,7 @@ test('a schema that is newer than the code, and not declared backward compatible
     database.ownerSettings,
     `INSERT INTO schema_migration (timestamp, name) VALUES (4102444800000, 'AddOwner4102444800000')`,
   );
-  const line = await refusal({ ...database.settings, MIGRATE_ON_START: 'true' });
+  const line = await services.refusal({ ...database.settings, MIGRATE_ON_START: 'true' });
   expect(line).toMatch(
     /^petstore: The database schema is newer than this version and not backward compatible: it has AddOwner4102444800000\. Start /,
   );
@@ -169,7 +150,7 @@ if (engine === 'postgresql') {
   ])('DATABASE_URL %s', async (_, change, expected) => {
     const url = new URL(database.settings.DATABASE_URL ?? '');
     change(url);
-    const line = await refusal({ DATABASE_URL: url.href });
+    const line = await services.refusal({ DATABASE_URL: url.href });
     expect(line).toMatch(/^petstore: DATABASE_URL: /);
     expect(line).toMatch(expected);
     expect(line).not.toMatch(/secret-word|:\/\//);
@@ -178,7 +159,7 @@ if (engine === 'postgresql') {
   test('DATABASE_REPLICA_URLS with a certificate that is no file', async () => {
     const url = new URL(database.settings.DATABASE_URL ?? '');
     url.search = '?sslrootcert=/none.pem';
-    const line = await refusal({ ...database.settings, DATABASE_REPLICA_URLS: url.href });
+    const line = await services.refusal({ ...database.settings, DATABASE_REPLICA_URLS: url.href });
     expect(line).toMatch(
       /^petstore: DATABASE_REPLICA_URLS: its certificate file '\/none\.pem' cannot be read \(ENOENT\)\./,
     );
@@ -189,7 +170,9 @@ if (engine === 'postgresql') {
     const server = createHttpServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const line = await refusal({ DATABASE_URL: `postgresql://x:y@127.0.0.1:${port}/z` }).finally(() => server.close());
+    const line = await services
+      .refusal({ DATABASE_URL: `postgresql://x:y@127.0.0.1:${port}/z` })
+      .finally(() => server.close());
     expect(line).toBe(
       `petstore: DATABASE_URL: what answers at 127.0.0.1:${port} is not PostgreSQL. Correct host and port.`,
     );
@@ -200,7 +183,7 @@ if (engine === 'postgresql') {
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const settings = { ...database.settings, PORT: String(port), WEB_CONCURRENCY: '2' };
-    const line = await refusal(settings).finally(() => server.close());
+    const line = await services.refusal(settings).finally(() => server.close());
     expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
   });
 
@@ -223,8 +206,8 @@ if (engine === 'postgresql') {
       const empty = await createEmptyTestDatabase();
       const settings = { DATABASE_URL: urlOf(empty.settings) };
       for (const line of [
-        await refusal(settings, [CLI, 'migrate']),
-        await refusal({ ...settings, MIGRATE_ON_START: 'true' }),
+        await services.refusal(settings, [CLI, 'migrate']),
+        await services.refusal({ ...settings, MIGRATE_ON_START: 'true' }),
       ]) {
         expect(line).toMatch(/^petstore: PostgreSQL refuses: permission denied for schema public\. /);
         expect(line).toMatch(ADVICE);
@@ -235,7 +218,7 @@ if (engine === 'postgresql') {
     test('cannot start, list keys or add animals', async () => {
       const settings = { DATABASE_URL: urlOf(database.settings) };
       for (const program of [undefined, [CLI, 'keys', 'list'], [CLI, 'seed', '--count', '1']]) {
-        const line = await refusal(settings, program);
+        const line = await services.refusal(settings, program);
         expect(line).toMatch(/^petstore: PostgreSQL refuses: permission denied for table /);
         expect(line).toMatch(ADVICE);
       }
@@ -250,16 +233,16 @@ if (engine === 'postgresql') {
     );
     const expected = /^petstore: PostgreSQL refuses: cannot execute \w+ in a read-only transaction: .+ the primary\.$/;
     const withKey = { ...database.settings, BOOTSTRAP_API_KEY: 'bootstrap-key-of-the-tests' };
-    expect(await refusal(withKey)).toMatch(expected);
-    expect(await refusal(database.settings, [CLI, 'keys', 'create', '--client', 'x'])).toMatch(expected);
+    expect(await services.refusal(withKey)).toMatch(expected);
+    expect(await services.refusal(database.settings, [CLI, 'keys', 'create', '--client', 'x'])).toMatch(expected);
     // Nothing is pending, so nothing needs to be written.
-    const migrated = start(database.ownerSettings, [CLI, 'migrate']);
+    const migrated = services.start(database.ownerSettings, [CLI, 'migrate']);
     expect([await migrated.ended, migrated.stdout]).toEqual([0, 'The schema is current.\n']);
 
     const empty = await createEmptyTestDatabase();
     const name = new URL(empty.settings.DATABASE_URL ?? '').pathname.slice(1);
     await administer(handedOver('serverUrl'), `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
-    expect(await refusal(empty.ownerSettings, [CLI, 'migrate'])).toMatch(
+    expect(await services.refusal(empty.ownerSettings, [CLI, 'migrate'])).toMatch(
       / cannot execute CREATE TABLE in a read-only /,
     );
     await empty.drop();
@@ -268,7 +251,7 @@ if (engine === 'postgresql') {
   test('DATA_DIR that is a file', async () => {
     const file = join(home, 'file');
     await writeFile(file, '');
-    const line = await refusal({ DATA_DIR: file });
+    const line = await services.refusal({ DATA_DIR: file });
     expect(line).toBe(
       `petstore: DATA_DIR '${file}' is a file. Set DATA_DIR to a directory that can be written, or DATABASE_URL.`,
     );
@@ -276,7 +259,7 @@ if (engine === 'postgresql') {
 
   test('DATA_DIR that cannot be written', async () => {
     // Root, too, can make no directory there.
-    const line = await refusal({ DATA_DIR: '/sys/petstore' });
+    const line = await services.refusal({ DATA_DIR: '/sys/petstore' });
     expect(line).toMatch(/^petstore: DATA_DIR '\/sys\/petstore' .+ Set DATA_DIR to a directory that can be written/);
   });
 
@@ -287,7 +270,7 @@ if (engine === 'postgresql') {
       await cp(database.settings.DATA_DIR ?? '', directory, { recursive: true });
       await sql({ DATA_DIR: directory }, `INSERT INTO client (name) VALUES ('kept')`);
       spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=64k']);
-      const line = await refusal({ DATA_DIR: directory });
+      const line = await services.refusal({ DATA_DIR: directory });
       expect(line).toMatch(
         /^petstore: The disk of DATA_DIR '.+' is full \(0 MiB left\): .+ Nothing that was stored is lost\. /,
       );
@@ -303,7 +286,7 @@ if (engine === 'postgresql') {
   testAsRoot('DATA_DIR where too little is left to make a database', async () => {
     const disk = mount('tmpfs', 'size=20m');
     try {
-      expect(await refusal({ DATA_DIR: join(disk, 'data') })).toMatch(/ is full \(\d+ MiB left\): /);
+      expect(await services.refusal({ DATA_DIR: join(disk, 'data') })).toMatch(/ is full \(\d+ MiB left\): /);
     } finally {
       unmount(disk);
     }
@@ -313,7 +296,7 @@ if (engine === 'postgresql') {
     // Files there cannot be written, only mapped into memory.
     const disk = mount('hugetlbfs', 'mode=777');
     try {
-      const line = await refusal({ DATA_DIR: join(disk, 'data') });
+      const line = await services.refusal({ DATA_DIR: join(disk, 'data') });
       expect(line).toMatch(
         /^petstore: The embedded database in DATA_DIR '.+' cannot be made: its file system may lack /,
       );
@@ -324,9 +307,9 @@ if (engine === 'postgresql') {
   });
 
   test('DATA_DIR that another process uses, which goes on', async () => {
-    const first = start({ ...database.settings });
+    const first = services.start({ ...database.settings });
     const origin = await first.origin();
-    const line = await refusal({ ...database.settings });
+    const line = await services.refusal({ ...database.settings });
     expect(line).toBe(
       `petstore: DATA_DIR '${database.settings.DATA_DIR}' is in use by process ${first.pid}. Stop it, or set another DATA_DIR.`,
     );
@@ -351,7 +334,7 @@ test('a limit of open files below MAX_CONNECTIONS is said, in one line, and the 
       ],
     ],
   ] as const) {
-    const service = start({ ...database.settings, MAX_CONNECTIONS: connections }, ['-e', script]);
+    const service = services.start({ ...database.settings, MAX_CONNECTIONS: connections }, ['-e', script]);
     const origin = await service.origin();
     expect(service.stderr.split('\n').filter((line) => line.startsWith('petstore: '))).toEqual(warning);
     expect((await new HttpClient(origin).get('/health/ready')).status).toBe(200);
@@ -361,7 +344,7 @@ test('a limit of open files below MAX_CONNECTIONS is said, in one line, and the 
 
 test('.env that cannot be read stops the start in one line', async () => {
   await mkdir(join(home, '.env'));
-  const service = start({ ...database.settings });
+  const service = services.start({ ...database.settings });
   expect(await service.ended).toBe(1);
   expect(service.stderr).toMatch(/^petstore: \.env cannot be read: .+\. Make it a readable file, or remove it\.\n$/);
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -252,6 +252,30 @@ describe('a statement on a replica', () => {
     report('write and read', { missed, onReplica });
     expect(missed).toBe(0);
     expect(onReplica).toBeGreaterThan(0);
+  });
+
+  test('that waits with others asks the primary for its position together with them', async () => {
+    const settle = async (value: string): Promise<void> => {
+      await administer(primary.url, `ALTER SYSTEM SET log_statement = '${value}'`);
+      await administer(primary.url, 'SELECT pg_reload_conf()');
+    };
+    const log = join(primary.data, '../log');
+    const questions = (): number => readFileSync(log, 'utf8').match(/execute read_index_position: /g)?.length ?? 0;
+    const onReplica = async (): Promise<unknown> =>
+      (await database.read({ name: '', text: 'SELECT pg_is_in_recovery()' }, []))[0]?.[0];
+    await settle('all');
+    try {
+      // A read may find the replica late on a busy machine, and is no proof then.
+      await until(async () => {
+        const before = questions();
+        const answers = await Promise.all(Array.from({ length: 40 }, onReplica));
+        const asked = questions() - before;
+        // One may be in flight already, which is too old for those that come later.
+        return answers.every(Boolean) && (asked === 1 || asked === 2);
+      });
+    } finally {
+      await settle('none');
+    }
   });
 
   const fallbacks = (): Record<string, number> => Object.fromEntries(database.replicas?.fallbacks ?? []);

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
@@ -9,6 +8,7 @@ import { gunzipSync } from 'node:zlib';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 import { ServiceProcess } from '../support/service-process.js';
+import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
  * Commands beside a running service. On the embedded engine the service runs them, on PostgreSQL they have connections of
@@ -18,14 +18,7 @@ import { ServiceProcess } from '../support/service-process.js';
 // A service and several commands, each of which starts in a second, or in many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
-const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
 const API_KEY = 'bootstrap-key-of-the-tests';
-
-interface Outcome {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
 
 let database: TestDatabase;
 let home: string;
@@ -44,14 +37,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-function petstore(...args: string[]): Promise<Outcome> {
-  const options = { cwd: home, env: { PATH: process.env.PATH, ...database.settings }, timeout: 60_000 };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
+const petstore = (...args: string[]): Promise<Outcome> => petstoreCommand(home, database.settings, ...args);
 
 test('keys create, list and revoke work beside the running service, and take effect at once', async () => {
   const { code, stdout, stderr } = await petstore('keys', 'create', '--client', 'shop', '--quiet');

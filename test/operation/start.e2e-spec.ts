@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
-import { ServiceProcess } from '../support/service-process.js';
+import { Services } from './support/services.js';
 
 /*
  * The program as a process: what it prints when it starts, and how it ends.
@@ -23,30 +23,21 @@ const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 let database: TestDatabase;
 /** Working directory of the processes, where no `.env` is. */
 let home: string;
-const running: ServiceProcess[] = [];
+let services: Services;
 
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'petstore-start-'));
+  services = new Services(home);
   database = await createTestDatabase();
 });
 afterEach(async () => {
-  for (const service of running.splice(0)) {
-    await service.kill();
-    expect(service.stdout).not.toMatch(/pets_[0-9A-Za-z]{12}|bootstrap-key-of-the-tests/);
-  }
+  await services.kill();
   await database.drop();
   await rm(home, { recursive: true, force: true });
 });
 
-/** Starts the service; the end of the test ends it. */
-function start(settings: Readonly<Record<string, string>>): ServiceProcess {
-  const service = new ServiceProcess(settings, home);
-  running.push(service);
-  return service;
-}
-
 test.each(['SIGTERM', 'SIGINT'] as const)('runs until %s, and ends with exit code 0', async (signal) => {
-  const service = start({ ...database.settings, BOOTSTRAP_API_KEY });
+  const service = services.start({ ...database.settings, BOOTSTRAP_API_KEY });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   expect((await client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
   expect(await service.stop(signal)).toBe(0);
@@ -59,13 +50,13 @@ test.each(['SIGTERM', 'SIGINT'] as const)('runs until %s, and ends with exit cod
 });
 
 test('runs until SIGKILL, and what it has answered 201 for is there after the next start', async () => {
-  const first = start({ ...database.settings, BOOTSTRAP_API_KEY });
+  const first = services.start({ ...database.settings, BOOTSTRAP_API_KEY });
   const client = new HttpClient(await first.origin(), BOOTSTRAP_API_KEY);
   const created = await Promise.all(
     Array.from({ length: 20 }, (_, index) => client.post('/v1/pets', { name: `Rex ${index}`, categoryId: index })),
   );
   await first.kill();
-  const second = start({ ...database.settings, BOOTSTRAP_API_KEY });
+  const second = services.start({ ...database.settings, BOOTSTRAP_API_KEY });
   const answer = await new HttpClient(await second.origin(), BOOTSTRAP_API_KEY).get('/v1/pets?limit=100');
   expect(created.map(({ status }) => status)).toEqual(created.map(() => 201));
   expect(
@@ -78,7 +69,7 @@ test('runs until SIGKILL, and what it has answered 201 for is there after the ne
 
 test('runs with the settings of .env in the working directory, which those of the environment overrule', async () => {
   await writeFile(join(home, '.env'), `# settings\nBOOTSTRAP_API_KEY=${BOOTSTRAP_API_KEY}\nLOG_LEVEL=wrong\n`);
-  const service = start({ ...database.settings, LOG_LEVEL: 'silent' });
+  const service = services.start({ ...database.settings, LOG_LEVEL: 'silent' });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
   expect((await client.get('/v1/pets')).status).toBe(200);
   expect(service.stdout).toBe('');
@@ -86,7 +77,7 @@ test('runs with the settings of .env in the working directory, which those of th
 
 test('a name in .env that looks like a setting is warned of, and a wrong value says that .env sets it', async () => {
   await writeFile(join(home, '.env'), 'DATABSE_URL=secret\nEDITOR=vi\nLOG_LEVEL=secret\n');
-  const wrong = start({ ...database.settings, MAX_BODY_BYTES: '1' });
+  const wrong = services.start({ ...database.settings, MAX_BODY_BYTES: '1' });
   expect(await wrong.ended).toBe(1);
   expect(wrong.stderr).toMatch(
     /^petstore: \.env sets DATABSE_URL, which is no setting; did you mean DATABASE_URL\?\npetstore: Wrong settings: LOG_LEVEL [^\n]+; MAX_BODY_BYTES [^\n]+ \(LOG_LEVEL: set in \.env\)\n$/,
@@ -96,7 +87,7 @@ test('a name in .env that looks like a setting is warned of, and a wrong value s
 if (engine === 'embedded') {
   test('the first start prints a key once, with curl lines that work as they are; the second finds the animals', async () => {
     // Nothing is set but where to listen, as by who types npm start.
-    const first = start({});
+    const first = services.start({});
     const origin = await first.origin();
     const key = /^ {2}export API_KEY=(pets_\w{49})$/m.exec(first.stderr)?.[1] ?? '';
     const [trial = '', more = ''] = first.stderr.split('Something to look at');
@@ -114,7 +105,7 @@ if (engine === 'embedded') {
     expect(await first.stop('SIGTERM')).toBe(0);
     expect(existsSync(join(home, '.data', 'postgres'))).toBe(true);
 
-    const second = start({ PORT: new URL(origin).port });
+    const second = services.start({ PORT: new URL(origin).port });
     expect(await second.origin()).toBe(origin);
     expect(second.stderr).not.toMatch(/API_KEY|pets_/);
     expect(second.stderr).toContain('Another API key: npm run petstore -- keys create --client my-app\n');
@@ -123,14 +114,14 @@ if (engine === 'embedded') {
   });
 } else {
   test('no start prints a key when DATABASE_URL is set', async () => {
-    const service = start({ ...database.settings });
+    const service = services.start({ ...database.settings });
     await service.origin();
     expect(service.stderr).not.toMatch(/API_KEY|pets_/);
   });
 }
 
 test('the log of a running service is written within seconds, what Nest and its modules say too', async () => {
-  const service = start({ ...database.settings, LOG_LEVEL: 'debug' });
+  const service = services.start({ ...database.settings, LOG_LEVEL: 'debug' });
   await fetch(`${await service.origin()}/health/live`);
   for (let waited = 0; waited < 10_000 && !service.stdout.includes('"operation":"checkLiveness"'); waited += 50) {
     await sleep(50);
@@ -141,7 +132,7 @@ test('the log of a running service is written within seconds, what Nest and its 
 
 // A process of its own, because what must not happen is its end.
 test('clients that reset a CONNECT, or anything else, do not end the service', async () => {
-  const service = start({ ...database.settings });
+  const service = services.start({ ...database.settings });
   const origin = await service.origin();
   for (const bytes of ['CONNECT a:1 HTTP/1.1', 'BROKEN', 'GET /v1/pets HTTP/1.1\r\nHost: x']) {
     for (let round = 0; round < 100; round++) {

@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -9,6 +9,7 @@ import { gunzipSync } from 'node:zlib';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
+import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
  * `export` and `import` as processes. platform/transfer tests what they move.
@@ -20,26 +21,14 @@ const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
 /** Enough for some frames, so that a command can be stopped between two. */
 const ANIMALS = 60_000;
 
-interface Outcome {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
 let source: TestDatabase;
 let home: string;
 /** The file of a whole export. */
 let file: string;
 const databases: TestDatabase[] = [];
 
-function petstore({ ownerSettings }: TestDatabase, ...args: string[]): Promise<Outcome> {
-  const options = { cwd: home, env: { PATH: process.env.PATH, ...ownerSettings }, maxBuffer: 1e9 };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
+const petstore = ({ ownerSettings }: TestDatabase, ...args: string[]): Promise<Outcome> =>
+  petstoreCommand(home, ownerSettings, ...args);
 
 async function query<Row>(database: TestDatabase, statement: string): Promise<Row[]> {
   const dataSource = await openDatabase(readConfig(database.ownerSettings));

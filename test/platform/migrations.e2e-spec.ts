@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type DataSource, getMetadataArgsStorage } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import { readConfig } from '../../src/config.js';
 import { PetEntity } from '../../src/pets/pet.entity.js';
 import { openCurrentDatabase, openDatabase } from '../../src/platform/database/data-source.js';
@@ -20,8 +20,9 @@ const SOURCES = join(import.meta.dirname, '../../src');
 const ENTITY_FILES = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((file) =>
   file.endsWith('.entity.ts'),
 );
-for (const file of ENTITY_FILES) await import(join(SOURCES, file));
-const ENTITIES = getMetadataArgsStorage().tables.map(({ target }) => target);
+const ENTITIES = (await Promise.all(ENTITY_FILES.map((file) => import(join(SOURCES, file)))))
+  .flatMap((file: Record<string, unknown>) => Object.values(file))
+  .filter((value): value is new () => object => typeof value === 'function');
 
 beforeEach(async () => {
   database = await createTestDatabase();
@@ -65,6 +66,14 @@ test('entities and migrations describe the same schema', async () => {
   expect(ENTITIES).toHaveLength(ENTITY_FILES.length);
   const { upQueries, downQueries } = await dataSource.driver.createSchemaBuilder().log();
   expect([...upQueries, ...downQueries]).toEqual([]);
+});
+
+test('every trigger is for each row: distributed engines have no others', async () => {
+  const [triggers] = await dataSource.query<{ all: number; others: number }[]>(
+    `SELECT count(*)::int AS all, (count(*) FILTER (WHERE tgtype & 1 = 0))::int AS others FROM pg_trigger WHERE NOT tgisinternal`,
+  );
+  expect(triggers?.all).toBeGreaterThan(0);
+  expect(triggers?.others).toBe(0);
 });
 
 test('int64 is exact in entities, at its ends', async () => {
@@ -249,16 +258,28 @@ test('a migration without a transaction makes an index concurrently, and one tha
 });
 
 test('the time limits of migrations end with them', async () => {
+  // No row before PostgreSQL 17.
+  const ofTransactions = `SELECT setting FROM pg_settings WHERE name = 'transaction_timeout'`;
+  await dataSource.query(`UPDATE pg_settings SET setting = '9000' WHERE name = 'transaction_timeout'`);
+  const before = await dataSource.query<unknown[]>(ofTransactions);
   const limits: unknown[] = [];
   pushMigration({
     ...later('SeeLimits4102444800000', true),
     up: async (queryRunner) => {
-      limits.push(await queryRunner.query('SHOW lock_timeout'), await queryRunner.query('SHOW statement_timeout'));
+      for (const text of ['SHOW lock_timeout', 'SHOW statement_timeout', ofTransactions]) {
+        limits.push(await queryRunner.query(text));
+      }
     },
   });
   await migrate(dataSource);
-  expect(limits).toEqual([[{ lock_timeout: '2s' }], [{ statement_timeout: '0' }]]);
+  expect(limits).toEqual([
+    [{ lock_timeout: '2s' }],
+    [{ statement_timeout: '0' }],
+    before.map(() => ({ setting: '0' })),
+  ]);
   expect(await dataSource.query('SHOW lock_timeout')).toEqual([{ lock_timeout: '0' }]);
+  expect(await dataSource.query(ofTransactions)).toEqual(before);
+  if (engine === 'embedded') expect(before).toEqual([{ setting: '9000' }]);
 });
 
 if (engine === 'postgresql') {

@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/platform/database/data-source.js';
 import { bytesOf } from '../../src/platform/database/export-format/export-bytes.js';
 import { FrameReader, FrameWriter } from '../../src/platform/database/export-format/export-format.js';
 import { exportDatabase, type ExportOptions } from '../../src/platform/database/transfer/export.js';
-import { importDatabase } from '../../src/platform/database/transfer/import.js';
+import { importDatabase, type ImportOptions } from '../../src/platform/database/transfer/import.js';
 import { createTestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
@@ -126,8 +126,12 @@ async function* stream(bytes: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-const imported = (dataSource: DataSource, bytes: Buffer, replace = false): Promise<unknown> =>
-  importDatabase(dataSource, stream(bytes), { replace });
+const imported = (
+  dataSource: DataSource,
+  bytes: Buffer,
+  replace = false,
+  onProgress?: ImportOptions['onProgress'],
+): Promise<unknown> => importDatabase(dataSource, stream(bytes), { replace, onProgress });
 
 /** Every row of every table as PostgreSQL writes it, and what an import takes away for a while. */
 async function everythingIn(dataSource: DataSource): Promise<Record<string, unknown>> {
@@ -177,6 +181,17 @@ test('what an import has made exports the same bytes behind the header', async (
   const again = await exported(target);
   expect(rowsOf(again)).toEqual(rowsOf(bytes));
   expect(rowsOf(bytes).length).toBeGreaterThan(10);
+});
+
+test('both say behind each frame how many rows are moved, of how many', async () => {
+  const steps = { out: [] as [number, number][], in: [] as [number, number][] };
+  const bytes = await exported(source, { onProgress: (...step) => void steps.out.push(step) });
+  await imported(target, bytes, true, (...step) => void steps.in.push(step));
+  expect(steps.in).toEqual(steps.out);
+  const [, total] = steps.out[0] ?? [];
+  expect(steps.out.at(-1)).toEqual([total, total]);
+  expect(steps.out.every(([done, all], index) => all === total && done > (steps.out[index - 1]?.[0] ?? 0))).toBe(true);
+  expect(steps.out.length).toBeGreaterThan(10);
 });
 
 test('columns are moved by name, whatever their order is', async () => {

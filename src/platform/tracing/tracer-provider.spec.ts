@@ -46,6 +46,28 @@ test('a warning says that spans are lost where they are, and other warnings do n
   ]);
 });
 
+test('a collector that takes an export and rejects spans of it is named as a loss; one that only warns is not', async () => {
+  provider = await TracerProvider.register(SETTINGS, '1');
+  for (const partialSuccess of [
+    { rejectedSpans: 0, errorMessage: 'old' },
+    { rejectedSpans: 3, errorMessage: 'large' },
+  ]) {
+    diag.warn('Received Partial Success response:', JSON.stringify(partialSuccess));
+  }
+  expect(warnings).toEqual([
+    'OpenTelemetry: Received Partial Success response: {"rejectedSpans":0,"errorMessage":"old"}',
+    'Spans are lost: Received Partial Success response: {"rejectedSpans":3,"errorMessage":"large"}',
+  ]);
+});
+
+test('a warning has the words behind its first one', async () => {
+  provider = await TracerProvider.register(SETTINGS, '1');
+  diag
+    .createComponentLogger({ namespace: 'Exporter' })
+    .warn('No response.', new Error('unread'), Buffer.from('unread'));
+  expect(warnings).toEqual(['OpenTelemetry: Exporter No response.']);
+});
+
 test('a certificate that cannot be read is logged at the start', async () => {
   import.meta.jest.replaceProperty(process, 'env', { OTEL_EXPORTER_OTLP_CERTIFICATE: '/no/such/file' });
   provider = await TracerProvider.register(SETTINGS, '1');

@@ -29,6 +29,9 @@ const MAX_VALUE_LENGTH = 1_024;
 /** Time in ms that the queue waits for the exporter beyond its own time limit, so that the error is that of the exporter. */
 const EXPORT_GRACE_MS = 1_000;
 
+/** Warnings of spans that are lost: the queue is full, or the collector has rejected some of an export that it took. */
+const LOSS = /^(Dropped \d+ spans |Received Partial Success response: .*"rejectedSpans":"?[1-9])/;
+
 type ExporterOptions = NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>;
 
 /** OpenTelemetry's SDK with a bounded queue of spans, which are dropped while the collector does not take them. */
@@ -100,10 +103,11 @@ function logWarnings(log: Logger): void {
   const losses = new LimitedWarnings(log);
   const others = new LimitedWarnings(log);
   const lost = (text: string): void => losses.warn(`Spans are lost: ${text}`);
-  const warn = (message: string): void => {
-    const text = textOf(message);
-    if (/^Dropped \d+ spans /.test(text)) lost(text);
-    else others.warn(`OpenTelemetry: ${text}`);
+  const warn = (...words: unknown[]): void => {
+    // Some warnings begin with the name of a component, or have the cause behind the message.
+    const text = words.filter((word) => typeof word === 'string').join(' ');
+    if (LOSS.test(text)) lost(textOf(text));
+    else others.warn(`OpenTelemetry: ${textOf(text)}`);
   };
   const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });

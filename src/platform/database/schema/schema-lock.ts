@@ -15,13 +15,22 @@ export const LOCK_TIMEOUT_MS = 2_000;
 /** Key of the advisory lock that every schema change takes: 'petstore' in ASCII. */
 const LOCK_KEY = '8099007544119226981';
 
-const LIMITS = `SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock`;
-const RESTORE = `SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false)`;
-
-interface SessionLimits {
-  statement: string;
-  lock: string;
+/** A limit of the session in ms, as text; 0 is none. */
+interface SessionLimit {
+  readonly name: string;
+  readonly setting: string;
 }
+
+/** The limits while the schema changes. PostgreSQL 17 and later have `transaction_timeout`. */
+const LIMITS: readonly SessionLimit[] = [
+  { name: 'statement_timeout', setting: '0' },
+  { name: 'transaction_timeout', setting: '0' },
+  { name: 'lock_timeout', setting: String(LOCK_TIMEOUT_MS) },
+];
+
+const LIMITS_SO_FAR = `SELECT name, setting FROM pg_settings WHERE name = ANY ($1)`;
+const SET_LIMITS = `
+  SELECT set_config(name, l.setting, false) FROM json_to_recordset($1) l (name text, setting text) JOIN pg_settings USING (name)`;
 
 /** A member of `QueryRunner.data`: when true, no time limit applies to the query runner's statements. */
 export const TAKES_ANY_TIME = 'takesAnyTime';
@@ -41,16 +50,15 @@ export async function withSchemaLock<T>(
   try {
     // A migration of a large table takes longer than any time limit for requests.
     queryRunner.data[TAKES_ANY_TIME] = true;
-    const [limits] = (await queryRunner.query(LIMITS)) as [SessionLimits];
-    await queryRunner.query('SET statement_timeout = 0');
-    await queryRunner.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    const before = (await queryRunner.query(LIMITS_SO_FAR, [LIMITS.map(({ name }) => name)])) as SessionLimit[];
+    await queryRunner.query(SET_LIMITS, [JSON.stringify(LIMITS)]);
     await acquireSchemaLock(queryRunner);
     try {
       return await work(queryRunner);
     } finally {
       await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
       // Not RESET: the pool has set the limits of its sessions by SET, too.
-      await queryRunner.query(RESTORE, [limits.statement, limits.lock]).catch(() => undefined);
+      await queryRunner.query(SET_LIMITS, [JSON.stringify(before)]).catch(() => undefined);
     }
   } finally {
     await queryRunner.release();

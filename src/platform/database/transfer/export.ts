@@ -31,6 +31,11 @@ const TEXT_SETTINGS = `
   SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL timezone = 'UTC';
   SET LOCAL extra_float_digits = 3; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off;`;
 
+/** PostgreSQL 17 and later have `transaction_timeout`. */
+const NO_LIMITS = `
+  SELECT set_config(name, '0', true) FROM pg_settings
+  WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`;
+
 export interface ExportOptions {
   /** The version of the service, for people who find the file. */
   readonly service: string;
@@ -71,9 +76,8 @@ export async function exportDatabase(dataSource: DataSource, options: ExportOpti
     await run('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     let header: ExportHeader;
     try {
-      // Without these two, a reader that pauses would end the transaction.
-      await run(`SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
-        SET LOCAL synchronize_seqscans = off; ${TEXT_SETTINGS}`);
+      // A reader that pauses must not end the transaction.
+      await run(`${NO_LIMITS}; SET LOCAL synchronize_seqscans = off; ${TEXT_SETTINGS}`);
       const contents = await contentsOf(run);
       header = await headerOf(run, contents, options.service);
       cursors = contents.tables.map((_, index) => `${prefix}${index}`);

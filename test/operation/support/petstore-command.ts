@@ -1,0 +1,36 @@
+import { execFile } from 'node:child_process';
+
+const CLI = new URL('../../../dist/src/cli.js', import.meta.url).pathname;
+
+/** Longest time in ms that a command may take; a busy machine needs many times that of an idle one. */
+const TIMEOUT_MS = 100_000;
+
+/** What a command has printed, and its exit code. */
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs the built `petstore` command.
+ *
+ * @param cwd working directory, where `.env` is read and relative paths start
+ * @param settings its whole environment, beside PATH
+ * @throws Error when it prints a stack, which people are never shown, or a signal or the time limit ends it
+ */
+export function petstoreCommand(
+  cwd: string,
+  settings: Readonly<Record<string, string>>,
+  ...args: string[]
+): Promise<Outcome> {
+  const options = { cwd, env: { PATH: process.env.PATH, ...settings }, timeout: TIMEOUT_MS, maxBuffer: 1e9 };
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) => {
+      const code = error ? error.code : 0;
+      if (typeof code !== 'number' || /^ +at /m.test(stdout + stderr)) {
+        reject(new Error(`petstore ${args.join(' ')}: ${error?.signal ?? ''}\n${stdout}${stderr}`));
+      } else resolve({ code, stdout, stderr });
+    });
+  });
+}
