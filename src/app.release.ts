@@ -9,6 +9,6 @@ const CANDIDATES = ['../package.json', '../../package.json'].map((path) => new U
  * @throws Error when there is no package.json
  */
 export function readRelease(): string {
-  const url = CANDIDATES.find((candidate) => existsSync(candidate)) ?? (CANDIDATES[0] as URL);
-  return (JSON.parse(readFileSync(url, 'utf8')) as { version: string }).version;
+  const file = readFileSync(CANDIDATES.find((url) => existsSync(url)) ?? (CANDIDATES[0] as URL), 'utf8');
+  return (JSON.parse(file) as { version: string }).version;
 }

@@ -92,7 +92,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     });
 }
 
-/** The plan as SQL, in which everything else is a comment. */
+/** The plan as SQL; everything but the statements is in SQL comments. */
 function planText(plan: readonly PlannedMigration[]): string {
   if (plan.length === 0) return 'The schema is current.';
   return plan.map(migrationText).join('\n\n');

@@ -155,7 +155,7 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
 
 /** @throws CommandError for a scope that no operation of the application requires */
 async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
-  // Its controllers declare the scopes.
+  // Loads the controllers of the application, which declare the scopes.
   await import('../app.module.js');
   const { declaredScopes } = await import('../platform/auth/require-scopes.decorator.js');
   const known = declaredScopes();

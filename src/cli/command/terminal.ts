@@ -6,13 +6,13 @@ import { CommandError } from './command-error.js';
 export interface Terminal {
   /** Prints the result. */
   print(text: string): void;
-  /** Prints for the person, beside the result. */
+  /** Prints a message for the operator, apart from the result. */
   tell(text: string): void;
   /**
-   * Shows how far the command is; hides that when `done` reaches `total`. A long command waits for it, and so lets others
-   * have their turn.
+   * Shows the progress, and hides it when `done` reaches `total`. A long command awaits each call, so that other work of
+   * the process can run.
    *
-   * @throws CommandError when the command is to stop
+   * @throws CommandError when the command must stop
    */
   progress(done: number, total: number, unit: string): void | Promise<void>;
 }
@@ -43,7 +43,7 @@ export class StandardTerminal implements Terminal {
     if (done >= total) this.stop();
   }
 
-  /** Ends the bar of a command that did not come to its end. */
+  /** Removes the progress bar, if there is one. */
   stop(): void {
     this.bar?.stop();
     this.bar = undefined;
@@ -87,7 +87,7 @@ export function table(headings: string[], rows: string[][], maxWidth = TERMINAL_
     .join('\n');
 }
 
-/** A text in pieces of at most this width, broken behind a space or comma where possible. */
+/** Splits a text into lines of at most this width, after a space or comma where possible. */
 function wrapped(text: string, width: number): string[] {
   if (text.length <= width) return [text];
   const head = text.slice(0, width);
@@ -108,7 +108,7 @@ export function printable(text: string): string {
 
 const required = new WeakSet<Option>();
 
-/** An option that a command needs, and whose help says so. */
+/** A required option; its help says so. */
 export function requiredOption(flags: string, description: string, parse?: (text: string) => unknown): Option {
   const option = new Option(flags, `${description} (required)`);
   if (parse) option.argParser(parse);
@@ -117,8 +117,8 @@ export function requiredOption(flags: string, description: string, parse?: (text
 }
 
 /**
- * Whether `requiredOption` made it. Not Commander's own kind of required option: that one is reported before an unknown
- * option, which is usually its name with a typing error.
+ * Whether `requiredOption` made this option. Commander's own check of required options is not used: it would report the
+ * missing option before an unknown one, which is usually the same option misspelt.
  */
 export function isRequired(option: Option): boolean {
   return required.has(option);
