@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/migration-plan.js';
+import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/plan/migration-plan.js';
 import type { CommandContext } from './command/command-context.js';
 import { integerArgument, requiredOption, resultText, table } from './command/terminal.js';
 
@@ -19,7 +19,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .option('--json', 'print JSON')
     .action(async ({ plan: isPlan, json }: { plan?: boolean; json?: boolean }) => {
       if (isPlan) {
-        const { planMigrations } = await import('../platform/database/schema/migration-plan.js');
+        const { planMigrations } = await import('../platform/database/schema/plan/migration-plan.js');
         const plan = await context.withDatabase(planMigrations);
         terminal.print(resultText(json, plan, planText(plan)));
         if (plan.some(({ failure }) => failure !== undefined)) context.exitCode = 1;

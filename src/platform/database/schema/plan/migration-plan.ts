@@ -1,23 +1,15 @@
 import type { DataSource, QueryRunner } from 'typeorm';
-import { originalError } from './migration-error.js';
-import { appliedMigrations, type KnownMigration, knownMigrations } from './migration-history.js';
-import { type Query, replaceQuery } from './replace-query.js';
-import { withSchemaLock } from './schema-lock.js';
+import { originalError } from '../migration-error.js';
+import { appliedMigrations, type KnownMigration, knownMigrations } from '../migration-history.js';
+import { type Query, replaceQuery } from '../replace-query.js';
+import { withSchemaLock } from '../schema-lock.js';
+import { type PlannedLock, TrialLocks } from './trial-locks.js';
 
 /** Longest total time in ms of the statements of a trial. They may block requests during that time. */
 export const TRIAL_TIMEOUT_MS = 5_000;
 
 /** Largest number of recorded statements of a migration. A migration whose statements do not run may never end. */
 const MAX_STATEMENTS = 1_000;
-
-/** A lock that a statement takes on a table, until the end of its transaction. */
-export interface PlannedLock {
-  readonly table: string;
-  /** The name of the mode in PostgreSQL's documentation, such as `ACCESS EXCLUSIVE`. */
-  readonly mode: string;
-  /** The operations of requests that the lock blocks. */
-  readonly blocks: 'reads and writes' | 'writes' | 'nothing';
-}
 
 /** A statement of a pending migration. */
 export interface PlannedStatement {
@@ -76,8 +68,7 @@ class Trial {
   private run!: Query;
   /** Restores the query runner's own `query`. */
   readonly end: () => void;
-  private tables = new Map<string, string>();
-  private held = new Set<string>();
+  private readonly locks = new TrialLocks();
   private usedMs = 0;
   private statements: PlannedStatement[] = [];
   private inTransaction = true;
@@ -89,13 +80,9 @@ class Trial {
     });
   }
 
-  /** Lists the tables that exist before the trial. */
-  async begin(): Promise<void> {
-    const rows = (await this.run(
-      `SELECT oid::text AS id, oid::regclass::text AS name FROM pg_class
-      WHERE relkind IN ('r', 'p', 'm', 'v', 'f') AND oid >= 16384 AND relnamespace <> 'pg_toast'::regnamespace`,
-    )) as { id: string; name: string }[];
-    this.tables = new Map(rows.map(({ id, name }) => [id, name]));
+  /** Must be called before the first migration. */
+  begin(): Promise<void> {
+    return this.locks.begin(this.run);
   }
 
   async plan({ name, migration }: KnownMigration): Promise<PlannedMigration> {
@@ -126,38 +113,9 @@ class Trial {
     await this.run(`SET LOCAL statement_timeout = ${leftMs}`);
     const startedAt = performance.now();
     const result = await this.run(text, ...others).finally(() => (this.usedMs += performance.now() - startedAt));
-    this.statements[index] = { ...this.statements[index], locks: await this.newLocks() } as PlannedStatement;
+    this.statements[index] = { ...this.statements[index], locks: await this.locks.newLocks(this.run) } as PlannedStatement;
     return result;
   }
-
-  private async newLocks(): Promise<PlannedLock[]> {
-    const rows = (await this.run(
-      `SELECT DISTINCT relation::text AS id, mode FROM pg_locks
-      WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted ORDER BY mode`,
-    )) as { id: string; mode: string }[];
-    const locks = rows.flatMap(({ id, mode }) => {
-      const table = this.tables.get(id);
-      const key = `${id} ${mode}`;
-      if (table === undefined || this.held.has(key)) return [];
-      this.held.add(key);
-      return [{ table, mode: nameOf(mode), blocks: blockedBy(mode) }];
-    });
-    return locks.sort((a, b) => a.table.localeCompare(b.table));
-  }
-}
-
-/** PostgreSQL's word for a mode of `pg_locks`: `ACCESS EXCLUSIVE` for `AccessExclusiveLock`. */
-function nameOf(mode: string): string {
-  return mode
-    .replace(/Lock$/, '')
-    .replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
-    .toUpperCase();
-}
-
-/** PostgreSQL, table 13.2: which modes conflict with those of SELECT and of INSERT, UPDATE and DELETE. */
-function blockedBy(mode: string): PlannedLock['blocks'] {
-  if (mode === 'AccessExclusiveLock') return 'reads and writes';
-  return ['ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock'].includes(mode) ? 'writes' : 'nothing';
 }
 
 /** Removes surrounding blank lines, and the common indentation of the lines. */
