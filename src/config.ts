@@ -204,63 +204,8 @@ export function withBasePath(config: Config, basePath: string): Config {
  */
 export function readConfig(environment: Environment = process.env): Config {
   const settings = new SettingsReader(environment);
-
-  function baseUrl(name: string): string | undefined {
-    const value = settings.text(name);
-    if (value === undefined) return undefined;
-    const url = URL.canParse(value) ? new URL(value) : undefined;
-    const plain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
-    // `href` is ASCII, as header fields require.
-    return plain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
-      ? url.href.replace(/\/$/, '')
-      : settings.reject(name, 'an http or https URL that ends in /v1', undefined);
-  }
-
-  function corsOrigin(origin: string): string {
-    // Browsers send origins in this form only (RFC 6454, section 6.2); any other would never match.
-    const valid = /^https?:\/\/[^*]+$/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
-    return valid
-      ? origin
-      : settings.reject(
-          'CORS_ORIGINS',
-          'origins such as https://app.example.com, separated by commas: in lower case, without wildcard, default port, ' +
-            'path or slash at the end',
-          origin,
-        );
-  }
-
-  function fastPaths(): readonly FastPath[] {
-    const value = settings.text('FAST_PATHS') ?? 'on';
-    if (value === 'on') return FAST_PATHS;
-    if (value === 'off') return [];
-    const names = settings.list('FAST_PATHS');
-    const chosen = FAST_PATHS.filter((name) => names.includes(name));
-    return chosen.length === new Set(names).size
-      ? chosen
-      : settings.reject('FAST_PATHS', `on, off, or some of ${FAST_PATHS.join(', ')}, separated by commas`, FAST_PATHS);
-  }
-
-  function bootstrapApiKey(): string | undefined {
-    const value = settings.text('BOOTSTRAP_API_KEY');
-    // b64token of RFC 6750, section 2.1.
-    return value === undefined || (/^[A-Za-z0-9\-._~+/]+=*$/.test(value) && value.length >= 20 && value.length <= 255)
-      ? value
-      : settings.reject(
-          'BOOTSTRAP_API_KEY',
-          '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)',
-          value,
-        );
-  }
-
-  function redisUrl(): string | undefined {
-    const value = settings.text('REDIS_URL');
-    return value === undefined || (URL.canParse(value) && /^rediss?:\/\/[^/]/.test(value))
-      ? value
-      : settings.reject('REDIS_URL', 'a Redis URI such as redis://user:password@host:6379/0', value);
-  }
-
   const databaseUrl = readDatabaseUri(settings, 'DATABASE_URL');
-  const productionBaseUrl = baseUrl('PUBLIC_BASE_URL');
+  const productionBaseUrl = readBaseUrl(settings, 'PUBLIC_BASE_URL');
   const port = settings.integer('PORT', 3000, 0, 65535);
   const config: Config = {
     port,
@@ -279,13 +224,13 @@ export function readConfig(environment: Environment = process.env): Config {
     readyWithoutDatabase: settings.isTrue('READY_WITHOUT_DATABASE', true),
     statementTimeoutMs: settings.integer('STATEMENT_TIMEOUT_MS', 5_000, 100, 600_000),
     acquireTimeoutMs: settings.integer('ACQUIRE_TIMEOUT_MS', 3_000, 100, 600_000),
-    bootstrapApiKey: bootstrapApiKey(),
+    bootstrapApiKey: readBootstrapApiKey(settings),
     publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
     productionBaseUrl,
-    stagingBaseUrl: baseUrl('STAGING_BASE_URL'),
+    stagingBaseUrl: readBaseUrl(settings, 'STAGING_BASE_URL'),
     logLevel: settings.choice('LOG_LEVEL', 'info', LOG_LEVELS),
     rateLimitPerMinute: settings.integer('RATE_LIMIT_PER_MINUTE', 6_000, 0, MAX_RATE_LIMIT_PER_MINUTE),
-    redisUrl: redisUrl(),
+    redisUrl: readRedisUrl(settings),
     keyUsageRetentionDays: settings.integer('KEY_USAGE_RETENTION_DAYS', 400, 30, 3_650),
     maxBodyBytes: settings.integer('MAX_BODY_BYTES', 65_536, 1_024, 16_777_216),
     headersTimeoutMs: settings.integer('HEADERS_TIMEOUT_MS', 10_000, 100, 600_000),
@@ -298,11 +243,68 @@ export function readConfig(environment: Environment = process.env): Config {
     shutdownDelayMs: settings.integer('SHUTDOWN_DELAY_MS', 0, 0, 600_000),
     shutdownLingerMs: settings.integer('SHUTDOWN_LINGER_MS', 1_000, 0, 600_000),
     shutdownTimeoutMs: settings.integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),
-    corsOrigins: settings.list('CORS_ORIGINS').map(corsOrigin),
+    corsOrigins: settings.list('CORS_ORIGINS').map((origin) => checkedOrigin(settings, origin)),
     afterSunset: settings.choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),
     tracing: readTracing(settings),
-    fastPaths: fastPaths(),
+    fastPaths: readFastPaths(settings),
   };
+  checkCombinations(settings, config);
+  settings.assertValid();
+  return Object.freeze(Object.assign(new Config(), config));
+}
+
+function readBaseUrl(settings: SettingsReader, name: string): string | undefined {
+  const value = settings.text(name);
+  if (value === undefined) return undefined;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const plain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
+  // `href` is ASCII, as header fields require.
+  return plain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
+    ? url.href.replace(/\/$/, '')
+    : settings.reject(name, 'an http or https URL that ends in /v1', undefined);
+}
+
+function checkedOrigin(settings: SettingsReader, origin: string): string {
+  // Browsers send origins in this form only (RFC 6454, section 6.2); any other would never match.
+  const valid = /^https?:\/\/[^*]+$/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
+  return valid
+    ? origin
+    : settings.reject(
+        'CORS_ORIGINS',
+        'origins such as https://app.example.com, separated by commas: in lower case, without wildcard, default port, ' +
+          'path or slash at the end',
+        origin,
+      );
+}
+
+function readFastPaths(settings: SettingsReader): readonly FastPath[] {
+  const value = settings.text('FAST_PATHS') ?? 'on';
+  if (value === 'on') return FAST_PATHS;
+  if (value === 'off') return [];
+  const names = settings.list('FAST_PATHS');
+  const chosen = FAST_PATHS.filter((name) => names.includes(name));
+  return chosen.length === new Set(names).size
+    ? chosen
+    : settings.reject('FAST_PATHS', `on, off, or some of ${FAST_PATHS.join(', ')}, separated by commas`, FAST_PATHS);
+}
+
+function readBootstrapApiKey(settings: SettingsReader): string | undefined {
+  const value = settings.text('BOOTSTRAP_API_KEY');
+  // b64token of RFC 6750, section 2.1.
+  return value === undefined || (/^[A-Za-z0-9\-._~+/]+=*$/.test(value) && value.length >= 20 && value.length <= 255)
+    ? value
+    : settings.reject('BOOTSTRAP_API_KEY', '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)', value);
+}
+
+function readRedisUrl(settings: SettingsReader): string | undefined {
+  const value = settings.text('REDIS_URL');
+  return value === undefined || (URL.canParse(value) && /^rediss?:\/\/[^/]/.test(value))
+    ? value
+    : settings.reject('REDIS_URL', 'a Redis URI such as redis://user:password@host:6379/0', value);
+}
+
+/** Adds the faults of settings that contradict each other. */
+function checkCombinations(settings: SettingsReader, config: Config): void {
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined) {
     settings.fault('DATABASE_DIRECT_URL needs DATABASE_URL');
   }
@@ -315,6 +317,4 @@ export function readConfig(environment: Environment = process.env): Config {
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     settings.fault('HEADERS_TIMEOUT_MS must not be larger than REQUEST_TIMEOUT_MS');
   }
-  settings.assertValid();
-  return Object.freeze(Object.assign(new Config(), config));
 }

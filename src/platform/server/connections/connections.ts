@@ -59,6 +59,22 @@ function connectionOf(socket: Duplex): Connection {
   return (socket as ConnectionSocket)[CONNECTION] as Connection;
 }
 
+function newConnection(): Connection {
+  return {
+    answering: undefined,
+    latest: undefined,
+    waiting: [],
+    arrived: 0,
+    hasAnswered: false,
+    bytesRead: 0,
+    isEnding: false,
+    hasFailed: false,
+    isPaused: false,
+    isLate: false,
+    readAhead: 0,
+  };
+}
+
 /** The response in progress on a connection, if there is one. */
 export function answeringOn(socket: Duplex): Response | undefined {
   return connectionOf(socket).answering;
@@ -95,46 +111,8 @@ export class Connections {
     private readonly inFlight: RequestsInFlight,
     private readonly limits: ConnectionLimits,
   ) {
-    const { maxConnections } = limits;
     server.timeout = limits.writeTimeoutMs;
-    server.on('connection', (socket) => {
-      // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
-      // which would offer it again without end.
-      if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
-        socket.destroy();
-        this.dropped++;
-        this.droppedInAll++;
-        this.warn();
-        return;
-      }
-      const connection: Connection = {
-        answering: undefined,
-        latest: undefined,
-        waiting: [],
-        arrived: 0,
-        hasAnswered: false,
-        bytesRead: 0,
-        isEnding: false,
-        hasFailed: false,
-        isPaused: false,
-        isLate: false,
-        readAhead: 0,
-      };
-      (socket as ConnectionSocket)[CONNECTION] = connection;
-      this.open.add(socket);
-      socket.once('close', () => {
-        this.open.delete(socket);
-        this.spare.delete(socket);
-        connection.waiting = [];
-        this.readAhead.release(connection.readAhead);
-        connection.readAhead = 0;
-      });
-      // Node resumes reading at the end of each request and for each body.
-      socket.on('resume', () => {
-        if (connection.isPaused) stopReading(socket);
-      });
-      if (this.open.size > maxConnections) this.serveOnce(socket, connection);
-    });
+    server.on('connection', (socket) => this.accept(socket));
     server.on('timeout', closeUnlessServed);
   }
 
@@ -269,6 +247,34 @@ export class Connections {
   closeAll(): void {
     // Not `server.closeAllConnections()`, which leaves those of `upgrade` open.
     for (const socket of this.open) socket.destroy();
+  }
+
+  private accept(socket: Socket): void {
+    const { maxConnections } = this.limits;
+    // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
+    // which would offer it again without end.
+    if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
+      socket.destroy();
+      this.dropped++;
+      this.droppedInAll++;
+      this.warn();
+      return;
+    }
+    const connection = newConnection();
+    (socket as ConnectionSocket)[CONNECTION] = connection;
+    this.open.add(socket);
+    socket.once('close', () => {
+      this.open.delete(socket);
+      this.spare.delete(socket);
+      connection.waiting = [];
+      this.readAhead.release(connection.readAhead);
+      connection.readAhead = 0;
+    });
+    // Node resumes reading at the end of each request and for each body.
+    socket.on('resume', () => {
+      if (connection.isPaused) stopReading(socket);
+    });
+    if (this.open.size > maxConnections) this.serveOnce(socket, connection);
   }
 
   private serveOnce(socket: Socket, connection: Connection): void {
