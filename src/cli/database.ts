@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
 import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/plan/migration-plan.js';
 import type { CommandContext } from './command/command-context.js';
-import { integerArgument, requiredOption, resultText, table, type Terminal } from './command/terminal.js';
+import { integerArgument, requiredOption } from './command/options.js';
+import { resultText, table } from './command/output-text.js';
+import type { Terminal } from './command/terminal.js';
 
 /** Largest number of animals that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { CommandError } from './command/command-error.js';
 import type { CommandContext } from './command/command-context.js';
-import { requiredOption, resultText } from './command/terminal.js';
+import { requiredOption } from './command/options.js';
+import { resultText } from './command/output-text.js';
 
 /** Longest name of a role in bytes; PostgreSQL truncates a longer one. */
 const MAX_NAME_BYTES = 63;

@@ -6,16 +6,9 @@ import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js
 import { nearestName } from '../platform/nearest-name.js';
 import type { CommandContext } from './command/command-context.js';
 import { CommandError } from './command/command-error.js';
-import {
-  durationArgument,
-  integerArgument,
-  printable,
-  requiredOption,
-  resultText,
-  table,
-  type Terminal,
-  timeCell,
-} from './command/terminal.js';
+import { durationArgument, integerArgument, requiredOption } from './command/options.js';
+import { printable, resultText, table, timeCell } from './command/output-text.js';
+import type { Terminal } from './command/terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 

@@ -7,7 +7,7 @@ import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openapi.js';
 import { CommandError } from './command/command-error.js';
-import { isRequired } from './command/terminal.js';
+import { isRequired } from './command/options.js';
 import { addGrantsCommand } from './grants.js';
 import { addTransferCommands } from './transfer/transfer-commands.js';
 

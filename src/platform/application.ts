@@ -1,4 +1,6 @@
-import { type VersioningOptions, VersioningType } from '@nestjs/common';
+import type { VersioningOptions } from '@nestjs/common';
+// Not from '@nestjs/common' itself: `petstore --help` would load all of Nest.
+import { VersioningType } from '@nestjs/common/enums/version-type.enum.js';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { MigrationInterface } from 'typeorm';
 
