@@ -654,6 +654,36 @@ const PIPES: Record<string, Case> = {
   },
 };
 
+/** Ways in which a parameter with one pipe gets its value or fails. `name` tells the two parameters of a pair apart. */
+const WAYS: Record<string, (name: string) => ParameterDecorator> = {
+  'a value': (name) => From(() => name, pipe(name)),
+  'a value, piped later': (name) => From(() => name, pipe(name, later)),
+  'a value, refused': (name) => From(() => name, pipe(name, fails(name))),
+  'a value, refused by a promise': (name) => From(() => name, pipe(name, rejects(name))),
+  'a value, refused later': (name) => From(() => name, pipe(name, failsLater(name))),
+  'a promise': (name) => From(() => later(name), pipe(name)),
+  'a promise, piped at once': (name) => From(() => Promise.resolve(name), pipe(name, atOnce)),
+  'a promise, refused': (name) => From(() => Promise.resolve(name), pipe(name, fails(name))),
+  'a promise, refused by a promise': (name) => From(() => Promise.resolve(name), pipe(name, rejects(name))),
+  'a promise that fails': (name) => From(rejects(name), pipe(name)),
+  'a promise that fails later': (name) => From(failsLater(name), pipe(name)),
+  'a thenable, refused': (name) => From(() => thenable(name), pipe(name, fails(name))),
+  'an error': (name) => From(fails(name), pipe(name)),
+};
+
+function bothSucceed(...ways: string[]): boolean {
+  return !ways.some((way) => /refused|fails|error/.test(way));
+}
+
+const PAIRS: Record<string, Case> = Object.fromEntries(
+  Object.entries(WAYS).flatMap(([first, one]) =>
+    Object.entries(WAYS).map(([second, other]): [string, Case] => [
+      `${first}; ${second}`,
+      { parameters: [one('first'), other('second')], status: bothSucceed(first, second) ? 200 : 400 },
+    ]),
+  ),
+);
+
 const ANSWERS: Record<string, Case> = {
   'a value': { handle: () => ({ a: [1, 2n] }), text: '{"a":[1,2]}' },
   'a promise': { handle: () => later('value'), text: 'value later' },
@@ -834,6 +864,7 @@ const CASES: [name: string, tested: Case][] = Object.entries({
   interceptors: INTERCEPTORS,
   parameters: PARAMETERS,
   pipes: PIPES,
+  pairs: PAIRS,
   answers: ANSWERS,
   errors: ERRORS,
   scopes: SCOPES,

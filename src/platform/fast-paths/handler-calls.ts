@@ -74,13 +74,17 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       ) as Parameter[];
       const pipes = router.pipesContextCreator.create(...bound);
       const pipeable = parameters.filter(({ type }) => this.isPipeable(type));
+      const pipesOf = (parameter: Parameter): PipeTransform[] => [...pipes, ...parameter.pipes];
+      const collector = (parameter: Parameter): Collector => ({
+        index: parameter.index,
+        extract: parameter.extractValue as Collector['extract'],
+        pass: pipeable.includes(parameter) ? passing(parameter, pipesOf(parameter), tokenOf) : undefined,
+      });
       router.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, pipeable);
       const guards = router.guardsContextCreator.create(...bound);
-      // With several piped parameters, order and first error depend on Nest's promise timing, so Nest's code runs.
+      const isDirect = pipeable.length < 2 || pipeable.every((parameter) => pipesOf(parameter).length === 1);
       const collect = (
-        pipeable.length > 1
-          ? this.createPipesFn(pipes, parameters)
-          : collectDirectly(parameters, pipeable[0], pipes, tokenOf)
+        isDirect ? collectDirectly(parameters.map(collector)) : this.createPipesFn(pipes, parameters)
       ) as Collect;
       const answer = handler.fnHandleResponse as (...parameters: unknown[]) => Promise<unknown>;
       const sendsJson =
@@ -136,52 +140,68 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
   }
 }
 
-type TokenOf = (type: Parameter['type']) => ArgumentMetadata['type'];
+/** How one argument of a handler is made. */
+interface Collector {
+  readonly index: number;
+  readonly extract: (...message: Message) => unknown;
+  /** Passes the value through its pipes. Returns a promise if the value is one, if a pipe makes one, or if a pipe throws. */
+  readonly pass: ((value: unknown) => unknown) | undefined;
+}
 
-/** Collects the arguments of a handler with at most one piped parameter. */
-function collectDirectly(
-  parameters: readonly Parameter[],
-  piped: Parameter | undefined,
-  pipes: readonly PipeTransform[],
-  tokenOf: TokenOf,
-): Collect {
-  const plain = parameters.filter((parameter) => parameter !== piped);
-  const passAll = piped && passing(piped, [...pipes, ...piped.pipes], tokenOf);
+/**
+ * Collects the arguments of a handler. All collectors run, whichever fails, and the first promise to be rejected decides
+ * the error, as with Nest. These promises take as long as Nest's only where there is one piped parameter, or each has one pipe.
+ */
+function collectDirectly(collectors: readonly Collector[]): Collect {
   return (args, ...message) => {
-    for (const { index, extractValue } of plain) {
-      args[index] = (extractValue as Extract)(...message);
+    let pending: Promise<unknown>[] | undefined;
+    for (const { index, extract, pass } of collectors) {
+      try {
+        const value = extract(...message);
+        const passed = pass ? pass(value) : value;
+        if (pass && isPromise(passed)) (pending ??= []).push(adopt(passed).then((settled) => (args[index] = settled)));
+        else args[index] = passed;
+      } catch (error) {
+        (pending ??= []).push(Promise.reject(error));
+      }
     }
-    if (!piped || !passAll) return undefined;
-    const value = passAll((piped.extractValue as Extract)(...message));
-    if (isPromise(value)) {
-      return value.then((settled) => (args[piped.index] = settled));
-    }
-    args[piped.index] = value;
-    return undefined;
+    return pending && (pending.length === 1 ? pending[0] : Promise.all(pending));
   };
 }
 
-type Extract = (...message: Message) => unknown;
+/** Nest's promises of a parameter adopt those of its pipes, which takes a turn of the microtask queue more. */
+async function adopt(value: PromiseLike<unknown>): Promise<unknown> {
+  return value;
+}
 
-/** Passes a value through pipes; returns a promise if the value or the result of a pipe is one. */
+type TokenOf = (type: Parameter['type']) => ArgumentMetadata['type'];
+
+/** Makes the member `pass` of a collector. */
 function passing(
   { type, metatype, data, schema }: Parameter,
   pipes: readonly PipeTransform[],
   tokenOf: TokenOf,
-): (value: unknown) => unknown {
+): Collector['pass'] {
   const token = tokenOf(type);
-  const pass = (value: unknown, first: number): unknown => {
-    for (let index = first; ; index++) {
-      if (isPromise(value)) {
-        return Promise.resolve(value).then((settled) => pass(settled, index));
-      }
-      const pipe = pipes[index];
-      if (pipe === undefined) return value;
-      // A fresh metadata object per pipe: pipes may keep or modify it.
-      value = pipe.transform(value, { metatype, type: token, data, schema } as ArgumentMetadata);
-    }
+  // A fresh metadata object per pipe: pipes may keep or modify it.
+  const metadata = (): ArgumentMetadata => ({ metatype, type: token, data, schema }) as ArgumentMetadata;
+  const settle = async (value: unknown, next: number): Promise<unknown> => {
+    let settled = await value;
+    for (const pipe of pipes.slice(next)) settled = await pipe.transform(settled, metadata());
+    return settled;
   };
-  return (value) => pass(value, 0);
+  return (value) => {
+    try {
+      for (let index = 0; index < pipes.length; index++) {
+        if (isPromise(value)) return settle(value, index);
+        value = (pipes[index] as PipeTransform).transform(value, metadata());
+      }
+    } catch (error) {
+      // Not thrown: what fails to be extracted is refused before.
+      return Promise.reject(error);
+    }
+    return isPromise(value) ? settle(value, pipes.length) : value;
+  };
 }
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {

@@ -14,7 +14,7 @@ const FIELD = IDEMPOTENCY_KEY_HEADER.toLowerCase();
 
 const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) => {
   const http = execution.switchToHttp();
-  return keyOf(http.getRequest<Request>(), http.getResponse<Response>(), versionsOf(execution));
+  return keyOf(http.getRequest<Request>(), http.getResponse<Response>(), () => versionsOf(execution));
 });
 
 /**
@@ -35,7 +35,7 @@ export function Idempotent(): ParameterDecorator {
 function keyOf(
   request: Request,
   response: Response,
-  versions: readonly string[],
+  versions: () => readonly string[],
 ): IdempotencyKey | undefined | Promise<never> {
   const sent = request.headers[FIELD];
   if (sent === undefined) {
@@ -49,7 +49,7 @@ function keyOf(
   if (clientId === undefined || operation === undefined) {
     throw new Error('@Idempotent() stands at a handler that no client is known to.');
   }
-  return new IdempotencyKey(clientId, routeOf(request, versions), operation, key, () => {
+  return new IdempotencyKey(clientId, routeOf(request, versions()), operation, key, () => {
     response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true');
     request.context.isReplayed = true;
   });

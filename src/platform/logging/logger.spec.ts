@@ -1,7 +1,8 @@
+import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { pino } from 'pino';
 import { RequestContext } from '../server/requests/request-context.js';
-import { NestLogger } from './logger.js';
+import { NestLogger, timestamp } from './logger.js';
 
 type Line = Record<string, unknown> & { msg: string; error?: Record<string, unknown> };
 
@@ -133,4 +134,24 @@ describe('a line is bounded', () => {
     const odd = Object.assign(new Error(), { message: Symbol('no text') as unknown as string });
     expect(lineOf(() => logger.error('text', odd))).toMatchObject({ msg: 'text', error: { message: '…' } });
   });
+});
+
+test('the time of a line is the one that pino writes, also when the clock goes back', () => {
+  const clock = jest.spyOn(Date, 'now');
+  try {
+    for (const text of [
+      '06:59:58.007',
+      '06:59:58.010',
+      '06:59:59.999',
+      '07:00:00.000',
+      '06:59:59.120',
+      '00:00:00.001',
+    ]) {
+      clock.mockReturnValue(Date.parse(`2026-02-28T${text}Z`));
+      expect(timestamp()).toBe(`,"time":"2026-02-28T${text}Z"`);
+      expect(timestamp()).toBe(pino.stdTimeFunctions.isoTime());
+    }
+  } finally {
+    clock.mockRestore();
+  }
 });

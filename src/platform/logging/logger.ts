@@ -42,17 +42,18 @@ export function droppedLogLines(): number {
   return standardOutput?.droppedLines ?? 0;
 }
 
-let lastTime = 0;
+let lastSecond = NaN;
 let lastText = '';
 
-/** The time as a member of a log line, in ISO 8601. Cached per millisecond: formatting dates is expensive. */
-function timestamp(): string {
+/** The time as a member of a log line, in ISO 8601. Cached up to the second: formatting dates is expensive. */
+export function timestamp(): string {
   const now = Date.now();
-  if (now !== lastTime) {
-    lastTime = now;
-    lastText = `,"time":"${new Date(now).toISOString()}"`;
+  const second = Math.floor(now / 1000);
+  if (second !== lastSecond) {
+    lastSecond = second;
+    lastText = `,"time":"${new Date(now).toISOString().slice(0, -'000Z'.length)}`;
   }
-  return lastText;
+  return `${lastText}${String(now - second * 1000).padStart(3, '0')}Z"`;
 }
 
 type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
