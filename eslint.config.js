@@ -39,6 +39,7 @@ export const PLATFORM_ROOMS = {
   'database/export-format': ['errors'],
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
+  'database/schema/plan': ['database/schema'],
   'database/transfer': [
     'database/connections',
     'database/export-format',

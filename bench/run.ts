@@ -5,7 +5,7 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { table } from '../src/cli/command/terminal.js';
+import { table } from '../src/cli/command/output-text.js';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
 import { chart } from './chart.js';
 import { grow, readUpkeep, UPKEEP_SETTINGS, type UpkeepReport, untilRemoval } from './growth.js';

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 
-/** The folder of README.md: the repository for src, and dist for dist/src, to which the build copies the documents. */
+/** The folder with README.md and docs: the repository for src; dist for dist/src, where the build copies them. */
 const ROOT = new URL('..', import.meta.url);
 
-/** A paragraph that is only a link to a heading of another document. It stands for the section below that heading. */
+/** A paragraph that is only a link to a heading of another document. The section below that heading replaces it. */
 const INCLUSION = /^\[[^\]]+\]\(\.\.\/([\w/.-]+\.md)#([\w-]+)\)$/gm;
 
 /**
- * The guide as Markdown: docs/guide.md with the sections of other documents to which it refers.
+ * The guide as Markdown: docs/guide.md, with the sections of other documents that it includes.
  *
  * @throws Error when a document or a section is missing
  */

@@ -7,10 +7,10 @@ import { PetsModule } from './pets/pets.module.js';
 import { basePathOf } from './platform/application.js';
 import { PlatformModule, RequestModule } from './platform/platform.module.js';
 
-/** Table of contents: the features, and the platform below them. Add a feature behind the others. */
+/** The table of contents: all features, and the platform. Add a feature after the others. */
 @Module({
   imports: [
-    // One a line: a merge keeps the lines of both branches (.gitattributes).
+    // One feature per line: a merge keeps the lines of both branches (.gitattributes).
     PetsModule,
   ],
 })
@@ -19,15 +19,16 @@ export class AppModule {
    * The whole application.
    *
    * @param config the settings of this process
-   * @param options what a project adds: features, migrations, texts
+   * @param options the project's own features, migrations and texts
    */
   static forRoot(config: Config, options: AppOptions = {}): DynamicModule {
-    // Nest takes these before those of @Module, where `nest generate` adds features; so they are named again, in their order.
+    // Nest would import the modules returned here before those of @Module, where `nest generate` adds features. Listing
+    // the features of @Module again fixes the order.
     const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as Type[];
-    // Features before the platform: the router matches routes in this order. RequestModule has no routes.
     const application = applicationOf(options);
     const settings = withBasePath(config, basePathOf(application));
     const platform = PlatformModule.forRoot(settings, application);
+    // Features before the platform: the router matches routes in this order. RequestModule has no routes.
     return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), platform] };
   }
 }

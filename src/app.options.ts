@@ -2,44 +2,44 @@ import type { DynamicModule, INestApplication, Type, VersioningOptions, Versioni
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { MigrationSource } from './platform/application.js';
 
-/** What a project adds to the service. */
+/** What a project adds to the application. */
 export interface AppOptions {
-  /** Modules besides those of the service. Their routes are matched, and their operations named, behind those. */
+  /** The project's modules. Routing and the naming of operations take them after the modules of the service. */
   readonly features?: readonly (Type | DynamicModule)[];
   /**
-   * Migrations of these modules: classes, or the `file:` URLs of directories of compiled files. They and those of the
-   * service are applied in the order of the times in their names.
+   * Migrations of these modules: classes, or `file:` URLs of directories with compiled files. All migrations, the
+   * service's included, are applied in the order of the timestamps in their names.
    */
   readonly migrations?: readonly MigrationSource[];
-  /** What the OpenAPI document and the pages say otherwise. */
+  /** Texts that replace or extend those of the OpenAPI document and the documentation pages. */
   readonly document?: DocumentOptions;
   /**
-   * Where requests say the version of the API, if not in the address: in a header field, in the media type of `Accept`, or
-   * where `extractor` finds it. It holds for the modules of the service, too, so that the animals are at /pets.
+   * How requests name the API version, if not in the path: in a header field, in the media type of `Accept`, or where
+   * `extractor` finds it. This also applies to the modules of the service: the animals are then at /pets.
    */
   readonly versioning?: Extract<
     VersioningOptions,
     { type: VersioningType.HEADER | VersioningType.MEDIA_TYPE | VersioningType.CUSTOM }
   >;
-  /** Scopes of an API key that is made without naming any, instead of those of the service. */
+  /** Scopes of a new API key for which none are named. They replace the service's defaults. */
   readonly defaultScopes?: readonly [string, ...string[]];
 }
 
-/** Members of `info` that replace those of the service, such as `title`, `version` and `description`; and the rest. */
+/** Members of the document's `info`, such as `title`, that replace those of the service; and further texts. */
 export interface DocumentOptions extends Partial<OpenAPIObject['info']> {
-  /** Tags that no controller describes by `@Tag`, besides those of the service. One of the same name replaces it. */
+  /** Tags that no controller describes with `@Tag`. A tag replaces the service's tag of the same name. */
   readonly tags?: readonly TagObject[];
-  /** The guide for clients at /docs/guide, as Markdown. Called at its first request. */
+  /** Returns the guide at /docs/guide as Markdown. Called at the first request of that page. */
   readonly guide?: () => string;
   /** Examples for header fields, by component name: `Link`, `Location`, `NextPage`. */
   readonly headerExamples?: Readonly<Record<string, string>>;
 }
 
-/** What a project adds to the service that it starts. */
+/** What a project adds when it starts the service. */
 export interface ServiceOptions extends AppOptions {
   /**
-   * Called with each application before it listens, behind the service's own set-up: the place for what Nest's documentation puts
-   * into `main.ts`, such as `app.useWebSocketAdapter`.
+   * Called with each application after the service's own set-up and before it listens. Calls that Nest's documentation
+   * puts into `main.ts`, such as `app.useWebSocketAdapter`, belong here.
    */
   readonly setUp?: (app: INestApplication) => void | Promise<void>;
 }

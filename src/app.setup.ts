@@ -29,7 +29,7 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
   abortOnError: false,
 };
 
-/** Request header fields that pages of other origins may send, beside those that operations declare. */
+/** Request header fields that pages of other origins may send, besides those that operations declare. */
 const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'Traceparent', 'X-Request-Id'];
 
 /** How long browsers may cache the answer to a preflight request, in s. */
@@ -48,7 +48,7 @@ export function setUpApplication(app: INestApplication): void {
   closeMicroservices(app);
   const document = app.get(OpenApiDocument);
   document.describe(app);
-  keepAddresses(app);
+  forbidAddressChanges(app);
   if (corsOrigins.length > 0) {
     app.enableCors({
       origin: corsOrigins,
@@ -63,11 +63,10 @@ export function setUpApplication(app: INestApplication): void {
 }
 
 /**
- * From now on addresses stay as the document has them.
- *
- * @throws StartupError for `enableVersioning` and `setGlobalPrefix` in setUp
+ * The document is made, so paths must not change any more: from now on `enableVersioning` and `setGlobalPrefix`, which a
+ * project may call in `setUp`, throw a StartupError.
  */
-function keepAddresses(app: INestApplication): void {
+function forbidAddressChanges(app: INestApplication): void {
   app.enableVersioning = () => {
     throw new StartupError(
       'app.enableVersioning comes too late for the document and the commands. Pass its options to startService and ' +
@@ -83,34 +82,35 @@ function keepAddresses(app: INestApplication): void {
 }
 
 /**
- * Lets the interceptors of all modules (`APP_INTERCEPTOR`) see values where handlers return finished JSON. Without such an
- * interceptor nothing is added to the way of a request.
+ * Lets global interceptors (`APP_INTERCEPTOR`) see values where handlers return finished JSON. Without global
+ * interceptors, requests have no extra step.
  *
- * @throws StartupError for one that is made for each request: Nest would call it where the JSON is still a text
+ * @throws StartupError for a request-scoped interceptor, which Nest would call while the JSON is still text
  */
 function parseAnswersForInterceptors(app: INestApplication): void {
-  const bound = app.get(ApplicationConfig);
-  if (bound.getGlobalRequestInterceptors().length > 0) {
+  const applicationConfig = app.get(ApplicationConfig);
+  if (applicationConfig.getGlobalRequestInterceptors().length > 0) {
     throw new StartupError(
       'An APP_INTERCEPTOR that is made for each request cannot see the answers of all modules. Make it a singleton, or ' +
         'bind it to your controllers with @UseInterceptors.',
     );
   }
-  if (bound.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
+  if (applicationConfig.getGlobalInterceptors().length > 0) app.useGlobalInterceptors(new ParsedAnswersInterceptor());
 }
 
 /**
- * Lets lines of the log name the request that is being served, unless each controller passes it
- * itself (`PassesRequestToLog`) and no module adds what runs for requests.
+ * Adds the id and operation of the current request to log lines of Nest's Logger. Switched off, because it costs time,
+ * when every controller passes the request itself (`PassesRequestToLog`) and modules add no other code that runs in
+ * requests.
  */
 function nameRequestsInLog(app: INestApplication): void {
   const discovery = app.get(DiscoveryService);
   const isPassed = ({ metatype }: { metatype: unknown }): boolean =>
     Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
-  // Resolvers of GraphQL, guards, interceptors, pipes and filters of all modules, and middleware.
+  // GraphQL resolvers, and global guards, interceptors, pipes and filters of modules.
   const servesRequests = ({ token, subtype, host }: InstanceWrapper): boolean =>
     token === GRAPHQL_OPTIONS || (subtype !== undefined && host?.metatype !== RequestModule);
-  // Nest keeps global enhancers that are made for each request here, under APP_GUARD and so on.
+  // Nest keeps request-scoped global guards, interceptors, pipes and filters here, under tokens such as APP_GUARD.
   const hasScopedEnhancers = ({ injectables }: { injectables: ReadonlyMap<unknown, unknown> }): boolean =>
     [...injectables.keys()].some((token) => /^APP_/.test(String(token)));
   const hasMiddleware = ({ metatype: { prototype } }: { metatype: Type }): boolean =>
@@ -124,10 +124,10 @@ function nameRequestsInLog(app: INestApplication): void {
 }
 
 /**
- * Messages of microservices pass the guards of the platform only with `inheritAppConfig`, which Nest leaves off. The guard
- * finds no API key in them, so only `@Public()` admits them.
+ * Puts messages of microservices behind the platform's guards. Nest does so only with `inheritAppConfig`, which is off by
+ * default; so connecting a microservice without it fails. Messages carry no API key: only `@Public()` handlers get them.
  *
- * @throws StartupError for a microservice that is connected already
+ * @throws StartupError when a microservice is connected already
  */
 function closeMicroservices(app: INestApplication): void {
   const fail = (): never => {

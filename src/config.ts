@@ -29,10 +29,10 @@ export const MAX_WEB_CONCURRENCY = 64;
 /**
  * The settings of one process, read from the environment once at start and never changed. Each comment gives the
  * setting's default and range; `.env.example` describes the settings to operators. No other file reads the variables.
- * CONTRIBUTING.md says what a new setting needs.
+ * CONTRIBUTING.md lists the steps for a new setting.
  *
- * A range of 100 to 600 000 ms bounds the times: less than 0.1 s would fail ordinary requests, and more than 10 minutes
- * is usually a wrong unit.
+ * Most times range from 100 to 600 000 ms: less than 0.1 s would fail ordinary requests, and more than 10 minutes is
+ * usually a wrong unit.
  */
 export class Config {
   /** TCP port to listen on, 3000 by default. 0 to 65 535; with 0 the system chooses a free port. */
@@ -45,8 +45,8 @@ export class Config {
    */
   webConcurrency: number;
   /**
-   * Time in ms after which one of several processes that does not report is killed and replaced. 30 000 by default, longer
-   * than any pause of a garbage collection. 2000 to 600 000.
+   * With several processes: time in ms without a sign of life after which a process is killed and replaced. 30 000 by
+   * default, longer than any garbage collection pause. 2000 to 600 000.
    */
   hangTimeoutMs: number;
   /** PostgreSQL connection URI. Undefined by default: the embedded engine. */
@@ -60,14 +60,15 @@ export class Config {
    */
   databasePoolSize: number;
   /**
-   * URI of the same database without a pooler in transaction mode. Migrations, notifications of changed keys and the
-   * heartbeat use it. Undefined by default: `databaseUrl`, which it needs.
+   * URI of the same database that bypasses a pooler in transaction mode. Migrations, notifications of changed keys and
+   * the heartbeat use it. Undefined by default: `databaseUrl` is used. Needs `databaseUrl`.
    */
   databaseDirectUrl: string | undefined;
   /** File with the password for URIs that have none, read for each new connection. None by default. */
   databasePasswordFile: string | undefined;
   /**
-   * Age in ms at which a pooled connection is replaced, or up to a fifth earlier. 1 800 000 by default: half an hour.
+   * Largest age in ms of a pooled connection; each is replaced then or up to a fifth earlier. 1 800 000 by default: half
+   * an hour.
    * 1000 to 86 400 000.
    */
   databaseConnectionMaxAgeMs: number;
@@ -79,8 +80,8 @@ export class Config {
    */
   replicaReads: 'fresh' | 'stale';
   /**
-   * True: a start applies pending migrations. False: a start on an outdated schema is refused. True by default for the
-   * embedded engine, false with `databaseUrl`, where one command should migrate before all instances start.
+   * True: the start applies pending migrations. False: the start fails on an outdated schema. True by default for the
+   * embedded engine; false with `databaseUrl`, where one command should migrate before all instances start.
    */
   migrateOnStart: boolean;
   /**
@@ -101,13 +102,13 @@ export class Config {
   /** An API key that is created at start if it does not exist, 20 to 255 characters. None by default. */
   bootstrapApiKey: string | undefined;
   /**
-   * URL of this service for absolute links. It ends in /v1, which `withBasePath` may replace, and has no trailing slash. `http://localhost:<port>/v1` by
-   * default.
+   * URL of this service for absolute links, without a trailing slash. It ends in /v1, which `withBasePath` may replace.
+   * `http://localhost:<port>/v1` by default.
    */
   publicBaseUrl: string;
   /** URL of production, for the OpenAPI document: PUBLIC_BASE_URL as it is set. Undefined by default. */
   productionBaseUrl: string | undefined;
-  /** URL of staging, for the OpenAPI document; of the same form. Undefined by default. */
+  /** URL of staging, for the OpenAPI document; it ends in /v1, too. Undefined by default. */
   stagingBaseUrl: string | undefined;
   /** Lowest level that is logged. `info` by default: one line for each request. */
   logLevel: (typeof LOG_LEVELS)[number];
@@ -143,7 +144,7 @@ export class Config {
    */
   keepAliveTimeoutMs: number;
   /**
-   * Time in ms for which a client may take nothing of its answer; the connection is cut after once to twice this time.
+   * Time in ms that a client may read nothing of its answer; the connection is cut after one to two times this time.
    * 30 000 by default; 100 to 600 000.
    */
   writeTimeoutMs: number;
@@ -157,18 +158,18 @@ export class Config {
    */
   maxRequestsInFlight: number;
   /**
-   * Largest number of streams of events (`@Sse()`) that each process has open. They are no requests in flight. 1000 by
+   * Largest number of open event streams (`@Sse()`) of each process. They do not count as requests in flight. 1000 by
    * default; 1 to 1 000 000. One more is answered 503.
    */
   maxEventStreams: number;
   /**
-   * Time in ms between the signal to stop and the end of listening. Meanwhile readiness answers 503, so that load
-   * balancers remove the instance. 0 by default: without a load balancer there is nothing to wait for. 0 to 600 000.
+   * Time in ms that the server keeps listening after the stop signal. Readiness answers 503 during that time, so that
+   * load balancers remove the instance. 0 by default: without a load balancer no delay is needed. 0 to 600 000.
    */
   shutdownDelayMs: number;
   /**
-   * Time in ms, counted from the signal to stop, after which idle connections are closed. 1000 by default, for requests
-   * that are on their way. 0 to 600 000.
+   * Time in ms from the stop signal until idle connections are closed, because clients may be sending requests on them.
+   * 1000 by default; 0 to 600 000.
    */
   shutdownLingerMs: number;
   /** Time in ms that requests in flight have to finish, after `shutdownDelayMs`. 15 000 by default; 100 to 600 000. */
@@ -177,13 +178,13 @@ export class Config {
   corsOrigins: string[];
   /** What a deprecated operation does after its sunset: `remove` answers 410, the default; `serve` continues. */
   afterSunset: 'remove' | 'serve';
-  /** Undefined by default, and without an endpoint for spans: nothing is traced. */
+  /** Undefined by default: without an endpoint for spans nothing is traced. */
   tracing: TracingSettings | undefined;
   /** The fast paths in use. Without them the service is slower and otherwise the same. */
   fastPaths: readonly FastPath[];
 }
 
-/** The same settings for a service whose base URLs do not end in /v1, but in what is given. */
+/** The same settings with another path than /v1 at the end of the base URLs. */
 export function withBasePath(config: Config, basePath: string): Config {
   const based = (url: string): string => url.replace(/\/v1$/, basePath);
   const { publicBaseUrl, productionBaseUrl, stagingBaseUrl } = config;
@@ -203,63 +204,8 @@ export function withBasePath(config: Config, basePath: string): Config {
  */
 export function readConfig(environment: Environment = process.env): Config {
   const settings = new SettingsReader(environment);
-
-  function baseUrl(name: string): string | undefined {
-    const value = settings.text(name);
-    if (value === undefined) return undefined;
-    const url = URL.canParse(value) ? new URL(value) : undefined;
-    const plain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
-    // `href` is ASCII, as header fields require.
-    return plain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
-      ? url.href.replace(/\/$/, '')
-      : settings.reject(name, 'an http or https URL that ends in /v1', undefined);
-  }
-
-  function corsOrigin(origin: string): string {
-    // Browsers send origins in this form only (RFC 6454, section 6.2); any other would never match.
-    const valid = /^https?:\/\/[^*]+$/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
-    return valid
-      ? origin
-      : settings.reject(
-          'CORS_ORIGINS',
-          'origins such as https://app.example.com, separated by commas: in lower case, without wildcard, default port, ' +
-            'path or slash at the end',
-          origin,
-        );
-  }
-
-  function fastPaths(): readonly FastPath[] {
-    const value = settings.text('FAST_PATHS') ?? 'on';
-    if (value === 'on') return FAST_PATHS;
-    if (value === 'off') return [];
-    const names = settings.list('FAST_PATHS');
-    const chosen = FAST_PATHS.filter((name) => names.includes(name));
-    return chosen.length === new Set(names).size
-      ? chosen
-      : settings.reject('FAST_PATHS', `on, off, or some of ${FAST_PATHS.join(', ')}, separated by commas`, FAST_PATHS);
-  }
-
-  function bootstrapApiKey(): string | undefined {
-    const value = settings.text('BOOTSTRAP_API_KEY');
-    // b64token of RFC 6750, section 2.1.
-    return value === undefined || (/^[A-Za-z0-9\-._~+/]+=*$/.test(value) && value.length >= 20 && value.length <= 255)
-      ? value
-      : settings.reject(
-          'BOOTSTRAP_API_KEY',
-          '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)',
-          value,
-        );
-  }
-
-  function redisUrl(): string | undefined {
-    const value = settings.text('REDIS_URL');
-    return value === undefined || (URL.canParse(value) && /^rediss?:\/\/[^/]/.test(value))
-      ? value
-      : settings.reject('REDIS_URL', 'a Redis URI such as redis://user:password@host:6379/0', value);
-  }
-
   const databaseUrl = readDatabaseUri(settings, 'DATABASE_URL');
-  const productionBaseUrl = baseUrl('PUBLIC_BASE_URL');
+  const productionBaseUrl = readBaseUrl(settings, 'PUBLIC_BASE_URL');
   const port = settings.integer('PORT', 3000, 0, 65535);
   const config: Config = {
     port,
@@ -278,13 +224,13 @@ export function readConfig(environment: Environment = process.env): Config {
     readyWithoutDatabase: settings.isTrue('READY_WITHOUT_DATABASE', true),
     statementTimeoutMs: settings.integer('STATEMENT_TIMEOUT_MS', 5_000, 100, 600_000),
     acquireTimeoutMs: settings.integer('ACQUIRE_TIMEOUT_MS', 3_000, 100, 600_000),
-    bootstrapApiKey: bootstrapApiKey(),
+    bootstrapApiKey: readBootstrapApiKey(settings),
     publicBaseUrl: productionBaseUrl ?? `http://localhost:${port || 3000}/v1`,
     productionBaseUrl,
-    stagingBaseUrl: baseUrl('STAGING_BASE_URL'),
+    stagingBaseUrl: readBaseUrl(settings, 'STAGING_BASE_URL'),
     logLevel: settings.choice('LOG_LEVEL', 'info', LOG_LEVELS),
     rateLimitPerMinute: settings.integer('RATE_LIMIT_PER_MINUTE', 6_000, 0, MAX_RATE_LIMIT_PER_MINUTE),
-    redisUrl: redisUrl(),
+    redisUrl: readRedisUrl(settings),
     keyUsageRetentionDays: settings.integer('KEY_USAGE_RETENTION_DAYS', 400, 30, 3_650),
     maxBodyBytes: settings.integer('MAX_BODY_BYTES', 65_536, 1_024, 16_777_216),
     headersTimeoutMs: settings.integer('HEADERS_TIMEOUT_MS', 10_000, 100, 600_000),
@@ -297,11 +243,68 @@ export function readConfig(environment: Environment = process.env): Config {
     shutdownDelayMs: settings.integer('SHUTDOWN_DELAY_MS', 0, 0, 600_000),
     shutdownLingerMs: settings.integer('SHUTDOWN_LINGER_MS', 1_000, 0, 600_000),
     shutdownTimeoutMs: settings.integer('SHUTDOWN_TIMEOUT_MS', 15_000, 100, 600_000),
-    corsOrigins: settings.list('CORS_ORIGINS').map(corsOrigin),
+    corsOrigins: settings.list('CORS_ORIGINS').map((origin) => checkedOrigin(settings, origin)),
     afterSunset: settings.choice('AFTER_SUNSET', 'remove', ['remove', 'serve']),
     tracing: readTracing(settings),
-    fastPaths: fastPaths(),
+    fastPaths: readFastPaths(settings),
   };
+  checkCombinations(settings, config);
+  settings.assertValid();
+  return Object.freeze(Object.assign(new Config(), config));
+}
+
+function readBaseUrl(settings: SettingsReader, name: string): string | undefined {
+  const value = settings.text(name);
+  if (value === undefined) return undefined;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const plain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
+  // `href` is ASCII, as header fields require.
+  return plain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
+    ? url.href.replace(/\/$/, '')
+    : settings.reject(name, 'an http or https URL that ends in /v1', undefined);
+}
+
+function checkedOrigin(settings: SettingsReader, origin: string): string {
+  // Browsers send origins in this form only (RFC 6454, section 6.2); any other would never match.
+  const valid = /^https?:\/\/[^*]+$/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
+  return valid
+    ? origin
+    : settings.reject(
+        'CORS_ORIGINS',
+        'origins such as https://app.example.com, separated by commas: in lower case, without wildcard, default port, ' +
+          'path or slash at the end',
+        origin,
+      );
+}
+
+function readFastPaths(settings: SettingsReader): readonly FastPath[] {
+  const value = settings.text('FAST_PATHS') ?? 'on';
+  if (value === 'on') return FAST_PATHS;
+  if (value === 'off') return [];
+  const names = settings.list('FAST_PATHS');
+  const chosen = FAST_PATHS.filter((name) => names.includes(name));
+  return chosen.length === new Set(names).size
+    ? chosen
+    : settings.reject('FAST_PATHS', `on, off, or some of ${FAST_PATHS.join(', ')}, separated by commas`, FAST_PATHS);
+}
+
+function readBootstrapApiKey(settings: SettingsReader): string | undefined {
+  const value = settings.text('BOOTSTRAP_API_KEY');
+  // b64token of RFC 6750, section 2.1.
+  return value === undefined || (/^[A-Za-z0-9\-._~+/]+=*$/.test(value) && value.length >= 20 && value.length <= 255)
+    ? value
+    : settings.reject('BOOTSTRAP_API_KEY', '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)', value);
+}
+
+function readRedisUrl(settings: SettingsReader): string | undefined {
+  const value = settings.text('REDIS_URL');
+  return value === undefined || (URL.canParse(value) && /^rediss?:\/\/[^/]/.test(value))
+    ? value
+    : settings.reject('REDIS_URL', 'a Redis URI such as redis://user:password@host:6379/0', value);
+}
+
+/** Adds the faults of settings that contradict each other. */
+function checkCombinations(settings: SettingsReader, config: Config): void {
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined) {
     settings.fault('DATABASE_DIRECT_URL needs DATABASE_URL');
   }
@@ -314,6 +317,4 @@ export function readConfig(environment: Environment = process.env): Config {
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     settings.fault('HEADERS_TIMEOUT_MS must not be larger than REQUEST_TIMEOUT_MS');
   }
-  settings.assertValid();
-  return Object.freeze(Object.assign(new Config(), config));
 }

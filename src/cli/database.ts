@@ -1,17 +1,23 @@
 import type { Command } from 'commander';
-import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/migration-plan.js';
+import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/plan/migration-plan.js';
 import type { CommandContext } from './command/command-context.js';
-import { integerArgument, requiredOption, resultText, table } from './command/terminal.js';
+import { integerArgument, requiredOption } from './command/options.js';
+import { resultText, table } from './command/output-text.js';
+import type { Terminal } from './command/terminal.js';
 
 /** Largest number of animals that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;
 
 /** Adds `migrate`, `migrate:status`, `migrate:revert` and `seed`. */
 export function addDatabaseCommands(program: Command, context: CommandContext): void {
-  const { terminal } = context;
-  const onLockRetry = (name: string, attempt: number): void =>
-    terminal.tell(`${name} got no lock in time, attempt ${attempt}. It tries again.\n`);
+  addMigrate(program, context);
+  addMigrateStatus(program, context);
+  addMigrateRevert(program, context);
+  addSeed(program, context);
+}
 
+function addMigrate(program: Command, context: CommandContext): void {
+  const { terminal } = context;
   program
     .command('migrate')
     .description('apply the pending migrations')
@@ -19,7 +25,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .option('--json', 'print JSON')
     .action(async ({ plan: isPlan, json }: { plan?: boolean; json?: boolean }) => {
       if (isPlan) {
-        const { planMigrations } = await import('../platform/database/schema/migration-plan.js');
+        const { planMigrations } = await import('../platform/database/schema/plan/migration-plan.js');
         const plan = await context.withDatabase(planMigrations);
         terminal.print(resultText(json, plan, planText(plan)));
         if (plan.some(({ failure }) => failure !== undefined)) context.exitCode = 1;
@@ -31,13 +37,16 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
           onApplied: (name, done, total) => {
             if (!json) terminal.tell(`${done}/${total} ${name}\n`);
           },
-          onLockRetry,
+          onLockRetry: lockRetryReport(terminal),
         }),
       );
       const text = applied.length === 0 ? 'The schema is current.' : `Applied ${applied.length} migration(s).`;
       terminal.print(resultText(json, { applied }, text));
     });
+}
 
+function addMigrateStatus(program: Command, context: CommandContext): void {
+  const { terminal } = context;
   program
     .command('migrate:status')
     .description('show which migrations are applied; exit code 1 unless this version can run on the schema')
@@ -60,18 +69,26 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
       terminal.print(resultText(json, status, table(['STATE', 'APPLIED', 'MIGRATION'], rows)));
       if (schemaFault(status) !== undefined) context.exitCode = 1;
     });
+}
 
+function addMigrateRevert(program: Command, context: CommandContext): void {
+  const { terminal } = context;
   program
     .command('migrate:revert')
     .description('revert the last applied migration; this may delete data')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { revertLastMigration } = await import('../platform/database/schema/migrate.js');
-      const reverted = await context.withDatabase((dataSource) => revertLastMigration(dataSource, { onLockRetry }));
+      const reverted = await context.withDatabase((dataSource) =>
+        revertLastMigration(dataSource, { onLockRetry: lockRetryReport(terminal) }),
+      );
       const text = reverted === undefined ? 'No migration is applied.' : `Reverted ${reverted}.`;
       terminal.print(resultText(json, { reverted: reverted ?? null }, text));
     });
+}
 
+function addSeed(program: Command, context: CommandContext): void {
+  const { terminal } = context;
   program
     .command('seed')
     .description('add made-up animals to the catalogue')
@@ -92,7 +109,11 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     });
 }
 
-/** The plan as SQL, in which everything else is a comment. */
+function lockRetryReport(terminal: Terminal): (name: string, attempt: number) => void {
+  return (name, attempt) => terminal.tell(`${name} got no lock in time, attempt ${attempt}. It tries again.\n`);
+}
+
+/** The plan as SQL; everything but the statements is in SQL comments. */
 function planText(plan: readonly PlannedMigration[]): string {
   if (plan.length === 0) return 'The schema is current.';
   return plan.map(migrationText).join('\n\n');

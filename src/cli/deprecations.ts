@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
 import type { CommandContext } from './command/command-context.js';
+import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
 import { CommandError } from './command/command-error.js';
-import { integerArgument, printable, resultText, table, timeCell } from './command/terminal.js';
+import { integerArgument } from './command/options.js';
+import { printable, resultText, table, timeCell } from './command/output-text.js';
 
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = 3_650;
@@ -32,49 +34,63 @@ export function addDeprecationCommands(program: Command, context: CommandContext
     )
     .option('--json', 'print JSON')
     .action(async (operation: string, { days = DEFAULT_DAYS, json }: { days?: number; json?: boolean }) => {
-      const { firstKeptDay } = await import('../platform/key-usage/key-usage-retention.js');
-      const config = readConfig();
-      const { sunset, endpoint } = deprecationOf(await context.document(), operation);
-      const now = Date.now();
-      const today = isoDay(now);
-      const { firstCounted, usage } = await context.withKeys(async (_, keyUsage) => ({
-        firstCounted: await keyUsage.countedSince(),
-        usage: await keyUsage.sumByClient(operation, today, days),
-      }));
-      const firstKept = firstKeptDay(now, config.keyUsageRetentionDays);
-      const countedSince = firstCounted > firstKept ? firstCounted : firstKept;
-      const from = isoDay(now - (days - 1) * DAY_MS);
-      const isCovered = countedSince <= from;
-      const isSafe = usage.size === 0 && isCovered;
-      const daysToSunset = Math.ceil((sunset.getTime() - now) / DAY_MS);
-      const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
-
-      const verdict = isSafe
-        ? 'safe to remove'
-        : `not safe to remove: ${usage.size > 0 ? `${usage.size} client(s) still call it` : `usage is known only from ${countedSince} on`}`;
-      const sunsetText =
-        daysToSunset > 0
-          ? `in ${daysToSunset} days, on ${isoDay(sunset.getTime())}`
-          : `was on ${isoDay(sunset.getTime())}`;
-      const rows = clients.map(({ client, calls, lastCallAt, lastUserAgent }) => [
-        printable(client),
-        calls.toString(),
-        timeCell(lastCallAt),
-        printable(lastUserAgent ?? '-'),
-      ]);
-      const callers =
-        rows.length > 0
-          ? table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows)
-          : 'No client has called it.';
-      context.terminal.print(
-        resultText(
-          json,
-          { operation, endpoint, from, to: today, countedSince, sunset, daysToSunset, clients, safeToRemove: isSafe },
-          `${operation} (${endpoint}), ${from} to ${today}. Sunset: ${sunsetText}.\n\n${callers}\n\nVerdict: ${verdict}.`,
-        ),
-      );
-      if (!isSafe) context.exitCode = NOT_SAFE;
+      const report = await createReport(context, operation, days);
+      context.terminal.print(resultText(json, report, reportText(report)));
+      if (!report.safeToRemove) context.exitCode = NOT_SAFE;
     });
+}
+
+/** Who called a deprecated operation in a period, and whether removing it is safe. Days are in UTC. */
+interface Report {
+  readonly operation: string;
+  readonly endpoint: string;
+  readonly from: string;
+  readonly to: string;
+  /** The first day for which usage is known. */
+  readonly countedSince: string;
+  readonly sunset: Date;
+  readonly daysToSunset: number;
+  readonly clients: readonly ({ readonly client: string } & UsageSummary)[];
+  readonly safeToRemove: boolean;
+}
+
+async function createReport(context: CommandContext, operation: string, days: number): Promise<Report> {
+  const { firstKeptDay } = await import('../platform/key-usage/key-usage-retention.js');
+  const config = readConfig();
+  const { sunset, endpoint } = deprecationOf(await context.document(), operation);
+  const now = Date.now();
+  const to = isoDay(now);
+  const from = isoDay(now - (days - 1) * DAY_MS);
+  const { firstCounted, usage } = await context.withKeys(async (_, keyUsage) => ({
+    firstCounted: await keyUsage.countedSince(),
+    usage: await keyUsage.sumByClient(operation, to, days),
+  }));
+  const firstKept = firstKeptDay(now, config.keyUsageRetentionDays);
+  const countedSince = firstCounted > firstKept ? firstCounted : firstKept;
+  const daysToSunset = Math.ceil((sunset.getTime() - now) / DAY_MS);
+  const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
+  const safeToRemove = clients.length === 0 && countedSince <= from;
+  return { operation, endpoint, from, to, countedSince, sunset, daysToSunset, clients, safeToRemove };
+}
+
+function reportText(report: Report): string {
+  const { operation, endpoint, from, to, countedSince, sunset, daysToSunset, clients, safeToRemove } = report;
+  const sunsetDay = isoDay(sunset.getTime());
+  const sunsetText = daysToSunset > 0 ? `in ${daysToSunset} days, on ${sunsetDay}` : `was on ${sunsetDay}`;
+  const rows = clients.map(({ client, calls, lastCallAt, lastUserAgent }) => [
+    printable(client),
+    calls.toString(),
+    timeCell(lastCallAt),
+    printable(lastUserAgent ?? '-'),
+  ]);
+  const callers =
+    rows.length > 0
+      ? table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows)
+      : 'No client has called it.';
+  const reason =
+    clients.length > 0 ? `${clients.length} client(s) still call it` : `usage is known only from ${countedSince} on`;
+  const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
+  return `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${sunsetText}.\n\n${callers}\n\nVerdict: ${verdict}.`;
 }
 
 /** @throws CommandError when the operation does not exist or is not deprecated */

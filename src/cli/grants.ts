@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import { CommandError } from './command/command-error.js';
 import type { CommandContext } from './command/command-context.js';
-import { requiredOption, resultText } from './command/terminal.js';
+import { requiredOption } from './command/options.js';
+import { resultText } from './command/output-text.js';
 
-/** Longest name of a role in bytes; PostgreSQL cuts a longer one. */
+/** Longest name of a role in bytes; PostgreSQL truncates a longer one. */
 const MAX_NAME_BYTES = 63;
 
 /** Adds `grants`. */
@@ -27,11 +28,11 @@ function roleName(text: string): string {
 }
 
 /**
- * The rights that the service and every command but `migrate` and `migrate:revert` need: reading and changing rows, in the
- * tables of today and of later migrations. The owner of the schema must run them, before or after `migrate`. They may be run
- * again.
+ * The statements that grant the service's role its rights: to read and change rows, in existing tables and in those of
+ * later migrations. Every command but `migrate` and `migrate:revert` needs the same rights. The owner of the schema runs
+ * the statements, before or after `migrate`; running them again changes nothing.
  *
- * The rights on sequences are for requests with an `Idempotency-Key`, which draw the id of a row before they store it.
+ * Requests with an `Idempotency-Key` need the rights on sequences: they draw the id of a row before they store it.
  */
 export function grantStatements(role: string): string[] {
   const name = quoteIdentifier(role);
@@ -44,7 +45,7 @@ export function grantStatements(role: string): string[] {
   ];
 }
 
-/** A name as an identifier of SQL (PostgreSQL 18, section 4.1.1). Always quoted, because it may be a key word. */
+/** Quotes a name as an SQL identifier (PostgreSQL 18, section 4.1.1), always, because it may be a key word. */
 function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -6,16 +6,9 @@ import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js
 import { nearestName } from '../platform/nearest-name.js';
 import type { CommandContext } from './command/command-context.js';
 import { CommandError } from './command/command-error.js';
-import {
-  durationArgument,
-  integerArgument,
-  printable,
-  requiredOption,
-  resultText,
-  table,
-  type Terminal,
-  timeCell,
-} from './command/terminal.js';
+import { durationArgument, integerArgument, requiredOption } from './command/options.js';
+import { printable, resultText, table, timeCell } from './command/output-text.js';
+import type { Terminal } from './command/terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 
@@ -29,9 +22,17 @@ interface Output {
 
 /** Adds `keys create|list|show|rotate|revoke|limit`. */
 export function addKeyCommands(program: Command, context: CommandContext): void {
-  const { terminal } = context;
   const keys = program.command('keys').description('create, list, rotate, revoke and limit API keys');
+  addCreate(keys, context);
+  addList(keys, context);
+  addShow(keys, context);
+  addRotate(keys, context);
+  addRevoke(keys, context);
+  addLimit(keys, context);
+}
 
+function addCreate(keys: Command, context: CommandContext): void {
+  const { terminal } = context;
   keys
     .command('create')
     .description('create an API key for a client; its secret is printed only once')
@@ -61,7 +62,10 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
       );
       printSecret(terminal, options, secret, { ...describe(key), secret }, [key]);
     });
+}
 
+function addList(keys: Command, context: CommandContext): void {
+  const { terminal } = context;
   keys
     .command('list')
     .description('list API keys, sorted by client')
@@ -80,7 +84,10 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
         resultText(options.json, list.map(describe), list.length === 0 ? emptyListText(options) : keyTable(list)),
       );
     });
+}
 
+function addShow(keys: Command, context: CommandContext): void {
+  const { terminal } = context;
   keys
     .command('show')
     .description(`show an API key and its calls in the last ${SHOWN_DAYS} days`)
@@ -97,7 +104,10 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
         resultText(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${usageTable(usage)}`),
       );
     });
+}
 
+function addRotate(keys: Command, context: CommandContext): void {
+  const { terminal } = context;
   keys
     .command('rotate')
     .description('create a key that replaces another; the old key expires after the overlap')
@@ -118,7 +128,10 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
         key,
       ]);
     });
+}
 
+function addRevoke(keys: Command, context: CommandContext): void {
+  const { terminal } = context;
   keys
     .command('revoke')
     .description('refuse an API key from this moment on')
@@ -129,7 +142,10 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
       const key = await context.withKeys((apiKeys) => apiKeys.revoke(reference, options.reason));
       terminal.print(resultText(options.json, describe(key), details(key)));
     });
+}
 
+function addLimit(keys: Command, context: CommandContext): void {
+  const { terminal } = context;
   keys
     .command('limit')
     .description('set the rate limit of a client, for all of its keys together')
@@ -155,7 +171,7 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
 
 /** @throws CommandError for a scope that no operation of the application requires */
 async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
-  // Its controllers declare the scopes.
+  // Loads the controllers of the application, which declare the scopes.
   await import('../app.module.js');
   const { declaredScopes } = await import('../platform/auth/require-scopes.decorator.js');
   const known = declaredScopes();

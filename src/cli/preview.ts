@@ -8,7 +8,7 @@ import { OperationNames } from '../platform/auth/operation-names.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
-/** The document of the application. It needs no database: in preview mode Nest runs no constructor. */
+/** Makes the OpenAPI document of the application. It needs no database: in preview mode Nest runs no constructor. */
 export async function describeApplication(config: Config, options: AppOptions = {}): Promise<OpenApiDocument> {
   const app: INestApplication = await NestFactory.create(
     AppModule.forRoot(config, options),

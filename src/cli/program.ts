@@ -7,11 +7,11 @@ import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openapi.js';
 import { CommandError } from './command/command-error.js';
-import { isRequired } from './command/terminal.js';
+import { isRequired } from './command/options.js';
 import { addGrantsCommand } from './grants.js';
 import { addTransferCommands } from './transfer/transfer-commands.js';
 
-/** All commands, which work with `context`. Their modules import Nest and TypeORM only when a command runs. */
+/** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
 export function createProgram(context: CommandContext): Command {
   const program = new Command('petstore')
     .description(
@@ -42,7 +42,7 @@ export function createProgram(context: CommandContext): Command {
   return program;
 }
 
-/** Runs a command line. A failure is printed; the exit code is returned. */
+/** Runs a command line, prints its failure if it fails, and returns the exit code. */
 export async function runCommand(program: Command, context: CommandContext, words: readonly string[]): Promise<number> {
   try {
     await program.parseAsync(withHelpLast(program, words), { from: 'user' });
@@ -55,7 +55,7 @@ export async function runCommand(program: Command, context: CommandContext, word
   }
 }
 
-/** `help keys create` as `keys create --help`: Commander's own `help` looks at one word only. */
+/** Turns `help keys create` into `keys create --help`: Commander's own `help` takes one word only. */
 function withHelpLast(program: Command, [first, ...words]: readonly string[]): string[] {
   if (first === 'help' && program.commands.some((command) => command.name() === words[0])) return [...words, '--help'];
   return first === undefined ? [] : [first, ...words];

@@ -8,10 +8,10 @@ import { createProgram, runCommand } from './program.js';
 import { runInService } from './service/service-client.js';
 
 /**
- * Runs the command line of this process, with the settings of its environment and of `.env`, and sets the exit code of the
- * process. A failure is printed.
+ * Runs the command line of this process with the settings of the environment and of `.env`, prints its failure if it
+ * fails, and sets the exit code of the process.
  *
- * @param options those of `startService`, so that commands know the same migrations, scopes and operations
+ * @param options the options given to `startService`, so that commands know the same migrations, scopes and operations
  */
 export async function runCommands(options: AppOptions = {}): Promise<void> {
   const context = new OwnContext(options);
@@ -23,7 +23,7 @@ export async function runCommands(options: AppOptions = {}): Promise<void> {
       const config = readConfig();
       if (config.databaseUrl !== undefined) return;
       const exitCode = await runInService(config, words, context.terminal);
-      // Ends the run of the program here, as its help does.
+      // Ends the program before the command runs here, too.
       if (exitCode !== undefined)
         throw new CommanderError(exitCode, 'petstore.service', 'The service ran the command.');
     });

@@ -1,6 +1,6 @@
 /*
- * `petstore-service`: the application for a project that adds features of its own. `petstore-service/platform` has what these
- * features use, `petstore-service/testing` what their tests use.
+ * `petstore-service`: the application, for projects that add features of their own. Features import
+ * `petstore-service/platform`, and their tests import `petstore-service/testing`.
  */
 
 export { AppModule } from '../app.module.js';

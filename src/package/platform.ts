@@ -3,13 +3,13 @@
  * and may change in any release. `api-report/` has the declarations; CHANGELOG.md says what a release may change.
  */
 
-// What a handler needs, and what it announces.
+// Handlers: access, deprecation and stability.
 export { Public } from '../platform/auth/public.decorator.js';
 export { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
 export { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
 export { Stability, type StabilityLevel } from '../platform/deprecation/stability.decorator.js';
 
-// What clients send.
+// Input: classes for bodies and queries, and exact JSON.
 export { BodyLimit } from '../platform/input/body-limit.decorator.js';
 export {
   ArrayProperty,
@@ -62,7 +62,7 @@ export { insertOnceStatement } from '../platform/idempotency/idempotency-key.rep
 export { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
 export type { Kept } from '../platform/idempotency/kept-answer.js';
 
-// Errors. The catalogue has more, which the platform throws by itself.
+// Errors. Codes of the catalogue that only the platform throws are not exported.
 export { ApiError, type ApiErrorOptions } from '../platform/errors/api-error.js';
 export { ErrorBody } from '../platform/errors/error-body.js';
 export {
@@ -104,7 +104,7 @@ export {
 } from '../platform/api-keys/api-keys.service.js';
 export type { Client, StoredApiKey } from '../platform/api-keys/storage/api-key.repository.js';
 
-// What services and repositories use.
+// Services and repositories.
 export { Config } from '../config.js';
 export { Clock } from '../platform/clock.js';
 export { Database, type Statement, type Transaction } from '../platform/database/database.js';
@@ -112,7 +112,7 @@ export type { Migration } from '../platform/database/schema/migration-history.js
 export { ReadinessCheck } from '../platform/health/readiness-check.decorator.js';
 export { Metrics } from '../platform/metrics/metrics.js';
 
-// Requests, and operations that are called often.
+// Requests, messages and logging.
 export { Gateways } from '../platform/gateways/gateways.js';
 export { PassesRequestToLog } from '../platform/server/requests/served-request.js';
 export type { RequestContext } from '../platform/server/requests/request-context.js';

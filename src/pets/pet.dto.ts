@@ -11,10 +11,10 @@ import {
 } from '../platform/paging/paging.decorators.js';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
-/** The order of listPets. */
+/** The sort order of listPets: by id. Its cursors hold the last id of a page. */
 export const PETS_ORDER = new Keyset({ id: 'int64' });
 
-/** An example that the first animal of each catalogue has. */
+/** An id for examples; the first animal of each catalogue has it. */
 export const EXAMPLE_ID = 1;
 
 const NAME = {
@@ -88,7 +88,7 @@ export class ListPetsQuery {
   cursor?: string;
 }
 
-/** The JSON text of an animal. Bigints and the decimal texts of an entity have the same digits in it. */
+/** The JSON text of an animal. An id gives the same digits as a bigint and as an entity's decimal string. */
 export function writePet({ id, name, categoryId, status }: Pet | PetEntity): string {
   return `{"id":${id},"name":${writeString(name)},"categoryId":${categoryId},"status":"${status}"}`;
 }
@@ -98,7 +98,7 @@ export function writePets(pets: readonly (Pet | PetEntity)[]): string {
   return `[${pets.map(writePet).join()}]`;
 }
 
-/** The animal of a stored row. */
+/** Converts an entity. */
 export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
   return { id: BigInt(id), name, categoryId: BigInt(categoryId), status };
 }

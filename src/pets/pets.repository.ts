@@ -8,7 +8,7 @@ import { INT64_MAX } from '../platform/json/int64.js';
 import { type NewPet, type Pet, toPet } from './pet.dto.js';
 import { PetEntity, type PetStatus } from './pet.entity.js';
 
-/** The page of at most `limit` animals that begins with the first id from `firstId` on. */
+/** A page: at most `limit` animals with ids from `firstId` on. */
 export interface PageRequest {
   readonly firstId: bigint;
   readonly limit: number;
@@ -21,7 +21,7 @@ export interface PetsPage {
   readonly hasNext: boolean;
 }
 
-/** Animals in PostgreSQL. */
+/** Stores and reads animals. */
 @Injectable()
 export class PetsRepository {
   constructor(
@@ -38,8 +38,8 @@ export class PetsRepository {
       if (status === undefined) {
         return page.where('pet.id >= :firstId', { firstId }).orderBy('pet.id').getMany();
       }
-      // Row comparisons, which only the index on both columns can serve: with `status = :status` PostgreSQL may walk the
-      // primary key and drop the rows of every other status, for a rare status the whole table.
+      // Only the index on (status, id) can serve these row comparisons. With `status = :status` PostgreSQL might scan the
+      // primary key and skip rows of other statuses: the whole table, if the status is rare.
       return page
         .where('(pet.status, pet.id) >= (:status, :firstId)', { status, firstId })
         .andWhere('(pet.status, pet.id) <= (:status, :lastId)', { lastId: INT64_MAX })
@@ -57,7 +57,7 @@ export class PetsRepository {
   }
 
   /**
-   * Stores an animal and gives it an id; with a key, once for the key. Committed when the promise is fulfilled.
+   * Stores an animal under a new id; requests with the same key store one animal. Committed when the promise resolves.
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */

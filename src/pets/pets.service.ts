@@ -40,7 +40,7 @@ export class PetsService {
   }
 
   /**
-   * Adds an animal. Requests with the same idempotency key add one animal together.
+   * Adds an animal. Requests with the same idempotency key add one animal and get the same result.
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */

@@ -16,8 +16,8 @@ const COLUMNS = 'id, name, category_id, status';
 
 type Row = [id: string, name: string, categoryId: string, status: PetStatus];
 
-// The limit is part of the text: with a parameter in its place PostgreSQL cannot estimate how few rows are wanted, rejects
-// its generic plan as too expensive, and plans anew each time. There are as many statements as limits, 100.
+// The limit is part of the text. As a parameter, PostgreSQL could not estimate how few rows it means, would reject the
+// generic plan as too expensive, and would plan each execution. There is one statement per limit: at most 100.
 const page = byLimit((limit) => ({
   name: `pet_page_${limit}`,
   text: `SELECT ${COLUMNS} FROM pet WHERE id >= $1 ORDER BY id LIMIT ${limit}`,
@@ -28,8 +28,9 @@ const pageWithStatus = byLimit((limit) => ({
   text: `SELECT ${COLUMNS} FROM pet
     WHERE (status, id) >= ($2, $1) AND (status, id) <= ($2, ${INT64_MAX}) ORDER BY status, id LIMIT ${limit}`,
 }));
-// PostgreSQL does not know `size` and would expect a tenth of the table for each page. With many animals it would then
-// compile the statement (JIT) at each execution, which takes longer than the statement. So the inner limit is a number.
+// The inner limit is a constant, because PostgreSQL does not know the value of `size`: it would estimate a tenth of the
+// table for each page, and with many animals compile the statement (JIT) at each execution, which takes longer than
+// running it.
 const LARGEST_PAGE = MAX_PAGE_SIZE + 1;
 const PAGES: Statement = {
   name: 'pet_pages',
@@ -63,7 +64,7 @@ const INSERT: Statement = {
 };
 const INSERT_MANY: Statement = {
   name: 'pet_insert_many',
-  // Ids are drawn in the order of the rows, and the rows come back in the order of their ids.
+  // Ids are assigned in the order of `position`, and the rows are returned in the order of the ids.
   text: `WITH added AS (
       INSERT INTO pet (name, category_id, status)
       SELECT name, category_id, status
@@ -74,7 +75,7 @@ const INSERT_MANY: Statement = {
 };
 const INSERT_ONCE = insertOnceStatement('pet', { name: 'text', category_id: 'bigint', status: 'pet_status' });
 
-/** The statements of this file. A test reads the plan of each. */
+/** The statements of this file, for the test of their query plans. */
 export const PET_STATEMENTS = {
   PAGE: page(21),
   PAGES,
@@ -94,7 +95,7 @@ const FIND_LIMITS: Limits = { size: 200, concurrency: 2, waiting: 10_000 };
 // Inserts that arrive during a commit share the next statement, for at most 20 ms.
 const INSERT_LIMITS: Limits = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
 
-/** Different pages that may be read or waited for at a time. */
+/** Largest number of different pages that are being read or wait to be read. */
 const MAX_PAGES_AT_A_TIME = 10_000;
 
 /** Pages pass two queues, of equal pages and of statements; each gets half the wait budget. */
@@ -102,7 +103,7 @@ const QUEUES_OF_A_PAGE = 2;
 
 /**
  * The fast path `shared-statements`: requests that wait at the same moment share one statement, and requests for the same
- * page share the page. It answers what `PetsRepository` answers; a test runs both side by side.
+ * page share its result. The results equal those of `PetsRepository`; a test runs both side by side.
  */
 export class SharedStatementsPetsRepository extends PetsRepository {
   private readonly sharedPages: SharedReads<PetsPage>;
@@ -145,14 +146,14 @@ export class SharedStatementsPetsRepository extends PetsRepository {
 
   private async readPages(
     requests: readonly PageRequest[],
-    one: (limit: number) => Statement,
-    many: Statement,
+    statementOfOne: (limit: number) => Statement,
+    statementOfMany: Statement,
   ): Promise<PetsPage[]> {
     const [first] = requests;
     if (first && requests.length === 1) {
       const { firstId, limit, status } = first;
       const values = status === undefined ? [firstId] : [firstId, status];
-      return [toPage((await this.database.read<Row>(one(limit + 1), values)).map(entityOf), limit)];
+      return [toPage((await this.database.read<Row>(statementOfOne(limit + 1), values)).map(entityOf), limit)];
     }
     const values: unknown[] = [
       arrayOf(requests.map(({ firstId }) => firstId)),
@@ -162,7 +163,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
       values.push(arrayOf(requests.map(({ status }) => status)));
     }
     const found: PetEntity[][] = requests.map(() => []);
-    for (const row of await this.database.read<[...Row, position: string]>(many, values)) {
+    for (const row of await this.database.read<[...Row, position: string]>(statementOfMany, values)) {
       found[Number(row[4]) - 1]?.push(entityOf(row));
     }
     return requests.map(({ limit }, index) => {
@@ -203,17 +204,17 @@ function entityOf([id, name, categoryId, status]: readonly [...Row, ...unknown[]
   return { id, name, categoryId, status };
 }
 
-/** The page of what was found: at most one animal more than the page holds, which shows that another page follows. */
+/** Makes a page of the animals found: one more than `limit` means that another page follows. */
 function toPage(found: PetEntity[], limit: number): PetsPage {
   return { pets: found.slice(0, limit), hasNext: found.length > limit };
 }
 
-/** A PostgreSQL array of values that need no quotes in it. */
+/** A PostgreSQL array literal of values that need no quotes. */
 function arrayOf(values: readonly unknown[]): string {
   return `{${values.join(',')}}`;
 }
 
-/** Makes the statement of each limit once. */
+/** Caches the statement of each limit. */
 function byLimit(make: (limit: number) => Statement): (limit: number) => Statement {
   const made = new Map<number, Statement>();
   return (limit) => {

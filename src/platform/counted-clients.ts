@@ -1,10 +1,10 @@
-/** Clients that a metric of one process counts one by one: each is a time series of Prometheus. */
+/** Largest number of clients that a metric of one process counts separately: each is a time series in Prometheus. */
 const MAX_COUNTED_CLIENTS = 100;
 
-/** Counts all further clients. */
+/** The label of all further clients. */
 const OTHER_CLIENTS = '(others)';
 
-/** The clients that a metric names. */
+/** The clients that a metric counts separately. */
 export class CountedClients {
   private readonly names = new Set<string>();
 

@@ -1,12 +1,12 @@
-/** How many letters a name may be off to count as a typing error. */
+/** Largest edit distance of a typing error. */
 const MAX_DISTANCE = 2;
 
-/** The known name that was probably meant; undefined when none is near. */
+/** The known name that was probably meant; undefined if none is similar. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   let nearest: string | undefined;
   let shortest = MAX_DISTANCE + 1;
   for (const candidate of known) {
-    // Names are short; a long unknown one can be no typing error of theirs, and must not cost anything.
+    // Skips names of other lengths, so that a very long unknown name costs nothing.
     const isNear = Math.abs(candidate.length - name.length) <= MAX_DISTANCE;
     const distance = isNear ? levenshteinDistance(name.toLowerCase(), candidate.toLowerCase()) : Infinity;
     if (distance < shortest) {

@@ -19,9 +19,9 @@ import { ObservabilityModule } from './observability/observability.module.js';
 import { TracingModule } from './tracing/tracing.module.js';
 
 /**
- * What the platform does with every request. Nest asks the guards and pipes of all modules in the order of their import, and
- * the filters in the opposite order. So the application imports this module first: the API key is checked before the guards
- * of features run, and their filters are asked before the one that answers everything.
+ * The platform's global guards, pipe and filter. Nest calls global guards and pipes in the order of the modules' imports, and
+ * global filters in the opposite order. So the application imports this module first: the API key is checked before the
+ * guards of features, and the filters of features come before the platform's filter, which answers everything.
  */
 @Module({
   providers: [
@@ -34,7 +34,7 @@ import { TracingModule } from './tracing/tracing.module.js';
 })
 export class RequestModule {}
 
-/** Everything that features build on. The platform imports no feature. */
+/** The modules and providers that features build on. */
 @Global()
 @Module({})
 export class PlatformModule {

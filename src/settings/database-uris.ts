@@ -1,7 +1,7 @@
 import type { SettingsReader } from './settings-reader.js';
 
 /**
- * A URI for each host of a PostgreSQL URI. As in libpq, several may stand before the path:
+ * Splits a PostgreSQL URI into one URI for each host. As in libpq, a URI may list several hosts:
  * `postgresql://host1:5432,host2:5432/petstore`.
  */
 export function hostUris(uri: string): string[] {
@@ -9,13 +9,13 @@ export function hostUris(uri: string): string[] {
   return hosts.split(',').map((host) => start + host + end);
 }
 
-/** A setting that holds the URI of a primary. */
+/** Reads a setting that holds the URI of a primary. */
 export function readDatabaseUri(settings: SettingsReader, name: string): string | undefined {
   const value = settings.text(name);
   return value === undefined ? undefined : checked(settings, name, value);
 }
 
-/** DATABASE_REPLICA_URLS. */
+/** Reads DATABASE_REPLICA_URLS. */
 export function readReplicaUris(settings: SettingsReader): string[] {
   return settings.list('DATABASE_REPLICA_URLS').map((value) => replicaUri(settings, value));
 }

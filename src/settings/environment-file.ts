@@ -6,14 +6,14 @@ import { nearestName } from '../platform/nearest-name.js';
 
 const ENVIRONMENT_FILE = '.env';
 
-/** The settings whose values are those of `.env`. */
+/** Names of the variables that were set from `.env`. */
 const fromFile = new Set<string>();
 
 /**
  * Loads the `.env` file of the working directory, if it exists, into the environment. Variables that are set already
- * win.
+ * keep their values.
  *
- * @returns a warning for each name in the file that is no setting and looks like one
+ * @returns a warning for each name in the file that looks like a misspelt setting
  * @throws StartupError when the file cannot be read
  */
 export function loadEnvironmentFile(): string[] {
@@ -21,8 +21,10 @@ export function loadEnvironmentFile(): string[] {
   const known = settingNames();
   const warnings: string[] = [];
   for (const [name, value] of Object.entries(readEnvironmentFile())) {
-    const meant = known.includes(name) ? undefined : nearestName(name, known);
-    if (meant !== undefined) warnings.push(`petstore: .env sets ${name}, which is no setting; did you mean ${meant}?`);
+    const nearest = known.includes(name) ? undefined : nearestName(name, known);
+    if (nearest !== undefined) {
+      warnings.push(`petstore: .env sets ${name}, which is no setting; did you mean ${nearest}?`);
+    }
     if (process.env[name] === undefined) {
       process.env[name] = value;
       fromFile.add(name);
@@ -39,12 +41,12 @@ function readEnvironmentFile(): NodeJS.Dict<string> {
   }
 }
 
-/** The settings of a text whose values come from `.env`, in its order. */
+/** The names in a text that were set from `.env`, in the order of the text. */
 export function settingsFromFile(text: string): string[] {
   return [...new Set(text.match(/\b[A-Z][A-Z0-9_]+\b/g) ?? [])].filter((name) => fromFile.has(name));
 }
 
-/** The names of all settings: those that `readConfig` asks for. */
+/** The names of all settings: the variables that `readConfig` reads. */
 function settingNames(): string[] {
   const names = new Set<string>();
   readConfig(new Proxy({}, { get: (_, name) => void names.add(String(name)) }));

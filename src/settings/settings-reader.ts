@@ -4,8 +4,8 @@ import { StartupError } from '../platform/errors/startup-error.js';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the values of settings and collects what is wrong with them. A value that is empty or only white space counts as not
- * set. After a wrong value the fallback is returned; `assertValid` throws in the end.
+ * Reads the values of settings and collects their faults. A value that is empty or only white space counts as not set.
+ * For a wrong value the fallback is returned; `assertValid`, called last, throws for all of them.
  */
 export class SettingsReader {
   private readonly faults: string[] = [];
@@ -23,12 +23,12 @@ export class SettingsReader {
     return this.environment[name]?.trim() || undefined;
   }
 
-  /** Adds to what is wrong, in whole. */
+  /** Adds a fault, in the words of `sentence`. */
   fault(sentence: string): void {
     this.faults.push(sentence);
   }
 
-  /** Adds that a setting must be what is expected. */
+  /** Adds the fault "<name> must be <expected>", and returns the fallback. */
   reject<T>(name: string, expected: string, fallback: T): T {
     this.fault(`${name} must be ${expected}`);
     return fallback;
@@ -43,7 +43,7 @@ export class SettingsReader {
       : this.reject(name, `an integer between ${minimum} and ${maximum}`, fallback);
   }
 
-  /** A number from 0 to 1, which is the fallback. */
+  /** A number from 0 to 1. The fallback is 1. */
   ratio(name: string): number {
     const value = this.text(name) ?? '1';
     const isRatio = /^\d*\.?\d+$/.test(value) && Number(value) <= 1;

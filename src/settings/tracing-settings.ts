@@ -4,8 +4,8 @@ import type { SettingsReader } from './settings-reader.js';
 export const OTLP_PROTOCOLS = ['http/protobuf', 'http/json', 'grpc'] as const;
 
 /**
- * Which spans are kept, by the names of the OpenTelemetry specification. The last three, and `grpc` above, need an SDK that
- * the team starts itself.
+ * Samplers, named as in the OpenTelemetry specification. The last three, and `grpc` above, need an SDK that the
+ * application's own code starts.
  */
 export const TRACE_SAMPLERS = [
   'always_on',
@@ -20,8 +20,8 @@ export const TRACE_SAMPLERS = [
 ] as const;
 
 /**
- * The settings of tracing, by the standard variables of OpenTelemetry. The exporter of OpenTelemetry itself reads
- * OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_KEY and _CLIENT_CERTIFICATE, and those three of _TRACES_.
+ * The settings of tracing, from the standard variables of OpenTelemetry. OpenTelemetry's exporter itself reads
+ * OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_KEY and _CLIENT_CERTIFICATE, and the same three with OTEL_EXPORTER_OTLP_TRACES_.
  */
 export interface TracingSettings {
   /** URL that spans are sent to: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or OTEL_EXPORTER_OTLP_ENDPOINT and `/v1/traces`. */
@@ -36,19 +36,19 @@ export interface TracingSettings {
   readonly timeoutMs: number;
   /** `parentbased_always_on` by default: the caller decides, and a request without a caller is kept. */
   readonly sampler: (typeof TRACE_SAMPLERS)[number];
-  /** Share of the traces that a sampler by ratio keeps. 1 by default; 0 to 1. */
+  /** Share of the traces that a ratio sampler keeps. 1 by default; 0 to 1. */
   readonly ratio: number;
   /** Attributes of every span of this process, OTEL_SERVICE_NAME as `service.name` among them. */
   readonly resource: Readonly<Record<string, string>>;
-  /** Most spans that wait for an export. One more is dropped. 2048 by default; 1 to 100 000. */
+  /** Largest number of spans that wait for an export. Further ones are dropped. 2048 by default; 1 to 100 000. */
   readonly queueSize: number;
-  /** Most spans of one export. 512 by default; 1 to `queueSize`. */
+  /** Largest number of spans in one export. 512 by default; 1 to `queueSize`. */
   readonly batchSize: number;
-  /** Longest time in ms that a span waits for others to be sent with. 5000 by default; 1 to 600 000. */
+  /** Longest time in ms between two exports. 5000 by default; 1 to 600 000. */
   readonly delayMs: number;
 }
 
-/** The value for traces alone if it is set, else that for all signals. */
+/** The value of the variable for traces if it is set, else that of the variable for all signals. */
 function ofTraces<T>(settings: SettingsReader, name: string, nameOfAll: string, read: (name: string) => T): T {
   const ofAll = read(nameOfAll);
   return settings.text(name) === undefined ? ofAll : read(name);
@@ -62,15 +62,15 @@ function collectorUrl(settings: SettingsReader, name: string): URL | undefined {
     : settings.reject(name, 'an http or https URL such as http://collector.example:4318', undefined);
 }
 
-/** Whether the specification's word for it is there, in capital or small letters; whatever else must be `false`. */
+/** Whether OTEL_SDK_DISABLED is `true`, in upper or lower case. Values other than `true` and `false` are a fault. */
 function isDisabled(settings: SettingsReader): boolean {
   const value = settings.text('OTEL_SDK_DISABLED')?.toLowerCase() ?? 'false';
   return value === 'true' || (value !== 'false' && settings.reject('OTEL_SDK_DISABLED', 'one of true, false', false));
 }
 
 /**
- * Undefined without an endpoint for spans, or when tracing is switched off. The other values are not looked at then: a
- * platform may set them for all of its services, also those that trace nothing.
+ * Reads the settings of tracing: undefined without an endpoint for spans, or when tracing is switched off. The other
+ * variables are not checked then, because a platform may set them for services that trace nothing.
  */
 export function readTracing(settings: SettingsReader): TracingSettings | undefined {
   const base = collectorUrl(settings, 'OTEL_EXPORTER_OTLP_ENDPOINT');
@@ -86,7 +86,7 @@ export function readTracing(settings: SettingsReader): TracingSettings | undefin
     protocol: ofTraces(settings, 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL', (name) =>
       settings.choice(name, 'http/protobuf', OTLP_PROTOCOLS),
     ),
-    // Both, as the exporter of OpenTelemetry does, which reads the environment too.
+    // Merged, as OpenTelemetry's exporter does, which reads the environment, too.
     headers: {
       ...settings.pairs('OTEL_EXPORTER_OTLP_HEADERS'),
       ...settings.pairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS'),
@@ -98,7 +98,7 @@ export function readTracing(settings: SettingsReader): TracingSettings | undefin
       settings.integer(name, 10_000, 100, 600_000),
     ),
     sampler,
-    // The argument of others has another meaning.
+    // For other samplers OTEL_TRACES_SAMPLER_ARG has another meaning.
     ratio: sampler.endsWith('ratio') ? settings.ratio('OTEL_TRACES_SAMPLER_ARG') : 1,
     resource: {
       ...settings.pairs('OTEL_RESOURCE_ATTRIBUTES'),

@@ -2,7 +2,7 @@ import { databaseFault, rootFault } from '../platform/database/connections/datab
 import { StartupError } from '../platform/errors/startup-error.js';
 import { settingsFromFile } from '../settings/environment-file.js';
 
-/** What is printed of an error that ends a start or a command: one line if somebody can mend it, else its stack. */
+/** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */
 export function failureText(error: unknown): string {
   const fault = error instanceof StartupError ? error : (openFilesFault(error) ?? databaseFault(error));
   if (fault === undefined) return String((error as Error | undefined)?.stack ?? error);

@@ -42,23 +42,23 @@ export function welcome(application: Application, config: Config, port: number, 
   return lines.join('\n');
 }
 
-/** Open files of a process beside its connections: sockets to the database, the log, the modules. */
+/** Open files of a process besides the connections of clients and of the pools: the log, the modules and others. */
 const OTHER_OPEN_FILES = 100;
 
-/** A line for the console when the system lets a process open fewer files than MAX_CONNECTIONS needs. */
+/** A warning for the console if the limit of open files is too low for MAX_CONNECTIONS. */
 export function openFilesWarning({
   maxConnections,
   databasePoolSize,
   databaseReplicaUrls,
 }: Config): string | undefined {
   const report = process.report as typeof process.report & { excludeNetwork?: boolean };
-  // Without it the report asks DNS for the names of peers.
+  // Otherwise the report looks up the names of all peers in DNS.
   report.excludeNetwork = true;
   const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
   const limit = Number(userLimits?.open_files?.soft);
   const needed =
     maxConnections + SPARE_CONNECTIONS + databasePoolSize * (1 + databaseReplicaUrls.length) + OTHER_OPEN_FILES;
-  // The limit is the text 'unlimited' where there is none.
+  // Without a limit the report says 'unlimited', which gives NaN here.
   if (!(limit < needed)) return undefined;
   return (
     `petstore: The limit of open files is ${limit}, and MAX_CONNECTIONS=${maxConnections} needs ${needed}. ` +

@@ -18,14 +18,14 @@ import { failureText } from './failure-text.js';
 import { listenError, openFilesWarning, welcome } from './start-messages.js';
 
 /**
- * Time in ms that the modules have to close after the last connection; the database waits for its statements. Together
- * with the 2 s that the log may wait for its reader, it is less than SHUTDOWN_MARGIN_MS of the process group.
+ * Time in ms that modules have to close after the last connection, which includes running statements. This time and the
+ * 2 s for writing the last log lines must be less than SHUTDOWN_MARGIN_MS of the process group.
  */
 const CLOSE_TIMEOUT_MS = 3_000;
 
 /**
- * Starts the service with the settings of the environment and of `.env`, in as many processes as WEB_CONCURRENCY says, and
- * stops it on SIGTERM or SIGINT. A start that fails is printed, and ends the process with code 1.
+ * Starts the service with the settings of the environment and of `.env`, in WEB_CONCURRENCY processes, and stops it on
+ * SIGTERM or SIGINT. If the start fails, the cause is printed and the process ends with code 1.
  *
  * @param options what a project adds to the service
  */
@@ -38,10 +38,10 @@ export async function startService(options: ServiceOptions = {}): Promise<void> 
 }
 
 /**
- * The application that `startService` serves, for programs that start and stop it by themselves. It does not listen yet; its
- * database is open, so it must be closed.
+ * Creates the application that `startService` serves, for programs that start and stop it themselves. It does not listen
+ * yet. Its database is open, so the caller must close the application.
  *
- * @throws StartupError when the database cannot be opened, or something that was added cannot be served
+ * @throws StartupError when the database cannot be opened, or a module or call of the project cannot be supported
  */
 export async function createApplication(config: Config, options: ServiceOptions = {}): Promise<NestApplication> {
   const app = await NestFactory.create<NestApplication>(
@@ -78,7 +78,7 @@ async function start(options: ServiceOptions): Promise<void> {
   }
 }
 
-/** Serves requests in this process, until a signal stops it. */
+/** Serves requests in this process until a signal stops it. */
 async function serve(config: Config, options: ServiceOptions): Promise<void> {
   const app = await createApplication(config, options);
   await app.listen(config.port, config.host).catch((error: unknown) => {
@@ -88,7 +88,7 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
   // Log lines are held back until here; a failed start prints only its cause.
   app.flushLogs();
 
-  // A command that needs the embedded database while this process has it is run here.
+  // Commands cannot open the embedded database while this process uses it, so this process runs them.
   const commands = config.databaseUrl === undefined ? await ServiceCommands.listen(app, config) : undefined;
   stopOnSignal(app, config, commands);
   if (cluster.isPrimary) {
@@ -98,9 +98,9 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
 }
 
 /**
- * Drains the server and closes the application on SIGTERM or SIGINT (see `platform/server/connections/drain.ts`), and in a worker
- * of a process group also when the primary process is gone. The hooks of modules get the signal. The exit code is 0, or 1
- * when closing fails or takes too long.
+ * Drains the server (`platform/server/connections/drain.ts`) and closes the application on SIGTERM or SIGINT. A worker of
+ * a process group does so also when the primary process is gone. Shutdown hooks of modules get the signal. The exit code
+ * is 0, or 1 when closing fails or takes too long.
  */
 function stopOnSignal(app: NestApplication, config: Config, commands?: ServiceCommands): void {
   let stopping = false;
@@ -118,7 +118,7 @@ function stopOnSignal(app: NestApplication, config: Config, commands?: ServiceCo
       if (!stopping) stop(signal);
     },
     () => {
-      // Not in a worker: it may get each signal twice, from the primary process and from whoever signals the whole group.
+      // Not in a worker, which may get one signal twice: from the primary process, and as a member of its process group.
       if (cluster.isPrimary) process.exit(1);
     },
   );

@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { migrate } from '../../src/platform/database/schema/migrate.js';
 import type { Migration } from '../../src/platform/database/schema/migration-history.js';
-import { type PlannedMigration, planMigrations } from '../../src/platform/database/schema/migration-plan.js';
+import { type PlannedMigration, planMigrations } from '../../src/platform/database/schema/plan/migration-plan.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
 /*

@@ -20,6 +20,9 @@ const DOCUMENTS = [
   ...['docs', 'ops', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
 ];
 
+/** Pages that also name files of examples, and files of earlier releases. */
+const NAMING_OTHER_FILES = ['docs/extending.md', 'CHANGELOG.md'];
+
 /** The titles of the tests and of their groups in a file. */
 function titlesOf(source: string): string[] {
   const titles = source.matchAll(/\(\s*(['"`])((?:\\.|(?!\1).)*)\1,\s*(?:async\s*)?(?:\(|\w+\s*=>)/g);
@@ -218,6 +221,17 @@ describe.each(DOCUMENTS)('%s', (document) => {
       return !existsSync(join(ROOT, target)) || (anchor !== undefined && !anchorsOf(target).includes(anchor));
     });
     expect(broken.map(([link]) => link)).toEqual([]);
+  });
+
+  test('names only files and folders that exist', () => {
+    if (NAMING_OTHER_FILES.includes(document)) return;
+    const paths = [...text.matchAll(/`((?:\.\.?|src|platform|migrations|docs|ops|bench|scripts)\/[\w./-]+)`/g)];
+    const missing = paths.filter(([, path = '']) => {
+      const targets = [path, join('src', path), join(dirname(document), path)];
+      // A name without an ending may be that of a test, as in test/README.md.
+      return !targets.some((target) => existsSync(join(ROOT, target))) && !existsSync(join(ROOT, specOf(path)));
+    });
+    expect(missing.map(([name]) => name)).toEqual([]);
   });
 });
 

@@ -6,16 +6,16 @@ import type { OpenApiDocument } from '../../platform/openapi/openapi-document.js
 import type { Terminal } from './terminal.js';
 import type { OutputFile } from '../transfer/output-file.js';
 
-/** What a command works with. */
+/** The environment of a command: its own process, or the service that runs the command for it. */
 export interface CommandContext {
   readonly terminal: Terminal;
   /** Texts and defaults of the application. */
   readonly application: Application;
   /** Largest number of animals that one statement of `seed` adds. */
   readonly seedBatch: number;
-  /** How `export` reads the database. */
+  /** Options of `export`: rows per statement, and whether the connection also serves requests. */
   readonly exporting: { readonly maxRows: number; readonly sharesConnection: boolean };
-  /** Exit code of a command that was carried out; 0 unless the command sets it. */
+  /** Exit code of a completed command; 0 unless the command sets it. */
   exitCode: number;
   /**
    * Runs `work` on the API keys and their usage.
@@ -25,7 +25,7 @@ export interface CommandContext {
    */
   withKeys<Result>(work: (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>): Promise<Result>;
   /**
-   * Runs `work` on the database, with any schema.
+   * Runs `work` on the database, whatever its schema version.
    *
    * @throws StartupError when the settings are wrong or the database cannot be opened
    */
@@ -37,7 +37,7 @@ export interface CommandContext {
    */
   withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
   /**
-   * Makes a file where the operator is: in the working directory of the command, with the rights of its user.
+   * Creates a file in the operator's working directory, with the rights of the operator's user.
    *
    * @param path a path that ends with .gz makes it gzipped; `-` is standard output
    * @throws CommandError when the file exists and is not to be overwritten, or cannot be made

@@ -13,7 +13,7 @@ const SEED_BATCH = 20_000;
 /** Rows per statement of `export`. */
 const EXPORT_BATCH = 10_000;
 
-/** A command of this process, which opens the database itself. Nest and TypeORM are loaded when they are needed. */
+/** Runs commands in this process, which opens the database itself. Nest and TypeORM are loaded on demand. */
 export class OwnContext implements CommandContext {
   readonly terminal = new StandardTerminal();
   readonly seedBatch = SEED_BATCH;

@@ -7,7 +7,7 @@ import type { Terminal } from '../command/terminal.js';
 import { createOutputFile, type OutputFile } from '../transfer/output-file.js';
 
 /**
- * Lets the service that runs on DATA_DIR run a command, and prints what it sends.
+ * Sends a command to the service that runs on DATA_DIR, and prints and writes what the service sends back.
  *
  * @returns the exit code; undefined when no service runs there
  * @throws CommandError when the service belongs to another user, or ends before the command, or a file cannot be written

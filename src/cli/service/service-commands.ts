@@ -16,17 +16,17 @@ import { commandSocket, COMMANDS_DIRECTORY, type Message, SERVED } from './servi
 import type { Terminal } from '../command/terminal.js';
 import type { OutputFile } from '../transfer/output-file.js';
 
-/** Commands that the service runs at a time. */
+/** Largest number of commands that the service runs at a time. */
 const MAX_COMMANDS = 4;
 
 /** Longest command line in characters, and longest time in ms for it to arrive. */
 const MAX_LINE_LENGTH = 65_536;
 const LINE_TIMEOUT_MS = 5_000;
 
-/** Longest time in ms of a command that reports progress. Others have the time limits of their statements. */
+/** Longest run in ms of a command that reports progress. Statement time limits bound the other commands. */
 const COMMAND_TIMEOUT_MS = 600_000;
 
-/** Longest time in ms that a peer may take to read the last lines. */
+/** Longest time in ms that a client process may take to read the last lines. */
 const FLUSH_TIMEOUT_MS = 1_000;
 
 /** Animals per statement of `seed` in the service: requests wait while the engine runs a statement. */
@@ -40,7 +40,7 @@ export class ServiceCommands {
   private readonly server: Server;
   private readonly running = new Set<Promise<void>>();
   private isClosing = false;
-  /** Ends the wait for peers that do not read. */
+  /** Ends the wait for client processes that do not read. */
   private readonly waiting = new AbortController();
 
   private constructor(
@@ -51,7 +51,8 @@ export class ServiceCommands {
   }
 
   /**
-   * Listens in DATA_DIR, which this process has locked: a socket that is there was left by a dead process.
+   * Listens on a socket in DATA_DIR. This process has locked the directory, so a socket found there is left over from a
+   * dead process and is removed.
    *
    * @throws StartupError when the socket cannot be made
    */
@@ -79,7 +80,7 @@ export class ServiceCommands {
     this.isClosing = true;
     const timer = setTimeout(() => this.waiting.abort(), FLUSH_TIMEOUT_MS);
     const closed = new Promise((done) => this.server.close(done));
-    // At once: when this process has unlocked DATA_DIR, the next one makes a directory of the same name.
+    // Before DATA_DIR is unlocked: after that, the directory of this name may belong to the next process.
     await rmdir(this.directory).catch(() => undefined);
     await Promise.all(this.running);
     clearTimeout(timer);
@@ -87,7 +88,7 @@ export class ServiceCommands {
   }
 
   private accept(socket: Socket): void {
-    // A peer that has gone shows when the next message is sent.
+    // Errors need no handling here: sending the next message notices a closed connection.
     socket.on('error', () => undefined);
     const run = this.serve(socket).finally(() => {
       socket.end();
@@ -125,7 +126,7 @@ export class ServiceCommands {
     send({ exit: await runCommand(createProgram(context), context, words) });
   }
 
-  /** Reports progress, and stops a command that nobody waits for or that takes too long. */
+  /** Reports progress. Stops the command when its client is gone, time is up, or the service stops. */
   private progressOf(socket: Socket, send: (message: Message) => void, tooLate: AbortSignal): Terminal['progress'] {
     return async (...progress) => {
       const [done, , unit] = progress;
@@ -138,16 +139,16 @@ export class ServiceCommands {
         );
       }
       send({ progress });
-      // The engine answers without leaving the microtask queue, so requests would wait until the command ends.
+      // The engine answers in microtasks. Without this pause, requests would wait until the command ends.
       await setImmediate();
     };
   }
 }
 
-/** Bytes in one message, before they are base64. The peer keeps a few hundred messages that it has not handled yet. */
+/** Bytes in one message, before base64. Bounds the memory of the client, which buffers a few hundred messages. */
 const WRITE_BYTES = 48 * 1024;
 
-/** A file that the peer writes. */
+/** A file that the client process writes. */
 class RemoteFile implements OutputFile {
   constructor(
     private readonly socket: Socket,
@@ -168,13 +169,13 @@ class RemoteFile implements OutputFile {
     return Promise.resolve();
   }
 
-  /** The peer removes an incomplete file at the end of the command. */
+  /** The client process removes an incomplete file at the end of the command. */
   discard(): Promise<void> {
     return Promise.resolve();
   }
 }
 
-/** Waits for the peer. At the end, the connection of a peer that does nothing is closed. */
+/** Waits for an event of the socket or for its end. When `end` aborts, the connection is closed. */
 async function heard(socket: Socket, event: 'data' | 'drain', end: AbortSignal): Promise<void> {
   if (socket.closed) return;
   const giveUp = (): void => void socket.destroy();
@@ -194,13 +195,13 @@ function nobodyWaits(): CommandError {
   return new CommandError('Nobody waits for the result.');
 }
 
-/** The words that a peer sends; undefined when it sends none in time, too many, or something else. */
+/** Reads the words of a command. Undefined if they do not arrive in time, are too long, or are no list of texts. */
 function commandLine(socket: Socket): Promise<string[] | undefined> {
   return new Promise((resolve) => {
     let line = '';
     const done = (words?: string[]): void => {
       clearTimeout(timer);
-      // Nothing more is kept, but the end of the connection must be noticed.
+      // Drops further data. Reading must go on, because only then is the end of the connection noticed.
       socket.removeAllListeners('data').resume();
       resolve(words);
     };
@@ -223,7 +224,7 @@ function parsedWords(line: string): string[] | undefined {
   }
 }
 
-/** A command in the service, on its database. */
+/** Runs a command in the service, on the service's database. */
 class ServiceContext implements CommandContext {
   readonly seedBatch = SEED_BATCH;
   readonly application: Application;

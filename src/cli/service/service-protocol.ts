@@ -2,12 +2,12 @@ import { join } from 'node:path';
 import { socketPath } from '../../platform/database/embedded/directory-lock.js';
 
 /*
- * Commands beside a running service with the embedded engine, which belongs to one process. The command sends its words
- * to the service through a Unix domain socket in DATA_DIR. The service runs it and sends back what it prints and its exit
- * code. Each message is a line of JSON.
+ * How a command runs while the service has the embedded engine, which belongs to one process: the command sends its words
+ * to the service through a Unix domain socket in DATA_DIR. The service runs the command and sends back its output and its
+ * exit code. Each message is a line of JSON.
  */
 
-/** Directory in DATA_DIR that its owner alone may enter, and the socket in it. */
+/** Directory in DATA_DIR that only its owner may enter; it holds the socket. */
 export const COMMANDS_DIRECTORY = 'commands';
 const SOCKET = 'socket';
 
@@ -18,7 +18,7 @@ export type Message =
   | { readonly print: string }
   | { readonly tell: string }
   | { readonly progress: readonly [done: number, total: number, unit: string] }
-  /** Make a file, and answer with an empty line; write these bytes (base64) into it, and complete it. */
+  /** Create a file and answer with an empty line; later, write these bytes (base64) into it; at the end, complete it. */
   | { readonly create: { readonly path: string; readonly overwrite: boolean } }
   | { readonly write: string }
   | { readonly complete: true }

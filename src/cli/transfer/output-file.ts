@@ -7,16 +7,16 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { CommandError } from '../command/command-error.js';
 
-/** What a command writes into. */
+/** The output of a command: a file or standard output. */
 export interface OutputFile {
   /**
-   * Takes bytes, and waits while the disk or the reader is slow. It may be the next call that reports a failure.
+   * Writes bytes, and waits while the disk or the reader is slow. A failure may surface only in the next call.
    *
    * @throws CommandError when they cannot be written
    */
   write(bytes: Buffer): Promise<void>;
   /**
-   * Gives the file its name, with everything in it.
+   * Writes everything to the disk, and gives the file its final name.
    *
    * @throws CommandError when that fails
    */
@@ -28,14 +28,14 @@ export interface OutputFile {
 /** The path that means standard output, or standard input. */
 export const STANDARD_STREAM = '-';
 
-/** Fast rather than small. */
+/** The fastest level. */
 const GZIP_LEVEL = 1;
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Makes a file that only its owner may read. It has a temporary name beside `path` until it is complete and on the disk. A
- * path that ends with .gz makes it gzipped; `-` is standard output.
+ * Creates a file that only its owner may read. The file has a temporary name beside `path` until it is complete and on
+ * the disk. If the path ends with .gz, the file is gzipped; `-` is standard output.
  *
  * @param overwrite whether a file of this name is replaced, at the end
  * @throws CommandError when the file exists or cannot be made, or standard output is a terminal
@@ -50,7 +50,7 @@ export async function createOutputFile(path: string, overwrite: boolean): Promis
   const draft = `${path}.${randomBytes(4).toString('hex')}.part`;
   const keep = removeOnSignal(draft);
   try {
-    // Not awaited: a signal must not come between the file and the one who removes it.
+    // Synchronous: a signal between creating the file and registering its removal would leave the file behind.
     const fd = openSync(draft, 'wx', 0o600);
     return new DraftFile(path, draft, overwrite, createWriteStream(draft, { fd, flush: true }), keep);
   } catch (error) {
@@ -106,9 +106,9 @@ class Output implements OutputFile {
 }
 
 class DraftFile extends Output {
-  private isThere = true;
+  private isDraft = true;
 
-  /** @param keep called when a signal is not to remove the draft any more */
+  /** @param keep cancels the removal of the draft by signals */
   constructor(
     path: string,
     private readonly draft: string,
@@ -122,10 +122,10 @@ class DraftFile extends Output {
   override async complete(): Promise<void> {
     await super.complete();
     try {
-      // Takes the name, if nobody has taken it meanwhile.
+      // Fails if another process has created a file of this name meanwhile.
       if (!this.overwrite) await (await open(this.path, 'wx', 0o600)).close();
       await rename(this.draft, this.path);
-      this.isThere = false;
+      this.isDraft = false;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(this.path, true);
       throw cannotWrite(this.path, error);
@@ -135,15 +135,15 @@ class DraftFile extends Output {
   }
 
   override async discard(): Promise<void> {
-    if (!this.isThere) return;
-    this.isThere = false;
+    if (!this.isDraft) return;
+    this.isDraft = false;
     await super.discard();
     this.keep();
     await unlink(this.draft).catch(() => undefined);
   }
 }
 
-/** Puts the names of a directory on the disk, where the file system can do that. */
+/** Flushes a directory's entries to the disk, where the file system supports it. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r').catch(() => undefined);
   await directory?.sync().catch(() => undefined);

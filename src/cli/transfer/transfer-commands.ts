@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { TransferSummary } from '../../platform/database/transfer/export.js';
 import type { CommandContext } from '../command/command-context.js';
-import { requiredOption, resultText, table } from '../command/terminal.js';
+import { requiredOption } from '../command/options.js';
+import { resultText, table } from '../command/output-text.js';
 import { openInputFile } from './input-file.js';
 import { STANDARD_STREAM } from './output-file.js';
 

@@ -6,11 +6,11 @@ import { createServerClient } from '../database/connection-settings.js';
 import { hangUp } from '../database/connections/hang-up.js';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
-/** Triggers of the schema notify this channel for each row of a key or a client that changes: table and id. */
+/** Triggers of the schema notify this channel of each changed row of a key or a client, with table and id. */
 const CHANNEL = 'api_key_change';
 const PAYLOAD = /^(api_key|client) (\d{1,19})$/;
 
-/** Time in ms between two heartbeats of the connection, and longest time that one may take. */
+/** Interval in ms of the connection's heartbeat, and longest time that one may take. */
 const HEARTBEAT_MS = 5_000;
 
 /** Time in ms before the first reconnection attempt. The delay doubles with each further attempt, up to the longest. */

@@ -12,7 +12,7 @@ const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Characters of a key that may be displayed to identify it. */
+/** Number of a key's first characters that are displayed to identify it. */
 const DISPLAYED_LENGTH = 12;
 
 /** The form of every key that this service makes. The checksum is not part of the pattern. */
@@ -43,7 +43,7 @@ export function displayedPrefix(token: string): string {
   return token.slice(0, Math.min(DISPLAYED_LENGTH, Math.floor(token.length / 3)));
 }
 
-/** All that may be stored of a key. */
+/** The parts of a key that may be stored. */
 export function digestOf(token: string): { prefix: string; hash: Buffer } {
   return { prefix: displayedPrefix(token), hash: hashApiKey(token) };
 }

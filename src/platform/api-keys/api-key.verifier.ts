@@ -97,23 +97,24 @@ export class ApiKeyVerifier {
   }
 
   /**
-   * Removes what has changed from the cache: keys, and all keys of clients, by their ids. Searches the whole cache, so
+   * Removes changed keys, and all keys of changed clients, from the cache, by their ids. Searches the whole cache, so
    * changes of the same moment belong in one call.
    */
   forget({ keys, clients }: { keys?: ReadonlySet<bigint>; clients?: ReadonlySet<bigint> }): void {
     for (const [hashed, { key }] of this.knownKeys) {
       if (keys?.has(key.id) || clients?.has(key.client.id)) this.knownKeys.delete(hashed);
     }
-    this.forgetReadings();
+    this.forgetUnknownTokens();
   }
 
-  /** Clears the cache when any key may have changed. One query then looks up all keys in use. */
+  /** Clears the cache, because any key may have changed. One query then looks up all keys in use. */
   forgetAll(): void {
     this.knownKeys.clear();
-    this.forgetReadings();
+    this.forgetUnknownTokens();
   }
 
-  private forgetReadings(): void {
+  /** Forgets unknown tokens, and keeps the result of a query in flight from new requests. */
+  private forgetUnknownTokens(): void {
     // An unknown token may be the secret of a new key.
     this.unknownTokens.clear();
     // A query in flight may have read the data before the change. New requests must not join it.

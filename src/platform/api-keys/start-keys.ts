@@ -2,7 +2,7 @@ import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { Config } from '../../config.js';
 import { ApiKeysService } from './api-keys.service.js';
 
-/** Makes the first keys, without which a new installation could not be called. */
+/** Makes the first keys of a new installation: BOOTSTRAP_API_KEY, and with the embedded database a random one. */
 @Injectable()
 export class StartKeys implements OnApplicationBootstrap {
   constructor(

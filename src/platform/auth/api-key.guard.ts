@@ -27,15 +27,15 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
  * Admits a request to a handler only with a valid API key, within the client's rate limit, and with the scopes of
  * `@RequireScopes`. Handlers with `@Public()` admit every request. Runs before the body is read, usually synchronously.
  *
- * A message of a gateway needs the key of the request by which its client has connected, and counts as a call. A resolver
- * of GraphQL needs the key of the request that its context has as `req`. A message of a microservice has no key, so only
- * `@Public()` admits it.
+ * For a gateway's message, the key is that of the client's handshake request; each message counts as a call. For a GraphQL
+ * resolver, it is that of the request in `context.req`. Messages of microservices have no key, so only `@Public()` handlers
+ * get them.
  *
  * @throws ApiError of status 401 or 403 with its challenge, or of status 429 with `Retry-After`
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
-  /** By controller and handler. Reflection is slow, and its result never changes. */
+  /** Reflection is slow; its result is cached by controller and handler. */
   private readonly known = new Map<unknown, Map<unknown, Access>>();
 
   constructor(
@@ -56,7 +56,7 @@ export class ApiKeyGuard implements CanActivate {
     return access.isPublic || this.admit(request, access);
   }
 
-  /** Admits a request with a valid key, and counts it as a call of the operation. */
+  /** Admits a request with a valid key, within the rate limit and with the scopes, and counts it as a call. */
   admit(request: Request, { operation, scopes }: Omit<Access, 'isPublic'>): boolean | Promise<boolean> {
     const key = this.keyOf(request);
     return key instanceof Promise
@@ -64,9 +64,9 @@ export class ApiKeyGuard implements CanActivate {
       : this.count(key, operation, scopes, request);
   }
 
-  /** Checks the key of a request that has been counted already. */
+  /** Checks the key and scopes of a request without counting it again. */
   async recheck(request: Request, scopes: readonly string[]): Promise<true> {
-    return judge(await this.keyOf(request), scopes);
+    return checkScopes(await this.keyOf(request), scopes);
   }
 
   private admitMessage(execution: ExecutionContext, access: Access): boolean | Promise<boolean> {
@@ -95,8 +95,8 @@ export class ApiKeyGuard implements CanActivate {
     this.usage.count(key.id, operation, request.headers['user-agent']);
     const limit = this.rateLimiter.take(key.client);
     return limit instanceof Promise
-      ? limit.then((shared) => judgeLimited(key, scopes, shared, request.res))
-      : judgeLimited(key, scopes, limit, request.res);
+      ? limit.then((shared) => checkLimitAndScopes(key, scopes, shared, request.res))
+      : checkLimitAndScopes(key, scopes, limit, request.res);
   }
 
   private accessOf(execution: ExecutionContext): Access {
@@ -117,7 +117,7 @@ export class ApiKeyGuard implements CanActivate {
   }
 }
 
-/** The request behind what is no request itself; undefined if the platform does not know it. */
+/** The HTTP request to which a gateway's message or a resolver belongs; undefined if the platform does not know it. */
 function requestBehind(execution: ExecutionContext): Request | undefined {
   switch (execution.getType<string>()) {
     case 'ws':
@@ -131,31 +131,31 @@ function requestBehind(execution: ExecutionContext): Request | undefined {
   }
 }
 
-function judgeLimited(
+function checkLimitAndScopes(
   key: StoredApiKey,
   scopes: readonly string[],
   limit: RateLimit | undefined,
   response: Response | undefined,
 ): true {
   if (limit !== undefined) {
-    // The answer to the handshake of a gateway was sent long before its messages.
+    // For a gateway's message, the answer to the handshake was sent long before.
     if (response?.headersSent === false) {
       response.setHeader('RateLimit-Policy', limit.policy);
       response.setHeader('RateLimit', limit.state);
     }
     if (limit.refusal) throw limit.refusal;
   }
-  return judge(key, scopes);
+  return checkScopes(key, scopes);
 }
 
-function judge(key: StoredApiKey, scopes: readonly string[]): true {
+function checkScopes(key: StoredApiKey, scopes: readonly string[]): true {
   if (!scopes.every((scope) => key.scopes.includes(scope))) {
     throw insufficientScope(scopes, key.scopes);
   }
   return true;
 }
 
-/** The challenge names no error, because the request has no usable credentials (RFC 6750, section 3). */
+/** Without credentials, the challenge should contain no error code (RFC 6750, section 3). */
 function missingApiKey(): ApiError {
   return new ApiError(MISSING_API_KEY, MISSING_API_KEY.message, {
     'WWW-Authenticate': 'Bearer realm="petstore"',

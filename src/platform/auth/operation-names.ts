@@ -10,7 +10,7 @@ import { DECORATORS } from '@nestjs/swagger';
  * 2. else the name of the method,
  * 3. or, when an earlier controller has taken that name, `<controller>_<method>`.
  *
- * Controllers come in the order of their modules, so a module that is added behind the others renames nothing.
+ * Controllers are named in the order of their modules, so adding a module after the others renames nothing.
  */
 @Injectable()
 export class OperationNames {
@@ -21,7 +21,7 @@ export class OperationNames {
   /**
    * The name of a method of a controller; undefined when it has no route.
    *
-   * @throws Error when two handlers cannot have different names; every start asks, so it fails then
+   * @throws Error when two handlers would have the same name; so such an application fails at start
    */
   of(controller: unknown, method: string): string | undefined {
     return (this.byController ??= this.nameAll()).get(controller)?.get(method);
@@ -30,7 +30,7 @@ export class OperationNames {
   private nameAll(): ReadonlyMap<unknown, ReadonlyMap<string, string>> {
     const taken = new Map<string, string>();
     const names = new Map<unknown, Map<string, string>>();
-    // Several modules may have the same controller.
+    // A Set, because several modules may register the same controller.
     for (const controller of new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type))) {
       const ofController = new Map<string, string>();
       for (const { method, ownId } of handlersOf(controller)) {

@@ -8,15 +8,15 @@ import { NoPrimaryError } from './connections/connection-errors.js';
 import { checkTransactionMode, detectPooling, type Pooling } from './servers/pooling.js';
 import { type ServerAddress, ServerClient, serverAddress } from './servers/server-client.js';
 
-/** Settings that say where the primary is. */
+/** The settings that hold a URI of the primary. */
 export type PrimarySetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
 
 /**
- * Connects to the primary, and finds out whether a pooler is in between. Without it a start would fail with an error of the
- * pool, which does not say which setting is wrong. Replicas are not connected to, because the service must start without
- * them.
+ * Connects to the primary, and finds out whether the connection leads through a pooler. Without this check a start would
+ * fail with an error of the pool, which does not name the wrong setting. Replicas are not checked, because the service must
+ * start without them.
  *
- * @param setting the setting that `databaseUrl` of the settings comes from
+ * @param setting the setting from which `config.databaseUrl` was taken
  * @throws StartupError that names the setting and what to do, and never the URI: it contains the password
  */
 export async function checkConnection(config: Config, setting: PrimarySetting = 'DATABASE_URL'): Promise<Pooling> {
@@ -36,7 +36,7 @@ export async function checkConnection(config: Config, setting: PrimarySetting = 
   return pooling;
 }
 
-/** The settings of a process whose statements all need a session of their own: DATABASE_DIRECT_URL if it is set. */
+/** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
 export function directly(config: Config): Config {
   const { databaseDirectUrl } = config;
   if (databaseDirectUrl === undefined) return config;
@@ -89,7 +89,7 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
       `${setting}: ${explain(error as Error & { code?: string }, clients[0], acquireTimeoutMs, databasePasswordFile)}`,
     );
   } finally {
-    // Not awaited longer than a connection may take: a pooler that is full may not answer.
+    // Waits no longer than for a connection: a full pooler may not answer.
     await Promise.race([
       Promise.all(clients.map((client) => client.end().catch(() => undefined))),
       sleep(acquireTimeoutMs, undefined, { ref: false }),
@@ -100,7 +100,7 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
 /** Messages of PgBouncer, which have the SQLSTATE of a protocol violation. */
 const POOLER_IS_FULL = /^(query_wait_timeout|no more connections allowed|client connections exceeded)/;
 
-/** Codes and messages of pg and Node for servers without TLS, and with certificates that are not trusted. */
+/** Matches codes and messages of pg and Node for servers without TLS, and for certificates that are not trusted. */
 const TLS_FAULT = /SSL|TLS|CERT|SIGNATURE|ISSUER/i;
 
 function firstLine(text: string): string {

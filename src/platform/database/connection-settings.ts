@@ -12,18 +12,22 @@ export const APPLICATION_NAME = 'petstore';
 /** Time in ms after which the pool closes an unused connection, and PostgreSQL one that left a transaction open. */
 export const IDLE_TIMEOUT_MS = 60_000;
 
-/** Time in ms that we wait beyond `statement_timeout`. If PostgreSQL has not cancelled the statement by then, it may be unreachable. */
+/**
+ * Time in ms that we wait beyond `statement_timeout`. If PostgreSQL has not cancelled the statement within this time, it may
+ * be unreachable.
+ */
 const ANSWER_GRACE_MS = 1_000;
 
 /**
  * Settings of every pooled connection to a PostgreSQL server, primary or replica.
  *
- * A setting of PostgreSQL that is not among the limits keeps the value that the server has for our role and database. JIT is
- * such a one: statements must be estimated so low that PostgreSQL does not use it.
+ * `sessionPreparation` sets `statement_timeout` and the other limits on each new connection. Other settings of PostgreSQL
+ * keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have low cost
+ * estimates, for which PostgreSQL does not compile them.
  *
- * @param pooling what is between the service and this server
+ * @param pooling the kind of pooler between the service and this server
  * @param limits further limits of a session
- * @param timeoutMs longest time in ms for the connection, and again for its session
+ * @param timeoutMs longest time in ms to connect, and again to prepare the session
  */
 export function serverConnectionSettings(
   config: Config,
@@ -55,7 +59,7 @@ export function serverConnectionSettings(
   };
 }
 
-/** A client for one connection beside the pools. */
+/** A client for one connection outside of the pools. */
 export function createServerClient(config: Config, uri: string, settings: ClientConfig): Client {
   return new ServerClient({ ...serverAddress(hostUris(uri), config.databasePasswordFile), ...settings });
 }
@@ -77,7 +81,7 @@ export function embeddedConnectionSettings(config: Config): PoolConfig {
   };
 }
 
-/** Time in ms that we wait for the answer to a statement. The connection is then closed. */
+/** Longest time in ms to wait for the answer to a statement. After that the connection is closed. */
 export function answerTimeoutMs(config: Config): number {
   return config.statementTimeoutMs + ANSWER_GRACE_MS;
 }

@@ -11,7 +11,7 @@ export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> &
 /**
  * The options of the data source, the same for the application, the command line and the tests.
  *
- * @param migrations those of the application, besides those in `migrations/`
+ * @param migrations the application's migrations, in addition to those in `migrations/`
  * @throws StartupError when migrations cannot be loaded
  */
 export async function dataSourceOptions(

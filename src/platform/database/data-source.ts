@@ -13,9 +13,9 @@ import { assertSchemaIsUsable } from './schema/schema-check.js';
 const log = new Logger('Migrations');
 
 /**
- * Opens a data source, and the embedded engine when DATABASE_URL is not set. `destroy` closes both.
+ * Opens a data source, and the embedded engine if DATABASE_URL is not set. `destroy` closes both.
  *
- * @param setting the setting that `databaseUrl` comes from
+ * @param setting the setting from which `databaseUrl` was taken
  * @throws StartupError when the database cannot be reached or opened
  */
 export async function openDataSource(options: DatabaseOptions, setting?: PrimarySetting): Promise<DataSource> {
@@ -36,8 +36,8 @@ export async function openDataSource(options: DatabaseOptions, setting?: Primary
 }
 
 /**
- * Opens the database for a command, with any schema: DATABASE_DIRECT_URL if it is set, because migrations need a session
- * of their own. `destroy` closes it.
+ * Opens the database for a command, whatever its schema version. Uses DATABASE_DIRECT_URL if it is set, because migrations
+ * need a session of their own. `destroy` closes the database.
  *
  * @throws StartupError when the database cannot be reached or opened
  */
@@ -56,7 +56,7 @@ export async function openDatabase(
  * Opens the database for the application, with a schema that this version can run on. MIGRATE_ON_START decides whether
  * pending migrations are applied or refused. `destroy` closes the database.
  *
- * @param setting the setting that `databaseUrl` comes from
+ * @param setting the setting from which `databaseUrl` was taken
  * @throws StartupError when the database cannot be reached or opened, its schema is outdated, or it is newer and not
  * backward compatible
  */

@@ -8,8 +8,8 @@ import { Database } from './database.js';
 
 /**
  * The database for every module: `Database`, TypeORM's `DataSource` and `EntityManager`, and repositories through
- * `TypeOrmModule.forFeature`. The database is opened, and its schema checked, before any class that injects one of them
- * is made. It is closed with the application.
+ * `TypeOrmModule.forFeature`. The database is opened and its schema checked before any class that injects one of these is
+ * created. It is closed with the application.
  */
 @Global()
 @Module({

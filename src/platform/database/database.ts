@@ -17,7 +17,7 @@ import { REPLICA_LOCK_TIMEOUT_MS, REPLICA_TRIAL_MS, Replicas } from './replicas/
 
 export type { Statement } from './statements/statement.js';
 
-/** An open transaction on one connection. */
+/** An open transaction. */
 export interface Transaction {
   /** Runs a statement, which is parsed anew each time. Each row is an array of columns. */
   run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]>;
@@ -106,8 +106,8 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Runs a statement that changes nothing, on a replica if one can answer at once, else on the primary. It sees every
-   * change that was committed before the call; with REPLICA_READS=stale a replica may be behind.
+   * Runs a read-only statement on a replica if one can answer at once, else on the primary. It sees every change that was
+   * committed before the call; with REPLICA_READS=stale a replica may be behind.
    */
   read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const onPrimary = (): Promise<Row[]> => this.readPrimary<Row>(statement, values);
@@ -119,8 +119,8 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Lets TypeORM read, on a replica if one can answer at once, else on the primary. The work sees what `read` sees. It may
-   * run twice, at the same time too: on a replica that fails or is late, and on the primary.
+   * Lets TypeORM read on a replica if one can answer at once, else on the primary. `work` sees the same changes as `read`
+   * does. It may run twice, even at the same time: on a replica that fails or is late, and on the primary.
    */
   readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
     const onPrimary = (): Promise<Result> => work(this.dataSource.manager);
@@ -135,7 +135,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     }, onPrimary);
   }
 
-  /** Runs a statement that changes nothing, on the primary, where it sees every committed change. */
+  /** Runs a read-only statement on the primary, where it sees every committed change. */
   async readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     try {
       return await this.statements.run<Row>(statement, values);
@@ -144,7 +144,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** Runs a statement that changes something, on the primary. The change is committed when the promise is fulfilled. */
+  /** Runs a statement that changes data, on the primary. The change is committed when the promise resolves. */
   async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     let isSent = false;
     try {
@@ -155,9 +155,9 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Runs work in one transaction on the primary. The transaction is committed when the promise of `work` is fulfilled, and
-   * rolled back when it is rejected. `work` must use only the given transaction: the embedded engine has one connection,
-   * so any other statement would wait for the transaction's end, and the transaction for it.
+   * Runs `work` in one transaction on the primary. The transaction is committed when the promise of `work` resolves, and
+   * rolled back when it rejects. `work` must use only the given transaction: the embedded engine has one connection, so any
+   * other statement would wait for the end of the transaction, and the transaction for the statement.
    */
   async transaction<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> {
     const { statements } = this;
@@ -166,7 +166,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
       const client = (await queryRunner.connect()) as ClientBase;
       await queryRunner.startTransaction();
       const result = await work({
-        // Without a name nothing is prepared that could be stale: a failed statement would undo the whole transaction.
+        // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
         run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
         manager: queryRunner.manager,
       });
@@ -185,7 +185,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** @internal Whether the database can serve requests. Answers within 1 s, from an answer of the last second if there is one. */
+  /** @internal Whether the database can serve requests. Answers within 1 s; an answer is shared for 1 s. */
   readiness(): Promise<Readiness> {
     return this.readinessProbe.readiness();
   }

@@ -10,17 +10,20 @@ import { TAKES_ANY_TIME } from './schema/schema-lock.js';
 import type { Pooling } from './servers/pooling.js';
 
 /**
- * A data source that owns the embedded engine below it, if any: `destroy` closes both.
+ * A data source that owns the embedded engine, if there is one: `destroy` closes both.
  *
- * Its query runners, and so TypeORM's repositories, differ from TypeORM's own in three ways. Connection failures surface as
- * ApiError UNAVAILABLE. A statement without an answer after `answerTimeoutMs` fails, and its connection is closed; or it is kept
- * while a change waits for a synchronous standby, and when too many do, further changes are refused.
+ * Its query runners, and so TypeORM's repositories, differ from TypeORM's own in three ways:
+ *
+ * - Connection failures surface as ApiError UNAVAILABLE.
+ * - A statement without an answer within `answerTimeoutMs` fails, and its connection is closed. If a change waits for a
+ *   synchronous standby, its connection is kept instead (`AbandonedChanges`).
+ * - While too many connections are kept, further changes are refused.
  */
 export class OwningDataSource extends DataSource {
   /**
    * @param engine the embedded engine; undefined for a PostgreSQL server
-   * @param answerTimeoutMs how long to wait for an answer, in ms; has no effect on the embedded engine
-   * @param pooling what is between the service and the server
+   * @param answerTimeoutMs longest time in ms to wait for an answer; has no effect on the embedded engine
+   * @param pooling the kind of pooler between the service and the server
    */
   constructor(
     options: DataSourceOptions,
@@ -50,7 +53,7 @@ export class OwningDataSource extends DataSource {
     return (this.driver as unknown as { master: ServicePool }).master;
   }
 
-  /** @param changes where connections are kept whose change waits for a standby; undefined where none can */
+  /** @param changes returns the keeper of connections whose change waits for a standby; undefined if no change can wait */
   private guard(queryRunner: QueryRunner, changes: () => AbandonedChanges | undefined): QueryRunner {
     const query = queryRunner.query.bind(queryRunner) as (text: string, ...others: unknown[]) => Promise<never>;
     const release = queryRunner.release.bind(queryRunner);
@@ -59,7 +62,7 @@ export class OwningDataSource extends DataSource {
       isReleasedByCaller = true;
       return release();
     };
-    /** Sends a statement. A change that has no answer in time is left to `changes`, else its connection is closed. */
+    // If the answer is late, `changes` keeps the connection of a change; otherwise the connection is closed.
     const send = (client: PoolClient, isChange: boolean, text: string, others: unknown[]): Promise<never> => {
       const answer = query(text, ...others);
       return new Promise<never>((resolve, reject) => {
@@ -75,13 +78,13 @@ export class OwningDataSource extends DataSource {
       let isSent = false;
       const isChange = text === 'COMMIT' || !(queryRunner.isTransactionActive || /^\s*SELECT\b/i.test(text));
       try {
-        // TypeORM releases the query runner by itself when its connection breaks.
+        // TypeORM itself releases the query runner when its connection breaks.
         if (queryRunner.isReleased && !isReleasedByCaller) {
           throw new Error('Connection terminated between two statements');
         }
         const takesAnyTime = this.engine !== undefined || queryRunner.data[TAKES_ANY_TIME] === true;
         const isCounted = isChange && !takesAnyTime;
-        // Who holds a connection must not wait: the answer may need one.
+        // Inside a transaction, `admit` must not wait: the transaction holds a connection, and the check may need one.
         if (isCounted && !queryRunner.isTransactionActive) await changes()?.admit();
         const client = (await queryRunner.connect()) as PoolClient;
         if (isCounted && changes()?.isFull) throw tooManyWaiting();

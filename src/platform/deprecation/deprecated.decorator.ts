@@ -3,20 +3,20 @@ import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
 import { DeprecationInterceptor } from './deprecation.interceptor.js';
 
 /**
- * Announces the end of an operation, once for everything: the header fields `Deprecation` (RFC 9745), `Sunset` (RFC 8594)
- * and `Link` on every answer behind the guards, 410 from the sunset on (unless AFTER_SUNSET is `serve`), the marks in the
- * OpenAPI document and the row in the page of deprecations.
+ * Announces the end of an operation. This one declaration adds the header fields `Deprecation` (RFC 9745), `Sunset`
+ * (RFC 8594) and `Link` to every answer after the guards; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and the
+ * entries in the OpenAPI document and on the page of deprecations.
  *
  * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
  */
 export function Deprecated(announcement: {
   /** When the operation was deprecated, in ISO 8601. */
   since: string;
-  /** When it ends, in ISO 8601. */
+  /** When the operation ends, in ISO 8601. */
   sunset: string;
-  /** The path below the base URL that takes its place, such as `/things`. */
+  /** The path below the base URL that replaces the operation, such as `/things`. */
   successor: string;
-  /** A sentence for the page of deprecations: what clients call instead. */
+  /** A sentence for the page of deprecations that says what clients should call instead. */
   replacement: string;
 }): MethodDecorator {
   const deprecation: Deprecation = {
@@ -30,7 +30,7 @@ export function Deprecated(announcement: {
       `@Deprecated: the sunset '${announcement.sunset}' must be a time after since '${announcement.since}', both in ISO 8601.`,
     );
   }
-  // It becomes the target of a Link, which is an address: no client can follow '/things/{thingId}'.
+  // The successor becomes the target of a Link, and no client can follow '/things/{thingId}'.
   if (!/^\/[^{}\s]*$/.test(announcement.successor)) {
     throw new Error(
       `@Deprecated: the successor '${announcement.successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,

@@ -8,7 +8,7 @@ import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
 import { type Deprecation, DEPRECATION_METADATA, removalMessage } from './deprecation.js';
 
-/** Where people read of deprecations, below the service's origin. */
+/** The path of the page of deprecations, at the service's origin. */
 export const DEPRECATIONS_PATH = '/docs/deprecations';
 
 interface Announcement {
@@ -19,7 +19,7 @@ interface Announcement {
   readonly removed: string;
 }
 
-/** Adds the header fields of `@Deprecated` to whatever the handler answers, and answers 410 once the sunset has come. */
+/** Adds the header fields of `@Deprecated` to every answer of a handler, and answers 410 from the sunset on. */
 @Injectable()
 export class DeprecationInterceptor extends PrecedingInterceptor {
   /** By operation. */
@@ -40,7 +40,7 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     if (this.isRemoved(announcement)) throw new ApiError(OPERATION_REMOVED, announcement.removed);
   }
 
-  /** Answers 410 as {@link precede} does, and does nothing before the sunset: for what runs before interceptors. */
+  /** Answers 410 from the sunset on, as {@link precede} does; for code that runs before interceptors. */
   refuseRemoved(execution: ExecutionContext): void {
     if (this.isRemoved(this.announcementOf(execution))) this.precede(execution);
   }
@@ -54,13 +54,13 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     const { operation = handler.name } = execution.getArgByIndex<Request>(0).context;
     let announcement = this.announcements.get(operation);
     if (!announcement) {
-      announcement = this.announce(operation, this.reflector.get<Deprecation>(DEPRECATION_METADATA, handler));
+      announcement = this.createAnnouncement(operation, this.reflector.get<Deprecation>(DEPRECATION_METADATA, handler));
       this.announcements.set(operation, announcement);
     }
     return announcement;
   }
 
-  private announce(operation: string, deprecation: Deprecation): Announcement {
+  private createAnnouncement(operation: string, deprecation: Deprecation): Announcement {
     const { since, sunset, successor } = deprecation;
     const { publicBaseUrl } = this.config;
     const documentation = `${new URL(publicBaseUrl).origin}${DEPRECATIONS_PATH}#${operation}`;

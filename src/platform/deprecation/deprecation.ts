@@ -1,15 +1,15 @@
-/** Under which Reflect metadata key a handler carries its Deprecation. */
+/** The Reflect metadata key of a handler's Deprecation. */
 export const DEPRECATION_METADATA = 'petstore:deprecation';
 
 /** The announced end of an operation. */
 export interface Deprecation {
-  /** From when on clients should no longer use it. */
+  /** The time from which clients should no longer use the operation. */
   readonly since: Date;
-  /** From when on it may be gone. */
+  /** The time from which the operation may be removed. */
   readonly sunset: Date;
-  /** What to call instead: a path below the version segment, such as `/orders`. */
+  /** The path below the version segment to call instead, such as `/orders`. */
   readonly successor: string;
-  /** How to call it instead; one sentence for the documents. */
+  /** One sentence for the documents that says what clients should call instead. */
   readonly replacement: string;
 }
 

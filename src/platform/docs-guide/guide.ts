@@ -6,16 +6,16 @@ export interface Guide {
   readonly sections: readonly { readonly anchor: string; readonly title: string }[];
 }
 
-/** Where the samples of the Markdown call the service. */
+/** The origin that the samples of the Markdown call. */
 const SAMPLE_ORIGIN = 'http://localhost:3000';
 
 const LANGUAGES: Record<string, string> = { sh: 'curl', js: 'JavaScript', python: 'Python' };
 
 /**
- * Makes HTML of a guide. Code blocks in different languages that follow each other become tabs, which need no script.
- * Addresses of the sample server become those of this service, and links to files, which this service does not serve, text.
+ * Converts a guide to HTML. Consecutive code blocks in different languages become tabs, which need no script. Addresses of
+ * the sample server become those of this service. Links to files become text, because the service does not serve the files.
  *
- * @param markdown without HTML: what looks like HTML is shown as text
+ * @param markdown the guide; HTML in it is shown as text
  * @param baseUrl the base URL of the service, such as `https://api.example.com/v1`
  */
 export function renderGuide(markdown: string, baseUrl: string): Guide {
@@ -43,7 +43,7 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
   return { html, sections };
 }
 
-/** The tokens in their order; code blocks that follow each other are one item. */
+/** Groups consecutive code blocks into one item; other tokens stay single. */
 function withGroups(tokens: readonly Token[]): (Token | Tokens.Code[])[] {
   const items: (Token | Tokens.Code[])[] = [];
   for (const token of tokens.filter(({ type }) => type !== 'space')) {
@@ -74,7 +74,7 @@ function pre({ text, lang = '' }: Tokens.Code, baseUrl: string): string {
   return `<pre tabindex="0" role="group" aria-label="${LANGUAGES[lang] ?? lang}"><code>${escape(code)}</code></pre>\n`;
 }
 
-/** The address of a link on the page, relative to /docs/guide; undefined for what this service does not serve. */
+/** The target of a link, relative to /docs/guide; undefined for files, which this service does not serve. */
 function addressOf(href: string): string | undefined {
   if (href.startsWith('#')) return href;
   return href.startsWith(`${SAMPLE_ORIGIN}/`) ? `../${href.slice(SAMPLE_ORIGIN.length + 1)}` : undefined;

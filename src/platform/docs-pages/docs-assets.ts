@@ -9,7 +9,7 @@ export interface Asset {
   readonly bytes: Buffer;
 }
 
-/** The files that the pages load. The version is part of their addresses, and changes with any of them. */
+/** The files that the pages load. The version is part of their URLs; it changes when any file changes. */
 export interface Assets {
   readonly version: string;
   readonly files: ReadonlyMap<string, Asset>;
@@ -19,7 +19,7 @@ const CONTENT_TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; ch
 
 let loaded: Assets | undefined;
 
-/** Reads the files at the first call. Most processes never show a page. */
+/** Reads the files at the first call, because most processes never show a page. */
 export function docsAssets(): Assets {
   return (loaded ??= loadAssets());
 }

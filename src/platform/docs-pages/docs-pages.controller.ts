@@ -37,7 +37,7 @@ export class DocsPagesController {
         "script-src 'self'",
         "style-src 'self'",
         "img-src 'self'",
-        // The reference sends requests to the server that shows it.
+        // "Try it out" in the reference sends requests to this server.
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
@@ -85,14 +85,17 @@ export class DocsPagesController {
     this.send(request, response, HTML, errorsPage(this.application.info.title, docsAssets().version, errorCatalogue()));
   }
 
-  /** A page with a slash behind its address; the addresses without one are above. The redirection is relative, so that it also works behind a path prefix. */
+  /**
+   * Redirects paths with a trailing slash; those without one match the handlers above. The redirect is relative, so that it
+   * also works behind a path prefix.
+   */
   @Get(['docs{/}', 'docs/deprecations{/}', 'docs/errors{/}', 'docs/guide{/}'])
   @Redirect(undefined, 308)
   redirectFromSlash(@Req() { path }: Request): { url: string } {
     return { url: `../${path.split('/').at(-2)}` };
   }
 
-  /** A file that the pages load. Browsers may cache it for a year, because its address changes with its content. */
+  /** A file that the pages load. Browsers may cache it for a year, because its URL changes with its content. */
   @Get('docs/assets/:version/:file')
   readAsset(
     @Param('version') version: string,

@@ -1,4 +1,4 @@
-/** Text that is HTML; `html` does not escape it. */
+/** HTML, which the tag `html` does not escape. */
 export class Html {
   constructor(readonly text: string) {}
 }

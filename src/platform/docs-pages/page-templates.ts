@@ -126,7 +126,7 @@ export function errorsPage(service: string, assetsVersion: string, errors: reado
   );
 }
 
-/** A text with what stands between backticks as code. */
+/** Shows the parts of a text between backticks as code. */
 function prose(text: string): Html[] {
   return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }

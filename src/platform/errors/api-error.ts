@@ -5,18 +5,18 @@ import type { UnavailableCause } from './service-unavailable.js';
 /** Header fields of a response, by name. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
-/** What an ApiError may have besides its message and header fields. */
+/** Options of an ApiError. */
 export interface ApiErrorOptions extends ErrorOptions {
   /** Sent as the member `details` of the body: any value that `writeJson` can write. Undefined for none. */
   readonly details?: unknown;
-  /** Why the answer is 503, for operators alone. */
+  /** The cause of a 503, for operators only. */
   readonly unavailableCause?: UnavailableCause | undefined;
 }
 
 /**
- * An error to answer a request with. Throw it anywhere while a request is handled; ErrorFilter sends it.
+ * An error that answers a request. Throw it anywhere while a request is handled; ErrorFilter sends it.
  *
- * Message and details are public: the client gets them unchanged. Put what only operators may read into `cause`.
+ * Message and details are public: the client gets them unchanged. Information for operators only belongs into `cause`.
  */
 export class ApiError extends Error {
   override readonly name = 'ApiError';

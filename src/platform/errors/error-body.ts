@@ -5,7 +5,7 @@ export class ErrorBody {
   readonly code: string;
   readonly message: string;
   readonly status: number;
-  /** Only errors of modules have it. */
+  /** Only errors of modules have details. */
   declare readonly details?: unknown;
 
   constructor(definition: ErrorDefinition, message: string, details?: unknown) {

@@ -1,4 +1,4 @@
-/** Most characters of a code. */
+/** Longest code in characters. */
 export const MAX_CODE_LENGTH = 64;
 
 /** The form of a code: lower snake case. */
@@ -6,7 +6,7 @@ export const CODE_PATTERN = '^[a-z]+(_[a-z]+)*$';
 
 const CODE = new RegExp(CODE_PATTERN);
 
-/** A kind of error that clients can get: `code` and `status` of the Error body, and what the documents say of it. */
+/** A kind of error that clients can get: `code` and `status` of the Error body, and texts for the documents. */
 export interface ErrorDefinition {
   /** Machine-readable, in lower snake case, 1 to 64 characters. Must never change once it is published. */
   readonly code: string;
@@ -14,7 +14,7 @@ export interface ErrorDefinition {
   readonly status: number;
   /** One sentence for the documents: when the error is sent. */
   readonly description: string;
-  /** The message that is sent; where messages differ, one of them. The example in the documents. */
+  /** The message of the Error body, and the example in the documents. An ApiError may have another message. */
   readonly message: string;
   /** For the documents: what the client should do. Text between backticks is shown as code. */
   readonly remedy: string;
@@ -58,7 +58,8 @@ export function errorCatalogue(): ErrorDefinition[] {
   return [...catalogue.values()].sort((a, b) => a.status - b.status || (a.code < b.code ? -1 : 1));
 }
 
-// The errors of the platform.
+// The errors of the platform. Messages that depend on the request are made where the error is thrown: those of
+// `validation_failed` and `invalid_parameter` in `platform/input`.
 export const MALFORMED_JSON = defineError(
   'malformed_json',
   400,
@@ -119,7 +120,8 @@ export const BAD_REQUEST = defineError(
     remedy: 'Correct what the message names. A proxy or an HTTP library may have made the fault.',
   },
 );
-// Clients treat an unknown status as the 400 or 500 of its class (RFC 9110, section 15), so these two stand there.
+// For statuses without a code of their own. Clients treat an unknown status as the 400 or 500 of its class (RFC 9110,
+// section 15), so these two have 400 and 500 here.
 export const CLIENT_ERROR = defineError(
   'client_error',
   400,

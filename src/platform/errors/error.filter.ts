@@ -8,22 +8,22 @@ import { ROUTE_NOT_FOUND } from './error-catalogue.js';
 import { fromHttpErrors, fromHttpException, fromMessageException, httpError } from './http-exception.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
-/** Shortest time in ms between two log warnings about the causes of 503 and its kin. */
+/** Shortest time in ms between two log warnings about the causes of 5xx other than 500. */
 const WARNING_INTERVAL_MS = 1_000;
 
 /**
- * Turns everything that is thrown during a request into an answer. Filters of modules are asked first.
+ * Turns everything that is thrown during a request into an answer. Filters of modules come first.
  *
- * - An ApiError is sent as it is.
+ * - An ApiError is sent unchanged.
  * - Nest's own exceptions and those of http-errors keep their status (see `http-exception.ts`). A status below 400 is no
  *   error: its response is sent as stock Nest sends it.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
- * - The cause of another 5xx is logged as a warning.
- * - A RequestAbortedError gets no answer, and neither does a failure that is no ApiError while the body was arriving from a
- *   client that has gone: multer and other readers of bodies throw errors of their own then.
+ * - The cause of other 5xx is logged as a warning.
+ * - A RequestAbortedError gets no answer. Neither does any other failure, except an ApiError, if the client has closed the
+ *   connection while its body was arriving: multer and other readers of bodies then throw errors of their own.
  *
- * A message of a microservice is answered with the Error body as its error. A resolver of GraphQL throws it: the message is
- * that of the error, and `code`, `status` and `details` are its extensions.
+ * A microservice's message is answered with the Error body as its error. For a GraphQL resolver, an error with the same
+ * message is thrown, whose extensions are `code`, `status` and `details`.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -84,7 +84,7 @@ export class ErrorFilter implements ExceptionFilter {
     if (host.getType<string>() === 'rpc') return throwError(() => ({ ...error.body() }));
     const response = request?.res;
     if (response?.headersSent === false) response.setHeaders(new Map(Object.entries(error.headers)));
-    // Servers of GraphQL take the status of the answer from `http`.
+    // GraphQL servers read the status of the answer from `http`.
     throw Object.assign(new Error(message), {
       extensions: { code, ...extensions, http: { status: extensions.status } },
     });
@@ -115,7 +115,7 @@ export function toApiError(exception: unknown): ApiError {
   return known ?? fromMessageException(exception) ?? httpError(500, '', { cause: exception });
 }
 
-/** Whether an exception has a status of 2xx or 3xx: some handlers end early, or redirect, by throwing. */
+/** Whether an exception has a status of 2xx or 3xx: some handlers throw to end early or to redirect. */
 function isNoError(exception: HttpException): boolean {
   const status = exception.getStatus();
   return status >= 200 && status < 400;

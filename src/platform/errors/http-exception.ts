@@ -56,7 +56,7 @@ export const HTTP_ERRORS: readonly ErrorDefinition[] = [
 
 const BY_STATUS = new Map(HTTP_ERRORS.map((definition) => [definition.status, definition]));
 
-/** Header fields that RFC 9110 requires or expects with a status, for exceptions, which cannot carry any. */
+/** Header fields that RFC 9110 requires or expects with a status. Nest's exceptions cannot carry header fields. */
 const HEADERS: Readonly<Record<number, HeaderFields>> = {
   401: { 'WWW-Authenticate': 'Bearer realm="petstore"' },
   429: { 'Retry-After': '1' },
@@ -66,10 +66,10 @@ const HEADERS: Readonly<Record<number, HeaderFields>> = {
 /**
  * The ApiError for an exception of Nest. It keeps a status from 400 to 599; any other one becomes 500.
  *
- * A 4xx keeps the message, and the messages of an array, joined by `; `. A 5xx gets a fixed message, because exceptions of
- * that kind often quote the error that caused them. What else the response has becomes `details`: an array of messages,
- * or the members of an object, except `statusCode`, `message` and an `error` that is the usual text of the status. An
- * `Error` as the response is a cause: nothing of it is sent.
+ * A 4xx keeps its message; an array of messages is joined by `; `. A 5xx gets a fixed message, because such exceptions often
+ * quote the error that caused them. The rest of the response becomes `details`: an array of messages, or the members of an
+ * object, except `statusCode`, `message` and an `error` that is the usual text of the status. If the response is an `Error`,
+ * it counts as the cause, and no part of it is sent.
  */
 export function fromHttpException(exception: HttpException): ApiError {
   const status = exception.getStatus();
@@ -108,15 +108,15 @@ export function fromHttpErrors(thrown: unknown): ApiError | undefined {
   const { expose, message, status, statusCode } = thrown as Record<string, unknown>;
   if (thrown instanceof Error && (typeof expose !== 'boolean' || status !== statusCode)) return undefined;
   if (typeof statusCode !== 'number' || !isErrorStatus(statusCode) || typeof message !== 'string') return undefined;
-  // An error of `send` names the path of the file.
+  // The message of such an error may be confidential: the package `send` names the path of the file.
   const text = expose === false || message === '' ? (STATUS_CODES[statusCode] ?? 'Error') : message;
   return httpError(statusCode, text, { cause: thrown });
 }
 
 /**
- * The ApiError for an exception of the packages for gateways and microservices, WsException and RpcException: BAD_REQUEST
- * with its text, or with the `message` of its object; the object's other members become `details`. Undefined for anything
- * else. The packages are not imported, because an application may lack them.
+ * The ApiError for WsException and RpcException, the exceptions for gateways and microservices: BAD_REQUEST with their text,
+ * or with the `message` of their object, whose other members become `details`. Undefined for anything else. Their packages
+ * are not imported, because an application may not have installed them.
  */
 export function fromMessageException(thrown: unknown): ApiError | undefined {
   const { getError } = (thrown ?? {}) as { getError?: unknown };
@@ -128,7 +128,7 @@ export function fromMessageException(thrown: unknown): ApiError | undefined {
   return new ApiError(BAD_REQUEST, text, {}, { details: Object.keys(rest).length > 0 ? rest : undefined });
 }
 
-/** The ApiError of a status, with the code of the catalogue; 500 if the status is none of an error. */
+/** The ApiError of a status, with its code of the catalogue; 500 if the status is not that of an error. */
 export function httpError(status: number, message: string, options: ApiErrorOptions): ApiError {
   if (status === 500 || !isErrorStatus(status)) {
     return new ApiError(INTERNAL_ERROR, INTERNAL_ERROR.message, {}, options);

@@ -1,6 +1,5 @@
 /**
- * The client closed the connection before its request was complete. It gets no answer, and nothing is logged as an
- * error.
+ * The client closed the connection before its request was complete. No answer is sent, and no error is logged.
  */
 export class RequestAbortedError extends Error {
   override readonly name = 'RequestAbortedError';

@@ -3,7 +3,7 @@ import { UNAVAILABLE } from './error-catalogue.js';
 
 /**
  * Why a request is answered 503: a label of `petstore_http_unavailable_total` and a member of the request's log line.
- * `docs/runbook.md` says what each one means.
+ * `docs/runbook.md` explains each one.
  */
 export type UnavailableCause =
   | 'requests_in_flight'

@@ -9,14 +9,14 @@ export type MessageClasses = Required<
 >;
 
 /**
- * Classes whose requests and responses have the prototypes of an Express application from their construction.
+ * Creates classes whose requests and responses have the prototypes of an Express application from their construction on.
  *
- * Express gives each request and response its own prototype, `app.request` and `app.response`, by `Object.setPrototypeOf`.
- * That makes V8 discard what it knows of the object's shape and costs more than all the rest of Express. Here the prototypes
- * of the classes inherit from Express's and become the application's, so Express's assignment changes nothing. All members
- * that Express promises on `req` and `res` exist.
+ * Express sets the prototype of each request and response to `app.request` and `app.response` by `Object.setPrototypeOf`.
+ * V8 then discards what it knows about the object's shape, which costs more than all the rest of Express. Here the
+ * prototypes of the classes inherit from Express's and become the application's, so Express's assignment changes nothing.
+ * All members that Express promises on `req` and `res` exist.
  *
- * With an Express that sets other prototypes it logs one line and returns Node's classes; the application is unchanged.
+ * If this version of Express sets other prototypes, logs one line and returns Node's classes; the application is unchanged.
  */
 export function createMessageClasses(app: Express, createProbe: () => Express = express): MessageClasses {
   const difference = differenceOf(createProbe);
@@ -35,7 +35,7 @@ function adopt(app: Express): MessageClasses {
   return { IncomingMessage: Request, ServerResponse: Response as typeof ServerResponse };
 }
 
-/** Lets an application without routes handle one request. Describes what it does otherwise than expected, if anything. */
+/** Lets an application without routes handle one request. Describes the difference to the expected behaviour, if any. */
 function differenceOf(createProbe: () => Express): string | undefined {
   try {
     const app = createProbe();

@@ -32,7 +32,7 @@ interface PrivateMembers {
   isResponseHandled(instance: object, methodName: string, params: ParamProperties[]): boolean;
 }
 
-/** Finds what is bound to a handler: globally, to its controller, and to the handler itself. */
+/** Finds the guards, interceptors or pipes of a handler: global ones, those of its controller, and its own. */
 interface Creator<Bound> {
   create(instance: object, callback: Handler, module: string, contextId?: Creation[5], inquirerId?: string): Bound[];
 }
@@ -49,10 +49,10 @@ type Collect = (args: unknown[], ...message: Message) => PromiseLike<unknown> | 
  * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards,
  * interceptors, pipes, the handler, its answer.
  *
- * Nest awaits each guard, each pipe of each parameter and the answer, and puts an observable around each interceptor: for a
- * short request as much work as all the rest. Here only promises are awaited, preceding interceptors are plain calls, and a
- * `JsonBody` is sent at once. Nest itself calls handlers that send events or have other interceptors, and runs the pipes of
- * handlers with several piped parameters of which one has several pipes, or none.
+ * Nest awaits each guard, each pipe of each parameter and the answer, and wraps each interceptor in an observable. For a
+ * short request this is as much work as all the rest. Here only promises are awaited, preceding interceptors are plain
+ * calls, and a `JsonBody` is sent at once. Nest's own code still calls handlers that send events or have other interceptors,
+ * and runs the pipes of handlers with several piped parameters, unless each of these has exactly one pipe.
  */
 function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
   const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
@@ -217,8 +217,8 @@ function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInte
 }
 
 /**
- * Replaces the way an application calls its handlers. Call it before routes are registered, which `listen` does. With other
- * internals than the known ones it logs one line and changes nothing.
+ * Replaces the way an application calls its handlers. Must be called before routes are registered, which `listen` does. If
+ * Nest's internals differ from the known ones, logs one line and changes nothing.
  *
  * @param nest for tests
  */

@@ -7,8 +7,7 @@ type Chunks = { chunk: unknown; encoding: BufferEncoding }[];
 const MAX_JOINED_LENGTH = 65_536;
 
 /**
- * Whether `joinWrites` works with this version of Node, which a trial on a socket without a connection shows. If not, logs one
- * line.
+ * Whether `joinWrites` works with this version of Node, by a trial on a socket without a connection. If not, logs one line.
  *
  * @param createProbe for tests
  */
@@ -19,10 +18,10 @@ export function canJoinWrites(createProbe: () => Socket = () => new Socket()): b
 }
 
 /**
- * Lets a connection send texts that wait together as one.
+ * Lets a connection send waiting texts as one.
  *
- * Node ends each answer with an empty write, and passes the two pieces to the system's gather write, for which it allocates
- * a buffer. A single text needs none.
+ * Node ends each answer with an empty write, and passes both pieces to the system's gather write, for which it allocates a
+ * buffer. A single text needs no buffer.
  */
 export function joinWrites(socket: Socket): void {
   socket._writev = writeJoined;
@@ -49,8 +48,8 @@ function writeJoined(this: Socket, chunks: Chunks, callback: (error?: Error | nu
 }
 
 /**
- * Whether a text and the next one have the same bytes joined as apart. In other encodings, or between the halves of a
- * surrogate pair, a character can begin in one text and end in the next; apart, both halves are replaced.
+ * Whether a text and the next one give the same bytes joined as apart. In other encodings, and between the halves of a
+ * surrogate pair, a character can begin in one text and end in the next; encoded apart, both halves would be replaced.
  */
 function isJoinable(text: string, encoding: BufferEncoding): boolean {
   return encoding === 'latin1' || (encoding === 'utf8' && !endsInHighSurrogate(text));
@@ -60,7 +59,7 @@ function endsInHighSurrogate(text: string): boolean {
   return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
 }
 
-/** Describes what a socket does otherwise than expected with three writes that wait together, if anything. */
+/** Lets a socket send three waiting writes. Describes the difference to the expected behaviour, if any. */
 function differenceOf(createProbe: () => Socket): string | undefined {
   try {
     if (typeof Socket.prototype._writev !== 'function') return "Node's sockets have no _writev";

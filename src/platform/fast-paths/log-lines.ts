@@ -9,10 +9,10 @@ export type LineMembers = Readonly<Record<string, string | number | boolean | un
 export type WriteLine = (members: LineMembers) => void;
 
 /**
- * Writes lines of one message at level info, byte for byte as `logger.info(members, message)` does. pino looks at each member
- * for what it may have to do with it: errors, serializers, redaction, nested objects. The members here are scalars.
+ * Writes lines with one fixed message at level info, byte for byte as `logger.info(members, message)` does. pino checks each
+ * member for errors, serializers, redaction and nested objects. The members here are scalars, which need no checks.
  *
- * @param logger without serializers, redaction, formatters and hooks
+ * @param logger a logger without serializers, redaction, formatters and hooks
  */
 export function infoLines(logger: Logger, message: string): WriteLine {
   const { lsCacheSym, chindingsSym, timeSym, streamSym } = pino.symbols;
@@ -35,7 +35,7 @@ export function infoLines(logger: Logger, message: string): WriteLine {
 }
 
 /**
- * Whether `infoLines` works with this version of pino, which a trial line shows. If not, logs one line.
+ * Whether `infoLines` works with this version of pino, by a trial line. If not, logs one line.
  *
  * @param lines for tests
  */
@@ -45,7 +45,7 @@ export function canWriteLines(lines: typeof infoLines = infoLines): boolean {
   return difference === undefined;
 }
 
-/** Describes what pino does otherwise than expected with a line, if anything. */
+/** Compares a line with pino's. Describes the difference, if any. */
 function differenceOf(lines: typeof infoLines): string | undefined {
   try {
     const written: string[] = [];

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 
 export type NestInternals = typeof core & typeof execution & typeof responses & typeof pipes;
 
-/** The modules of Nest whose undocumented exports are used here. Rejected if one is missing. */
+/** Imports the modules of Nest whose undocumented exports are used here. Rejects if one is missing. */
 export async function importNestInternals(): Promise<NestInternals> {
   const modules = await Promise.all([
     import('@nestjs/core/internal'),
@@ -18,8 +18,8 @@ export async function importNestInternals(): Promise<NestInternals> {
 }
 
 /**
- * The methods of Nest that are replaced here or whose behaviour is assumed, and how the SHA-256 of their source text in
- * @nestjs/core 12.5.1 begins. A version that changes one, or a tool that wraps one, needs another look at this file.
+ * The methods of Nest that are replaced here or whose behaviour is assumed, with the first 16 digits of the SHA-256 of their
+ * source text in @nestjs/core 12.5.1. If a version changes one, or a tool wraps one, review this file.
  */
 const KNOWN_METHODS: Readonly<Record<string, string>> = {
   'ContextUtils.mergeParamsMetatypes': '674d0588b1d61bf5',
@@ -48,9 +48,9 @@ const KNOWN_METHODS: Readonly<Record<string, string>> = {
 };
 
 /**
- * How the internals of Nest differ from the known ones; undefined if they do not.
+ * Describes how the internals of Nest differ from the known ones; undefined if they do not.
  *
- * @param calls the object by which an application calls its handlers
+ * @param calls the object through which an application calls its handlers
  * @param nest null when a module is missing
  */
 export function differenceOfNest(calls: unknown, nest: NestInternals | null): string | undefined {

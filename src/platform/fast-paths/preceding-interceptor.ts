@@ -2,9 +2,9 @@ import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/com
 import type { Observable } from 'rxjs';
 
 /**
- * An interceptor that acts before the handler and leaves the handler's result and errors as they are. Nest calls it like any
- * other interceptor; the fast path `handler-calls` calls `precede` without the observable around it. A subclass that
- * overrides `intercept` is an ordinary interceptor.
+ * An interceptor that acts only before the handler and does not change its result or errors. Nest calls it like any other
+ * interceptor; the fast path `handler-calls` calls `precede` without an observable. A subclass that overrides `intercept` is
+ * an ordinary interceptor.
  */
 export abstract class PrecedingInterceptor implements NestInterceptor {
   /** Runs after the guards and before the pipes. May throw; must be synchronous. */

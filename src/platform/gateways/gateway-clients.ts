@@ -9,32 +9,33 @@ import { rememberHandshake } from '../server/requests/client-handshakes.js';
 import { readMessage, withoutBigints } from './messages.js';
 import { type Client, isClientOfWs, isServerOfSocketIo, isWs, type ServerOfWs } from './socket-servers.js';
 
-/** How often, in ms, the keys of connected clients are checked again. */
+/** Interval in ms at which the keys of connected clients are checked again. */
 const CHECK_INTERVAL_MS = 1_000;
 
 /** Close codes of RFC 6455, section 7.4.1. */
 const GOING_AWAY = 1001;
 const POLICY_VIOLATION = 1008;
 
-/** WsAdapter, as far as the platform uses it. */
+/** The members of WsAdapter that the platform uses. */
 interface AdapterOfWs extends WebSocketAdapter {
   readonly messageParser?: { readonly name: string };
   setMessageParser?(parser: (message: unknown) => unknown): void;
 }
 
-/** What a client needs to stay connected. */
+/** The handshake request of a client, whose key must stay valid, and the scopes that the key needs. */
 interface Admission {
   readonly request: Request;
   readonly scopes: readonly string[];
 }
 
 /**
- * The clients that are connected to gateways. Those of closed places are disconnected within CHECK_INTERVAL_MS when their
- * key is revoked or expires. Messages over ws have exact JSON in both directions, as bodies over HTTP.
+ * The clients that are connected to gateways. If a gateway is not public, its clients are disconnected within
+ * CHECK_INTERVAL_MS when their key is revoked or expires. Messages over ws are exact JSON in both directions, like bodies
+ * over HTTP.
  */
 @Injectable()
 export class GatewayClients implements OnModuleDestroy {
-  /** The scopes of closed places, by the server of ws or the namespace of socket.io. */
+  /** The scopes that closed servers require, by the server of ws or the namespace of socket.io. */
   private readonly closed = new Map<unknown, readonly string[]>();
   private readonly admitted = new Map<Client, Admission>();
   private timer: NodeJS.Timeout | undefined;
@@ -42,13 +43,13 @@ export class GatewayClients implements OnModuleDestroy {
 
   constructor(private readonly guard: ApiKeyGuard) {}
 
-  /** Closes a server of sockets to clients without a key that has these scopes. */
+  /** Closes a socket server to clients without a key that has these scopes. */
   close(server: unknown, scopes: readonly string[]): void {
     this.closed.set(server, scopes);
   }
 
   /**
-   * Follows the clients of an adapter.
+   * Tracks the clients of an adapter.
    *
    * @param httpServer the server of the application
    */
@@ -64,11 +65,11 @@ export class GatewayClients implements OnModuleDestroy {
       bindMessageHandlers(client, handlers, (answer: unknown) => answered(client, transform(answer)));
     adapter.close = (server: unknown): unknown => {
       if (isWs(server)) goAway(server);
-      // Closing it would end the requests of other clients; the platform drains it.
+      // Keeps socket.io from closing the HTTP server, which would end the requests of other clients; the platform drains it.
       if (isServerOfSocketIo(server) && server.httpServer === httpServer) server.httpServer = undefined;
       return close(server);
     };
-    // One that the application has set stays.
+    // A parser that the application has set stays.
     if (adapter.messageParser?.name === 'defaultMessageParser') adapter.setMessageParser?.(readMessage);
   }
 
@@ -76,7 +77,7 @@ export class GatewayClients implements OnModuleDestroy {
     clearInterval(this.timer);
   }
 
-  /** @returns false for a client that must not connect, which is disconnected */
+  /** Registers a client. Returns false, and disconnects the client, if it must not connect. */
   private connect(client: Client, more: unknown[], scopes: readonly string[] | undefined): boolean {
     const request = isClientOfWs(client) ? more.find((value) => value instanceof IncomingMessage) : client.request;
     if (request !== undefined) rememberHandshake(client, request as Request);
@@ -104,7 +105,7 @@ export class GatewayClients implements OnModuleDestroy {
     try {
       await this.guard.recheck(request, scopes);
     } catch (error) {
-      // A database that is away says nothing about the key.
+      // While the database is unreachable, the key may still be valid.
       if (error instanceof ApiError && error.definition.status < 500) disconnect(client);
     }
   }
@@ -119,10 +120,10 @@ function goAway({ clients = new Set() }: ServerOfWs): void {
   for (const client of clients) client.close(GOING_AWAY, 'The server is shutting down.');
 }
 
-/** The answers to a message, in a form that the adapter can send. */
+/** Sends the answers to a message, or converts them to a form that the adapter can send. */
 function answered(client: Client, answers: Observable<unknown>): Observable<unknown> {
   if (!isClientOfWs(client)) return answers.pipe(map(withoutBigints));
-  // The adapter would write them with JSON.stringify, which fails for a bigint, and the error would end the process.
+  // The adapter would call JSON.stringify, which throws for a bigint, and the error would end the process.
   return answers.pipe(
     filter((answer) => {
       if (answer !== undefined && answer !== null && client.readyState === 1) client.send(writeJson(answer));

@@ -22,33 +22,33 @@ import {
   type ServerOfSocketIo,
 } from './socket-servers.js';
 
-/** Keys of the metadata of `@WebSocketGateway()`. The package is not imported: an application without gateways lacks it. */
+/** Metadata keys of `@WebSocketGateway()`. Its package is not imported: an application without gateways does not have it. */
 const IS_GATEWAY = 'websockets:is_gateway';
 const GATEWAY_PORT = 'port';
 const GATEWAY_OPTIONS = 'websockets:gateway_options';
 
-/** What GraphQLModule provides, and what `@Resolver()` and its methods carry. */
+/** The token of GraphQLModule's options, and the metadata key of resolver methods. */
 export const GRAPHQL_OPTIONS = 'GqlModuleOptions';
 const RESOLVER_TYPE = 'graphql:resolver_type';
 
-/** The name under which requests of GraphQL are counted, logged and measured. */
+/** The operation name of GraphQL requests in usage, log and metrics. */
 const GRAPHQL = 'graphql';
 
-/** The name under which connections are counted, logged and measured. */
+/** The operation name of handshakes in usage, log and metrics. */
 const CONNECT = 'connect';
 
-/** What connecting to one place requires: a path, or a namespace of socket.io. */
+/** The requirements for connecting to a path or to a namespace of socket.io. */
 interface Access {
   readonly isPublic: boolean;
   readonly scopes: readonly string[];
 }
 
-/** A path on which a server of sockets takes handshakes. */
+/** A path on which a socket server accepts handshakes. */
 interface Entrance extends Access {
-  /** It answers requests without `Upgrade` too. */
+  /** Whether the server also answers requests without `Upgrade`. */
   readonly answersRequests: boolean;
   matches(url: string): boolean;
-  /** Whether the server holds as many clients as it may. */
+  /** Whether the server has reached its limit of clients. */
   isFull(url: string): boolean;
 }
 
@@ -58,15 +58,15 @@ interface GatewayOptions {
 }
 
 /**
- * Closes the WebSocket gateways of all modules to clients without a valid API key, as controllers are.
+ * Protects the WebSocket gateways of all modules as controllers are protected.
  *
- * - A handshake needs a key, whatever listens for it. A place is open when all of its gateways say `@Public()`. A place is
- *   a path, or a namespace of socket.io; its scopes are those that `@RequireScopes` names at its gateways.
- * - A message of a client longer than MAX_BODY_BYTES closes its connection.
+ * - A handshake needs an API key, whatever listens for it. A path, or a namespace of socket.io, is open only if all of its
+ *   gateways have `@Public()`. The key needs the scopes that `@RequireScopes` names at these gateways.
+ * - A client's message longer than MAX_BODY_BYTES closes its connection.
  * - Clients whose key is revoked or expires are disconnected (see `GatewayClients`).
- * - Errors of messages are answered by `MessageErrorFilter`.
+ * - `MessageErrorFilter` answers the errors of messages.
  *
- * It does this to the adapter that the application uses, which makes the servers of sockets.
+ * It wraps the application's WebSocketAdapter, which creates the socket servers.
  */
 @Injectable()
 export class Gateways implements HandshakeGuard {
@@ -99,23 +99,23 @@ export class Gateways implements HandshakeGuard {
     }
     this.adapterHost.httpAdapter.guardHandshakes(this);
     this.closeGraphql(app);
-    const bound = app.get(ApplicationConfig);
-    const adapter = bound.getIoAdapter() as WebSocketAdapter | undefined;
+    const applicationConfig = app.get(ApplicationConfig);
+    const adapter = applicationConfig.getIoAdapter() as WebSocketAdapter | undefined;
     if (adapter) this.watch(adapter);
-    const setAdapter = bound.setIoAdapter.bind(bound);
-    bound.setIoAdapter = (next) => {
+    const setAdapter = applicationConfig.setIoAdapter.bind(applicationConfig);
+    applicationConfig.setIoAdapter = (next) => {
       this.watch(next);
       setAdapter(next);
     };
   }
 
-  /** Opens one path, whatever listens there: handshakes need no key, as with `@Public()` at a gateway. */
+  /** Opens one path: handshakes there need no key, as with `@Public()` at a gateway. */
   open(path: string): void {
     this.entrances.push(entranceOfPath(path, { isPublic: true, scopes: [] }));
   }
 
   answers({ url, headers }: Request): boolean {
-    // Adapters take no handshakes while the server drains.
+    // While the server drains, adapters no longer accept handshakes, so the guard must answer them.
     const isLate = headers.upgrade !== undefined && this.adapterHost.httpAdapter.isDraining;
     return this.entrances.some((entrance) => (entrance.answersRequests || isLate) && entrance.matches(url));
   }
@@ -130,8 +130,9 @@ export class Gateways implements HandshakeGuard {
   }
 
   /**
-   * GraphQLModule answers its path before any guard runs, and then calls resolvers. So the path needs a key, unless a
-   * resolver is public: the guard then decides for each. Its server finds the parsed body, as on stock Nest.
+   * Protects the path of GraphQLModule, which answers it before any guard runs and then calls resolvers. The path needs a
+   * key, unless a resolver is public; then the guard decides for each resolver. The GraphQL server finds the parsed body in
+   * `request.body`, as on stock Nest.
    */
   private closeGraphql(app: INestApplication): void {
     const providers = this.discovery.getProviders();
@@ -163,7 +164,7 @@ export class Gateways implements HandshakeGuard {
     this.clients.watch(adapter, this.adapterHost.httpAdapter.getHttpServer());
   }
 
-  /** Closes a server of sockets, or a namespace, to those without a key. */
+  /** Closes a socket server or a namespace to clients without a key, unless it is public. */
   private close(server: unknown, options: GatewayOptions, adapter: WebSocketAdapter): void {
     const access = this.accessOf(options);
     if (isWs(server)) {
@@ -198,16 +199,16 @@ export class Gateways implements HandshakeGuard {
   private entranceOfSocketIo(server: ServerOfSocketIo, { path }: GatewayOptions): Entrance {
     return {
       answersRequests: true,
-      // The namespace is named behind the handshake, so each namespace is closed by itself.
+      // The client names the namespace only after the handshake, so each namespace is closed separately.
       isPublic: this.gateways.some((gateway) => optionsOf(gateway).path === path && this.isPublic(gateway)),
       scopes: [],
       matches: (url) => url.startsWith(server.path()),
-      // Long polling has clients without a connection.
+      // Clients of long polling may have no connection at the moment, so MAX_CONNECTIONS must bound the clients, too.
       isFull: (url) => server.engine.clientsCount >= this.config.maxConnections && !/[?&]sid=/.test(url),
     };
   }
 
-  /** What the gateways of a place require. A place without a gateway is closed. */
+  /** What the gateways of a path or namespace require. Without a gateway it is closed. */
   private accessOf({ path, namespace }: GatewayOptions): Access {
     const here = this.gateways.filter((gateway) => {
       const options = optionsOf(gateway);
@@ -227,14 +228,14 @@ export class Gateways implements HandshakeGuard {
   }
 }
 
-/** Replaces the promise in `request.body` by the parsed JSON. A body of another type stays unread. */
+/** Sets `request.body` to the parsed JSON. A body of another media type stays unread. */
 async function showJsonBody(request: Request): Promise<void> {
   if (request.context.isBodySet) return;
   const isJson = announcesBody(request) && !isOfOtherType(request, { types: undefined });
   request.body = isJson ? await (request.body as Promise<unknown>) : undefined;
 }
 
-/** Whether a class has a method that resolves something, and that `@Public()` opens. */
+/** Whether a class has a public resolver method. */
 function isPublicResolver(metatype: Type | null): boolean {
   const prototype = (metatype?.prototype ?? {}) as Record<string, unknown>;
   return new MetadataScanner().getAllMethodNames(prototype).some((name) => {
@@ -250,7 +251,7 @@ function optionsOf(gateway: Type): GatewayOptions {
   return (Reflect.getMetadata(GATEWAY_OPTIONS, gateway) as GatewayOptions | undefined) ?? {};
 }
 
-/** A namespace as Nest names it: with a slash before it. */
+/** A namespace with a leading slash, as Nest names it. */
 function slashed(namespace: unknown): unknown {
   return typeof namespace !== 'string' || namespace.startsWith('/') ? namespace || undefined : `/${namespace}`;
 }
@@ -259,9 +260,9 @@ function entranceOfPath(path: string, access: Access): Entrance {
   return {
     ...access,
     answersRequests: false,
-    // As WsAdapter finds the path.
+    // Parses the path as WsAdapter does.
     matches: (url) => URL.canParse(url, 'ws://localhost/') && new URL(url, 'ws://localhost/').pathname === path,
-    // Each client has a connection, which MAX_CONNECTIONS counts.
+    // MAX_CONNECTIONS bounds the clients: each has a connection.
     isFull: () => false,
   };
 }
@@ -274,15 +275,15 @@ function refuseOwnPort(gateway: Type): void {
   );
 }
 
-/** Binds the platform's filter to a gateway, behind its own ones: Nest gives gateways no filters of all modules. */
+/** Binds the platform's filter to a gateway, after the gateway's own filters: Nest does not apply global filters to it. */
 function addFilter(gateway: Type): void {
   const filters = (Reflect.getMetadata(EXCEPTION_FILTERS_METADATA, gateway) as unknown[] | undefined) ?? [];
   if (filters.some((filter) => filter instanceof MessageErrorFilter)) return;
-  // Nest asks the last one first.
+  // Nest asks the last filter first.
   Reflect.defineMetadata(EXCEPTION_FILTERS_METADATA, [new MessageErrorFilter(), ...filters], gateway);
 }
 
-/** What socket.io tells a client that may not connect to a namespace: `connect_error` with the Error body as `data`. */
+/** The error for a client that may not connect to a namespace: `connect_error` of socket.io, with the Error body as `data`. */
 function refusalOf(error: unknown): Error {
   const refusal = toApiError(error);
   return Object.assign(new Error(refusal.message), { data: { ...refusal.body() } });

@@ -11,8 +11,8 @@ interface Client {
 }
 
 /**
- * Answers a message of a gateway that fails, behind the filters of the gateway itself: the event `exception` with the Error
- * body, and `cause`, which has the event (`pattern`) and the `data` of the message, as stock Nest sends it.
+ * Answers a gateway's message that fails, unless a filter of the gateway does: with the event `exception`, the Error body,
+ * and `cause`, which has the event (`pattern`) and the `data` of the message, as stock Nest sends it.
  */
 @Catch()
 export class MessageErrorFilter implements ExceptionFilter {

@@ -1,6 +1,6 @@
 import { readJson } from '../json/reader/json-reader.js';
 
-/** Reads a message of a WebSocket. Undefined for one that is no JSON, which gateways ignore. */
+/** Reads a WebSocket message. Undefined for a message that is no JSON, which gateways ignore. */
 export function readMessage(message: unknown): unknown {
   try {
     return readJson(Buffer.from(message as string | Buffer));
@@ -10,7 +10,7 @@ export function readMessage(message: unknown): unknown {
 }
 
 /**
- * A value for JSON.stringify, which socket.io uses: bigints become numbers. Bytes and values with `toJSON` stay.
+ * Converts bigints to numbers, for JSON.stringify, which socket.io uses. Bytes and values with `toJSON` stay unchanged.
  *
  * @throws RangeError for an integer beyond 2^53, which JSON.stringify cannot write exactly
  */

@@ -2,12 +2,12 @@ import type { Request } from 'express';
 
 /*
  * The members of ws, socket.io and their adapters that the platform uses. The packages are not imported: an application
- * without gateways lacks them. `test/platform/gateways` runs against both.
+ * without gateways does not have them. `test/platform/gateways` tests against both.
  */
 
-/** A server of ws, as WsAdapter makes it. */
+/** A server of ws, as WsAdapter creates it. */
 export interface ServerOfWs {
-  /** WsAdapter sets it; only this path is served. */
+  /** The only path that is served. WsAdapter sets it. */
   readonly path: string;
   readonly clients?: ReadonlySet<ClientOfWs>;
   handleUpgrade(...parameters: unknown[]): void;

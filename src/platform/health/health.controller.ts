@@ -28,7 +28,7 @@ export class HealthController {
     private readonly config: Config,
   ) {}
 
-  /** Always 200 while the process answers: a restart would not help. */
+  /** Always 200: whatever else fails, a restart would not help while the process answers. */
   @Get('live')
   @Header('Cache-Control', 'no-store')
   checkLiveness(): { status: 'ok' } {
@@ -36,12 +36,12 @@ export class HealthController {
   }
 
   /**
-   * 200 while requests should be sent to this process, with the checks of modules if there are any. While the database is
-   * unreachable, `database` says so: all instances share it, and a load balancer without instances would answer itself.
+   * 200 while this process should get requests, with the results of modules' checks. An unreachable database is reported in
+   * `database`, but the process stays ready: all instances share the database, and without ready instances the load balancer
+   * would answer instead of the service.
    *
-   * @throws ApiError UNAVAILABLE while the server drains, the database is unreachable and READY_WITHOUT_DATABASE is false,
-   * the schema is outdated, or newer and
-   * not backward compatible, or a check of a module fails
+   * @throws ApiError UNAVAILABLE while the server drains; while the database is unreachable and READY_WITHOUT_DATABASE is
+   *   false; when the schema is outdated, or newer and not backward compatible; when a check of a module fails
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')

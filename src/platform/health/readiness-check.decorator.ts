@@ -1,16 +1,17 @@
 const NAME = /^[a-z][a-z0-9-]{0,39}$/;
 
-/** Where the name of a check stands, at its method. */
+/** The metadata key of a check's name, on its method. */
 export const READINESS_CHECK_METADATA = 'petstore:readiness-check';
 
 /**
- * At a method of a provider: this process is ready only while the method succeeds, so `/health/ready` answers 503 when it
- * throws, and when it does not answer within READINESS_TIMEOUT_MS. Its parameter is an `AbortSignal` of that moment. It is
- * called about once a second while somebody asks, and never while an earlier call runs.
+ * Makes a method of a provider a readiness check: `/health/ready` answers 503 when the method throws or does not settle
+ * within READINESS_TIMEOUT_MS. Its parameter is an `AbortSignal` that aborts at that time. While `/health/ready` is
+ * requested, the method is called about once a second, and never while an earlier call runs.
  *
- * Check only what every request needs and what another instance may have: the others would fail too, and nobody serves.
+ * Check only what every request needs and what may fail on this instance alone. If all instances fail a check at once, none
+ * of them gets requests.
  *
- * @param name shown in the answer, which is public, and in the log: up to 40 of a-z, 0-9 and `-`
+ * @param name the name in the answer, which is public, and in the log: up to 40 of a-z, 0-9 and `-`
  */
 export function ReadinessCheck(name: string): ReadinessDecorator {
   if (!NAME.test(name)) throw new Error(`'${name}' is no name of a readiness check: ${NAME.source}`);

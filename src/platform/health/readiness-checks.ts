@@ -3,13 +3,13 @@ import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { StartupError } from '../errors/startup-error.js';
 import { READINESS_CHECK_METADATA } from './readiness-check.decorator.js';
 
-/** Time in ms that a check has for its answer. */
+/** Longest time in ms of a check. */
 export const READINESS_TIMEOUT_MS = 1_000;
 
-/** Time in ms for which answers are shared, because the endpoint is public. */
+/** Time in ms for which results are shared, because the endpoint is public. */
 const INTERVAL_MS = 1_000;
 
-/** The answer of each check, by its name. */
+/** The result of each check, by its name. */
 export type CheckResults = Readonly<Record<string, 'ok' | 'failed'>>;
 
 interface Check {
@@ -29,7 +29,7 @@ export class ReadinessChecks implements OnModuleInit {
 
   constructor(private readonly discovery: DiscoveryService) {}
 
-  /** @throws StartupError when two checks have one name, or a provider is made anew for each request */
+  /** @throws StartupError when two checks have the same name, or a provider is request-scoped */
   onModuleInit(): void {
     const scanner = new MetadataScanner();
     for (const wrapper of this.discovery.getProviders()) {
@@ -50,7 +50,7 @@ export class ReadinessChecks implements OnModuleInit {
     }
   }
 
-  /** Answers within READINESS_TIMEOUT_MS, with what was true within the last second. */
+  /** Runs all checks within READINESS_TIMEOUT_MS, or returns the results of the last second. */
   run(): Promise<CheckResults> {
     if (performance.now() >= this.expiresAt) {
       this.expiresAt = performance.now() + INTERVAL_MS;
@@ -74,14 +74,14 @@ export class ReadinessChecks implements OnModuleInit {
   }
 
   private async succeeds(check: Check): Promise<boolean> {
-    // A call that ignores its signal must not pile up.
+    // Calls that ignore their signal must not pile up.
     if (check.isRunning) return false;
     try {
       await withinTime(check);
       if (check.hasFailed) this.log.log(`The readiness check '${check.name}' succeeds again.`);
       check.hasFailed = false;
     } catch (error) {
-      // Once for each outage: the endpoint may be asked every second, by several load balancers.
+      // Logged once for each outage: several load balancers may request the endpoint every second.
       if (!check.hasFailed) this.log.error(`The readiness check '${check.name}' fails.`, error);
       check.hasFailed = true;
     }
@@ -95,7 +95,7 @@ function nameOf(method: unknown): string | undefined {
     : undefined;
 }
 
-/** @throws what the check throws, and Error when it does not answer in time */
+/** @throws the error of the check, or an Error when it does not settle in time */
 async function withinTime(check: Check): Promise<void> {
   const stop = new AbortController();
   check.isRunning = true;

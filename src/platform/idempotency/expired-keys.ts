@@ -2,13 +2,13 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy }
 import { BackgroundRemoval } from '../database/removal/background-removal.js';
 import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 
-/** Time in ms between two looks for keys past their time. */
+/** Time in ms between two runs of the removal. */
 const REMOVAL_INTERVAL_MS = 60_000;
 
-/** Time in ms that the database is left to the requests between two statements of one look. */
+/** Pause in ms between two statements of a run, in which only requests use the database. */
 const REMOVAL_PAUSE_MS = 50;
 
-/** Removes keys past their time, in the background. */
+/** Removes expired keys in the background. `idempotency-key.repository.ts` defines the 24 h after which a key expires. */
 @Injectable()
 export class ExpiredKeys implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly log = new Logger(ExpiredKeys.name);
@@ -31,7 +31,7 @@ export class ExpiredKeys implements OnApplicationBootstrap, OnModuleDestroy {
     await this.removal.stop();
   }
 
-  /** Removes all that have expired, and returns how many. Whoever asks meanwhile shares the outcome. */
+  /** Removes all expired keys, and returns their number. A call during a run shares that run's outcome. */
   remove(): Promise<number> {
     return this.removal.run();
   }

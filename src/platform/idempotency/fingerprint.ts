@@ -3,15 +3,15 @@ import { writeJson } from '../json/json-writer.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 
 /**
- * What a request means: its operation, and its input as the handler got it. Two inputs mean the same when their JSON texts
- * differ in nothing but the order of members; integers count with all their digits.
+ * Identifies the meaning of a request: its operation, and its input as the handler got it. Two inputs mean the same if their
+ * JSON texts differ only in the order of members; integers count with all their digits.
  *
- * Requests are repeated across a deploy, so a fingerprint must not depend on what a deploy changes. Version 2 names the
- * operation by method and route, and leaves out members whose value is the default of their class: a new member with a
- * default changes nothing for clients that do not send it.
+ * Requests may be repeated after a deploy, so a fingerprint must not depend on details that a deploy may change. Version 2
+ * names the operation by method and route, and leaves out members whose value is the default of their class: a new member
+ * with a default changes nothing for clients that do not send it.
  *
- * Keys are stored with a fingerprint of version 2, and compared with all versions. Whoever adds a version lets one release
- * compare with it before another one stores it, because old and new instances run side by side.
+ * Keys are stored with a fingerprint of version 2, and compared with all versions. To add a version, first release an
+ * instance that compares with it, and later one that stores it: old and new instances run side by side.
  */
 export class Fingerprint {
   /** SHA-256 of the current version, 32 bytes. */
@@ -24,12 +24,12 @@ export class Fingerprint {
     this.current = sha256(`2\n${key.operation}\n${writeJson(sortMembers(input, true))}`);
   }
 
-  /** Whether a stored fingerprint, of any version, is of the same request. */
+  /** Whether a stored fingerprint, of any version, belongs to the same request. */
   matches(stored: Buffer): boolean {
     return stored.equals(this.current) || stored.equals(this.version1());
   }
 
-  /** The name of the handler, and all members. */
+  /** The fingerprint of version 1: from the name of the handler, and all members. */
   private version1(): Buffer {
     return sha256(`${this.key.handler}\n${writeJson(sortMembers(this.input, false))}`);
   }
@@ -58,7 +58,7 @@ function isDefault(member: unknown, defaultText: string | undefined): boolean {
   return defaultText !== undefined && member !== undefined && writeJson(member) === defaultText;
 }
 
-/** The JSON texts of the members that a new instance of a class has, by name. */
+/** By prototype: the JSON texts of a new instance's members, by name. */
 const defaultsByClass = new WeakMap<object, ReadonlyMap<string, string>>();
 
 function defaultsOf(instance: object): ReadonlyMap<string, string> | undefined {

@@ -1,8 +1,8 @@
 import { Check, Column, Entity, Index } from 'typeorm';
 
 /**
- * An `Idempotency-Key` and the result of its request. `ClientEntity` says why there is an entity. There is no foreign key:
- * each new row would lock its client's row.
+ * An `Idempotency-Key` and the result of its request. `ClientEntity` explains why this entity exists. There is no foreign
+ * key, because each new row would lock its client's row.
  */
 @Entity({ name: 'idempotency_key' })
 @Check('ck_idempotency_key_key', 'char_length(key) BETWEEN 1 AND 255')
@@ -30,11 +30,11 @@ export class IdempotencyKeyEntity {
   @Column({ type: 'bytea' })
   fingerprint: Buffer;
 
-  /** Needed, with the request, to repeat its first answer: for a created row its id. */
+  /** The text from which, with the request, the first answer can be repeated, such as the id of a created row. */
   @Column({ type: 'text' })
   result: string;
 
-  /** By the clock of the database. */
+  /** The time by the clock of the database. */
   @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
   createdAt: Date;
 }

@@ -5,24 +5,24 @@ import type { ApiError } from '../errors/api-error.js';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 
-/** How long a key is kept, in SQL; by the clock of the database, which is the same for every instance. */
+/** The time after which a key expires, in SQL. The database's clock counts, which is the same for every instance. */
 const LIFETIME = `interval '24 hours'`;
 
-/** Keys that one statement removes, so that it is short. */
+/** Largest number of keys that one statement removes, so that it is short. */
 const REMOVAL_SIZE = 1_000;
 
-/** What was stored with a key. */
+/** The fingerprint and result that are stored with a key. */
 export interface StoredResult {
   readonly fingerprint: Buffer;
   readonly result: string;
 }
 
-/** Stores keys that are new; one past its time counts as new. Waits for another transaction that stores the same key. */
+/** Stores new keys; an expired key counts as new. Waits for another transaction that stores the same key. */
 const UNLESS_KEPT = `ON CONFLICT (client_id, key) DO UPDATE
     SET fingerprint = excluded.fingerprint, result = excluded.result, created_at = excluded.created_at
     WHERE idempotency_key.created_at <= now() - ${LIFETIME}`;
 
-/** The statements that are used for keys. EXPLAIN of each is part of the tests. */
+/** The statements on keys, for the test of their query plans. */
 export const IDEMPOTENCY_STATEMENTS = {
   FIND: {
     name: 'idempotency_key_find',
@@ -36,7 +36,7 @@ export const IDEMPOTENCY_STATEMENTS = {
     text: `INSERT INTO idempotency_key (client_id, key, fingerprint, result) VALUES ($1, $2, $3, $4)
       ${UNLESS_KEPT} RETURNING result`,
   },
-  // Locked rows are another instance's to remove, or being made new.
+  // Skips locked rows: another instance is removing or renewing them.
   REMOVE_EXPIRED: {
     name: 'idempotency_key_remove_expired',
     text: `WITH removed AS (
@@ -49,15 +49,14 @@ export const IDEMPOTENCY_STATEMENTS = {
 } as const satisfies Record<string, Statement>;
 
 /**
- * The statement that stores keys and inserts one row for each that is new, all of it or nothing. Its values are arrays of
- * the same length: client ids, keys, fingerprints, and the columns. It returns client id, key and id of the rows it has
- * inserted. No two of its keys may be the same.
+ * Makes a statement that stores keys and inserts one row for each new key, all or nothing. Its values are arrays of the same
+ * length: client ids, keys, fingerprints, and the columns. It returns client id, key and row id of the inserted rows. All of
+ * its keys must be different.
  *
- * Keys are stored in one order, so that two instances whose statements have keys in common wait for each other in line
- * and never in a circle.
+ * Keys are stored in a fixed order, so that the statements of two instances with common keys cannot deadlock.
  *
- * @param table has an identity column `id`
- * @param columns of the table, with their types
+ * @param table a table with an identity column `id`
+ * @param columns columns of the table, with their types
  */
 export function insertOnceStatement(table: string, columns: Readonly<Record<string, string>>): Statement {
   const names = Object.keys(columns).join(', ');
@@ -80,22 +79,22 @@ export function insertOnceStatement(table: string, columns: Readonly<Record<stri
   };
 }
 
-/** The answer to a request whose key was kept a moment ago and cannot be read: it has expired, or the database is away. */
+/** The 503 if a stored key cannot be read: it has expired at this moment, or the database is unreachable. */
 export function unsettled(): ApiError {
   return serviceUnavailable('unsettled', 'Whether the request was carried out before is not known. Send it again.');
 }
 
-/** A text that two requests have in common when they have client and key in common. */
+/** A text that identifies a key together with its client. */
 export function nameOf(clientId: bigint | string, key: string): string {
   return `${clientId} ${key}`;
 }
 
-/** Keys in PostgreSQL. One past its 24 h is none, whether it has been removed or not. */
+/** Stores and reads keys. A key expires after 24 h: from then on it is not found, be it removed already or not. */
 @Injectable()
 export class IdempotencyKeyRepository {
   constructor(private readonly database: Database) {}
 
-  /** What is stored with keys, by `nameOf`. */
+  /** The stored results of keys, by `nameOf`. */
   async find(keys: readonly IdempotencyKey[]): Promise<Map<string, StoredResult>> {
     const rows = await this.database.readPrimary<[clientId: string, key: string, fingerprint: Buffer, result: string]>(
       IDEMPOTENCY_STATEMENTS.FIND,
@@ -106,13 +105,13 @@ export class IdempotencyKeyRepository {
     );
   }
 
-  /** Stores a key in a transaction; false when it is kept already, by a transaction that is committed. */
+  /** Stores a key in a transaction. False if a committed transaction has stored it already. */
   async store(transaction: Transaction, key: IdempotencyKey, { fingerprint, result }: StoredResult): Promise<boolean> {
     const values = [key.clientId, key.value, fingerprint, result];
     return (await transaction.run(IDEMPOTENCY_STATEMENTS.STORE, values)).length > 0;
   }
 
-  /** Removes some keys past their time, the oldest first; never waits for another instance that does so. */
+  /** Removes some expired keys, the oldest first. Does not wait for other instances that remove keys. */
   async removeExpired(): Promise<RemovedBatch> {
     const [row] = await this.database.write<[number]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
     const [rows] = row as [number];

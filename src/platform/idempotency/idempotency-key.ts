@@ -1,31 +1,31 @@
 /** The header field of the request (draft-ietf-httpapi-idempotency-key-header-07). */
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
 
-/** The header field of an answer that is given again. */
+/** The header field of a repeated answer. */
 export const IDEMPOTENT_REPLAYED_HEADER = 'Idempotent-Replayed';
 
-/** Most characters of the field: a quoted key of 255, each of them escaped. */
+/** Longest value of the field: a quoted key of 255 characters, each of them escaped. */
 export const MAX_FIELD_LENGTH = 2 + 2 * 255;
 
 /**
- * The values of the field: a string of structured fields (RFC 9651, section 3.3.3), or the same bare. A bare key may hold
- * any printable ASCII but a quote at its beginning.
+ * The pattern of the field: a string of structured fields (RFC 9651, section 3.3.3), or a bare key. A bare key may contain
+ * any printable ASCII, but not begin with a space or a quote.
  */
 export const KEY_PATTERN = String.raw`^(?:([!#-~][ -~]{0,254})|"((?:[ !#-\[\]-~]|\\["\\]){1,255})")$`;
 
 const GRAMMAR = new RegExp(KEY_PATTERN);
 
-/** The key that a value of the field names, quoted or bare; undefined when it names none. */
+/** The key in a value of the field, quoted or bare; undefined for an invalid value. */
 export function readKey(value: string): string | undefined {
   const [, bare, quoted] = GRAMMAR.exec(value) ?? [];
   return bare ?? quoted?.replace(/\\(.)/g, '$1');
 }
 
-/** The key under which a client sent a request: whoever runs the request once needs it. */
+/** The idempotency key of a request, with its client and operation. */
 export class IdempotencyKey {
   /** @internal */
   constructor(
-    /** The client that the API key belongs to: every client has keys of its own. */
+    /** The client of the request's API key. Keys of different clients are independent. */
     readonly clientId: bigint,
     /** Method and route of the request, such as `POST /v1/orders`. */
     readonly operation: string,
@@ -33,7 +33,7 @@ export class IdempotencyKey {
     readonly handler: string,
     /** 1 to 255 characters of printable ASCII. */
     readonly value: string,
-    /** Says in the answer that it is given again. */
+    /** Marks the answer as repeated. */
     readonly markReplayed: () => void,
   ) {}
 }

@@ -5,7 +5,7 @@ import { IdempotencyKeyEntity } from './idempotency-key.entity.js';
 import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 import { Idempotency } from './idempotency.js';
 
-/** Requests that clients may repeat: `Idempotency` for every module. */
+/** Safe retries: `Idempotency` for every module. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([IdempotencyKeyEntity])],

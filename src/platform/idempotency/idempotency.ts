@@ -9,9 +9,9 @@ import { IdempotentInserts } from './idempotent-inserts.js';
 import { keepAnswer, type Kept, readAnswer } from './kept-answer.js';
 
 /**
- * `@Idempotent()` reads the key of a request; here it takes effect. Runs what a request asks for once, however often it is
- * sent with the same key: at once, on several instances, or after a crash. The key is committed together with what the
- * request changes, and kept for 24 h; nothing is kept of a request that fails.
+ * Carries a request out once, however often it is sent with the same key: at the same time, on several instances, or after a
+ * crash. `@Idempotent()` reads the key of a request. The key is committed together with the changes of the request, and kept
+ * for 24 h. Nothing is kept of a request that fails.
  */
 @Injectable()
 export class Idempotency {
@@ -22,13 +22,13 @@ export class Idempotency {
   ) {}
 
   /**
-   * Runs work in a transaction, keeps the JSON of the answer that it returns, and returns that answer: the same one again
-   * for the same key, whatever has become of the rows since. It is what the JSON says, the first time and without a key
-   * too: times are texts, and integers are bigints only beyond 2^53.
+   * Runs `work` in a transaction, stores the JSON of the answer that it returns, and returns that answer. The same key gives
+   * the same answer again, even if the rows have changed since. The answer is always read from the JSON, also the first time
+   * and without a key: times are texts, and integers are bigints only beyond 2^53.
    *
-   * @param input as of {@link once}
-   * @param work as of {@link once}; returns the answer, whose JSON has at most MAX_KEPT_ANSWER_BYTES
-   * @throws ApiError IDEMPOTENCY_KEY_REUSED, whatever work throws, and Error when the answer is too long: nothing is changed
+   * @param input see {@link once}
+   * @param work see {@link once}; returns the answer, whose JSON has at most MAX_KEPT_ANSWER_BYTES
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`; Error when the answer is too long, and nothing is changed
    */
   async answer<Answer>(
     key: IdempotencyKey | undefined,
@@ -40,15 +40,16 @@ export class Idempotency {
   }
 
   /**
-   * Runs work in a transaction, and returns what it returned the first time. Without a key it always runs.
+   * Runs `work` in a transaction and returns its result. For a key that was used before, returns the first result and does
+   * not run `work`. Without a key, `work` always runs.
    *
-   * Two requests with the same key at the same moment may both run `work`; only one of them is committed. So `work` must
-   * change the database alone, by way of the transaction it is given.
+   * Two concurrent requests with the same key may both run `work`; only one of them is committed. So `work` must have no
+   * effects but changes of the database, in the given transaction.
    *
-   * @param input all that the request means beside its operation; another one with the same key is refused. Pass the body as
-   *   the instance of its class, not a copy: members with their class's default do not count
-   * @param work returns what is needed beside the input to answer again, such as the id of what it has created
-   * @throws ApiError IDEMPOTENCY_KEY_REUSED, and whatever work throws
+   * @param input the body and path parameters; different input under the same key gives 422. Pass the body as the instance
+   *   of its class, not a copy: members with their class's default do not count
+   * @param work returns the text that, with the input, is needed to repeat the answer, such as the id of a created row
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`
    */
   async once(
     key: IdempotencyKey | undefined,
@@ -66,12 +67,12 @@ export class Idempotency {
     try {
       return await this.database.transaction(async (transaction) => {
         const result = await work(transaction);
-        // Last, so that the key is locked for a moment only: a batch of other requests may wait for it.
+        // Last, so that the key is locked only briefly: a batch of other requests may wait for it.
         if (!(await this.keys.store(transaction, key, { fingerprint: fingerprint.current, result }))) throw unsettled();
         return result;
       });
     } catch (error) {
-      // What the other one has committed may be the very reason why this one failed.
+      // This request may have failed because another one with the same key was committed meanwhile.
       const other = await this.find(key).catch(() => undefined);
       if (other) return repeat(key, fingerprint, other);
       throw error;
@@ -79,11 +80,11 @@ export class Idempotency {
   }
 
   /**
-   * Inserts of single rows, for operations with much traffic: key and row take one statement, which serves all requests
-   * that wait for it. The fast path `shared-statements` uses it.
+   * Inserts of single rows for frequent operations: one statement stores the keys and rows of all waiting requests. The fast
+   * path `shared-statements` uses it.
    *
-   * @param statement made by `insertOnceStatement`
-   * @param valuesOf the columns of a row, in the order of the statement
+   * @param statement a statement made by `insertOnceStatement`
+   * @param valuesOf returns the columns of a row, in the order of the statement
    */
   inserts<Input extends object>(
     statement: Statement,
@@ -97,7 +98,7 @@ export class Idempotency {
   }
 }
 
-/** The first result again, said to be so; or the refusal of another request. */
+/** Returns the first result and marks the answer as repeated; refuses a key that was used with another request. */
 function repeat(key: IdempotencyKey, fingerprint: Fingerprint, stored: StoredResult): string {
   if (!fingerprint.matches(stored.fingerprint)) {
     throw new ApiError(IDEMPOTENCY_KEY_REUSED);

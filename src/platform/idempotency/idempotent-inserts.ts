@@ -4,7 +4,7 @@ import { Fingerprint } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import { type IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 
-/** Requests that one statement serves, statements at a time, and requests that may wait for one. */
+/** Up to 100 requests share a statement, two statements run at a time, and up to 10 000 requests wait. */
 const LIMITS: Omit<BatchLimits, 'waitMs'> = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
 
 interface KeyedRow {
@@ -13,7 +13,7 @@ interface KeyedRow {
   readonly values: readonly unknown[];
 }
 
-/** What became of a request: its own row, what is stored with its key, or neither. */
+/** The outcome of a request: the id of its own row, or the stored result of its key, which may be unreadable. */
 type Outcome = { readonly insertedId: string } | { readonly earlier: StoredResult | undefined };
 
 /** Inserts rows, each once for its key. Requests that wait at the same moment share a statement. */
@@ -32,10 +32,11 @@ export class IdempotentInserts<Input extends object> {
   }
 
   /**
-   * The id of the row that the first request with this key has inserted, or this one does; when the promise is fulfilled,
-   * it is committed.
+   * Inserts a row unless an earlier request with this key has done so, and returns the id of the row. It is committed when
+   * the promise resolves.
    *
-   * @throws ApiError IDEMPOTENCY_KEY_REUSED when the first request was another one, or UNAVAILABLE: sent again, it settles
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED when the earlier request was different; UNAVAILABLE, after which the client must
+   *   retry to learn the outcome
    */
   async insert(key: IdempotencyKey, input: Input): Promise<bigint> {
     const fingerprint = new Fingerprint(key, input);
@@ -50,7 +51,7 @@ export class IdempotentInserts<Input extends object> {
   }
 
   private async insertAll(rows: readonly KeyedRow[]): Promise<Outcome[]> {
-    // Of those that share a key the first; a statement cannot store a key twice.
+    // Only the first request of each key is inserted, because a statement cannot store a key twice.
     const firsts = new Map<string, KeyedRow>();
     for (const row of rows) {
       const name = nameOf(row.key.clientId, row.key.value);
@@ -62,7 +63,7 @@ export class IdempotentInserts<Input extends object> {
       return firsts.get(name) === row ? inserted.get(name) : undefined;
     };
     const others = rows.filter((row) => insertedIdOf(row) === undefined);
-    // A statement of its own, which sees what the one before may have waited for.
+    // A separate statement, because only it sees keys for whose transactions the insert may have waited.
     const earlier =
       others.length === 0 ? new Map<string, StoredResult>() : await this.findEarlier(others, inserted.size > 0);
     return rows.map((row) => {
@@ -74,8 +75,8 @@ export class IdempotentInserts<Input extends object> {
   }
 
   /**
-   * Looks up the keys that were stored before. The rows inserted by the same statement are committed already. If the look-up
-   * fails, the requests of those rows still succeed, and only the others fail.
+   * Looks up keys that were stored before. If the look-up fails but the insert has committed rows, the requests of these
+   * rows still succeed, and only the others fail.
    */
   private async findEarlier(rows: readonly KeyedRow[], isInserted: boolean): Promise<Map<string, StoredResult>> {
     try {

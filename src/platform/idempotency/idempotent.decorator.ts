@@ -18,11 +18,11 @@ const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) =
 });
 
 /**
- * On a parameter of a handler: lets clients repeat a request safely. The parameter is the `IdempotencyKey` of the request,
- * or undefined when none was sent; `Idempotency` runs the work once for it. The document has the header field and the
- * answers 400 `invalid_idempotency_key`, which come behind 415 and 413, and 422 `idempotency_key_reused`.
+ * A parameter decorator for handlers whose requests clients may repeat safely. The parameter is the `IdempotencyKey` of the
+ * request, or undefined if none was sent; pass it to `Idempotency`. The document gets the header field and the answers 400
+ * `invalid_idempotency_key` and 422 `idempotency_key_reused`. The check of the key comes after 415 and 413.
  *
- * A key belongs to a client, so `@Public()` handlers cannot have it: the start fails.
+ * A key belongs to a client, so the start fails for a `@Public()` handler with this decorator.
  */
 export function Idempotent(): ParameterDecorator {
   return (prototype, name, index) => {
@@ -64,8 +64,8 @@ function versionsOf(execution: ExecutionContext): string[] {
 }
 
 /**
- * Method and route, and the version where the route does not have it: the same key for another version is another request.
- * Names of path parameters do not count: nobody but the code knows them.
+ * Method and route, followed by the version if the route does not contain it: the same key with another version belongs to
+ * another request. Names of path parameters are left out, because clients do not see them.
  */
 function routeOf({ method, baseUrl, route }: Request, versions: readonly string[]): string {
   const { path } = route as { path: string };
@@ -75,7 +75,7 @@ function routeOf({ method, baseUrl, route }: Request, versions: readonly string[
 }
 
 async function refuse(request: Request): Promise<never> {
-  // What is wrong with the body's type or size is judged first, for every operation.
+  // As for every operation, faults of the body's type and size are reported first.
   if (announcesBody(request)) await (request.body as Promise<unknown>);
   throw new ApiError(INVALID_IDEMPOTENCY_KEY);
 }

@@ -1,12 +1,12 @@
 import { JsonBody } from '../json/json-body.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 
-/** Most bytes of UTF-8 that the JSON of an answer has, to be kept with a key for 24 h. */
+/** Largest JSON of an answer, in bytes of UTF-8, that is stored with a key for 24 h. */
 export const MAX_KEPT_ANSWER_BYTES = 65_536;
 
 /**
- * What a value is after it has been written as JSON and read again: a time is its text, and an integer is a bigint only
- * where a number does not hold it.
+ * The type of a value after it was written as JSON and read again: a time is its text, and an integer is a bigint only if a
+ * number cannot hold it.
  */
 export type Kept<T> = T extends bigint
   ? bigint | number
@@ -18,9 +18,13 @@ export type Kept<T> = T extends bigint
         ? Kept<Item>[]
         : { [Name in keyof T]: Kept<T[Name]> };
 
-/** @throws Error when the answer is longer than MAX_KEPT_ANSWER_BYTES, and TypeError when it nests too deep */
+/**
+ * The text to store for an answer.
+ *
+ * @throws Error when the answer is longer than MAX_KEPT_ANSWER_BYTES; TypeError when it nests too deep
+ */
 export function keepAnswer(answer: unknown, key: IdempotencyKey | undefined): string {
-  // As a member, so that the result of `once`, and the answer undefined, are told from it.
+  // Wrapped in an object, so that an answer can be distinguished from a result of `once`, and may be undefined.
   const { text } = JsonBody.of({ answer });
   const length = Buffer.byteLength(text);
   if (length > MAX_KEPT_ANSWER_BYTES) {
@@ -32,7 +36,11 @@ export function keepAnswer(answer: unknown, key: IdempotencyKey | undefined): st
   return text;
 }
 
-/** @throws Error when the text was not made by {@link keepAnswer} */
+/**
+ * Reads a stored answer.
+ *
+ * @throws Error when the text was not made by {@link keepAnswer}
+ */
 export function readAnswer<T>(text: string): Kept<T> {
   const kept = text.startsWith('{') ? (new JsonBody(text).toJSON() as { answer?: unknown }) : undefined;
   if (kept === undefined) {

@@ -4,8 +4,8 @@ import { MAX_BODY_LIMIT } from '../server/requests/server-limits.js';
 export const BODY_LIMIT_METADATA = 'petstore:body-limit';
 
 /**
- * The largest body that a handler, or every handler of a controller, takes, instead of MAX_BODY_BYTES. A larger one is
- * answered 413; so is one whose content, after `Content-Encoding` is undone, is larger.
+ * Sets the largest body of a handler, or of every handler of a controller, instead of MAX_BODY_BYTES. A larger body is
+ * answered 413. The limit applies to the bytes as sent, and again to the content after `Content-Encoding` is undone.
  *
  * @param bytes 1 to 16,777,216 (16 MiB)
  * @throws Error at start for any other number

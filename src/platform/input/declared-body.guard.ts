@@ -17,53 +17,53 @@ import { inputClassOf, isInputClass } from './properties/input-class.js';
 
 const { BODY, RAW_BODY, REQUEST } = RouteParamtypes;
 
-/** What is known of a handler. */
-interface Known {
+/** What the decorators of a handler say about its body. */
+interface HandlerBody {
   readonly plan: BodyPlan;
   /** Code of a module may look at `request.body`: a guard, an interceptor, or a parameter that gets the request. */
   readonly isShown: boolean;
-  /** It has a sunset, after which its body is not read. */
+  /** The handler has a sunset, after which its body is not read. */
   readonly isDeprecated: boolean;
-  /** A parameter takes the bytes, which nobody else but the platform's reader keeps. */
+  /** A parameter takes the raw bytes (`@RawBody()`), which only the platform's reader keeps. */
   readonly takesBytes: boolean;
 }
 
 /**
- * Sets what the handler takes of its body, before the body is read: the reader makes no value that nobody asked for.
+ * Sets `bodyPlan`: which parts of the body the handler takes. The body is read later and only these parts are kept.
  *
- * Guards, interceptors and parameter decorators of modules find the parsed body in `request.body`, as on stock Nest. So
- * where there are any, the body is read here: behind the guards of the platform, before those of modules; `request.rawBody`
- * has its bytes. A body of a type that the handler does not take stays unread for them, such as a form for multer. All other
- * handlers read their body when `@Body()` asks for it.
+ * Guards, interceptors and parameter decorators of modules expect the parsed body in `request.body`, as on stock Nest. If
+ * a handler has any of them, the body is read here: after the guards of the platform and before those of modules.
+ * `request.rawBody` then has its bytes. A body of a media type that the handler does not take, such as a form for multer,
+ * stays unread. For all other handlers, `@Body()` starts the reading.
  *
- * The media types are those of `@ApiConsumes`, application/json without it; the limit is that of `@BodyLimit`.
+ * `@ApiConsumes` names the media types, application/json by default; `@BodyLimit` sets the limit.
  */
 @Injectable()
 export class DeclaredBodyGuard implements CanActivate {
-  /** Reflection is slow and its result fixed, so each handler of each controller is looked at once. */
-  private readonly known = new WeakMap<Type, Map<unknown, Known>>();
+  /** Reflection is slow; its result is cached by controller and handler. */
+  private readonly known = new WeakMap<Type, Map<unknown, HandlerBody>>();
 
   constructor(
     private readonly application: ApplicationConfig,
     private readonly deprecation: DeprecationInterceptor,
   ) {}
 
-  /** @throws ApiError of a body that cannot be read, OPERATION_REMOVED before it is read, and RequestAbortedError */
+  /** @throws ApiError for a body that cannot be read, or OPERATION_REMOVED; RequestAbortedError */
   canActivate(execution: ExecutionContext): true | Promise<true> {
     // Messages of gateways and microservices, and resolvers of GraphQL, have no body of their own.
     if (execution.getType() !== 'http') return true;
-    const known = this.handlerOf(execution);
-    const { plan, isShown } = known;
+    const handlerBody = this.handlerBodyOf(execution);
+    const { plan, isShown, isDeprecated } = handlerBody;
     const request = execution.getArgByIndex<Request>(0);
     const { context } = request;
-    if (context.body instanceof Promise) context.body = askAgain(request, context.body, plan);
+    if (context.body instanceof Promise) context.body = readAsPlanned(request, context.body, plan);
     context.bodyPlan = plan;
     if (!isShown) return true;
-    if (known.isDeprecated) this.deprecation.refuseRemoved(execution);
-    return showBody(request, known);
+    if (isDeprecated) this.deprecation.refuseRemoved(execution);
+    return showBody(request, handlerBody);
   }
 
-  private handlerOf(execution: ExecutionContext): Known {
+  private handlerBodyOf(execution: ExecutionContext): HandlerBody {
     const controller = execution.getClass();
     const handler = execution.getHandler() as Handler;
     let ofController = this.known.get(controller);
@@ -86,7 +86,7 @@ export class DeclaredBodyGuard implements CanActivate {
     return known;
   }
 
-  /** Whether modules have bound guards behind this one, or interceptors, to the handlers of all modules. */
+  /** Whether modules have global interceptors, or global guards that run after this one. */
   private isWatched(): boolean {
     const guards = this.application.getGlobalGuards();
     return (
@@ -99,28 +99,29 @@ export class DeclaredBodyGuard implements CanActivate {
 }
 
 /**
- * What becomes of a body that a middleware has asked for, before it was known what the handler takes: it is forgotten if
- * nothing has been read yet, such as a form that was refused as JSON. Otherwise it has been read as JSON.
+ * Replaces the promise of a body that a middleware has asked for, before the plan was known. If nothing has been read yet,
+ * as for a form that was refused as JSON, the promise is dropped and the body is read by the plan. Otherwise the body was
+ * read as JSON, and the promise is kept or its bytes are read anew by the plan.
  */
-function askAgain(request: Request, asked: Promise<unknown>, plan: BodyPlan): Promise<unknown> | undefined {
+function readAsPlanned(request: Request, asked: Promise<unknown>, plan: BodyPlan): Promise<unknown> | undefined {
   if (request.readableFlowing === null) return undefined;
   const { form, needsAllDigits } = plan;
   if (form === 'value' && !needsAllDigits) return asked;
-  const again = asked.then(() => {
+  const planned = asked.then(() => {
     const bytes = request.rawBody as Buffer;
     if (form === 'value') return jsonOf(bytes, plan);
     return form === 'text' ? bytes.toString() : bytes;
   });
-  // `@Body()` may never ask.
-  again.catch(() => undefined);
-  return again;
+  // The handler may have no `@Body()` that awaits the promise.
+  planned.catch(() => undefined);
+  return planned;
 }
 
-/** Replaces the promise in `request.body` by the parsed body. Without a body, or with one of another type, by nothing. */
-function showBody(request: Request, { plan, takesBytes }: Known): true | Promise<true> {
+/** Sets `request.body` to the parsed body; to undefined without a body, or with one of another media type. */
+function showBody(request: Request, { plan, takesBytes }: HandlerBody): true | Promise<true> {
   if (request.context.isBodySet) return true;
   if (takesBytes || (announcesBody(request) && !isOfOtherType(request, plan))) return showParsedBody(request, plan);
-  // Where it is taken, the promise stays: it is rejected by what is wrong with the body, unless somebody else reads it.
+  // If the handler takes the body, the promise stays: unless a module reads the body, it rejects with the body's error.
   if (!plan.isTaken) request.body = undefined;
   return true;
 }
@@ -136,12 +137,12 @@ async function showParsedBody(request: Request, plan: BodyPlan): Promise<true> {
   return true;
 }
 
-/** Whether a parameter gets the request, or is made by a decorator of a module that may look at it. */
+/** Whether a parameter gets the request, or has a decorator of a module that may look at the body. */
 function mayLook({ source, leavesBody }: HandlerParameter): boolean {
   return source === REQUEST || source === RAW_BODY || (source === undefined && !leavesBody);
 }
 
-/** Whether guards, or interceptors that do more than precede, are bound to a handler or its controller. */
+/** Whether a handler or its controller has guards, or interceptors other than preceding ones. */
 function hasWatchers(controller: Type, handler: Handler): boolean {
   return [controller, handler].some(
     (target) =>

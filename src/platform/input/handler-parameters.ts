@@ -23,7 +23,7 @@ export interface HandlerParameter {
   readonly leavesBody: boolean;
 }
 
-/** What `@Body()` and its like keep, by `<source>:<index>`. */
+/** The metadata that `@Body()` and similar decorators write, by `<source>:<index>`. */
 type Declarations = Record<string, { index: number; data?: unknown; pipes?: readonly PipeTransform[] }>;
 
 /** The decorated parameters of a handler. */

@@ -6,10 +6,9 @@ import { inputClassOf, isInputClass } from './properties/input-class.js';
 
 const { BODY, COOKIES, HEADERS, HOST, PARAM, QUERY, SIGNED_COOKIES } = RouteParamtypes;
 
-/** How a handler takes text or bytes. */
-const ADVICE = 'With @ApiConsumes it gets the text or the bytes of the media types that it names.';
+const TEXT_OR_BYTES_ADVICE = 'With @ApiConsumes it gets the text or the bytes of the media types that it names.';
 
-/** The decorators of what clients send. */
+/** The decorators of parameters that clients fill. */
 const DECORATORS = new Map<unknown, string>([
   [BODY, '@Body'],
   [COOKIES, '@Cookies'],
@@ -21,8 +20,8 @@ const DECORATORS = new Map<unknown, string>([
 ]);
 
 /**
- * Looks at every handler at start: a parameter whose declared type nothing would check fails the start, and one whose class
- * has no rule is logged. A parameter with a pipe of its own, of its handler or of its controller is left to that pipe.
+ * Checks the parameters of every handler at start. A declared type that nothing would enforce fails the start; a class
+ * without any rule is logged. Parameters with a pipe, be it their own or that of the handler or controller, are skipped.
  */
 @Injectable()
 export class InputCheck implements OnModuleInit {
@@ -77,7 +76,7 @@ function problemOf(parameter: HandlerParameter, types: readonly string[] | undef
   if (source === BODY) {
     const isUnparsed = isWhole && (metatype === String || metatype === Buffer);
     if (types && isUnparsed) return undefined;
-    const advice = isUnparsed ? ` ${ADVICE}` : '';
+    const advice = isUnparsed ? ` ${TEXT_OR_BYTES_ADVICE}` : '';
     return `is declared as ${nameOf(parameter)}, which nothing would check. Declare a class or unknown, or use a pipe.${advice}`;
   }
   return isWhole || metatype === String
@@ -89,7 +88,7 @@ function isLeftToPipe({ source, hasPipe }: HandlerParameter): boolean {
   return hasPipe && isPipeable(source);
 }
 
-/** Nest gives header fields and parts of the host to no pipe. */
+/** Nest runs no pipes for header fields and parts of the host. */
 function isPipeable(source: unknown): boolean {
   return source !== HEADERS && source !== HOST;
 }

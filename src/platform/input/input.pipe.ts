@@ -11,10 +11,10 @@ import { addMemberFaults, readInstance } from './properties/structures.js';
 
 type Fields = Record<string, unknown>;
 
-/** Most faults in the names of query parameters that one message lists: whoever sends more has another question. */
+/** At most this many unknown or repeated parameter names are listed in one message. */
 const MAX_NAMED_FAULTS = 10;
 
-/** Rules about the type of a value. Their clauses come before those of other rules, which mean nothing for another type. */
+/** Rules about the type of a value. Their clauses come first: other rules mean nothing for a value of the wrong type. */
 const TYPE_RULES = [
   CHECKED_PROPERTY,
   'isDefined',
@@ -27,18 +27,18 @@ const TYPE_RULES = [
   'isDate',
 ];
 
-/** The rule of class-validator that looks into an object, by its name there. */
+/** class-validator's name for its rule about nested objects. */
 const NESTED_VALIDATION = 'nestedValidation';
 
 /**
- * Makes an instance of the class that a handler declares for its `@Body()`, `@Body('member')`, `@Query()` or `@Param()`, and
- * refuses what does not fit it: every fault at once, in the order of the class's properties. Members of a body that the class
- * does not declare are dropped; query parameters that it does not declare are refused, and so are those given twice where
- * the class declares no array.
+ * Makes an instance of the class that a handler declares for `@Body()`, `@Body('member')`, `@Query()` or `@Param()`. If
+ * the input does not fit the class, the message lists every fault, in the order of the class's properties. Undeclared
+ * members of a body are dropped. Undeclared query parameters are refused, and so are repeated ones unless the class
+ * declares an array.
  *
- * A class without any rule is filled by class-transformer with all that was sent, and checked for nothing but being an
- * object, as by Nest's ValidationPipe. `@Query('name')` of type string is sent once at most. Values of other types pass as
- * they are: `InputCheck` lets a handler declare them only where a pipe checks them.
+ * As in Nest's ValidationPipe, class-transformer fills a class without any rule with everything that was sent; only the
+ * type, an object, is checked. `@Query('name')` of type string accepts at most one value. Values of other types pass
+ * unchanged: `InputCheck` allows them only where a pipe checks them.
  *
  * @throws ApiError VALIDATION_FAILED for a body, INVALID_PARAMETER for a query, BAD_REQUEST for a path
  */
@@ -58,7 +58,7 @@ export class InputPipe implements PipeTransform {
   }
 }
 
-/** @param member the member of the body that the class is declared for; undefined for the body itself */
+/** @param member the member of the body for which the handler declares the class; undefined for the body itself */
 function readBody(metatype: Type, value: unknown, member: string | undefined): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     const what = member ?? 'the body';
@@ -80,7 +80,7 @@ function readQuery(metatype: Type, query: Fields): unknown {
   return makeInstance(metatype, input, withArrays(query, input.arrays), INVALID_PARAMETER, '');
 }
 
-/** A parameter that is an array, and given once, is an array of one item. */
+/** Turns a single value of a parameter that is declared as an array into an array of one item. */
 function withArrays(query: Fields, names: readonly string[]): Fields {
   const single = names.filter((name) => query[name] !== undefined && !Array.isArray(query[name]));
   return single.length === 0 ? query : { ...query, ...Object.fromEntries(single.map((name) => [name, [query[name]]])) };
@@ -125,7 +125,7 @@ function listFaults(errors: readonly ValidationError[], prefix: string, faults: 
   for (const { target, property, value, constraints = {}, children = [] } of errors) {
     if (faults.length >= MAX_FAULTS) return;
     const ours = target && checkedPropertyAt(target, property);
-    // class-validator does not know that null may be accepted in place of an object.
+    // class-validator reports null for a nested object even if the property is nullable.
     const broken = Object.keys(constraints).filter((name) => !ours?.rule.nestedClass || name !== NESTED_VALIDATION);
     const rule = TYPE_RULES.find((name) => broken.includes(name)) ?? broken[0];
     if (rule === CHECKED_PROPERTY && ours) {

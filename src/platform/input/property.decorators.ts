@@ -6,15 +6,18 @@ import { array, object } from './properties/structures.js';
 import * as values from './properties/values.js';
 
 /*
- * Properties of what clients send: each decorator is the runtime rule, its error clause and its schema in the document
- * at once, so that the three cannot drift apart. Decorators of class-validator and class-transformer work beside them.
+ * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the
+ * document at once, so that the three cannot drift apart. Decorators of class-validator and class-transformer may be
+ * combined with them.
  *
- * Every property may be optional (`required: false`) and nullable (`nullable: true`). `null` is accepted where the second is
- * said, and the document says it too. `default` is for the document: a member that is missing keeps
- * the initial value of its class.
+ * A property may be optional (`required: false`) and nullable (`nullable: true`); only nullable ones accept `null`.
+ * `default` is for the document alone: a missing member keeps the initial value that its class gives it.
  */
 
-/** A string of so many characters (Unicode code points, as in JSON Schema), without U+0000 and unpaired surrogates. */
+/**
+ * A string without U+0000 and unpaired surrogates. Its length is limited in characters: Unicode code points, as in JSON
+ * Schema.
+ */
 export function TextProperty(options: Described & values.TextLimits & { default?: string }): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, ...described } = options;
   return checkedProperty(values.text({ minLength, maxLength, notBlank }), described);
@@ -25,15 +28,15 @@ export function Int64Property(described: Described & { default?: number }): Prop
   return checkedProperty(values.int64(), described);
 }
 
-/** A JSON integer within limits, which a number of JavaScript holds; the handler gets a number. */
+/** A JSON integer within limits of at most 2^53 - 1; the handler gets a number. */
 export function IntegerProperty(options: Described & values.IntegerLimits & { default?: number }): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   return checkedProperty(values.integer({ minimum, maximum }), described);
 }
 
 /**
- * An exact decimal such as an amount of money, sent as a JSON string: `"12.50"`. The handler gets the text with all digits of
- * its scale, as columns of type `numeric` have it.
+ * An exact decimal such as an amount of money, sent as a JSON string: `"12.50"`. The handler gets the text with all digits
+ * of its scale, as columns of type `numeric` return it.
  *
  * @example DecimalProperty({ description: 'The price in euros.', precision: 10, scale: 2, minimum: '0' })
  */
@@ -43,8 +46,8 @@ export function DecimalProperty(options: Described & DecimalLimits & { default?:
 }
 
 /**
- * A JSON number of at most 15 decimal digits; the handler gets a number, which keeps them all. What was sent with more
- * digits is refused, not rounded. For amounts that you add up, take {@link DecimalProperty}.
+ * A JSON number of at most 15 decimal digits; the handler gets a number, which keeps them all. A number with more digits
+ * is refused, not rounded. For amounts that you add up, use {@link DecimalProperty}.
  */
 export function NumberProperty(options: Described & DecimalLimits & { default?: number }): PropertyDecorator {
   const { precision, scale, minimum, maximum, ...described } = options;
@@ -62,17 +65,17 @@ export function EnumProperty(options: Described & values.EnumValues & { default?
 }
 
 /**
- * A day of the calendar (`full-date` of RFC 3339), such as 2026-02-28, in the years 1 to 9999. The handler gets the text, as
- * columns of type `date` have it: a `Date` would be an instant, which is another day elsewhere.
+ * A calendar day (`full-date` of RFC 3339), such as 2026-02-28, in the years 1 to 9999. The handler gets the text, as
+ * columns of type `date` do: a `Date` would be an instant, which is another day in another time zone.
  */
 export function DateProperty(described: Described & { default?: string }): PropertyDecorator {
   return checkedProperty(values.date(), described);
 }
 
 /**
- * An instant (`date-time` of RFC 3339), which must have its offset: 2026-02-28T09:30:00+01:00. The handler gets a `Date`, as
- * columns of type `timestamptz` have it: instants compare by time, whatever their offsets were, and answers have them in
- * UTC. Digits beyond milliseconds are cut, and a leap second is the instant that follows it.
+ * An instant (`date-time` of RFC 3339) with its offset, such as 2026-02-28T09:30:00+01:00. The handler gets a `Date`, as
+ * columns of type `timestamptz` do: instants compare by time, whatever their offsets were, and answers have them in UTC.
+ * Digits beyond milliseconds are cut, and a leap second becomes the instant that follows it.
  */
 export function DateTimeProperty(described: Described & { default?: string }): PropertyDecorator {
   return checkedProperty(values.dateTime(), described);
@@ -89,8 +92,9 @@ export function ObjectProperty(type: () => Type, described: Described): Property
 }
 
 /**
- * A JSON array of so many items. `items` is what each is: `object(() => Item)` (properties/structures.ts), or `text({…})`,
- * `int64()` and the others of properties/values.ts. In a query the parameter is given once for each item.
+ * A JSON array of `minItems` to `maxItems` items. `items` is the rule of each: `object(() => Item)`
+ * (properties/structures.ts), or `text({…})`, `int64()` and the others of properties/values.ts. In a query the parameter
+ * is given once for each item.
  *
  * @example ArrayProperty({ description: 'What is ordered.', items: object(() => Item), minItems: 1, maxItems: 20 })
  */
@@ -101,7 +105,10 @@ export function ArrayProperty(
   return checkedProperty(array(items, minItems, maxItems), described);
 }
 
-/** In a path or a query: a decimal integer in the range of int64, in its one spelling; the handler gets an exact bigint. */
+/**
+ * In a path or a query: a decimal integer in the range of int64, without plus sign and leading zeros; the handler gets an
+ * exact bigint.
+ */
 export function Int64Parameter(described: Described): PropertyDecorator {
   return checkedProperty(values.int64Text(), described);
 }
@@ -125,7 +132,7 @@ export function OpaqueParameter(options: Described & { maxLength?: number; patte
   return checkedProperty(values.opaque({}), options);
 }
 
-/** Without members that are undefined. */
+/** Makes the limits; leaves undefined members out. */
 function limitsOf(precision: number, scale: number, minimum?: string, maximum?: string): DecimalLimits {
   return { precision, scale, ...(minimum !== undefined && { minimum }), ...(maximum !== undefined && { maximum }) };
 }

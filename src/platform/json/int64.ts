@@ -13,8 +13,8 @@ export function isInt64(value: unknown): value is bigint {
 }
 
 /**
- * The value of a decimal numeral, or undefined when the text is not the one canonical spelling of an int64:
- * `0|-?[1-9][0-9]*`, in range. `-0`, `+1`, `007`, `1.0`, `0x1` and white space are not. A text of any length is cheap.
+ * The value of a decimal numeral, or undefined if the text is not the canonical spelling of an int64: `0|-?[1-9][0-9]*`, in
+ * range. `-0`, `+1`, `007`, `1.0`, `0x1` and white space are invalid. The cost does not grow with the length of the text.
  */
 export function parseInt64(text: string): bigint | undefined {
   if (text.length > MAX_LENGTH || !/^(?:0|-?[1-9][0-9]*)$/.test(text)) {
@@ -25,9 +25,8 @@ export function parseInt64(text: string): bigint | undefined {
 }
 
 /**
- * The exact int64 behind a number that `readJson` gave, or undefined when it is none: not an integer, out of range, or
- * not a number at all. A `number` beyond 2^53 - 1 is refused, because it may have been rounded already; `readJson`
- * gives such integers as bigint.
+ * Converts a number from `readJson` to an exact int64; undefined for a value that is not an integer in range. A `number`
+ * beyond 2^53 - 1 is refused, because it may have been rounded already; `readJson` returns such integers as bigint.
  */
 export function toInt64(value: unknown): bigint | undefined {
   if (typeof value === 'number') {
@@ -35,7 +34,8 @@ export function toInt64(value: unknown): bigint | undefined {
   }
   return isInt64(value) ? value : undefined;
 }
-/** Compares two canonical numerals of int64 by value, for `sort`. Most have the same length and need no bigint. */
+
+/** Compares two canonical int64 numerals by value, for `sort`. Most have the same length and need no bigint. */
 export function compareInt64Texts(one: string, other: string): number {
   if (one.length === other.length && one[0] !== '-' && other[0] !== '-') {
     return one < other ? -1 : Number(one > other);

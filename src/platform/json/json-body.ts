@@ -2,10 +2,10 @@ import { entityTag } from './entity-tag.js';
 import { type JsonValue, readOwnJson } from './reader/json-reader.js';
 import { writeJson } from './json-writer.js';
 
-/** The bodies of values that several answers share. */
+/** By value: the bodies that several answers share. */
 const shared = new WeakMap<object, JsonBody>();
 
-/** A JSON body. Its text and its entity tag are made once, however many answers send it. Handlers may return one. */
+/** A JSON body, which handlers may return. Text and entity tag are made once, even if several answers share the body. */
 export class JsonBody {
   private tag: string | undefined;
 
@@ -18,7 +18,8 @@ export class JsonBody {
   }
 
   /**
-   * The body of an object that several answers share and nobody changes. Every call for the object gives the same body.
+   * The body of an object that several answers share and that must not change. Calls with the same object return the same
+   * body.
    *
    * @param write makes the JSON text of the object
    */
@@ -31,7 +32,7 @@ export class JsonBody {
     return body;
   }
 
-  /** The value that the text stands for, a new one with each call: also what a `JsonBody` inside of an answer is written as. */
+  /** Parses the text; each call returns a new value. `writeJson` calls it for a `JsonBody` inside of another value. */
   toJSON(): JsonValue {
     return readOwnJson(this.text);
   }

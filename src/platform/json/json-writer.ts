@@ -1,4 +1,4 @@
-/** How many arrays and objects may lie within each other; a cycle always has more. */
+/** Deepest nesting of arrays and objects; a cycle always exceeds it. */
 export const MAX_WRITTEN_DEPTH = 100;
 
 /**
@@ -18,7 +18,10 @@ export function writeJson(value: unknown): string {
   return text;
 }
 
-/** `key` is what `toJSON` is told; `depth` is the nesting the value would have as an array or object. */
+/**
+ * @param key the parameter of `toJSON`
+ * @param depth the nesting of the value if it is an array or object
+ */
 function write(value: unknown, key: string | number, depth: number): string | undefined {
   if (hasToJson(value)) {
     value = value.toJSON(String(key));
@@ -70,7 +73,7 @@ function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
   return typeof value === 'object' && value !== null && typeof (value as Members)['toJSON'] === 'function';
 }
 
-/** The JSON text of a string: JSON.stringify, whose call costs more than the look at the few characters of an ordinary name. */
+/** The JSON text of a string. For short texts, checking the characters is cheaper than calling JSON.stringify. */
 export function writeString(text: string): string {
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);

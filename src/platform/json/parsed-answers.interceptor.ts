@@ -3,8 +3,8 @@ import { map, type Observable } from 'rxjs';
 import { JsonBody } from './json-body.js';
 
 /**
- * Gives the interceptors around it the value of a `JsonBody` instead of its text, so that an interceptor of all modules,
- * such as ClassSerializerInterceptor, finds objects whatever a handler returns. Integers beyond 2^53 are bigints.
+ * Replaces a `JsonBody` by its parsed value, so that global interceptors such as ClassSerializerInterceptor see objects.
+ * Integers beyond 2^53 are bigints.
  */
 export class ParsedAnswersInterceptor implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {

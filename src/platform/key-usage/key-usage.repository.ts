@@ -21,10 +21,10 @@ export interface UsageSummary {
   readonly lastUserAgent: string | null;
 }
 
-/** `last_used_at` of a key is written when it is older than this, so that a key in use is one update a minute for all instances. */
+/** `last_used_at` is written only when it is older than this: at most one update a minute per key, for all instances. */
 const LAST_USED_PRECISION = `interval '1 minute'`;
 
-/** Rows that one statement deletes, so that it is short. */
+/** Largest number of rows that one statement deletes, so that it is short. */
 const REMOVAL_SIZE = 1_000;
 
 type Row = [name: string, calls: string, lastCallAt: Date, lastUserAgent: string | null];
@@ -68,7 +68,7 @@ const SUM_BY_OPERATION: Statement = {
     WHERE key_id = $1 AND day > $2::date - $3::int AND day <= $2::date
     GROUP BY operation ORDER BY operation`,
 };
-// Goes through the operations one by one, because the index starts with the operation. So it reads only the rows that
+// Visits the operations one by one, because the index starts with the operation. So the statement reads only the rows that
 // it deletes, and one row per operation.
 const DELETE_BEFORE: Statement = {
   name: 'key_usage_delete_before',
@@ -93,7 +93,7 @@ const COUNTED_SINCE: Statement = {
     FROM schema_migration WHERE name LIKE 'CreateKeyUsage%'))::text`,
 };
 
-/** The statements that run in the background. A test reads the plan of each. */
+/** The statements that run in the background, for the test of their query plans. */
 export const KEY_USAGE_STATEMENTS = { TOUCH, ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
 
 /** Usage of API keys in PostgreSQL. Days are in UTC. */
@@ -105,7 +105,7 @@ export class KeyUsageRepository {
   async add(records: readonly UsageRecord[]): Promise<void> {
     const keyIds = records.map(({ keyId }) => keyId);
     const lastCalls = records.map(({ lastCallAt }) => lastCallAt);
-    // First what may be done twice: if the other statement fails, both run again.
+    // TOUCH comes first because it may run twice: if ADD fails, both are repeated.
     await this.database.write(TOUCH, [keyIds, lastCalls]);
     await this.database.write(ADD, [
       keyIds,

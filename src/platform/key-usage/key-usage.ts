@@ -2,16 +2,16 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { Clock } from '../clock.js';
 import { KeyUsageRepository, type UsageRecord } from './key-usage.repository.js';
 
-/** Time in ms between two writes. A crash loses the calls of this time, and those of counters that had to wait. */
+/** Time in ms between two writes. A crash loses the calls of this time, and the counts that were still waiting. */
 const WRITE_INTERVAL_MS = 5_000;
 
 /**
- * Counters of one write, so that it stays short however many keys are in use. The counters that have waited longest
- * come first: with 10,000 in use each is written every 50 s.
+ * Largest number of counters of one write, so that it stays short even with many keys. The counters that have waited longest
+ * come first: with 10,000 in use, each is written every 50 s.
  */
 const MAX_COUNTERS_PER_WRITE = 1_000;
 
-/** Intervals in which all counters are written, if there are more than one write holds: within a minute. */
+/** Number of intervals within which every counter is written: 12 intervals are a minute. */
 const MAX_INTERVALS_OF_ALL = 12;
 
 /**
@@ -20,7 +20,7 @@ const MAX_INTERVALS_OF_ALL = 12;
  */
 const MAX_COUNTERS = 50_000;
 
-/** Characters of a `User-Agent` that are stored. */
+/** Longest stored `User-Agent` in characters; a longer one is cut. */
 const MAX_USER_AGENT_LENGTH = 200;
 
 const DAY_MS = 86_400_000;
@@ -37,9 +37,9 @@ interface Counter {
 }
 
 /**
- * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written in the background every
- * 5 s, 1,000 counters at a time and each of them within a minute, and all of them at shutdown. If a write fails, its
- * counts are kept for the next.
+ * Counts every call with a valid key, whatever its answer. Counts are kept in memory. Every 5 s up to 1,000 counters are
+ * written, or more if that is needed to write each within a minute; at shutdown, all of them. If a write fails, its counts
+ * are kept for the next one.
  */
 @Injectable()
 export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -73,7 +73,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.write();
   }
 
-  /** Counters that wait to be written. */
+  /** Number of counters that wait to be written. */
   get waiting(): number {
     return this.queue.size;
   }
@@ -94,7 +94,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     counter.userAgent = userAgent;
   }
 
-  /** Writes all that was counted before the call. After an error the counts wait for the next write. */
+  /** Writes everything that was counted before the call. After an error the counts wait for the next write. */
   async write(): Promise<void> {
     await this.writing;
     await this.writeTimes(this.queue.size / MAX_COUNTERS_PER_WRITE);

@@ -9,10 +9,10 @@ const MAX_WRITE_BYTES = 4096;
 /** Lines are buffered at most this long, in ms; a crash loses no more. */
 const FLUSH_INTERVAL_MS = 500;
 
-/** Delay in ms before a write is tried again that the reader had no room for. */
+/** Delay in ms before a write is repeated for which the reader had no room. */
 const RETRY_DELAY_MS = 10;
 
-/** Most bytes that wait for the reader. Further lines are dropped, so that a stuck reader fills no memory. */
+/** Largest number of bytes that wait for the reader. Further lines are dropped, so that a stuck reader fills no memory. */
 const MAX_WAITING_BYTES = 16_777_216;
 
 /** Longest time in ms that the end of the process waits for a slow or stuck reader; the remaining lines are lost. */
@@ -25,7 +25,7 @@ const LINE_FEED = 10;
 /**
  * Standard output as the destination of the log.
  *
- * - Memory is bounded: beyond MAX_WAITING_BYTES lines are dropped. They are counted, and reported when the reader is back.
+ * - Memory is bounded: beyond MAX_WAITING_BYTES lines are dropped and counted, and reported once the reader reads again.
  * - The service never waits for a reader: Node makes a pipe non-blocking when `process.stdout` is first used.
  * - A write is at most MAX_WRITE_BYTES of whole lines, in their order.
  * - Writes are synchronous, so none is in flight when the process ends.
@@ -33,14 +33,14 @@ const LINE_FEED = 10;
 export class LogDestination {
   /** Lines that were dropped: too many waited for the reader, or they could not be written. */
   droppedLines = 0;
-  /** Called when the reader has taken all lines that waited, with the number of lines dropped since the last call. */
+  /** Called when the reader has read all waiting lines, with the number of lines dropped since the last call. */
   onGap: (lines: number) => void = () => undefined;
 
   private reportedLines = 0;
   /** The lines of the block that is being filled. */
   private lines = '';
   private bytes = 0;
-  /** Full blocks that the reader has had no room for. */
+  /** Full blocks that wait for the reader. */
   private readonly waiting: Buffer[] = [];
   private waitingBytes = 0;
   private retry: NodeJS.Timeout | undefined;
@@ -66,8 +66,8 @@ export class LogDestination {
   }
 
   /**
-   * Writes all lines; returns when they are written, or after MAX_END_WAIT_MS. Its name is not `flushSync`, because pino
-   * calls a method of that name after each fatal line.
+   * Writes all lines; returns when they are written, or after MAX_END_WAIT_MS. Not named `flushSync`: pino would call it
+   * after each fatal line.
    */
   end(): void {
     this.endBlock();
@@ -78,7 +78,7 @@ export class LogDestination {
   }
 
   private flush(): void {
-    // While blocks wait, the last one can still be filled.
+    // While full blocks wait for the reader, the current one can take more lines.
     if (this.waiting.length === 0) this.endBlock();
     this.writeBlocks();
   }
@@ -91,7 +91,7 @@ export class LogDestination {
     this.bytes = 0;
   }
 
-  /** Writes as many blocks as the reader has room for; false when some are left. */
+  /** Writes blocks while the reader has room for them. False if some are left. */
   private writeBlocks(): boolean {
     let hasReader = false;
     for (let block = this.waiting[0]; block !== undefined; block = this.waiting[0]) {
@@ -130,7 +130,7 @@ function tryToWrite(block: Buffer): number | 'later' | 'never' {
   try {
     return writeSync(STANDARD_OUTPUT, block);
   } catch (error) {
-    // A reader that has gone, or a full disk, must not end the service.
+    // A closed pipe or a full disk must not end the service.
     return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 'later' : 'never';
   }
 }

@@ -1,11 +1,11 @@
-/** Limits of one logged value, those of its members and causes together. */
+/** Limits of one logged value, including its members and causes. */
 const MAX_VALUES = 100;
 const MAX_CHARACTERS = 32_768;
 
 /** How deep objects and causes are read. */
 const MAX_DEPTH = 5;
 
-/** Stands for what is left out. */
+/** Replaces omitted parts. */
 const CUT = '…';
 
 /** The members of an error that are logged. */
@@ -21,20 +21,20 @@ export interface LoggableError {
   readonly errors?: unknown;
 }
 
-/** A value as `JSON.stringify` can write it, of bounded size. Errors in it are as `loggableError` makes them. */
+/** Converts a value for `JSON.stringify`, with bounded size. Errors in it are converted as by `loggableError`. */
 export function loggable(value: unknown): unknown {
   try {
     return new Reader().read(value, 0);
   } catch {
-    // A getter or a proxy that throws.
+    // A getter or proxy of the value has thrown.
     return CUT;
   }
 }
 
 /**
- * The logged members of an error, with its causes, of bounded size. All others are left out: those of PostgreSQL's and
- * TypeORM's errors contain values of the row and of the statement, which are the client's data. For the same reason the
- * quoted part is left out of messages of PostgreSQL's class 22, data exceptions.
+ * Converts an error with its causes for the log, with bounded size. Other members are left out: in errors of PostgreSQL and
+ * TypeORM they contain values of rows and statements, which are the client's data. For the same reason, quoted parts are
+ * removed from messages of SQLSTATE class 22 (data exceptions).
  */
 export function loggableError(error: Error): LoggableError {
   try {

@@ -37,7 +37,7 @@ export function isOnTerminal(logger: Logger): boolean {
 /** Shared by all loggers of the process, so that lines keep their order. */
 let standardOutput: LogDestination | undefined;
 
-/** How many lines this process has dropped, because nobody read them in time or they could not be written. */
+/** Number of lines that this process has dropped, because they were not read in time or could not be written. */
 export function droppedLogLines(): number {
   return standardOutput?.droppedLines ?? 0;
 }
@@ -59,15 +59,15 @@ export function timestamp(): string {
 type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 /**
- * Writes the lines of Nest's `Logger`, which all modules use, to the log of the process. Behind the message a caller
- * may pass, in any order:
+ * Writes the lines of Nest's `Logger`, which all modules use, to the log of the process. After the message a caller may pass,
+ * in any order:
  *
- * - `request.context`: the line gets `requestId`, `traceId` and `operation`, which by default are those of the request that
- *   is being served (`PassesRequestToLog` says where not);
- * - an error, or its stack as a text: `error` or `stack`;
- * - anything else: `details`.
+ * - `request.context`: it becomes `requestId`, `traceId` and `operation`. The default is the current request, except in
+ *   applications without it (see `PassesRequestToLog`).
+ * - An error, or its stack as a text: it becomes `error` or `stack`.
+ * - Anything else: it becomes part of `details`.
  *
- * A message that is no text is written as JSON. All of it is bounded and without the client's data (`loggable.ts`).
+ * A message that is not a text is written as JSON. All values are bounded and contain no data of clients (`loggable.ts`).
  */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
@@ -99,7 +99,7 @@ export class NestLogger implements LoggerService {
   private write(level: Level, message: unknown, details: readonly unknown[]): void {
     if (!this.logger.isLevelEnabled(level)) return;
     const last = details.at(-1);
-    // Nest's Logger passes its own context last, behind undefined for a stack that is missing.
+    // Nest's Logger passes its own context last, after undefined for a missing stack.
     const context = typeof last === 'string' && !isStack(last) ? last : undefined;
     const given = (context === undefined ? details : details.slice(0, -1)).filter((detail) => detail !== undefined);
     const passed = given.find((detail) => detail instanceof RequestContext);
@@ -114,7 +114,7 @@ export class NestLogger implements LoggerService {
         requestId: request?.requestId,
         traceId: request?.traceId,
         operation: request?.operation,
-        // Not `err`: pino would read it as an error, and put its causes into its message.
+        // Not `err`: pino would serialize it as an error, and append its causes to the message.
         error: shown,
         stack: stack === undefined ? undefined : loggable(stack),
         details: others.length > 0 ? loggable(others) : undefined,

@@ -1,6 +1,6 @@
 import { prettyFactory } from 'pino-pretty';
 
-/** Width of a terminal that does not tell its own. */
+/** Assumed width of a terminal that does not report one. */
 const USUAL_COLUMNS = 80;
 
 const DIM = 2;
@@ -9,7 +9,7 @@ const GREEN = 32;
 const YELLOW = 33;
 const CYAN = 36;
 
-/** A log line; the members after `msg` are those of a request that are shown. */
+/** A log line. The members after `msg` are shown for requests. */
 interface Line {
   /** ISO 8601. */
   readonly time: string;
@@ -35,11 +35,11 @@ export class TerminalLog {
   });
 
   constructor() {
-    // A terminal that has gone must not end the service.
+    // A closed terminal must not end the service.
     process.stdout.on('error', () => undefined);
   }
 
-  /** Takes one line of JSON. */
+  /** Writes one line, given as JSON. */
   write(line: string): void {
     const entry = JSON.parse(line) as Line;
     process.stdout.write(entry.msg === 'request' ? this.formatRequest(entry) : this.formatOther(entry));

@@ -43,7 +43,7 @@ export class Metrics implements OnApplicationShutdown {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
-    // Gauges must not be named like counters; these are the sums over `type` of the metrics without `_total`.
+    // `_total` is the suffix of counters, but these are gauges. They only repeat the sums of the metrics without `_total`.
     for (const kind of ['handles', 'requests', 'resources']) {
       this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
     }

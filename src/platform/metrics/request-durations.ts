@@ -16,18 +16,18 @@ interface Series {
   readonly operation: string;
   readonly method: string;
   readonly status: number | string;
-  /** Answers in each bucket, and in one behind the last bound. */
+  /** Number of answers in each bucket; the last bucket is above the last bound. */
   readonly counts: number[];
-  /** In seconds. */
+  /** Sum of the durations in seconds. */
   sum: number;
 }
 
 /**
- * The histogram of the time that requests took, by operation, method and status. A scrape shows what prom-client's Histogram
- * would show. That one makes a text of all labels for each answer; this one looks at the few series of the operation.
+ * The histogram of request durations, by operation, method and status. A scrape shows the same as prom-client's Histogram.
+ * That one builds a text of all labels for each answer; this one searches the few series of the operation.
  */
 export class RequestDurations {
-  /** With `get` and `reset` all that a registry asks of a metric. */
+  /** A registry requires only `name`, `get` and `reset` of a metric. */
   readonly name = NAME;
 
   private readonly seriesByOperation = new Map<string, Series[]>();
@@ -79,7 +79,7 @@ export class RequestDurations {
   }
 }
 
-/** What the text format has of a series: each bucket counts those below it, too. */
+/** The values of a series in the text format, in which each bucket includes the lower ones. */
 function valuesOf({ operation, method, status, counts, sum }: Series): Value[] {
   const labels = { operation, method, status };
   let count = 0;

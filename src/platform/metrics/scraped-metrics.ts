@@ -11,7 +11,7 @@ const GROUP_ANSWER_MS = 2_000;
 /** The metrics of one process at one moment. */
 export type Snapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
-/** Messages between the primary process of a group and its workers. `scrape` is a worker's number of the request. */
+/** Messages between the primary process of a group and its workers. `scrape` is the worker's number of the scrape. */
 export type MetricsMessage =
   /** From the worker that Prometheus scrapes, and the answer to it. */
   | { readonly kind: 'group metrics wanted'; readonly scrape: number }
@@ -20,7 +20,7 @@ export type MetricsMessage =
   | { readonly kind: 'metrics wanted' }
   | { readonly kind: 'metrics'; readonly metrics: Snapshot };
 
-/** Makes the answer to a scrape. In a group of processes it has the metrics of all of them, whichever process answers. */
+/** Makes the answer to a scrape. In a group of processes it contains the metrics of all, whichever process answers. */
 @Injectable()
 export class ScrapedMetrics implements OnModuleInit {
   private readonly waiting = new Map<number, (text: string) => void>();

@@ -8,7 +8,7 @@ import { RateLimiter, type RedisState } from '../rate-limit/rate-limiter.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import { Metrics } from './metrics.js';
 
-/** Metrics of what this process counts by itself: read when Prometheus asks, so no request pays for them. */
+/** Metrics of the server, rate limits and key usage. Their values are read at each scrape, so requests have no extra cost. */
 @Injectable()
 export class ServiceMetrics {
   constructor(
@@ -117,7 +117,7 @@ function observeKeyUsage(keyUsage: KeyUsage, registers: Registry[]): void {
   });
 }
 
-/** Registers a counter whose value is counted elsewhere. */
+/** Registers a counter whose value is kept elsewhere. */
 function countFrom(registers: Registry[], metric: { name: string; help: string; count: () => number }): void {
   new Counter({
     name: metric.name,

@@ -13,16 +13,15 @@ import { Metrics } from '../metrics/metrics.js';
 /** The message of each line. */
 const MESSAGE = 'request';
 
-/** The label `status` of an answer that was not sent completely: whatever its status, the client did not get it. */
+/** The label `status` of an answer that was not sent completely, whatever its status code. */
 const ABORTED = 'aborted';
 
-/** The cause of a 503 that a module has answered. */
+/** The cause of a 503 that code of a module has sent. */
 const OTHER_CAUSE = 'other';
 
 /**
- * Writes one log line and one observation of the metrics for each answer. Neither contains a query, a body, a key, or a
- * header field other than the ids of request and trace, because clients may send secrets there; nor a path, except on a
- * terminal, for the person in front of it.
+ * Writes one log line and one measurement for each answer. Neither contains queries, bodies, keys, or header fields other
+ * than the ids of request and trace, because clients may send secrets there. Paths are logged on a terminal only.
  */
 @Injectable()
 export class RequestLog implements RequestObserver, OnModuleInit {
@@ -63,7 +62,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       operation,
       client,
       method,
-      // Without a header section no status was sent.
+      // If no header section was sent, the client got no status.
       status: response.headersSent ? status : undefined,
       code: errorCode,
       cause,

@@ -1,10 +1,10 @@
 import type { Schema, Schemas } from './json-schema.js';
 
 /**
- * An example of what a schema describes: its own first, else one made of the examples of its members or items. Undefined
- * when a required member has none, or there is no schema.
+ * An example for a schema: its own first example, else one made from the examples of its members or items. Undefined if a
+ * required member has no example, or there is no schema.
  *
- * @param schemas the named schemas, which references stand for
+ * @param schemas the named schemas, to resolve references
  */
 export function exampleOf(schema: Schema | undefined, schemas: Schemas = {}): unknown {
   if (schema === undefined) return undefined;
@@ -12,7 +12,7 @@ export function exampleOf(schema: Schema | undefined, schemas: Schemas = {}): un
   if (own !== undefined) return own;
   if (typeof schema['$ref'] === 'string') {
     const { [schema['$ref'].replace('#/components/schemas/', '')]: named, ...others } = schemas;
-    // Without itself, because a schema may refer to itself.
+    // Removes the schema itself, because it may refer to itself.
     return exampleOf(named, others);
   }
   if (schema['type'] === 'array') {

@@ -1,4 +1,4 @@
-/** What @nestjs/swagger refers to where it knows no type of a parameter. No component has this name. */
+/** The reference of @nestjs/swagger for a parameter of unknown type. No component has this name. */
 const UNKNOWN_TYPE = '#/components/schemas/Object';
 
 const PRIMITIVES = new Set(['string', 'number', 'boolean']);
@@ -6,13 +6,13 @@ const PRIMITIVES = new Set(['string', 'number', 'boolean']);
 /** A schema, as a tree of its keywords. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** Schemas by their names among the components of the document. */
+/** Schemas by their names in the document's components. */
 export type Schemas = Readonly<Record<string, Schema>>;
 
-/** Keywords whose value is a schema, or an array of them. */
+/** Keywords whose value is a schema or an array of schemas. */
 const SCHEMA_KEYWORDS = new Set(['items', 'additionalProperties', 'allOf', 'anyOf', 'oneOf', 'not']);
 
-/** In OpenAPI 3.0 the first keyword is a boolean that changes the second one; in JSON Schema it is itself the limit. */
+/** In OpenAPI 3.0 the first keyword is a boolean that modifies the second one; in JSON Schema it is the limit itself. */
 const EXCLUSIVE_LIMITS = [
   ['exclusiveMinimum', 'minimum'],
   ['exclusiveMaximum', 'maximum'],
@@ -29,8 +29,8 @@ export function toJsonSchema(given: Schema): Schema {
 }
 
 /**
- * TypeScript keeps no type of a parameter such as `take = 20`, and @nestjs/swagger then refers to a component that does not
- * exist. The type of its default is the right one.
+ * TypeScript emits no type for a parameter such as `take = 20`, and @nestjs/swagger then refers to a component that does not
+ * exist. The type of the default replaces it.
  */
 function withKnownType(schema: Schema): Schema {
   const { $ref, allOf = [{ $ref }], ...others } = schema;
@@ -74,7 +74,7 @@ function convertSchema(schema: Schema): Schema {
   return result;
 }
 
-/** A schema that null fits, too. */
+/** Adds null to the values that a schema accepts. */
 function orNull(schema: Schema): Schema {
   const { type, enum: values, description, default: value, examples, ...others } = schema;
   const around = {
@@ -87,7 +87,7 @@ function orNull(schema: Schema): Schema {
   return { ...others, ...nullableEnum, type: [type, 'null'], ...around };
 }
 
-/** openapi-typescript takes a member with a `default` of its own for one that is always there. */
+/** Moves `default` into an `allOf`: openapi-typescript treats a member with a direct `default` as always present. */
 function withDefaultApart(schema: Schema): Schema {
   const { default: value, ...others } = schema;
   return value === undefined ? schema : { ...others, allOf: [...((schema['allOf'] ?? []) as []), { default: value }] };

@@ -20,7 +20,7 @@ import { describeOperation } from './operation.js';
 import { TAG_METADATA } from './tag.decorator.js';
 import { findOperations, isNeutral, versionInAddress, withoutMark, withVersion } from './versions/versions.js';
 
-/** The methods that a path of OpenAPI 3.1 may have. Handlers of others, such as PROPFIND, are left out. */
+/** The methods that OpenAPI 3.1 allows for a path. Handlers of other methods, such as PROPFIND, are left out. */
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 const OPENAPI_VERSION = '3.1.1';
@@ -29,12 +29,12 @@ const OPENAPI_VERSION = '3.1.1';
 export interface DeprecatedOperation extends Deprecation {
   /** The name of the operation (`OperationNames`). */
   readonly operationId: string;
-  /** Such as `GET /orders/{orderId}`; of several addresses, a list. */
+  /** Method and path, such as `GET /orders/{orderId}`; a list if the handler has several paths. */
   readonly endpoint: string;
   readonly summary: string;
 }
 
-/** A path of the document, its members before it has operations, and the operation that it gets. */
+/** The place of an operation in the document: its path, and the initial members of the path item. */
 interface Place {
   readonly path: string;
   readonly item: object;
@@ -45,8 +45,8 @@ interface Place {
 type Operations = Record<string, OperationObject>;
 
 /**
- * The OpenAPI 3.1 document of the service. It has every handler that has a version. @nestjs/swagger finds the operations; the
- * document adds what the platform does for each of them: authentication, errors, header fields, deprecation.
+ * The OpenAPI 3.1 document of the service. It contains every handler that has a version. @nestjs/swagger finds the
+ * operations. This class adds the platform's behaviour to each of them: authentication, errors, header fields, deprecation.
  */
 @Injectable()
 export class OpenApiDocument {
@@ -63,10 +63,10 @@ export class OpenApiDocument {
   ) {}
 
   /**
-   * Makes the document of an application, whose controllers must exist. Every start does so, in some tens of ms, so that an
-   * error of a decorator stops the start.
+   * Makes the document of an application, whose controllers must exist. Every start makes it, in tens of ms, so that an error
+   * in a decorator stops the start.
    *
-   * @throws Error when two handlers cannot be told from each other
+   * @throws Error when two handlers cannot be distinguished
    */
   describe(app: INestApplication): void {
     this.deprecated = [];
@@ -88,7 +88,7 @@ export class OpenApiDocument {
     return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
   }
 
-  /** The operations that carry `@Deprecated`, in the order of the document. */
+  /** The operations with `@Deprecated`, in the order of the document. */
   get deprecations(): readonly DeprecatedOperation[] {
     return this.deprecated;
   }
@@ -133,9 +133,9 @@ export class OpenApiDocument {
   }
 
   /**
-   * The deployments whose addresses are set. Without any, the server that the document comes from.
+   * The deployments whose URLs are set; if there are none, the server that sends the document.
    *
-   * @param prefix what their URLs end in: `/v1` or nothing
+   * @param prefix the end of the URLs: `/v1` or empty
    */
   private describeServers(prefix: string): ServerObject[] {
     const { productionBaseUrl, stagingBaseUrl } = this.config;
@@ -145,7 +145,7 @@ export class OpenApiDocument {
     return servers.length > 0 ? servers : [{ url: prefix || '/', description: 'This service' }];
   }
 
-  /** The tags that controllers describe, then the others of the application. A name that is described twice has the first text. */
+  /** The tags of controllers, then those of the application. If a name is described twice, the first description counts. */
   private describeTags(): TagObject[] {
     const ofControllers = this.discovery
       .getControllers()
@@ -155,9 +155,11 @@ export class OpenApiDocument {
   }
 
   /**
-   * The paths of the API. Where versions are in the address, those of version 1 are below the base URLs of the document; the
-   * others have the base URLs without `/v1`, because both versions may have the same path. Else a path may have several
-   * operations of one method: all but the first are at the path with a fragment.
+   * The paths of the API.
+   *
+   * If versions are part of the path, version 1 is below the document's base URLs. Paths of other versions have base URLs
+   * without `/v1`, because two versions may have the same path. If versions are elsewhere, one path and method may have
+   * several operations: the first one is at the path itself, the others at the path with a fragment.
    */
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
     const handlers = this.traitsByHandler();
@@ -171,7 +173,7 @@ export class OpenApiDocument {
         const traits = handlers.get(handlerOf(method, operation.operationId ?? '', handlers));
         if (!traits || isNeutral(traits)) continue;
         const route = `${traits.name} ${method} ${withoutMark(fullPath)}`;
-        // A handler of several versions is found once for each of them.
+        // A handler of several versions is found once for each version.
         if (placed.has(route)) continue;
         placed.add(route);
         const place = isInAddress
@@ -188,7 +190,7 @@ export class OpenApiDocument {
     return paths;
   }
 
-  /** Where an operation stands whose address has its version; undefined if it has none. */
+  /** The place of an operation whose path contains the version; undefined if it contains none. */
   private placeInAddress(fullPath: string, operation: OperationObject, traits: OperationTraits): Place | undefined {
     const version = versionInAddress(fullPath, traits);
     if (version === undefined) return undefined;
@@ -199,7 +201,7 @@ export class OpenApiDocument {
       : { path: fullPath, item: { servers: this.describeServers('') }, version, operation };
   }
 
-  /** Where an operation stands whose version is elsewhere; undefined if another one of its version has the place. */
+  /** The place of an operation whose version is not in the path; undefined if another operation of its version has it. */
   private placeBesideOthers(
     path: string,
     method: string,
@@ -214,7 +216,7 @@ export class OpenApiDocument {
     return free === undefined ? undefined : { path: free, item: {}, version, operation };
   }
 
-  /** Handlers with several addresses are announced once. */
+  /** Adds a deprecated operation; a handler with several paths is listed once. */
   private addDeprecation({ name, deprecation }: OperationTraits, endpoint: string, summary: string): void {
     if (!deprecation) return;
     const known = this.deprecated.findIndex(({ operationId }) => operationId === name);
@@ -226,7 +228,7 @@ export class OpenApiDocument {
     }
   }
 
-  /** By what @nestjs/swagger gets as operationId: the one of `@ApiOperation`, else `handlerKey`. */
+  /** The traits of all handlers, by the operationId that @nestjs/swagger gets: that of `@ApiOperation`, else `handlerKey`. */
   private traitsByHandler(): Map<string, OperationTraits> {
     const traits = new Map<string, OperationTraits>();
     for (const controller of new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type))) {
@@ -245,7 +247,7 @@ export class OpenApiDocument {
   }
 }
 
-/** The operationIds of all addresses of the handlers. */
+/** Assigns the operationIds of all paths of the handlers. */
 class OperationIds {
   private readonly used = new Set<string>();
   private readonly owners: ReadonlyMap<string, OperationTraits>;
@@ -255,8 +257,8 @@ class OperationIds {
   }
 
   /**
-   * The id of a handler's next address: the name of the operation for the first one. It ends in the method for `@All()`, in
-   * the version for another version than the handler's first, and in a number for another path.
+   * The id for a handler's next path. It is the name of the operation, followed by the method for `@All()`, by the version if
+   * it is not the handler's first one, and by a number for further paths.
    */
   next(traits: OperationTraits, method: string, version: unknown): string {
     const suffixes = [
@@ -273,7 +275,7 @@ class OperationIds {
   }
 }
 
-/** The key of the handler in the operationId that @nestjs/swagger made: with an index for each path, or with the method. */
+/** The key of a handler, from the operationId of @nestjs/swagger, which may append an index for each path, or the method. */
 function handlerOf(method: string, operationId: string, handlers: ReadonlyMap<string, OperationTraits>): string {
   const keys = [operationId, operationId.replace(/\[\d+\]$/, ''), operationId.replace(new RegExp(`_${method}$`), '')];
   return keys.find((key) => handlers.has(key)) ?? operationId;

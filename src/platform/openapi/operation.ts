@@ -36,9 +36,9 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
 };
 
 /**
- * Completes an operation that @nestjs/swagger found with what the platform does for every operation.
+ * Adds the platform's behaviour to an operation that @nestjs/swagger has found.
  *
- * @param operationId the name of this address of the handler
+ * @param operationId the operationId of this path of the handler
  * @param schemas the named schemas of the document
  */
 export function describeOperation(
@@ -86,8 +86,8 @@ function isoDate(time: Date): string {
 }
 
 /**
- * Puts the members of a parameter into the order in which people read them. One that is required has the example of its
- * schema as its own. Programs send that, and an optional parameter would change the request.
+ * Sorts the members of a parameter for readers. Copies the schema's example to a required parameter, because programs send
+ * it; not to an optional one, which would change the request.
  */
 function describeParameter({ name, in: location, required = false, ...others }: ParameterObject): ParameterObject {
   const { description, ...rest } = withJsonSchema(others);
@@ -102,7 +102,7 @@ function describeParameter({ name, in: location, required = false, ...others }: 
   };
 }
 
-/** Gives the body of a request the description of its class, unless `@ApiBody` gives it one. */
+/** Adds the description of the class to a request body, unless `@ApiBody` has one. */
 function describeBody(body: RequestBodyObject, schemas: Schemas): RequestBodyObject {
   const [media] = Object.values(body.content);
   const reference = media?.schema && '$ref' in media.schema ? media.schema.$ref : '';
@@ -113,7 +113,7 @@ function describeBody(body: RequestBodyObject, schemas: Schemas): RequestBodyObj
 
 type Content = Record<string, MediaTypeObject>;
 
-/** Gives each body an example, from those in its schema. Programs such as Postman read none in a schema. */
+/** Adds to each body an example made from its schema, because programs such as Postman do not read examples in schemas. */
 function describeContent<T extends { content?: Content }>(described: T, schemas: Schemas): T {
   const media = Object.entries(described.content ?? {}).map(([type, body]): [string, MediaTypeObject] => {
     const converted = withJsonSchema(withBinary(body));
@@ -124,7 +124,7 @@ function describeContent<T extends { content?: Content }>(described: T, schemas:
   return media.length > 0 ? { ...described, content: Object.fromEntries(media) } : described;
 }
 
-/** A body that is declared as a Buffer, which @nestjs/swagger takes for a class. */
+/** Corrects the schema of a body that is declared as Buffer, which @nestjs/swagger treats as a class. */
 function withBinary(body: MediaTypeObject): MediaTypeObject {
   const isBuffer = body.schema !== undefined && '$ref' in body.schema && body.schema.$ref === BUFFER_REFERENCE;
   return isBuffer ? { ...body, schema: { type: 'string', format: 'binary' } } : body;

@@ -3,7 +3,7 @@ import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
 import { ApiError } from '../errors/api-error.js';
 import { INVALID_CURSOR } from '../errors/error-catalogue.js';
 
-/** `int64`, or a text of at most so many characters. */
+/** `int64`, or a text with its largest length in characters. */
 type ColumnType = 'int64' | { readonly maxLength: number };
 
 type Columns = Readonly<Record<string, ColumnType>>;
@@ -11,10 +11,10 @@ type Columns = Readonly<Record<string, ColumnType>>;
 /** The values of one row in the columns of the order. */
 export type Position<C extends Columns> = { readonly [Name in keyof C]: C[Name] extends 'int64' ? bigint : string };
 
-/** A row or entity: its int64 are bigints or, as PostgreSQL and TypeORM give them, their decimal texts. */
+/** A row or entity. An int64 is a bigint or a decimal text, as PostgreSQL and TypeORM return it. */
 type Row<C extends Columns> = { readonly [Name in keyof C]: C[Name] extends 'int64' ? bigint | string : string };
 
-/** The query parameters that choose which rows a list has. Those that are undefined do not count, nor does their order. */
+/** The query parameters that filter a list, in any order. Undefined ones do not count. */
 export type Filters = Readonly<Record<string, Filter | readonly Filter[] | undefined>>;
 
 type Filter = string | number | bigint | boolean | Date;
@@ -22,11 +22,11 @@ type Filter = string | number | bigint | boolean | Date;
 /** One page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Cursor of the page after this one; undefined on the last. */
+  /** Cursor of the next page; undefined on the last page. */
   readonly nextCursor: string | undefined;
 }
 
-/** What a request says about its page. */
+/** The query parameters of a page. */
 export interface PageQuery {
   readonly limit: number;
   readonly cursor?: string | undefined;
@@ -46,8 +46,8 @@ const CHECKSUM_LENGTH = 4;
 export const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
 
 /**
- * The order of a list, and its pages: each begins behind the last row of the one before, so that rows which come and go
- * neither hide nor repeat others, and the thousandth page costs what the first does.
+ * The sort order of a list, and its pages. Each page begins after the last row of the previous one. So inserted and deleted
+ * rows neither hide nor repeat others, and the thousandth page costs as much as the first.
  *
  * @example new Keyset({ id: 'int64' })
  * @example new Keyset({ name: { maxLength: 255 }, id: 'int64' })
@@ -57,9 +57,9 @@ export class Keyset<const C extends Columns> {
   private readonly columns: readonly (readonly [name: string, type: ColumnType])[];
 
   /**
-   * @param columns the columns of the order, by the names that rows and entities have for them. Together they are unique,
-   * none may be null, and one index has them in this order.
-   * @param direction of all columns: with `descending` the largest comes first
+   * @param columns the sort columns, by their names in rows and entities. Together they must be unique, none may be null, and
+   *   an index must have them in this order.
+   * @param direction the direction of all columns: with `descending` the largest values come first
    */
   constructor(
     columns: C,
@@ -76,7 +76,7 @@ export class Keyset<const C extends Columns> {
     return 2 * Math.ceil((bytes * 4) / 3);
   }
 
-  /** The cursor of the page behind a row. */
+  /** The cursor of the page after a row. */
   encode(last: Row<C>, filters: Filters): string {
     const values = this.columns.map(([name, type]) => {
       const value = last[name] as bigint | string;
@@ -101,7 +101,7 @@ export class Keyset<const C extends Columns> {
   }
 
   /**
-   * The row behind which the page of a cursor begins; undefined without a cursor.
+   * The row after which the page of a cursor begins; undefined without a cursor.
    *
    * @throws ApiError INVALID_CURSOR when this service did not make the cursor, or made it for other filters
    */
@@ -122,8 +122,8 @@ export class Keyset<const C extends Columns> {
   }
 
   /**
-   * The page of rows that a statement of your own has found: those behind {@link decode}'s position, in this order, and
-   * one more than the page holds, which shows whether another page follows.
+   * Makes a page of rows from a statement of your own. The statement must return the rows after {@link decode}'s position, in
+   * this order, and one row more than `limit`, which shows whether another page follows.
    */
   page<R extends Row<C>>(found: readonly R[], { limit }: PageQuery, filters: Filters): Page<R> {
     const items = found.slice(0, limit);
@@ -132,8 +132,8 @@ export class Keyset<const C extends Columns> {
   }
 
   /**
-   * Reads the page of a TypeORM query, which has conditions and joins, but no order and no limit. The columns are
-   * properties of its main entity. Joined entities come in no particular order.
+   * Reads a page of a TypeORM query, which may have conditions and joins, but no order and no limit. The columns are
+   * properties of its main entity. Joined entities are in no particular order.
    *
    * @throws ApiError INVALID_CURSOR
    */
@@ -179,7 +179,7 @@ export class Keyset<const C extends Columns> {
   }
 }
 
-/** The CRC-32 of the filters that are given, whatever their order. A text and a number of the same digits differ. */
+/** The CRC-32 of the defined filters, independent of their order. A text and a number with the same digits differ. */
 function checksumOf(filters: Filters): number {
   let text = '';
   for (const name of Object.keys(filters).sort()) {

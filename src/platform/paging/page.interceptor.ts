@@ -5,10 +5,10 @@ import { Config } from '../../config.js';
 import type { Page } from './keyset.js';
 import { linkNextPage } from './next-page-link.js';
 
-/** Answers the items of the `Page` that a handler returns, with a link to the next page. */
+/** Sends the items of the `Page` that a handler returns, with a link to the next page. */
 @Injectable()
 export class PageInterceptor implements NestInterceptor<Page<unknown>, readonly unknown[]> {
-  /** The public address of what is in front of the routes' own paths. */
+  /** The public URL before the paths of routes. */
   private readonly root: string;
 
   constructor({ publicBaseUrl }: Config) {

@@ -7,10 +7,10 @@ import { NEXT_PAGE_HEADER } from '../openapi/responses/response-headers.js';
 import { CURSOR_PATTERN, type Keyset } from './keyset.js';
 import { PageInterceptor } from './page.interceptor.js';
 
-/** Items of a page when the request names no `limit`. The property has it as its initial value. */
+/** Items of a page if the request has no `limit`. The property must have it as its initial value. */
 export const DEFAULT_PAGE_SIZE = 20;
 
-/** Most items of a page. */
+/** Largest number of items of a page. */
 export const MAX_PAGE_SIZE = 100;
 
 /** The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent. */
@@ -25,7 +25,7 @@ export function LimitParameter(description: string): PropertyDecorator {
   });
 }
 
-/** The query parameter `cursor` of a list in this order. */
+/** The query parameter `cursor` of a list with this sort order. */
 export function CursorParameter(order: Pick<Keyset<never>, 'maxCursorLength'>, description: string): PropertyDecorator {
   return OpaqueParameter({
     description,
@@ -36,8 +36,8 @@ export function CursorParameter(order: Pick<Keyset<never>, 'maxCursorLength'>, d
 }
 
 /**
- * The handler answers a `Page`: the body is the array of its items, and the next page is in `Link` (RFC 8288). Documents
- * both, and the error `invalid_cursor`.
+ * For a handler that returns a `Page`: the body is the array of its items, and `Link` names the next page (RFC 8288).
+ * Documents both, and the error `invalid_cursor`.
  */
 export function Paged(item: Type, description: string): MethodDecorator {
   const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(item) } };

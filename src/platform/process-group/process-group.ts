@@ -28,9 +28,8 @@ const SHUTDOWN_MARGIN_MS = 6_000;
  * Runs `WEB_CONCURRENCY` worker processes of this program on one port, and replaces workers that end or hang. This primary
  * process serves no requests: it hands each connection to the next worker.
  *
- * One worker starts alone, so that only one applies migrations and a start that must fail fails once. The others start
- * when it listens. On SIGTERM or SIGINT all workers drain; a second signal, more than a second
- * later, kills them at once.
+ * One worker starts alone, so that only one applies migrations and a failing start fails once. The others start when it
+ * listens. On SIGTERM or SIGINT all workers drain; a second signal, more than a second later, kills them at once.
  */
 export class ProcessGroup {
   private readonly log: Logger;
@@ -59,8 +58,8 @@ export class ProcessGroup {
   /**
    * Runs the group until a signal stops it.
    *
-   * @returns the exit code: 0 when every worker has drained; 1 when a worker failed while stopping or had to be killed,
-   *   or when the first worker did not start, which then has printed the cause
+   * @returns the exit code: 0 when every worker has drained; 1 when a worker failed while stopping or had to be killed, or
+   *   when the first worker did not start (it has printed the cause)
    * @throws StartupError when the first worker is killed before it listens
    * @throws an error of `listen` when PORT is 0 and no port is free
    */
@@ -87,7 +86,7 @@ export class ProcessGroup {
   /**
    * Starts a worker.
    *
-   * @param earlyEnds how many predecessors of this worker, in a row, ended early
+   * @param earlyEnds number of this worker's predecessors, in a row, that ended early
    * @param fail called when the first worker is killed before it listens
    */
   private start(earlyEnds: number, fail?: (error: StartupError) => void): void {
@@ -149,7 +148,7 @@ export class ProcessGroup {
 
   private stop(): void {
     this.isStopping = true;
-    // From here on the limit of the shutdown ends those that hang.
+    // During the shutdown, its time limit ends workers that hang.
     this.watch.stop();
     if (this.workers.size === 0) {
       this.finish(0);

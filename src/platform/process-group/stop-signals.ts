@@ -1,14 +1,14 @@
 import cluster from 'node:cluster';
 
 /**
- * Time in ms in which a repeated signal counts as the first one. Ctrl+C reaches every process of the terminal, and npm
- * passes it on to the service once more.
+ * Time in ms within which a repeated signal is ignored. Ctrl+C reaches every process of the terminal, and npm forwards it to
+ * the service once more.
  */
 const REPEATED_WITHIN_MS = 1_000;
 
 /**
- * Calls `stop` with the first SIGTERM or SIGINT, and `force` at each one that comes more than a second later. On a terminal
- * the first one is confirmed on standard error, because a drain may take many seconds.
+ * Calls `stop` at the first SIGTERM or SIGINT, and `force` at each one more than a second later. On a terminal the first one
+ * is confirmed on standard error, because a drain may take many seconds.
  */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void, force: () => void): void {
   let firstAt: number | undefined;
@@ -16,7 +16,7 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => void, force: () =
     process.on(signal, () => {
       if (firstAt === undefined) {
         firstAt = performance.now();
-        // The terminal has shown ^C without a line feed.
+        // Begins with a line feed, because the terminal has shown ^C.
         if (cluster.isPrimary && process.stderr.isTTY) process.stderr.write('\nStopping…\n');
         stop(signal);
       } else if (performance.now() - firstAt > REPEATED_WITHIN_MS) {

@@ -16,10 +16,10 @@ export interface RateLimit {
   readonly refusal: ApiError | undefined;
 }
 
-/** How the process gets on with Redis. */
+/** The state of the connection to Redis. */
 export interface RedisState {
   readonly isAway: boolean;
-  /** Calls that the process has counted by itself since its start. */
+  /** Number of calls since the start that were counted in this process because Redis did not answer. */
   readonly localDecisions: number;
 }
 
@@ -33,7 +33,7 @@ const WINDOW_S = WINDOW_MS / 1000;
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
   private shared: SharedTokenBuckets | undefined;
-  /** Values of `RateLimit-Policy` by requests per minute; one per different limit. */
+  /** Values of `RateLimit-Policy`, by requests per minute. */
   private readonly policies = new Map<number, string>();
   private localDecisions = 0;
   private readonly counted = new CountedClients();
@@ -45,7 +45,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     private readonly clock: Clock,
   ) {}
 
-  /** Whether the instances are to share their counts in Redis. */
+  /** Whether the instances share their counts in Redis. */
   get isShared(): boolean {
     return this.config.redisUrl !== undefined;
   }
@@ -85,7 +85,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     return this.describe(left, perMinute, name);
   }
 
-  /** @param left as `TokenBuckets.take` returns it */
+  /** @param left the result of `TokenBuckets.take` */
   private describe(left: number, perMinute: number, client: string): RateLimit {
     const secondsPerCall = WINDOW_S / perMinute;
     const available = left < 0 ? left + 1 : left;

@@ -29,7 +29,7 @@ type RedisWithTake = Redis & { takeToken(key: string, perMinute: number): Promis
 export class SharedTokenBuckets {
   private readonly log = new Logger(SharedTokenBuckets.name);
   private pausedUntil = 0;
-  /** Redis did not answer the last time. The next call that it answers ends this. */
+  /** Whether Redis failed to answer the last call. */
   isAway = false;
 
   private constructor(private readonly redis: RedisWithTake) {}
@@ -41,7 +41,7 @@ export class SharedTokenBuckets {
       connectTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: DISCONNECT_TIMEOUT_MS,
       commandTimeout: ANSWER_TIMEOUT_MS,
-      // No command waits for a connection: without one, memory decides at once.
+      // Commands do not wait for a connection: without one, the process counts in its own memory.
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
@@ -54,7 +54,7 @@ export class SharedTokenBuckets {
     return buckets;
   }
 
-  /** As `TokenBuckets.take`; undefined when Redis is unreachable or does not answer in time. */
+  /** Like `TokenBuckets.take`; undefined if Redis is unreachable or does not answer in time. */
   async take(client: bigint, perMinute: number): Promise<number | undefined> {
     if (performance.now() < this.pausedUntil) return undefined;
     try {

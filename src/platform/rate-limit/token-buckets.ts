@@ -2,8 +2,8 @@
 export const WINDOW_MS = 60_000;
 
 /**
- * Largest number of buckets. Beyond it, the client that has not called for longest loses its bucket, and starts with a
- * full one.
+ * Largest number of buckets. Beyond it, the bucket of the client with the oldest call is dropped; its next call starts with
+ * a full one.
  */
 const MAX_BUCKETS = 10_000;
 
@@ -23,7 +23,7 @@ export class TokenBuckets {
    * Takes a token from a client's bucket.
    *
    * @param now in ms
-   * @returns the tokens left; negative when no whole token was left, by the part of a token that was missing
+   * @returns the number of tokens left; if less than one token was left, minus the missing part of it
    */
   take(client: bigint, perMinute: number, now: number): number {
     const bucket = this.buckets.get(client) ?? { tokens: perMinute, at: now };

@@ -41,12 +41,12 @@ export interface RequestObserver {
 export interface RequestTracer extends RequestObserver {
   /** The request has begun: `request.context` is set, nothing is checked yet. */
   begin(request: Request): void;
-  /** Calls the rest of the way of a request: what it does, also later, belongs to the request. */
+  /** Calls `serve` in the request's context: everything that it starts belongs to the request. */
   run(request: Request, serve: () => void): void;
 }
 
 /**
- * Connects Nest to Express and to the HTTP server of this service. A request passes, in this order:
+ * Connects Nest to Express and to the HTTP server of this service. A request passes these steps:
  *
  * 1. `connections.ts`: requests of one connection are served one after the other.
  * 2. `begin`: `request.context` and `X-Request-Id` are set.
@@ -57,9 +57,10 @@ export interface RequestTracer extends RequestObserver {
  *    response is over.
  *
  * `request.body` is a promise, because the body must stay unread until the platform's guards have passed: the first access
- * starts reading it (`request-body.ts`). `@Body()` awaits the promise. Where the handler declares a class of scalars, the
- * promise has the members of this class alone. Whoever reads the body itself, such as `express.json()` or multer, sets
- * `request.body`; `@Body()` then gets that value. DeclaredBodyGuard sets it to the parsed body where code of modules looks.
+ * starts reading it (`request-body.ts`). `@Body()` awaits the promise. If the handler declares a class of scalars, the
+ * promise resolves to the members of this class only. Middleware that reads the body itself, such as `express.json()` or
+ * multer, sets `request.body`; `@Body()` then gets that value. If code of modules may look at the body, DeclaredBodyGuard
+ * sets `request.body` to the parsed body.
  *
  * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets
  * WRITE_TIMEOUT_MS.
@@ -99,7 +100,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       adapter.connections.leave(this.req, this);
     };
     Object.defineProperty(app.request, 'body', { configurable: true, get: this.lazyBody(), set: setBody });
-    // Whoever writes an answer, Node calls `writeHead` before its first byte.
+    // Node calls `writeHead` before the first byte of every answer, by whatever code it is written.
     app.response.writeHead = function (...head: unknown[]) {
       return ServerResponse.prototype.writeHead.apply(
         this,
@@ -114,7 +115,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.observer = first === undefined ? observer : bothOf(first, observer);
   }
 
-  /** Registers what follows requests. Call it before the server listens: without it a request costs nothing more. */
+  /** Registers a tracer. Must be called before the server listens. Without a tracer, requests have no extra step. */
   trace(tracer: RequestTracer): void {
     const begin = this.begin.bind(this);
     const route = this.route.bind(this);
@@ -126,17 +127,17 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.observe(tracer);
   }
 
-  /** Registers what decides about handshakes of WebSockets; there is only one. Until then all of them are refused. */
+  /** Registers the guard of WebSocket handshakes; there is only one. Until then all handshakes are refused. */
   guardHandshakes(guard: HandshakeGuard): void {
     this.handshakes.guard = guard;
   }
 
-  /** From now on, lines of Nest's Logger that are written while a request is served have its id and operation. */
+  /** Adds the id and operation of the current request to the lines of Nest's Logger from now on. */
   nameRequestsInLog(): void {
     this.namesRequestsInLog = true;
   }
 
-  /** The load of this process at this moment, and the connections that it has dropped since its start. */
+  /** The requests in flight and open connections at this moment, and the connections dropped since the start. */
   get load(): { requests: number; connections: number; droppedConnections: number } {
     const { size, droppedInAll } = this.connections;
     return { requests: this.inFlight.size, connections: size, droppedConnections: droppedInAll };
@@ -167,7 +168,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   /**
-   * Restores the layer that calls Nest's hooks. The constructor removes it, because without hooks it only costs time.
+   * Restores the Express layer that calls Nest's hooks. The constructor removes it, because it costs time without hooks.
    */
   private callHooks(): void {
     const { stack } = this.getInstance<Express>().router;
@@ -206,7 +207,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     });
     const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
       server.on(event, (request: Request, response: Response) => {
-        // A listener of a module had the request first (see `Handshakes`), so it has begun and been checked.
+        // `Handshakes` has begun and checked the request already, for the listener of a module.
         if ((request.context as unknown) !== undefined) this.route(request, response);
         else this.enter(request, response, serve);
       });
@@ -230,7 +231,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     });
   }
 
-  /** Begins a request when it is its turn, and serves it. */
+  /** Begins and serves a request when the earlier ones of its connection are answered. */
   private enter(request: Request, response: Response, serve: (request: Request, response: Response) => void): void {
     this.connections.arrive(request, response, () => {
       this.begin(request, response);
@@ -249,7 +250,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     response.on('close', this.onClose);
   }
 
-  /** Whether the request may be served. If not, it is answered. */
+  /** Whether the request may be served. If not, answers it. */
   private admits(request: Request, response: Response): boolean {
     const refusal = this.refusalOf(request, response);
     if (!refusal) return true;
@@ -265,7 +266,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   private callExpress(request: Request, response: Response): void {
-    // Express calls back when no layer answered: for a request target without a path.
+    // Express calls this function if no layer answered: for a request target without a path.
     this.getInstance<Express>()(request, response, (error?: unknown) =>
       this.refuse(
         request,
@@ -275,7 +276,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     );
   }
 
-  /** Answers a request that no layer of Express has seen; a script of another origin may read this answer, too. */
+  /** Answers a request that Express has not routed, with CORS fields, so that scripts of known origins can read it. */
   private refuse(request: Request, response: Response, error: ApiError): void {
     const send = (): void => this.replies.sendError(response, error);
     if (this.cors) void this.cors(request, response, send);
@@ -286,7 +287,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private refusalOf(request: Request, response: Response): ApiError | undefined {
     const error = checkRequest(request);
     if (error) {
-      // Client and server may disagree on where this request ends, so nothing behind it is read (request smuggling).
+      // Client and server may disagree on where this request ends, so nothing after it is read (request smuggling).
       response.shouldKeepAlive = false;
       return error;
     }
@@ -294,8 +295,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   /**
-   * The getter of `request.body`: what a middleware has set, else a promise of the parsed JSON body. The first access
-   * starts reading.
+   * The getter of `request.body`: the value that was set, else a promise of the parsed body. The first access starts
+   * reading.
    */
   private lazyBody(): (this: Request) => unknown {
     const read = (request: Request): Promise<unknown> => {
@@ -314,7 +315,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       const { context } = this;
       if (context.body === undefined && !context.isBodySet) {
         const body = read(this);
-        // A middleware may look at `request.body` and not await it.
+        // A middleware may read `request.body` without awaiting it.
         body.catch(() => undefined);
         context.body = body;
       }
@@ -324,7 +325,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   /**
-   * Registers nothing: the platform reads bodies itself, behind the guards, and keeps the bytes for `@RawBody()` whether
+   * Registers nothing: the platform itself reads bodies, after its guards. `@RawBody()` works whether Nest's option
    * `rawBody` is set or not.
    */
   override registerParserMiddleware(): void {}
@@ -333,7 +334,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));
   }
 
-  /** As in Nest; caches keep the answers to different versions apart, unless only an extractor knows where they are said. */
+  /** As in Nest, and adds `Vary`, so that caches keep versions apart; except with an extractor, whose field is unknown. */
   override applyVersionFilter(...filtered: VersionFilter['parameters']): VersionFilter['result'] {
     const filter = super.applyVersionFilter(...filtered);
     const [, version, versioning] = filtered;
@@ -371,7 +372,7 @@ interface VersionFilter {
   result: ReturnType<ExpressAdapter['applyVersionFilter']>;
 }
 
-/** The header field in which requests say the version. */
+/** The header field in which requests name the version; undefined if there is none or only an extractor knows it. */
 function versionField(versioning: VersioningOptions): string | undefined {
   if (versioning.type === VersioningType.HEADER) return versioning.header;
   return versioning.type === VersioningType.MEDIA_TYPE ? 'Accept' : undefined;
@@ -390,12 +391,12 @@ function bothOf(first: RequestObserver, second: RequestObserver): RequestObserve
   };
 }
 
-/** What Nest does with an error of a stream, unless the handler says otherwise: 400 as a text. Each file has its own function. */
+/** The source of Nest's default error handler of streams, which answers 400 as text. Each file has a function of its own. */
 const NEST_STREAM_ERROR = String(new StreamableFile(Buffer.alloc(0)).errorHandler);
 
 /**
- * Gives a stream that fails before its first byte the answer of any other error: 404 for a file that is not there, else
- * 500. A handler of errors that a module has set stays.
+ * Lets the filter answer when a stream fails before its first byte: 404 for a missing file, else 500. An error handler
+ * that a module has set stays.
  */
 function withErrorAnswer(file: StreamableFile): StreamableFile {
   const { errorHandler } = file;
@@ -427,7 +428,7 @@ function setBody(this: Request, body: unknown): void {
 function createHttpServer(app: Express, config: Config): Server {
   const { fastPaths } = config;
   const classes = fastPaths.includes('express-prototypes') ? createMessageClasses(app) : { IncomingMessage };
-  // Never Node's own class, because its prototype is changed.
+  // Never Node's own class, because `limitUpgrades` changes the prototype.
   const Request =
     classes.IncomingMessage === IncomingMessage ? class extends IncomingMessage {} : classes.IncomingMessage;
   limitUpgrades(Request.prototype);
@@ -443,8 +444,8 @@ function createHttpServer(app: Express, config: Config): Server {
     requireHostHeader: false,
     noDelay: true,
   });
-  // No limit on the number of header fields: by default Node ignores those after the first 1000, so nobody would check
-  // them. MAX_HEADER_BYTES bounds the work.
+  // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
+  // checked. MAX_HEADER_BYTES bounds the work.
   server.maxHeadersCount = 0;
   if (fastPaths.includes('joined-writes') && canJoinWrites()) server.on('connection', joinWrites);
   return server;

@@ -4,10 +4,10 @@ import { METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.j
 import type { Replies } from './replies/replies.js';
 
 /**
- * Middleware behind all routes. It answers the requests that no route served:
+ * Middleware after all routes. It answers the requests that no route served:
  *
- * - 404 `route_not_found` when no route has the path, or those with the method have passed the request on, as Nest's
- *   routes do for another host or version,
+ * - 404 `route_not_found` if no route has the path, or if the matching routes have passed the request on, as Nest's routes
+ *   do for another host or version,
  * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7), and with
  *   `Access-Control-Allow-Methods` for a preflight request of a known origin,
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
@@ -30,7 +30,7 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
 
 /**
  * Middleware before all routes. It answers preflight requests for paths that have routes. A handler of OPTIONS or of all
- * methods would want a key, which browsers do not send.
+ * methods would require a key, which browsers do not send with preflight requests.
  */
 export function answerPreflights(app: Express, replies: Replies): RequestHandler {
   return (request, response, next) => {
@@ -43,7 +43,7 @@ export function answerPreflights(app: Express, replies: Replies): RequestHandler
 
 function sendAllowed(response: Response, allowed: readonly string[], replies: Replies): void {
   response.setHeader('Allow', allowed.join(', '));
-  // The CORS middleware, which knows the origins, knows no routes.
+  // The CORS middleware cannot set this field: it knows the origins, but not the routes.
   if (response.hasHeader('Access-Control-Allow-Origin')) {
     response.setHeader('Access-Control-Allow-Methods', allowed.join(', '));
   }

@@ -1,9 +1,9 @@
 import type { Logger } from '@nestjs/common';
 
-/** Shortest time in ms between two lines. */
+/** Shortest time in ms between two logged warnings. */
 export const WARNING_INTERVAL_MS = 60_000;
 
-/** Warnings, of which one a minute is logged: while a collector is away, each export fails. */
+/** Logs at most one warning a minute: while a collector is unreachable, every export fails. */
 export class LimitedWarnings {
   private loggedAt = -Infinity;
   private omitted = 0;

@@ -31,7 +31,7 @@ import type { ApiError } from '../errors/api-error.js';
 import type { RequestTracer } from '../server/express-adapter.js';
 import { isAborted, type RequestContext } from '../server/requests/request-context.js';
 
-/** The method of requests whose method is none of HTTP's own (semantic conventions of HTTP). */
+/** Replaces methods other than HTTP's own (semantic conventions of HTTP). */
 const OTHER_METHOD = '_OTHER';
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
 
@@ -41,37 +41,37 @@ const getter: TextMapGetter<IncomingHttpHeaders> = {
   keys: (headers) => Object.keys(headers),
 };
 
-/** Marks contexts of our own spans: the next request of a connection may begin in that of the one before. */
+/** Marks contexts of our own spans: a request may begin in the context of the previous request of its connection. */
 const OWN = createContextKey('petstore.own_span');
 
 interface Served {
   readonly span: Span;
   readonly active: Context;
-  /** An instrumentation of the team has made the span, and ends it. */
+  /** The span belongs to an instrumentation of the application's own SDK, which ends it. */
   readonly isForeign: boolean;
 }
 
 /**
- * A span of each request, by the semantic conventions of HTTP: the child of what its `traceparent` names, from the end of the
- * header section to the end of the answer. It holds no query, no body, no key, and of the header fields only `Host` and
+ * Makes a span of each request, by the semantic conventions of HTTP: a child of the span in `traceparent`, from the end of
+ * the header section to the end of the answer. It contains no query, body or key, and no header fields but `Host` and
  * `User-Agent`.
  */
 export class RequestSpans implements RequestTracer {
   private readonly served = new WeakMap<RequestContext, Served>();
 
-  /** @param mayBeForeign whether an instrumentation of the team may have made the span of a request */
+  /** @param mayBeForeign whether an instrumentation of the application's own SDK may have made the span of a request */
   constructor(
     private readonly tracer: Tracer,
     private readonly mayBeForeign: boolean,
   ) {}
 
   begin(request: Request): void {
-    // The instrumentation ignores the request, as it may a health check.
+    // The instrumentation ignores this request, for instance a health check.
     if (this.mayBeForeign && isTracingSuppressed(context.active())) return;
     const served = (this.mayBeForeign ? foreignSpan() : undefined) ?? this.start(request);
     request.context.traceId = served.span.spanContext().traceId;
     this.served.set(request.context, served);
-    // The instrumentation ends its span at `close`, by a listener that is there already.
+    // The instrumentation's listener of `close`, registered before, ends the span.
     if (served.isForeign) {
       request.res?.prependOnceListener('close', () => describe(served.span, request, request.res as Response));
     }
@@ -114,12 +114,12 @@ function foreignSpan(): Served | undefined {
   const span = trace.getSpan(active);
   if (span === undefined || active.getValue(OWN) !== undefined) return undefined;
   const isSampled = (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
-  // A sampled one that has ended is that of the request before on the connection. One that is not sampled never records:
-  // a span of our own would have the sampler decide twice.
+  // A sampled span that no longer records belongs to the previous request of the connection. A span that is not sampled
+  // never records; making our own instead would repeat the sampling decision.
   return isSampled && !span.isRecording() ? undefined : { span, active, isForeign: true };
 }
 
-/** Adds to the span of a request what is known behind its answer. */
+/** Adds the attributes of the answer to the span of a request. */
 function describe(span: Span, request: Request, response: Response): void {
   if (!span.isRecording()) return;
   const { requestId, operation, client, errorCode } = request.context;
@@ -156,7 +156,7 @@ function attributesOf(request: Request): Attributes {
   };
 }
 
-/** The path alone: the absolute form of a target may hold a password. */
+/** Only the path of a target, because its absolute form may contain a password. */
 function pathOf(target: string): string | undefined {
   return target.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] || '/';
 }

@@ -1,17 +1,17 @@
 import { type Context, context, createContextKey, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
 import type { SharerTracer } from '../database/sharing/sharers.js';
 
-/** Spans on whose behalf the work of a context is done, if there are several. */
+/** The context key of the spans that share the work of a context, if there are several. */
 const SHARERS = createContextKey('petstore.sharers');
 
-/** The spans that share the work of a context; none if it is the work of one. */
+/** The spans that share the work of a context; empty if it belongs to one span. */
 export function sharersOf(active: Context): readonly Span[] {
   return (active.getValue(SHARERS) as readonly Span[] | undefined) ?? [];
 }
 
 /**
- * What several requests share is a child of the first of them, so that their sampling decides about it and it has a place in
- * one trace, with links to all of them.
+ * Work that several requests share becomes a child of the first sampled one, with links to all of them. So it is part of one
+ * trace, and the requests' sampling applies to it.
  */
 export class Sharers implements SharerTracer {
   current(): Context {

@@ -1,20 +1,20 @@
-/** What a span says of a statement. */
+/** The description of a statement in a span. */
 export interface StatementDescription {
   /** Operation and table, such as `SELECT book`: the name of the span. */
   readonly summary: string;
   readonly operation: string;
   /** The first table that the statement names; undefined if none is found. */
   readonly table: string | undefined;
-  /** The text without literals. Values of our own statements are parameters; a module may write some into its text. */
+  /** The text without literals. Our own statements pass values as parameters, but a module may write some into its text. */
   readonly text: string;
 }
 
-/** Most descriptions in memory. The service has fewer statements; a module may make a text for each request. */
+/** Largest number of cached descriptions. The service has fewer statements, but a module may make a text per request. */
 const MAX_KNOWN = 1_000;
 
 /**
- * Most characters of a text that is read and kept. A longer one, such as an import of many rows, is cut and not kept: its
- * span holds less than that of it anyway.
+ * Longest text in characters that is described whole and cached. A longer one, such as an import of many rows, is cut first
+ * and not cached: its span holds less than that anyway.
  */
 const MAX_LENGTH = 10_000;
 
@@ -33,7 +33,7 @@ export function describeStatement(text: string): StatementDescription {
 
 const QUOTED_NAME = '"(?:[^"]|"")*"';
 const COMMENT = '--[^\\n]*|/\\*.*?(?:\\*/|$)';
-/** Text constants in all of PostgreSQL's forms, closed or cut, and numbers that are no part of a name or parameter. */
+/** Text constants in all of PostgreSQL's forms, complete or cut, and numbers that are not part of a name or parameter. */
 const LITERAL = [
   "\\b[eE]'(?:[^'\\\\]|''|\\\\.)*(?:'|\\\\?$)",
   "(?:\\b[bBxXnN]|\\b[uU]&)?'(?:[^']|'')*(?:'|$)",
@@ -45,7 +45,7 @@ const TOKEN = new RegExp(`(${QUOTED_NAME})|(${COMMENT})|${LITERAL}`, 'gs');
 
 const NAME = '(?:"(?:[^"]|"")+"|[A-Za-z_][\\w$]*)';
 const TABLE_NAME = `(?:ONLY\\s+)?((?:${NAME}\\.)?${NAME})(?!["\\w$.])`;
-/** The first table; what has parentheses behind FROM or JOIN is a function. */
+/** Matches the first table. After FROM and JOIN, a name with parentheses is a function. */
 const TABLE = new RegExp(
   `\\b(?:(?:INTO|UPDATE|TABLE|COPY)\\s+${TABLE_NAME}|(?:FROM|JOIN)\\s+${TABLE_NAME}(?!\\s*\\())`,
   'i',
@@ -58,7 +58,7 @@ function describe(statement: string): StatementDescription {
     .trim();
   const first = /^\W*(\w+)/.exec(text)?.[1]?.toUpperCase() ?? 'STATEMENT';
   const change = CHANGE.exec(text);
-  // A common table expression changes what its statement changes.
+  // For WITH, the operation and table are those of the first change in it.
   const operation = first === 'WITH' ? (change?.[1]?.split(/\s/)[0]?.toUpperCase() ?? 'SELECT') : first;
   const from = first === 'WITH' && change ? text.slice(change.index) : text;
   const [, changed, read] = TABLE.exec(from) ?? [];

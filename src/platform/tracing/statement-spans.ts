@@ -17,12 +17,12 @@ import type { StatementEnd, StatementTracer } from '../database/statements/state
 import { sharersOf } from './sharers.js';
 import { describeStatement } from './statement-description.js';
 
-/** Most links of a span, as the SDK has it: it drops further ones and logs each such span. */
+/** Largest number of links of a span. The SDK has the same limit: it drops further ones, and logs each such span. */
 const MAX_LINKS = 128;
 
 /**
- * A span of each statement that is run for a request: a child of the request, with links to all requests that share it.
- * Statements of nobody, such as those of the heartbeat, and of requests that are not sampled have none.
+ * Makes a span of each statement that runs for a request: a child of the request's span, with links to all requests that
+ * share it. Statements without a request, such as those of the heartbeat, and of requests that are not sampled get none.
  */
 export class StatementSpans implements StatementTracer {
   constructor(private readonly tracer: Tracer) {}
@@ -30,7 +30,7 @@ export class StatementSpans implements StatementTracer {
   begin(text: string, client: Client): StatementEnd | undefined {
     const active = context.active();
     const parent = trace.getSpan(active);
-    // A request that is over has lent its context to what it left behind, such as a timer.
+    // The span may have ended: timers and other work that a request leaves behind keep its context.
     if (parent?.isRecording() !== true) return undefined;
     const { summary, operation, table, text: shownText } = describeStatement(text);
     const sharers = sharersOf(active);
@@ -53,7 +53,7 @@ export class StatementSpans implements StatementTracer {
       active,
     );
     for (const sharer of sharers) {
-      // Whoever looks at one of the other traces finds the statement from there.
+      // The link leads from the other requests' traces to the statement.
       if (sharer !== parent && sharer.isRecording()) sharer.addLink?.({ context: span.spanContext() });
     }
     return (error) => end(span, error);
@@ -62,7 +62,7 @@ export class StatementSpans implements StatementTracer {
 
 function end(span: Span, error: unknown): void {
   if (error !== undefined) {
-    // Without a message: those of PostgreSQL hold values of clients.
+    // No message, because PostgreSQL's messages contain values of clients.
     const { code, name } = error as { code?: unknown; name?: string };
     if (isSqlState(code)) span.setAttribute(ATTR_DB_RESPONSE_STATUS_CODE, code);
     span.setAttribute(ATTR_ERROR_TYPE, typeof code === 'string' ? code : (name ?? '_OTHER'));

@@ -20,13 +20,13 @@ import type { TracingSettings } from '../../settings/tracing-settings.js';
 import { StartupError } from '../errors/startup-error.js';
 import { LimitedWarnings } from './limited-warnings.js';
 
-/** The name of the service unless OTEL_SERVICE_NAME says another one. */
+/** The default of OTEL_SERVICE_NAME. */
 const SERVICE_NAME = 'petstore';
 
-/** Most characters of a value in a span: clients choose some of them, and spans wait in memory. */
+/** Longest value in a span in characters: clients choose some values, and spans wait in memory. */
 const MAX_VALUE_LENGTH = 1_024;
 
-/** Time in ms that the queue waits for the exporter beyond its own time limit, so that the error is that of the exporter. */
+/** Time in ms that the queue waits beyond the exporter's own time limit, so that the exporter reports its error first. */
 const EXPORT_GRACE_MS = 1_000;
 
 /** Warnings of spans that are lost: the queue is full, or the collector has rejected some of an export that it took. */
@@ -34,17 +34,17 @@ const LOSS = /^(Dropped \d+ spans |Received Partial Success response: .*"rejecte
 
 type ExporterOptions = NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>;
 
-/** OpenTelemetry's SDK with a bounded queue of spans, which are dropped while the collector does not take them. */
+/** OpenTelemetry's SDK with a bounded queue of spans. If the collector does not accept them, further spans are dropped. */
 export class TracerProvider {
   private constructor(private readonly sdk: SdkTracerProvider) {}
 
   /**
-   * Registers the provider with the API of OpenTelemetry, so that modules use it too.
+   * Registers the provider with OpenTelemetry's API, so that modules use it, too.
    *
    * @throws StartupError for a protocol or sampler that needs another SDK
    */
   static async register(settings: TracingSettings, version: string): Promise<TracerProvider> {
-    // Before the exporter is made, which warns of a certificate that it cannot read.
+    // Before the exporter is created, because it warns about certificates that it cannot read.
     const log = new Logger('Tracing');
     logWarnings(log);
     const processor = new BatchSpanProcessor({
@@ -79,9 +79,9 @@ export class TracerProvider {
   }
 
   /**
-   * Sends what waits, and ends. Takes as long as the time limit of an export.
+   * Sends the waiting spans, and shuts down. Takes at most the time limit of an export.
    *
-   * @throws Error when the collector does not take it
+   * @throws Error when the collector does not accept them
    */
   async close(): Promise<void> {
     const closed = this.sdk.shutdown();
@@ -98,7 +98,7 @@ export class TracerProvider {
   }
 }
 
-/** Logs the warnings of OpenTelemetry; those of lost spans apart, so that no other one takes their line. */
+/** Logs OpenTelemetry's warnings. Warnings of lost spans are limited separately, so that others cannot suppress them. */
 function logWarnings(log: Logger): void {
   const losses = new LimitedWarnings(log);
   const others = new LimitedWarnings(log);
@@ -114,7 +114,7 @@ function logWarnings(log: Logger): void {
   setGlobalErrorHandler((error) => lost(textOf(error)));
 }
 
-/** Loads the exporter of one protocol alone. */
+/** Creates the exporter of a protocol; loads only this one. */
 async function createExporter(settings: TracingSettings): Promise<SpanExporter> {
   const { protocol, url, headers, timeoutMs } = settings;
   const compression = settings.compression as ExporterOptions['compression'];
@@ -150,7 +150,7 @@ function needsOwnSdk(setting: string, instead: string): StartupError {
   );
 }
 
-/** The first line of an error, without what the collector has answered. */
+/** The first line of an error, without the collector's answer, at most 200 characters. */
 function textOf(error: unknown): string {
   const { message, code, errors } = error as { message?: string; code?: unknown; errors?: unknown[] };
   const text = message || (Array.isArray(errors) && errors[0] instanceof Error ? errors[0].message : '') || code;

@@ -3,15 +3,15 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Config } from '../../config.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 
-/** Spans of requests and of their statements, for a collector of OpenTelemetry. */
+/** Spans of requests and of their statements, for an OpenTelemetry collector. */
 @Module({})
 export class TracingModule {
   /**
-   * Without settings of tracing nothing is loaded, and requests and statements run as if this room did not exist. Nest
-   * waits for the promise before it makes any provider, so that all connections are traced.
+   * Without tracing settings nothing is loaded, and requests and statements run as if this module did not exist. Nest waits
+   * for the promise before it creates any provider, so that all connections are traced.
    *
-   * @param version of the application, for its spans
-   * @throws StartupError for a protocol or sampler that needs an SDK of the team's own
+   * @param version the application's version, for its spans
+   * @throws StartupError for a protocol or sampler that only the application's own SDK supports
    */
   static async forRoot({ tracing }: Config, version: string): Promise<DynamicModule> {
     if (tracing === undefined) return { module: TracingModule };

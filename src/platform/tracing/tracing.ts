@@ -14,12 +14,12 @@ import { TracerProvider } from './tracer-provider.js';
 /** Name of the instrumentation scope of our spans. */
 const SCOPE = 'petstore-service';
 
-/** Time in ms that the last spans have to reach the collector when the service stops, within that of all modules. */
+/** Time in ms that the last spans have to reach the collector at shutdown; part of the time that all modules have. */
 const FLUSH_TIMEOUT_MS = 1_500;
 
 /**
- * The tracing of this process. Spans go to the provider that is registered already, by an SDK which the team has started
- * with `node --import`; else to one of our own. There is only one of them, so no span is made twice.
+ * The tracing of this process. If an SDK that was started with `node --import` has registered a provider, spans go to that
+ * provider; else to one of our own. Only one provider is used, so no span is made twice.
  */
 export class Tracing implements OnModuleInit, OnApplicationShutdown {
   private readonly log = new Logger(Tracing.name);
@@ -31,9 +31,9 @@ export class Tracing implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Follows the statements of all connections that are made from now on.
+   * Traces the statements of all connections that are created from now on.
    *
-   * @throws StartupError for a protocol or sampler that needs an SDK of the team's own
+   * @throws StartupError for a protocol or sampler that only the application's own SDK supports
    */
   static async start(settings: TracingSettings, version: string): Promise<Tracing> {
     const own = isProviderRegistered() ? undefined : await TracerProvider.register(settings, version);
@@ -44,7 +44,7 @@ export class Tracing implements OnModuleInit, OnApplicationShutdown {
     return tracing;
   }
 
-  /** Will follow the requests of this server, which has no adapter yet. */
+  /** Sets the server whose requests are traced. Its adapter need not exist yet. */
   of(adapterHost: HttpAdapterHost<PlatformExpressAdapter>): this {
     this.adapterHost = adapterHost;
     return this;
@@ -54,7 +54,7 @@ export class Tracing implements OnModuleInit, OnApplicationShutdown {
     this.adapterHost?.httpAdapter.trace(new RequestSpans(this.tracer, this.own === undefined));
   }
 
-  /** By now no request is in flight. */
+  /** Runs when no request is in flight any more. */
   async onApplicationShutdown(): Promise<void> {
     traceStatements(undefined);
     traceSharers(undefined);

@@ -27,11 +27,11 @@ export interface StoredApiKey {
   readonly successorId: bigint | null;
 }
 
-/** All that is stored of the secret of a key. */
+/** The stored parts of a key's secret. */
 export interface ApiKeyDigest {
-  /** Its first characters, for display. */
+  /** The first characters of the secret, for display. */
   readonly prefix: string;
-  /** Its SHA-256, 32 bytes. */
+  /** The SHA-256 of the secret, 32 bytes. */
   readonly hash: Buffer;
 }
 

@@ -20,11 +20,11 @@ const NOBODY_ANSWERED = /^(ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN)/;
 const TOO_LATE = Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' });
 
 /**
- * Probes a database twice a second on a connection of its own. A machine, network or process that has stopped sends nothing,
- * which a statement cannot tell from slow work. Requests that know of the silence fail at once instead of at a time-out.
+ * Probes a database twice a second on a separate connection. A machine, network or process that has stopped sends nothing,
+ * which looks like a slow statement. During such a silence, requests fail at once instead of after a time-out.
  *
- * A database that refuses connections, or answers with any error, is not silent: each statement fails at once. A silence
- * goes on while none of several hosts is the primary.
+ * A database that refuses connections or answers with an error is not silent: statements fail at once anyway. If a URI
+ * lists several hosts, a silence lasts until one of them is the primary.
  */
 export class Heartbeat {
   private readonly log = new Logger(Heartbeat.name);
@@ -32,12 +32,12 @@ export class Heartbeat {
   private client: pg.Client | undefined;
   private beating: Promise<void> | undefined;
   private silentFrom: number | undefined;
-  /** Whether a pooler has accepted the client, and not answered its first statement. */
+  /** Whether a pooler has accepted the client, but not answered its first statement yet. */
   private isWaitingForSession = false;
 
   /**
-   * @param createClient makes a client for a connection to the database
-   * @param isPooled whether a pooler is in between, which lets a new client wait while it is full; such a wait is no silence
+   * @param createClient creates a client for the database
+   * @param isPooled whether the connection leads through a pooler. While it is full, a new client waits; that is no silence
    * @param onSilence called when a silence begins, with a function that makes the error to report
    * @param onReturn called when a silence ends
    */
@@ -71,12 +71,12 @@ export class Heartbeat {
       const isWaitingForSession = error === TOO_LATE && this.isWaitingForSession;
       if (error !== undefined) this.hangUp();
       if (signal.aborted) return;
-      // The pooler has let the client in. A silence ends with an answer of the database only.
+      // The pooler has accepted the client, so no silence begins. Only an answer of the database ends one.
       if (isWaitingForSession && !this.isSilent) continue;
       if (NOBODY_ANSWERED.test(error?.code ?? '')) {
         this.beginSilence(askedAt);
       } else if (!(error instanceof NoPrimaryError)) {
-        // While no host is the primary, its silence goes on: new connections would wait for the hosts that hang.
+        // While no host is the primary, the silence lasts: new connections would wait for the hosts that hang.
         this.endSilence();
       }
       const rest = askedAt + INTERVAL_MS - performance.now();
@@ -88,7 +88,7 @@ export class Heartbeat {
   private async ask(timeoutMs: number): Promise<{ code?: string } | undefined> {
     const answered = new AbortController();
     const tooLate = sleep(timeoutMs, undefined, { signal: answered.signal })
-      // An answer that has arrived while this process was busy counts.
+      // An answer that arrived while this process was busy is in time.
       .then(() => nextTurn())
       .then(() => nextTurn())
       .then(() => Promise.reject(TOO_LATE));

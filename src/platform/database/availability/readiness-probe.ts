@@ -8,10 +8,10 @@ import { schemaFault, type SchemaFault } from '../schema/schema-check.js';
 /** Whether the database can serve the requests of this version. */
 export type Readiness = 'ready' | 'unreachable' | SchemaFault;
 
-/** Time in ms between two queries for the readiness. */
+/** Shortest time in ms between two queries. */
 const INTERVAL_MS = 1_000;
 
-/** Time in ms to wait for the answer. */
+/** Longest time in ms to wait for the answer. */
 const TIMEOUT_MS = 1_000;
 
 const APPLIED_MIGRATIONS: Statement = {
@@ -24,7 +24,7 @@ type AppliedRow = [name: string, appliedAt: Date, backwardCompatible: boolean];
 /** SQLSTATE of a table that does not exist. */
 const UNDEFINED_TABLE = '42P01';
 
-/** Asks the primary which migrations are applied. */
+/** Finds out whether the primary answers, and whether this version can run on its schema. */
 export class ReadinessProbe {
   private answer: Promise<Readiness> = Promise.resolve('unreachable');
   private expiresAt = -Infinity;
@@ -44,7 +44,7 @@ export class ReadinessProbe {
     return this.answer;
   }
 
-  /** Makes the next call of `readiness` ask again. */
+  /** Makes the next call of `readiness` query the database. */
   expire(): void {
     this.expiresAt = -Infinity;
   }
@@ -72,8 +72,9 @@ export class ReadinessProbe {
   }
 
   /**
-   * While slow statements hold all connections, such as behind a lock, the question was not even sent. All instances would
-   * be taken out of service at once. A database that is silent refuses the question instead.
+   * The readiness if the answer is late. While slow statements occupy all connections, for instance because of a lock, the
+   * query has not even been sent. The process then stays ready: otherwise all instances would be taken out of service at
+   * once. If the database is silent, the query fails instead.
    */
   private readinessWithoutAnswer(): Readiness {
     return this.wasReady && this.statements.load.waiting > 0 ? 'ready' : 'unreachable';

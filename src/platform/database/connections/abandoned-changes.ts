@@ -5,19 +5,19 @@ import { tooManyWaiting } from './queue-errors.js';
 import { processIdOf } from '../statements/pg-internals.js';
 import type { ServicePool } from './service-pool.js';
 
-/** Interval in ms of the question which abandoned changes still wait. */
+/** Interval in ms of the check which abandoned changes still wait for a standby. */
 const CHECK_INTERVAL_MS = 1_000;
 
-/** Longest time in ms that the answer to the question may take: it may meet a connection that hangs. */
+/** Longest time in ms of the check's query, which may run on a connection that hangs. */
 const ANSWER_MS = 2_000;
 
 const WAITING = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;
 
 /**
- * Changes without an answer in time whose commit may wait for a synchronous standby. PostgreSQL ends such a wait neither at
- * `statement_timeout` nor when the connection is closed. A new connection in the place of each would let connections grow
- * without bound, so each keeps its place in the pool until its wait has ended. At most half of the pool is kept; then
- * changes are refused, and the rest of the pool is left for reads.
+ * Changes that got no answer in time because their commit may be waiting for a synchronous standby. PostgreSQL ends such a
+ * wait neither at `statement_timeout` nor when the connection is closed. If the pool replaced these connections, their
+ * number in PostgreSQL would grow without bound. So each keeps its place in the pool until its wait has ended. Once half of
+ * the pool is kept, further changes are refused, and the other half serves reads.
  */
 export class AbandonedChanges {
   private readonly clients = new Map<PoolClient, () => void>();
@@ -25,7 +25,7 @@ export class AbandonedChanges {
   private checking = Promise.resolve();
   private isChecking = false;
   private readonly most: number;
-  /** Asks in the context of the start: the question is not part of the request whose change was abandoned. */
+  /** `ask` in the async context of the start: tracing must not count the query to the request that abandoned its change. */
   private readonly askApart: () => Promise<void>;
 
   constructor(private readonly pool: ServicePool) {
@@ -34,16 +34,16 @@ export class AbandonedChanges {
   }
 
   /**
-   * Whether half of the pool's connections are kept; nothing may be sent then. Must be asked immediately before a change is
-   * sent, because others may have been abandoned while it waited for a connection.
+   * Whether half of the pool's connections are kept. If so, no change may be sent. Must be checked immediately before a
+   * change is sent, because others may have been abandoned while it waited for a connection.
    */
   get isFull(): boolean {
     return this.clients.size > 0 && this.clients.size >= this.most;
   }
 
   /**
-   * Lets a change go on that is about to be sent. When the pool has no room for it, waits until connections without a wait for a
-   * standby have been released, at most CHECK_INTERVAL_MS.
+   * Must be called before a change takes a connection. If half of the pool is kept, waits at most CHECK_INTERVAL_MS for a
+   * check to release connections that no longer wait for a standby.
    *
    * @throws ApiError UNAVAILABLE when there is still no room
    */
@@ -53,25 +53,25 @@ export class AbandonedChanges {
     if (this.isFull) throw tooManyWaiting();
   }
 
-  /** Whether the connection is kept, and so must not be released by others. */
+  /** Whether the connection is kept. If so, only this class may release it. */
   has(client: PoolClient): boolean {
     return this.clients.has(client);
   }
 
   /**
-   * Keeps a connection until its statement is settled or does not wait for a standby, and releases it then.
+   * Keeps a connection until its statement is answered or no longer waits for a standby, and then releases it.
    *
-   * @param statement settles with the answer
-   * @returns false if there is no room; the caller releases the connection
+   * @param answer settles with the answer to the statement
+   * @returns false if half of the pool is kept already; the caller must release the connection
    */
-  keep(client: PoolClient, statement: Promise<unknown>): boolean {
+  keep(client: PoolClient, answer: Promise<unknown>): boolean {
     if (this.clients.size >= this.most) return false;
     const free = (error?: Error): void => {
       if (!this.clients.delete(client)) return;
       client.release(error);
     };
     this.clients.set(client, () => free(new Error('Connection terminated: its statement was abandoned')));
-    statement.then(() => free(), free);
+    answer.then(() => free(), free);
     this.timer ??= setInterval(() => {
       if (!this.isChecking) this.check();
     }, CHECK_INTERVAL_MS).unref();
@@ -83,7 +83,7 @@ export class AbandonedChanges {
     this.checking = this.checking.then(() => this.askApart());
   }
 
-  /** Releases those that do not wait for a standby. */
+  /** Releases the connections that no longer wait for a standby. */
   private async ask(): Promise<void> {
     if (this.clients.size === 0) {
       clearInterval(this.timer);

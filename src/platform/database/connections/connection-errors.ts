@@ -13,23 +13,23 @@ const TLS_ERROR = /^ERR_(SSL|TLS|STREAM)_/;
  */
 const SQLSTATES = /^(08...|28...|3D000|53...|58...|57P0[1-5]|57014|25006|25P0[34])$/;
 
-/** Those of SQLSTATES that refuse one statement; nothing of the statement was done. */
+/** The subset of SQLSTATES with which PostgreSQL refuses one statement. The statement has had no effect. */
 const REFUSALS = /^(53...|58...|57014|25006)$/;
 
-/** SQLSTATEs of a prepared statement that does not exist, and of one that a pooler's other client has made. */
+/** SQLSTATEs of a prepared statement that does not exist, and of a name that another client of the pooler has prepared. */
 const WRONG_PREPARED_STATEMENT = new Set<unknown>(['26000', '42P05']);
 
 /** Messages of PgBouncer when it has no session for a client. It has sent nothing to PostgreSQL. */
 const POOLER_REFUSALS =
   /^(query_wait_timeout|no more connections allowed|client connections exceeded|pgbouncer cannot)/;
 
-/** SQLSTATE of a prepared statement whose columns have changed; it has other meanings in other functions of PostgreSQL. */
+/** SQLSTATE of a prepared statement whose columns have changed, if this function of PostgreSQL raises it. */
 const FEATURE_NOT_SUPPORTED = '0A000';
 const PLAN_CHECK = 'RevalidateCachedQuery';
 
 /**
  * SQLSTATEs with which PostgreSQL refuses a statement whose parameters have other types than its columns: undefined object,
- * mismatched types, no cast, undefined function or operator. A dropped type has none of its own.
+ * mismatched types, no cast, undefined function or operator. For a dropped type, only the message tells.
  */
 const TYPE_MISMATCHES = new Set<unknown>(['42704', '42804', '42846', '42883']);
 const DROPPED_TYPE = /^cache lookup failed for type /;
@@ -48,12 +48,12 @@ const MESSAGES = new RegExp(
   ].join('|'),
 );
 
-/** A file that a new connection needs cannot be read: that of a password or of a certificate. */
+/** The file of a password or certificate that a new connection needs cannot be read. */
 export class ConnectionFileError extends Error {
   readonly code: string | undefined;
   readonly path: string | undefined;
 
-  /** @param error that of the file system */
+  /** @param error the error of the file system */
   constructor(error: NodeJS.ErrnoException) {
     super(error.message, { cause: error });
     this.code = error.code;
@@ -106,8 +106,8 @@ export function isConnectionFailure(error: unknown): error is Error {
 }
 
 /**
- * Whether a statement failed before its execution, because its preparation on the connection is stale: a table has changed
- * since, or `DEALLOCATE` or `DISCARD` has dropped it. Nothing was done. The statement works when it is parsed anew.
+ * Whether a statement failed before its execution because its preparation on the connection is stale: a table has changed
+ * since, or `DEALLOCATE` or `DISCARD` has dropped it. The statement has had no effect; it works when it is parsed anew.
  */
 export function isStalePreparation(error: unknown): boolean {
   const { code, routine } = error as DatabaseFailure;
@@ -115,8 +115,8 @@ export function isStalePreparation(error: unknown): boolean {
 }
 
 /**
- * Whether a prepared statement may have failed because a column has another type than when it was prepared: PostgreSQL keeps
- * the types of its parameters. Nothing was done. If that is the cause, it works when it is parsed anew.
+ * Whether a prepared statement may have failed because a column has changed its type: the preparation keeps the types of
+ * its parameters. The statement has had no effect. If this is the cause, it works when it is parsed anew.
  */
 export function mayHaveStaleTypes(error: unknown): boolean {
   const { code, message } = error as DatabaseFailure;
@@ -128,7 +128,7 @@ function isClosedDatabase(code: string, message: string): boolean {
   return code === '55000' && message.includes('not currently accepting connections');
 }
 
-/** Whether PostgreSQL refused the statement, so that nothing of the statement was done. */
+/** Whether PostgreSQL or a pooler refused the statement, so that it had no effect. */
 function isRefusal(error: unknown): boolean {
   const { driverError, code, message } = error as DatabaseFailure;
   if (driverError !== undefined) return isRefusal(driverError);
@@ -140,8 +140,8 @@ function isRefusal(error: unknown): boolean {
 /**
  * The error to throw: ApiError UNAVAILABLE with the original as `cause` for a connection failure, else the original.
  *
- * @param isSentChange whether PostgreSQL may have received a change; then the message says that the outcome is unknown, unless
- *   PostgreSQL refused the statement
+ * @param isSentChange whether PostgreSQL may have received a change; if so, and unless it refused the statement, the message
+ *   says that the outcome is unknown
  */
 export function asUnavailable(error: unknown, isSentChange = false): unknown {
   if (!isConnectionFailure(error)) return error;
@@ -162,12 +162,12 @@ function outcomeUnknown(cause: Error): ApiError {
   );
 }
 
-/** What an operator has to look at: the load, the statement, a message of PostgreSQL, or whether it is there at all. */
+/** The cause for operators: slow statements, a busy pool, a refusal by PostgreSQL, or an unreachable database. */
 function causeOf(error: Error): UnavailableCause {
   const { driverError, code, message } = error as DatabaseFailure;
   if (driverError instanceof Error) return causeOf(driverError);
   if (code === '57014' || message === 'Query read timeout') return 'database_slow';
-  // Of pg-pool: all connections of the pool are busy.
+  // pg-pool's message when all connections of the pool are busy.
   if (message === 'timeout exceeded when trying to connect') return 'database_busy';
   return typeof code === 'string' && REFUSALS.test(code) ? 'database_refused' : 'database_away';
 }

@@ -1,16 +1,16 @@
 import { StartupError } from '../../errors/startup-error.js';
 
-/** An error of PostgreSQL (`code` is its SQLSTATE), of a socket, or one that wraps it. */
+/** An error of PostgreSQL (`code` is its SQLSTATE) or of a socket, or an error that wraps one. */
 interface Fault {
   readonly message?: string;
   readonly code?: unknown;
   readonly severity?: unknown;
-  /** The error that one of TypeORM wraps. */
+  /** The error that an error of TypeORM wraps. */
   readonly driverError?: unknown;
   readonly cause?: unknown;
 }
 
-/** What is wrong, from the message of PostgreSQL, and what to do about it, by SQLSTATE (PostgreSQL, appendix A). */
+/** By SQLSTATE (PostgreSQL, appendix A): makes a line of PostgreSQL's message and of advice. */
 const ADVICE: Readonly<Record<string, (message: string) => string>> = {
   '42501': (message) =>
     `${message}. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists.`,
@@ -21,8 +21,8 @@ const ADVICE: Readonly<Record<string, (message: string) => string>> = {
 };
 
 /**
- * An error of the database during a start or a command as one line that says what is wrong and what to do. Undefined for
- * an error that is not of the database.
+ * Turns an error of the database during a start or a command into one line that names the fault and the remedy. Undefined
+ * for other errors.
  */
 export function databaseFault(error: unknown): StartupError | undefined {
   const fault = rootFault(error);
@@ -33,12 +33,12 @@ export function databaseFault(error: unknown): StartupError | undefined {
     const line = ADVICE[code]?.(message) ?? `${message} (SQLSTATE ${code}). The log of PostgreSQL says more.`;
     return new StartupError(`PostgreSQL refuses: ${line}`, { cause: error });
   }
-  // An error of the connection: it was wrapped, because it means that the database is unavailable.
+  // Connection failures are always wrapped (`asUnavailable`); an error that is not wrapped comes from elsewhere.
   if (fault === error) return undefined;
   return new StartupError(`The database failed: ${message}. Try again when it is available.`, { cause: error });
 }
 
-/** The innermost error, which is the one of PostgreSQL or of the socket. */
+/** The innermost error: that of PostgreSQL or of the socket. */
 export function rootFault(error: unknown): Fault | undefined {
   let fault = error as Fault | undefined;
   for (;;) {

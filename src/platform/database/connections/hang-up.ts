@@ -5,6 +5,6 @@ import { destroySocket } from '../statements/pg-internals.js';
 export function hangUp(client: Client | undefined): void {
   if (client === undefined) return;
   client.end().catch(() => undefined);
-  // Later, so that the socket first sends the message that `end` has written.
+  // Deferred, so that the socket sends the message of `end` first.
   setImmediate(() => destroySocket(client));
 }

@@ -5,7 +5,7 @@ import { awaitsAnswer, destroySocket } from '../statements/pg-internals.js';
 import { traced } from '../statements/statement-tracing.js';
 import { tooManyWaiting } from './queue-errors.js';
 
-/** Most callers that wait for a connection of a pool. One more is refused at once. */
+/** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
 
 /** Connections are replaced at this share of their maximum age or later, so that not all are replaced at once. */
@@ -15,7 +15,7 @@ const SMALLEST_AGE = 0.8;
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
   readonly onConnect?: (client: ClientBase) => Promise<void>;
-  /** Age in ms at which a connection is closed, after the statement in flight if there is one. Undefined: no age. */
+  /** Age in ms at which a connection is closed, after the statement in flight if there is one. Undefined: no limit. */
   readonly maxAgeMs?: number;
 }
 
@@ -28,9 +28,9 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * - While the database is silent (sends no answer at all, see `heartbeat.ts`), all connections are closed, and every caller
  *   that waits or asks for one is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
- * - Each connection has an age of its own at which it is replaced.
+ * - Each connection is replaced at a random age, so that not all are replaced at once.
  * - A connection that is released with an unanswered statement or an open transaction is closed.
- * - One whose change waits for a synchronous standby keeps its place (`abandonedChanges`).
+ * - A connection whose change waits for a synchronous standby keeps its place (`abandonedChanges`).
  */
 export class ServicePool extends pg.Pool {
   readonly abandonedChanges = new AbandonedChanges(this);
@@ -60,7 +60,7 @@ export class ServicePool extends pg.Pool {
       });
     }
     this.on('release', (error: Error | undefined, client) => {
-      // After an error the pool closes the connection itself. A connection that is ending leaves the pool.
+      // After an error pg-pool closes the connection itself. `end` removes the connection from the pool.
       if (error === undefined && !isReusable(client)) client.end().catch(() => undefined);
     });
   }
@@ -88,7 +88,7 @@ export class ServicePool extends pg.Pool {
   /**
    * Closes all connections, so that statements in flight fail, and refuses all callers until `endSilence`.
    *
-   * @param silence returns the error to report, which tells how long the silence has lasted
+   * @param silence makes the error to report, which says how long the silence has lasted
    */
   beginSilence(silence: () => Error): void {
     this.silence = silence;
@@ -98,7 +98,7 @@ export class ServicePool extends pg.Pool {
     this.closeAll(error);
   }
 
-  /** Closes all connections once more, for some may have opened during the silence. Then serves again. */
+  /** Closes all connections once more, because some may have opened during the silence. Then serves callers again. */
   endSilence(): void {
     if (this.silence === undefined) return;
     this.closeAll(this.silence());

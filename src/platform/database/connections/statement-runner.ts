@@ -15,9 +15,9 @@ interface Execution {
   readonly deadline: number;
 }
 
-/** No answer in time. The message is that of pg. */
+/** A statement got no answer in time. The message is that of pg's own time-out. */
 class AnswerTimeout extends Error {
-  /** @param answer settles with the answer, or the end of the connection */
+  /** @param answer settles with the answer, or when the connection ends */
   constructor(readonly answer: Promise<unknown>) {
     super('Query read timeout');
   }
@@ -38,7 +38,7 @@ export class StatementRunner {
     private readonly executeOn: Execute,
   ) {}
 
-  /** Open connections, idle ones among them, and statements that wait for one. */
+  /** The numbers of open connections, of the idle ones among them, and of statements that wait for a connection. */
   get load(): { readonly connections: number; readonly idle: number; readonly waiting: number } {
     const { totalCount, idleCount, waitingCount } = this.pool;
     return { connections: totalCount, idle: idleCount, waiting: waitingCount };
@@ -47,7 +47,7 @@ export class StatementRunner {
   /**
    * Runs a statement.
    *
-   * @param onSend for a statement that changes something; called immediately before it is sent
+   * @param onSend marks the statement as a change; called immediately before it is sent
    * @throws ApiError UNAVAILABLE while the database is silent or when too many statements wait; any error of pg
    */
   async run<Row extends unknown[]>(
@@ -81,8 +81,8 @@ export class StatementRunner {
       }
       if (isConnectionFailure(error)) failure = error;
       if (statement.name === '' || !(isStalePreparation(error) || mayHaveStaleTypes(error))) throw error;
-      // Nothing was done (DEALLOCATE, or a changed table). Without a name the statement is parsed anew. If it works, its
-      // preparation was stale. The release with `failure` closes the connection, whose other preparations may be stale too.
+      // The statement had no effect (DEALLOCATE, or a changed table). Without a name it is parsed anew. If it works now,
+      // its preparation was stale. Releasing with `failure` closes the connection: other preparations may be stale, too.
       const rows = await this.execute<Row>(client, { ...statement, name: '' }, values);
       failure ??= error as Error;
       return rows;

@@ -46,7 +46,7 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
 async function publish(directory: string): Promise<(DirectoryLock & { name: string }) | undefined> {
   const name = `${process.pid}-${randomBytes(4).toString('hex')}${SUFFIX}`;
   const path = socketPath(directory, name);
-  // Gets its final name only when it accepts connections: other processes remove a socket that refuses.
+  // The socket gets its final name once it accepts connections: other processes remove sockets that refuse.
   const draft = `${path}~`;
   const server = createServer((socket) => socket.destroy()).unref();
   try {
@@ -81,7 +81,7 @@ async function findOther(directory: string, own: string): Promise<string | undef
 function accepts(path: string): Promise<boolean> {
   return new Promise((answer) => {
     const socket = connect({ path });
-    // The kernel accepts for a process that is busy or stopped.
+    // The kernel accepts the connection even if the process is busy or stopped.
     socket.once('connect', () => {
       socket.destroy();
       answer(true);

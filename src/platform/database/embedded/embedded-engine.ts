@@ -74,17 +74,17 @@ export class EmbeddedEngine {
   };
 }
 
-/** Free space in bytes without which the embedded engine may not open: two segments of its write-ahead log, and more. */
+/** Free disk space in bytes that the embedded engine needs to open: two segments of its write-ahead log, and a reserve. */
 const NEEDED_BYTES = 64 * 1024 * 1024;
 
-/** Files that initdb makes, about; a file system may run out of these, too. */
+/** Approximate number of files that initdb creates; a file system may run out of inodes, too. */
 const NEEDED_FILES = 1_500;
 
-/** The line for a start that failed because the disk is full; undefined if it is not. */
+/** The message for a start that failed because the disk is full; undefined if it is not full. */
 async function fullDisk(dataDir: string): Promise<string | undefined> {
   const { bavail, blocks, bsize, ffree, files } = await statfs(dataDir);
   const freeBytes = bavail * bsize;
-  // File systems that do not count report 0 of 0.
+  // File systems that do not count blocks or files report 0 as their total.
   const lacksSpace = blocks > 0 && freeBytes < NEEDED_BYTES;
   const lacksFiles = files > 0 && ffree < NEEDED_FILES;
   if (!lacksSpace && !lacksFiles) return undefined;
@@ -95,7 +95,7 @@ async function fullDisk(dataDir: string): Promise<string | undefined> {
   );
 }
 
-/** Not `mkdir` with `recursive`: below a file system that makes no directories, such as /proc, it tries for ever. */
+/** Makes a directory and its parents. `mkdir` with `recursive` never ends where directories cannot be made, as in /proc. */
 async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });
@@ -129,7 +129,7 @@ async function prepareDirectory(dataDir: string): Promise<void> {
   }
 }
 
-/** Runs in a child process: initdb needs about 500 MB that a process gives back only when it ends. */
+/** Runs initdb in a child process: it needs about 500 MB, which a process returns to the system only when it ends. */
 const INITDB_SCRIPT = `
   process.stdin.on('end', () => process.exit(1)).resume();
   const [pglite, directory] = process.argv.slice(1);
@@ -138,14 +138,14 @@ const INITDB_SCRIPT = `
   process.exit(0);
 `;
 
-/** Makes the database under a temporary name and renames it at the end, so that a killed process leaves no half of one. */
+/** Makes the database under a temporary name and renames it at the end: a killed process leaves no incomplete database. */
 async function initialise(dataDir: string, cluster: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
-    // Left by a process that was killed during initdb.
+    // Left over from a process that was killed during initdb.
     if (name.startsWith(DRAFT_PREFIX)) await rm(join(dataDir, name), { recursive: true, force: true });
   }
   const draft = await mkdtemp(resolve(dataDir, DRAFT_PREFIX));
-  // For the person at the terminal: it takes seconds.
+  // Tells the operator why the first start takes seconds.
   if (process.stderr.isTTY) process.stderr.write('Preparing the database…\n');
   try {
     await runInitdb(draft);

@@ -11,8 +11,8 @@ export interface ProtocolEngine {
 const TERMINATE = 'X'.charCodeAt(0);
 
 /**
- * Stands in for the network socket of a `pg` connection, and leads to an engine in this process. The engine has one
- * session, so only one stream may be open at a time.
+ * Replaces the network socket of a `pg` connection by an engine in this process. The engine has one session, so only one
+ * stream may be open at a time.
  */
 export class EngineStream extends Duplex {
   private isStarted = false;

@@ -5,7 +5,7 @@ import { ByteReader, damaged } from './export-format.js';
 /** The first two bytes of gzip (RFC 1952). */
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
-/** The bytes of an export that may be gzipped. */
+/** A reader of an export's bytes; unzips them if they are gzipped. */
 export async function bytesOf(source: AsyncIterable<Buffer>): Promise<ByteReader> {
   const reader = new ByteReader(source);
   if (!(await reader.peek(GZIP.length)).equals(GZIP)) return reader;

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto';
 import { StartupError } from '../../errors/startup-error.js';
 
 /*
- * An export is a sequence of frames. A frame is a line of JSON, and as many bytes as that line says:
+ * An export is a sequence of frames. A frame is a line of JSON, followed by as many bytes as the line states:
  *
  *   {"petstore-export":1,"bytes":1234,"sha256":"…"}            the first frame: its bytes are the header, as JSON
  *   {"table":"visit","rows":10000,"bytes":567890,"sha256":"…"}   rows of a table, in the text format of COPY
  *
- * `sha256` is of the digest before it (none in the first frame), of the line up to it, and of the bytes. So no frame can be
- * changed, left out, repeated or moved unnoticed. The header says how many rows each table has, so the end is known.
+ * `sha256` covers the digest of the previous frame (none for the first one), the line before the member `sha256`, and the
+ * bytes. So no frame can be changed, left out, repeated or moved unnoticed. The header states the number of rows of each
+ * table, so a missing end is noticed.
  */
 
 /** The version of the format that this service writes and reads. */
@@ -19,17 +20,17 @@ const MAX_LINE_BYTES = 4_096;
 const MAX_HEADER_BYTES = 64 * 1024 * 1024;
 const MAX_ROWS_BYTES = 256 * 1024 * 1024;
 
-/** A column as it travels: `type` in the words of PostgreSQL's `format_type`. */
+/** A column of an export; `type` is the result of PostgreSQL's `format_type`. */
 export interface ColumnDescription {
   readonly name: string;
   readonly type: string;
 }
 
-/** What an export holds, in the order of its frames. Names are those of the database's current schema. */
+/** The header of an export. Tables are in the order of the frames. All names belong to the database's current schema. */
 export interface ExportHeader {
-  /** RFC 3339, UTC. */
+  /** Time in RFC 3339, UTC. */
   readonly createdAt: string;
-  /** Versions of the service and the database that it was made by. */
+  /** Versions of the service and of the database that made the export. */
   readonly service: string;
   readonly database: string;
   /** The applied migrations, in the order of their application: the version of the schema. */
@@ -39,7 +40,7 @@ export interface ExportHeader {
     readonly columns: readonly ColumnDescription[];
     readonly rows: number;
   }[];
-  /** `lastValue` is an int64 as text; `isCalled` is false while it is the next value. */
+  /** `lastValue` is an int64 as text; `isCalled` is false if `lastValue` itself is the next value. */
   readonly sequences: readonly { readonly name: string; readonly lastValue: string; readonly isCalled: boolean }[];
 }
 
@@ -50,7 +51,7 @@ export interface RowsFrame {
   readonly bytes: Buffer;
 }
 
-/** Makes the frames of one export, in order. */
+/** Makes the frames of one export. Must be called in the order of the frames. */
 export class FrameWriter {
   private readonly chain = new DigestChain();
 
@@ -58,7 +59,7 @@ export class FrameWriter {
     return this.frame({ 'petstore-export': FORMAT_VERSION }, Buffer.from(`${JSON.stringify(header)}\n`));
   }
 
-  /** @throws StartupError when the rows are larger than an import reads */
+  /** @throws StartupError when the rows are larger than the limit of imports */
   rows({ table, rows, bytes }: RowsFrame): Buffer {
     if (bytes.length > MAX_ROWS_BYTES) {
       throw new StartupError(
@@ -73,7 +74,7 @@ export class FrameWriter {
   }
 }
 
-/** Reads the frames of one export. Everything that it returns is as it was written. */
+/** Reads the frames of one export, and checks each before it returns it. */
 export class FrameReader {
   private readonly chain = new DigestChain();
 
@@ -126,13 +127,13 @@ export class FrameReader {
     return this.input.bytes(length as number);
   }
 
-  /** Compares the line with the one that was written for these fields and bytes, character by character. */
+  /** Compares the line, character by character, with the line that a writer makes for these fields and bytes. */
   private check(line: string, fields: object, bytes: Buffer): void {
     if (this.chain.line(fields, bytes) !== line) throw damaged('a checksum is wrong');
   }
 }
 
-/** The digests of the frames of one export, each of which covers those before it. */
+/** The digests of the frames of one export. Each covers the previous ones. */
 class DigestChain {
   private last = '';
 
@@ -144,7 +145,7 @@ class DigestChain {
   }
 }
 
-/** The error for an export of which something has changed or is missing. */
+/** The error for an export that was changed or is incomplete. */
 export function damaged(what: string): StartupError {
   return new StartupError(`The export is damaged: ${what}. Nothing was imported. Take another copy of it.`);
 }
@@ -160,7 +161,7 @@ function fieldsOf(line: string): Record<string, unknown> | undefined {
 
 const LINE_END = 0x0a;
 
-/** Takes lines and bytes from a stream, of which it holds no more than one piece beside what was asked for. */
+/** Reads lines and bytes from a stream. Buffers at most one chunk more than was requested. */
 export class ByteReader {
   private readonly source: AsyncIterator<Buffer>;
   private pieces: Buffer[] = [];
@@ -170,7 +171,7 @@ export class ByteReader {
     this.source = source[Symbol.asyncIterator]();
   }
 
-  /** The next line without its end; undefined where no line end comes within `maximum` bytes. */
+  /** The next line without its end; undefined if there is no line end within `maximum` bytes. */
   async line(maximum: number): Promise<string | undefined> {
     for (;;) {
       const [first = Buffer.alloc(0)] = (this.pieces = [Buffer.concat(this.pieces)]);
@@ -188,7 +189,7 @@ export class ByteReader {
     return this.take(count);
   }
 
-  /** The first bytes, which stay; fewer if there are fewer. */
+  /** Returns the next bytes without consuming them; fewer if fewer are left. */
   async peek(count: number): Promise<Buffer> {
     while (this.length < count && (await this.pull()));
     this.pieces = [Buffer.concat(this.pieces)];
@@ -199,7 +200,7 @@ export class ByteReader {
     return (await this.peek(1)).length === 0;
   }
 
-  /** All that is left. */
+  /** The remaining bytes. */
   async *rest(): AsyncGenerator<Buffer> {
     do {
       yield this.take(this.length);

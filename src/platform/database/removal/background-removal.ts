@@ -9,8 +9,8 @@ export interface RemovedBatch {
 
 /**
  * Removes expired rows in the background, in small batches, so that no request waits for a long statement. Several
- * instances may do so at the same time. Rows that are left when the process stops are removed by another process or after
- * the next start.
+ * instances may remove rows at the same time. If the process stops during a run, another process, or the next start,
+ * removes the remaining rows.
  */
 export class BackgroundRemoval {
   private readonly stopping = new AbortController();
@@ -20,7 +20,7 @@ export class BackgroundRemoval {
   /**
    * @param removeBatch runs one statement that removes a limited number of rows
    * @param intervalMs time in ms between the starts of two runs
-   * @param pauseMs time in ms between two statements of a run, in which requests have the database to themselves
+   * @param pauseMs pause in ms between two statements of a run, in which only requests use the database
    * @param onFailure called with the error of a failed run; the next run tries again
    */
   constructor(
@@ -35,7 +35,7 @@ export class BackgroundRemoval {
     this.timer = setInterval(() => void this.attempt(), this.intervalMs).unref();
   }
 
-  /** Runs once. Never rejected: an error goes to `onFailure`. */
+  /** Runs once. Never rejects: errors go to `onFailure`. */
   async attempt(): Promise<void> {
     await this.run().catch(this.onFailure);
   }

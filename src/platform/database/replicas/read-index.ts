@@ -5,18 +5,18 @@ import type { Statement } from '../statements/statement.js';
 import type { StatementRunner } from '../connections/statement-runner.js';
 import { SharedReads } from '../sharing/shared-reads.js';
 
-/** What the primary has flushed to its write-ahead log at one moment. */
+/** A position in the primary's write-ahead log: how much was flushed at one moment. */
 export interface Position {
   /** The address behind the last flushed byte (`pg_lsn`). Every acknowledged commit lies before it. */
   readonly lsn: string;
-  /** The database, and the timeline on which the address means something: a failover begins another one. */
+  /** The database and the timeline to which the address belongs; a failover begins a new timeline. */
   readonly origin: string;
 }
 
-/** Longest time in ms that a query for the position waits for the one before it. */
+/** Longest time in ms that a query for the position waits for the previous one. */
 const TURN_MS = 1_000;
 
-// The name of a file of the log begins with the timeline, as eight hexadecimal digits.
+// The name of a log file begins with the timeline, as eight hexadecimal digits.
 const POSITION: Statement = {
   name: 'read_index_position',
   text: `SELECT lsn::text, substr(pg_walfile_name(lsn), 1, 8) FROM pg_current_wal_flush_lsn() AS lsn`,
@@ -29,18 +29,18 @@ const DATABASE: Statement = {
 };
 
 /**
- * The read index: asks the primary for the position that a replica must have replayed before a read there shows everything
- * that was committed before the read arrived. All reads that wait at the same moment share one query, and one is in flight
- * at a time.
+ * The read index: the position of the primary that a replica must have replayed, so that a read there shows everything that
+ * was committed before the read arrived. All reads that wait at the same moment share one query. One query is in flight at
+ * a time.
  */
 export class ReadIndex {
   private readonly log = new Logger(ReadIndex.name);
   private readonly queries = new SharedReads<Position>(1, TURN_MS);
-  /** The database of each connection to the primary. */
+  /** The database that each connection to the primary leads to. */
   private readonly databases = new WeakMap<ClientBase, string>();
   private hasWarned = false;
 
-  /** @param pool of one connection to the primary */
+  /** @param pool a pool of one connection to the primary */
   constructor(
     private readonly pool: ServicePool,
     private readonly statements: StatementRunner,
@@ -49,7 +49,8 @@ export class ReadIndex {
   /**
    * The position at a moment after this call.
    *
-   * @throws when the primary cannot be asked, or acknowledges commits before they are in the log (`synchronous_commit=off`)
+   * @throws Error when the primary does not answer, or acknowledges commits before they are in the log
+   *   (`synchronous_commit=off`)
    */
   position(): Promise<Position> {
     return this.queries.read('', () => this.ask());
@@ -59,7 +60,7 @@ export class ReadIndex {
     const client = await this.pool.connect();
     let failure: Error | undefined;
     try {
-      const database = this.databases.get(client) ?? (await this.meet(client));
+      const database = this.databases.get(client) ?? (await this.checkNew(client));
       const [row] = await this.statements.execute<[lsn: string, timeline: string]>(client, POSITION, []);
       const [lsn, timeline] = row as [string, string];
       return { lsn, origin: originOf(database, timeline) };
@@ -71,7 +72,8 @@ export class ReadIndex {
     }
   }
 
-  private async meet(client: ClientBase): Promise<string> {
+  /** Finds out the database of a new connection, and checks `synchronous_commit`. */
+  private async checkNew(client: ClientBase): Promise<string> {
     const [row] = await this.statements.execute<[database: string, commit: string]>(client, DATABASE, []);
     const [database, synchronousCommit] = row as [string, string];
     if (synchronousCommit === 'off') {

@@ -13,23 +13,23 @@ import { LATE, within } from './time-limit.js';
 export const REPLAY_MS = 20;
 
 /**
- * Time in ms that a replica has for a connection whose position is known, and then for the read. After that it must show
- * within PROOF_MS that it answers at all.
+ * Time in ms that a replica has to provide a connection which has replayed the position, and again for the read. If it is
+ * late, it must answer the watch within PROOF_MS, or else counts as unreachable.
  */
 const ANSWER_MS = 50;
 const PROOF_MS = 20;
 
-/** Pause in ms between two looks at the replay position during a wait. */
+/** Pause in ms between two queries for the replay position. */
 const REPLAY_INTERVAL_MS = 1;
 
-/** Interval of the watch in ms: a replica that is not used is left alone for this time. */
+/** Interval of the watch in ms. A replica that is not ready gets no reads until the next watch. */
 const WATCH_INTERVAL_MS = 500;
 
 /**
- * What the watch has found. `ready`: used. `behind`: has not replayed what the primary had flushed 20 ms ago. `away`:
- * unreachable, refuses, or does not answer. `primary`: no standby, such as after a promotion. `foreign`: follows another
- * database or timeline. `unknown`: not judged, because the service has just started or the primary does not tell its
- * position.
+ * The state of a replica. `ready`: used for reads. `behind`: has not replayed what the primary had flushed 20 ms ago.
+ * `away`: unreachable, refuses connections, or does not answer. `primary`: is no standby, for instance after a promotion.
+ * `foreign`: follows another database or timeline. `unknown`: the service has just started, or the position of the primary
+ * is not known.
  */
 export const REPLICA_STATES = ['ready', 'behind', 'away', 'primary', 'foreign', 'unknown'] as const;
 export type ReplicaState = (typeof REPLICA_STATES)[number];
@@ -37,7 +37,7 @@ export type ReplicaState = (typeof REPLICA_STATES)[number];
 /** Why a read was not answered by a replica. */
 export type FallbackReason = ReplicaState | 'late' | 'refused';
 
-/** A read that a replica did not answer; the primary must. */
+/** A replica did not answer a read, so the primary must. */
 export class NotRead extends Error {
   constructor(readonly reason: FallbackReason) {
     super(reason);
@@ -55,8 +55,8 @@ const REASONS: Readonly<Record<ReplicaState, string>> = {
 
 const IS_STANDBY: Statement = { name: 'replica_is_standby', text: 'SELECT pg_is_in_recovery()' };
 
-// The timeline of the last restart point, of the last page that was written, and that of the stream, which only roles with
-// pg_read_all_stats see: what is known first of the three. None of them is ahead of what the replica follows.
+// The latest of three timelines: of the last restart point, of the last page written, and of the replication stream, which
+// only roles with pg_read_all_stats see. None of them is ahead of the timeline that the replica follows.
 const ORIGIN: Statement = {
   name: '',
   text: `SELECT pg_is_in_recovery(), system_identifier || '/' || current_database(),
@@ -70,7 +70,7 @@ const BEHIND: Statement = {
   text: 'SELECT pg_is_in_recovery(), pg_wal_lsn_diff($1::pg_lsn, pg_last_wal_replay_lsn())::float8',
 };
 
-/** The connections to a replica: a pool for reads, and one connection that watches. */
+/** The connections to a replica: a pool for reads, and a pool of one connection for the watch. */
 export interface ReplicaConnections {
   readonly pool: ServicePool;
   readonly statements: StatementRunner;
@@ -79,9 +79,9 @@ export interface ReplicaConnections {
 }
 
 /**
- * One read replica. A read is given to it only while the watch finds it ready, and runs on a connection that has shown
- * just before that its server is a standby and has replayed the given position. Each connection is asked, because a proxy
- * may lead each one to another server.
+ * One read replica. It gets reads only while the watch finds it ready. Before each read, its connection is checked: the
+ * server must be a standby that has replayed the given position. Every connection is checked, because a proxy may lead each
+ * one to another server.
  */
 export class Replica {
   private readonly log = new Logger(Replica.name);
@@ -94,14 +94,14 @@ export class Replica {
   private watchedState: ReplicaState = 'unknown';
   private current: ReplicaState = 'unknown';
 
-  /** How far the replica was behind the primary's position when it was last asked, in bytes of the write-ahead log. */
+  /** How far the replica was behind the primary at the last check, in bytes of the write-ahead log. */
   behindBytes = 0;
-  /** Statements that the replica has answered. */
+  /** Number of reads that the replica has answered. */
   reads = 0;
 
   /**
    * @param name host and port, for log and metrics
-   * @param position of the primary, for the watch; returns undefined when reads may be stale
+   * @param position returns the position of the primary, for the watch; undefined if reads may be stale
    */
   constructor(
     readonly name: string,
@@ -128,9 +128,9 @@ export class Replica {
   /**
    * Runs a read.
    *
-   * @param position to be replayed before; undefined reads whatever the replica has
+   * @param position the position that must be replayed first; undefined if the read may be stale
    * @param work reads on the connection and releases it
-   * @throws NotRead when the replica is not fit for the read, late, or fails; the work may go on
+   * @throws NotRead when the replica is not ready, is late, or fails; `work` may still be running
    */
   async read<Result>(
     position: Position | undefined,
@@ -157,13 +157,13 @@ export class Replica {
       return result;
     } catch (error) {
       if (error instanceof NotRead) throw error;
-      if (!isUnfit(error)) throw new NotRead('refused');
+      if (!isReplicaFailure(error)) throw new NotRead('refused');
       this.current = 'away';
       throw new NotRead('away');
     }
   }
 
-  /** A connection on which the position is replayed. */
+  /** Takes a connection whose server has replayed the position. */
   private async open(position: Position | undefined): Promise<PoolClient> {
     const { pool, statements } = this.connections;
     const client = await pool.connect();
@@ -178,7 +178,7 @@ export class Replica {
     if (state === 'ready') return client;
     this.current = state;
     const failure = new NotRead(state);
-    // Through a proxy another connection may lead to a server that is fit.
+    // A failure closes the connection: through a proxy, the next one may lead to a server that is ready.
     client.release(state === 'behind' ? undefined : failure);
     throw failure;
   }
@@ -205,7 +205,7 @@ export class Replica {
     }
   }
 
-  /** Whether the replica answers within PROOF_MS. If not, it is not used until the watch has reached it. */
+  /** Whether the replica answers within PROOF_MS. If not, it gets no reads until the watch reaches it. */
   private async proveAnswering(): Promise<boolean> {
     const isAnswering = await within(this.watch(), PROOF_MS);
     if (isAnswering === LATE) this.current = 'away';
@@ -222,12 +222,12 @@ export class Replica {
     }
   }
 
-  /** Finds out the state. True if the replica has answered, whatever its state. */
+  /** Finds out the state; calls during a check share it. True if the replica has answered, whatever its state. */
   private watch(): Promise<boolean> {
-    return (this.watching ??= this.look().finally(() => (this.watching = undefined)));
+    return (this.watching ??= this.checkState().finally(() => (this.watching = undefined)));
   }
 
-  private async look(): Promise<boolean> {
+  private async checkState(): Promise<boolean> {
     const { pool, watchPool, watchStatements } = this.connections;
     let position: Position | undefined;
     try {
@@ -260,7 +260,7 @@ export class Replica {
     }
   }
 
-  /** A state is logged when two watches in a row have found it, so that a replica that is behind at times fills no log. */
+  /** Sets the state. Logs it only when two watches in a row have found it: a replica may often be behind for a moment. */
   private found(state: ReplicaState, reason: string): void {
     if (this.stopping.signal.aborted) return;
     const isLasting = state === this.watchedState;
@@ -278,8 +278,8 @@ export class Replica {
 /** SQLSTATE of a cancelled statement, which says nothing about the next one. */
 const CANCELLED = '57014';
 
-/** Whether an error is about the replica, not about one statement. */
-function isUnfit(error: unknown): boolean {
+/** Whether an error concerns the replica, not only one statement. */
+function isReplicaFailure(error: unknown): boolean {
   // Through TypeORM a connection failure surfaces as ApiError.
   const cause = error instanceof ApiError ? error.cause : error;
   return isConnectionFailure(cause) && (cause as { code?: unknown }).code !== CANCELLED;

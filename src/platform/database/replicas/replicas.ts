@@ -9,21 +9,21 @@ import { LATE, within } from './time-limit.js';
 /** Longest time in ms that a read waits for the position of the primary. */
 const POSITION_MS = 20;
 
-/** Longest time in ms of an attempt to connect to a replica, and of an answer to its watch. */
+/** Longest time in ms to connect to a replica, and to wait for an answer to the watch. */
 export const REPLICA_TRIAL_MS = 1_000;
 
 /**
- * Longest time in ms that a statement waits for a lock on a replica. Only the replay of a change of the schema holds locks
- * that a read waits for.
+ * Longest time in ms that a statement waits for a lock on a replica. Only the replay of a schema change holds locks for
+ * which reads wait.
  */
 export const REPLICA_LOCK_TIMEOUT_MS = 50;
 
 /** Settings of `Replicas`. */
 export interface ReplicasOptions {
-  /** Settings of the connections to the primary, and of those to each replica, with REPLICA_TRIAL_MS as their time-out. */
+  /** Settings of the connections to the primary and to each replica, with REPLICA_TRIAL_MS as their time-out. */
   readonly primary: ServicePoolOptions;
   readonly replicas: readonly ServicePoolOptions[];
-  /** `fresh`: a read shows all that was committed before it arrived. `stale`: whatever a replica has. */
+  /** `fresh`: a read shows everything that was committed before it arrived. `stale`: a replica may be behind. */
   readonly reads: 'fresh' | 'stale';
   /** Longest time in ms for the answer to a statement. */
   readonly answerTimeoutMs: number;
@@ -31,8 +31,8 @@ export interface ReplicasOptions {
 }
 
 /**
- * The read replicas. A read that no replica can answer at once and correctly is answered by the primary, so a replica can
- * neither fail a read nor delay it by more than tens of ms.
+ * The read replicas. If no replica can answer a read at once and correctly, the primary answers it. So a replica can neither
+ * fail a read nor delay it by more than tens of ms.
  */
 export class Replicas {
   readonly all: readonly Replica[];
@@ -74,7 +74,7 @@ export class Replicas {
     await this.indexPool.end();
   }
 
-  /** Fails questions for the position at once, while the primary sends no answer at all. */
+  /** Fails queries for the position at once while the primary is silent. */
   beginPrimarySilence(error: () => Error): void {
     this.indexPool.beginSilence(error);
   }
@@ -84,11 +84,11 @@ export class Replicas {
   }
 
   /**
-   * Runs a read on a replica, or else on the primary. It begins on a replica only after that has replayed what the primary
-   * had flushed at a moment after this call, unless reads may be stale.
+   * Runs a read on a replica, or else on the primary. Unless reads may be stale, the replica must first have replayed
+   * everything that the primary had flushed at a moment after this call.
    *
-   * @param onReplica reads on the connection and releases it; its result is dropped when the primary answers
-   * @throws what `onPrimary` throws, nothing of a replica
+   * @param onReplica reads on the connection and releases it; its result is dropped if the primary answers instead
+   * @throws only errors of `onPrimary`
    */
   async read<Result>(
     onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
@@ -107,7 +107,7 @@ export class Replicas {
     return onPrimary();
   }
 
-  /** The ready replicas in turn. */
+  /** Chooses among the ready replicas in turn; undefined if none is ready. */
   private choose(): Replica | undefined {
     const { length } = this.all;
     for (let offset = 0; offset < length; offset++) {

@@ -4,12 +4,12 @@ import { LOCK_TIMEOUT_MS } from './schema-lock.js';
 
 const CONCURRENTLY = /\bCONCURRENTLY\b/i;
 
-/** The name of the index that a statement makes, as it is written there. */
+/** Matches the name of the index that a statement creates, as it is written in the statement. */
 const CREATED_INDEX =
   /^\s*CREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(?:IF\s+NOT\s+EXISTS\s+)?("(?:[^"]|"")+"|[\w$]+)\s+ON\b/i;
 
 /**
- * Runs work whose statements with CONCURRENTLY may be repeated after a crash or an error.
+ * Runs `work`, whose statements with CONCURRENTLY may be repeated after a crash or an error.
  *
  * - PostgreSQL leaves an invalid index behind when `CREATE INDEX CONCURRENTLY` does not finish. It is dropped before the
  *   statement runs again. A valid index stays: write IF NOT EXISTS.
@@ -35,7 +35,7 @@ export async function withConcurrentIndexes(queryRunner: QueryRunner, work: () =
   }
 }
 
-/** @param index its name, quoted if it needs quotes */
+/** @param index the name of the index, quoted if it needs quotes */
 async function dropInvalid(query: Query, index: string): Promise<void> {
   const invalid = await query('SELECT 1 FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid', [index]);
   if ((invalid as unknown[]).length > 0) await query(`DROP INDEX CONCURRENTLY ${index}`);

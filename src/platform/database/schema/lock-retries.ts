@@ -2,19 +2,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../../errors/startup-error.js';
 import { LOCK_TIMEOUT_MS } from './schema-lock.js';
 
-/** Most attempts of one change to get its locks. With the pauses they take two minutes. */
+/** Largest number of attempts of one change to get its locks. With the pauses they take two minutes. */
 export const LOCK_ATTEMPTS = 30;
 
-/** Time in ms between two attempts, in which the requests that have queued behind the lock are served. */
+/** Pause in ms between two attempts, in which the requests that queued behind the lock are served. */
 const PAUSE_MS = 2_000;
 
 /** SQLSTATEs of a statement that did not get a lock in time, and of one that PostgreSQL chose to end a deadlock. */
 const NO_LOCK = new Set<unknown>(['55P03', '40P01']);
 
-/** Called before the pause behind a failed attempt, with its number: 1 for the first one. */
+/** Called after each failed attempt, before the pause, with the number of the attempt, from 1 on. */
 export type OnLockRetry = (attempt: number) => void;
 
-/** A change that did not get its locks in LOCK_ATTEMPTS attempts. */
+/** A change did not get its locks in LOCK_ATTEMPTS attempts. */
 export class NoLockError extends StartupError {
   constructor(cause: Error) {
     super(
@@ -26,9 +26,9 @@ export class NoLockError extends StartupError {
 }
 
 /**
- * Makes a change of the schema, and again when it did not get a lock in time.
+ * Changes the schema; repeats the change when it did not get a lock in time.
  *
- * @param change must undo what it has done when it fails, or be able to go on from there
+ * @param change when it fails, it must either undo its work or be able to continue from there
  * @param pause for tests
  * @throws NoLockError after LOCK_ATTEMPTS attempts; any other error of `change`
  */

@@ -6,7 +6,7 @@ import { originalError } from './migration-error.js';
 import { appliedMigrations, knownMigrations, type Migration } from './migration-history.js';
 import { withSchemaLock } from './schema-lock.js';
 
-/** TypeORM's own table, plus `applied_at` and what the migration declares. */
+/** TypeORM's own table, with the additional columns `applied_at` and `backward_compatible`. */
 const CREATE_MIGRATION_TABLE = `
   CREATE TABLE IF NOT EXISTS schema_migration (
     id integer GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_schema_migration PRIMARY KEY,
@@ -16,7 +16,7 @@ const CREATE_MIGRATION_TABLE = `
     backward_compatible boolean NOT NULL DEFAULT false
   )`;
 
-/** For tables that were made before the column was. */
+/** For tables that were created without the column. */
 const ADD_BACKWARD_COMPATIBLE = `
   ALTER TABLE schema_migration ADD COLUMN IF NOT EXISTS backward_compatible boolean NOT NULL DEFAULT false`;
 
@@ -25,30 +25,30 @@ const IS_PREPARED = `
 
 const RECORD = 'INSERT INTO schema_migration (timestamp, name, backward_compatible) VALUES ($1, $2, $3)';
 
-/** What is reported while the schema changes. */
+/** Gets reports while the schema changes. */
 export interface MigrationObserver {
   /** Called after each migration, with the number applied so far and the number to apply. */
   onApplied?(name: string, done: number, total: number): void;
-  /** Called when a migration did not get a lock within 2 s and tries again after a pause; `attempt` failed. */
+  /** Called when attempt number `attempt` of a migration got no lock within 2 s. It is repeated after a pause. */
   onLockRetry?(name: string, attempt: number): void;
 }
 
 /**
- * Applies the pending migrations in order, each in a transaction unless it says `transaction = false`. Processes that
+ * Applies the pending migrations in order, each in a transaction unless it declares `transaction = false`. Processes that
  * migrate at the same time wait for each other; the second one finds nothing to do.
  *
- * No statement waits for a lock longer than 2 s, because reads would queue behind it. The migration is then undone and
- * tried again after a pause of 2 s, 30 times in all. One without a transaction begins anew without having been undone, so it
- * must be able to go on from there, also after a crash.
+ * No statement waits for a lock longer than 2 s, because reads would queue behind it. After that the migration is undone,
+ * and tried again after a pause of 2 s: 30 attempts in all. A migration without a transaction is repeated without being
+ * undone, so it must be able to continue from any of its statements, also after a crash.
  *
  * @returns the names of the applied migrations
- * @throws StartupError when a migration fails, which is then rolled back, or another process migrates for over 60 s
+ * @throws StartupError when a migration fails (it is rolled back), or another process migrates for over 60 s
  */
 export async function migrate(dataSource: DataSource, observer: MigrationObserver = {}): Promise<string[]> {
   return withSchemaLock(dataSource, async (queryRunner) => {
     const applied = await appliedMigrations(queryRunner);
     const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
-    // A user who may not create tables, and a read-only database, pass when nothing is to be done.
+    // If nothing is pending, a read-only database and a user without the right to create tables are accepted.
     if (pending.length > 0) await prepareHistory(queryRunner, observer);
     for (const [index, { name, timestamp, migration }] of pending.entries()) {
       await change(queryRunner, name, migration, observer, async () => {
@@ -62,11 +62,11 @@ export async function migrate(dataSource: DataSource, observer: MigrationObserve
 }
 
 /**
- * Reverts the migration that was applied last. It waits for locks as `migrate` does.
+ * Reverts the migration that was applied last. Waits for locks as `migrate` does.
  *
  * @returns its name; undefined when none is applied
- * @throws StartupError when the revert fails, which is then rolled back, this version does not know the migration, or
- * another process migrates for over 60 s
+ * @throws StartupError when the revert fails (it is rolled back), this version does not know the migration, or another
+ *   process migrates for over 60 s
  */
 export async function revertLastMigration(
   dataSource: DataSource,
@@ -89,7 +89,7 @@ export async function revertLastMigration(
   });
 }
 
-/** Makes the table of applied migrations complete. Takes no lock when it is: even `IF NOT EXISTS` waits for a backup. */
+/** Creates or completes the table of applied migrations. If it is complete, takes no lock: `IF NOT EXISTS` does. */
 async function prepareHistory(queryRunner: QueryRunner, observer: MigrationObserver): Promise<void> {
   const rows = (await queryRunner.query(IS_PREPARED)) as unknown[];
   if (rows.length > 0) return;

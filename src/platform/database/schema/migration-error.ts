@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors/api-error.js';
 
-/** The error behind an ApiError: that of PostgreSQL says more than the one that clients get. */
+/** The error of PostgreSQL behind an ApiError; for operators it says more than the answer for clients. */
 export function originalError(error: unknown): Error {
   return (error instanceof ApiError ? error.cause : error) as Error;
 }

@@ -5,17 +5,17 @@ import { StartupError } from '../../errors/startup-error.js';
 
 type MigrationClass = new () => MigrationInterface;
 
-/** `migrations/` beside `src/`. The relative address is the same in `dist/`, where both are compiled to. */
+/** The directory `migrations/` beside `src/`. Both are compiled to `dist/`, so the relative path is the same there. */
 const DIRECTORY = new URL('../../../../migrations/', import.meta.url);
 
 /**
- * The classes of all migrations of this version: those in `migrations/`, and those that the application adds.
+ * Loads the classes of all migrations of this version: those in `migrations/`, and those that the application adds.
  *
  * @throws StartupError for a source or a file that has no migration, and for two migrations of one name
  */
 export async function loadMigrations(added: readonly MigrationSource[]): Promise<MigrationClass[]> {
   const loaded = await Promise.all([DIRECTORY, ...added].map(classesOf));
-  // A class that is named twice, itself and in its directory, is one.
+  // A class may be given twice: itself, and in its directory.
   const classes = [...new Set(loaded.flat())];
   const names = classes.map(nameOf);
   const twice = names.find((name, index) => names.indexOf(name) < index);
@@ -33,7 +33,7 @@ async function classesOf(source: MigrationSource): Promise<MigrationClass[]> {
 
 /** The classes that the files of a directory export. */
 async function filesOf(url: URL): Promise<MigrationClass[]> {
-  // Without the slash, names would be resolved beside the directory.
+  // Without the slash, file names would be resolved against the parent directory.
   const directory = new URL(url.href.replace(/\/?$/, '/'));
   const files = (await entriesOf(directory)).filter((file) => /^\d{13}-[a-z0-9-]+\.(js|ts)$/.test(file)).sort();
   if (files.length === 0) {
@@ -60,7 +60,7 @@ async function entriesOf(directory: URL): Promise<string[]> {
   }
 }
 
-/** @throws StartupError for what is no class of a migration whose name says its time */
+/** @throws StartupError if the value is no migration class with its time in its name */
 function checked(value: unknown, what: string): MigrationClass {
   const prototype =
     typeof value === 'function' ? (value.prototype as Partial<MigrationInterface> | undefined) : undefined;
@@ -77,7 +77,7 @@ function checked(value: unknown, what: string): MigrationClass {
   return migration;
 }
 
-/** The name under which TypeORM and `schema_migration` know a migration. */
+/** The name of a migration in TypeORM and in the table `schema_migration`. */
 function nameOf(migration: MigrationClass): string {
   return new migration().name ?? migration.name;
 }

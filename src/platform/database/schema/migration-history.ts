@@ -4,8 +4,8 @@ import { StartupError } from '../../errors/startup-error.js';
 /** A migration as a file in `migrations/` declares it. */
 export interface Migration extends MigrationInterface {
   /**
-   * Whether versions of the service that do not know this migration may run on its schema. It is stored with the migration
-   * when it is applied. False: they are not ready, and refuse to start.
+   * Whether versions of the service that do not know this migration may run on its schema. If false, they are not ready and
+   * refuse to start. The value is stored when the migration is applied.
    */
   readonly backwardCompatible: boolean;
 }
@@ -18,7 +18,7 @@ export interface KnownMigration {
   readonly migration: Migration;
 }
 
-/** A migration that the database has. */
+/** A migration that is applied to the database. */
 export interface AppliedMigration {
   readonly appliedAt: Date;
   /** As the version that applied the migration declared it. */
@@ -46,7 +46,7 @@ export async function migrationStatus(dataSource: DataSource): Promise<Migration
   }
 }
 
-/** Every migration of this version and of a database with these applied ones, oldest first. */
+/** Every migration that this version knows or that is in `applied`, oldest first. */
 export function statusOf(dataSource: DataSource, applied: ReadonlyMap<string, AppliedMigration>): MigrationStatus[] {
   const known = new Map(knownMigrations(dataSource).map(({ name, migration }) => [name, migration]));
   return [...new Set([...known.keys(), ...applied.keys()])]
@@ -80,8 +80,8 @@ export function knownMigrations(dataSource: DataSource): KnownMigration[] {
 }
 
 /**
- * In SQL, whether a row of `schema_migration m` declares its migration backward compatible. False in a table that was made
- * before it had the column.
+ * SQL expression for `backward_compatible` of a row of `schema_migration m`. False if the table does not have the column
+ * yet.
  */
 export const IS_BACKWARD_COMPATIBLE = `coalesce((to_jsonb(m) ->> 'backward_compatible')::boolean, false)`;
 

@@ -4,10 +4,10 @@ import type { QueryRunner } from 'typeorm';
 export type Query = (text: string, ...others: unknown[]) => Promise<unknown>;
 
 /**
- * Replaces `query` of a query runner. The other methods of TypeORM's query runner send their statements through it, too.
+ * Replaces `query` of a query runner. The other methods of TypeORM's query runner use it, too.
  *
- * @param replacement gets the original
- * @returns puts the original back
+ * @param replacement makes the new function from the original one
+ * @returns a function that restores the original
  */
 export function replaceQuery(queryRunner: QueryRunner, replacement: (original: Query) => Query): () => void {
   const replaceable = queryRunner as { query: Query };

@@ -6,7 +6,7 @@ import { migrationStatus, type MigrationStatus } from './migration-history.js';
 export interface SchemaFault {
   /** A sentence that names the migration. */
   readonly message: string;
-  /** What an operator does about it. */
+  /** What the operator must do. */
   readonly remedy: string;
 }
 
@@ -21,7 +21,7 @@ export async function assertSchemaIsUsable(dataSource: DataSource): Promise<void
   if (fault !== undefined) throw new StartupError(`${fault.message} ${fault.remedy}`);
 }
 
-/** Why this version cannot run on a schema of this status; undefined when it can. */
+/** Why this version cannot run on a schema with these migrations; undefined if it can. */
 export function schemaFault(status: readonly MigrationStatus[]): SchemaFault | undefined {
   const [missing, ...others] = status.filter(({ appliedAt }) => appliedAt === undefined);
   if (missing !== undefined) {

@@ -8,7 +8,7 @@ const SCHEMA_LOCK_POLL_MS = 100;
 
 /**
  * Longest time in ms that a statement of a migration waits for a lock (PostgreSQL's `lock_timeout`). Reads queue behind a
- * statement that waits for ACCESS EXCLUSIVE, so this is also how long it may block them before it has the lock.
+ * statement that waits for ACCESS EXCLUSIVE, so the wait blocks them for at most this time.
  */
 export const LOCK_TIMEOUT_MS = 2_000;
 
@@ -36,9 +36,9 @@ const SET_LIMITS = `
 export const TAKES_ANY_TIME = 'takesAnyTime';
 
 /**
- * Runs work that changes the schema while no other process does. Work gets the one connection that holds the lock, because
- * PostgreSQL binds an advisory lock to its session and the embedded engine has no second connection. Its statements have no
- * time limit, but wait at most LOCK_TIMEOUT_MS for a lock.
+ * Runs `work`, which changes the schema, under a lock against other processes. `work` must use the connection that holds the
+ * lock: PostgreSQL binds an advisory lock to its session, and the embedded engine has no second connection. The statements
+ * have no time limit, but wait at most LOCK_TIMEOUT_MS for a lock.
  *
  * @throws StartupError when another process holds the lock for over 60 s
  */
@@ -48,7 +48,7 @@ export async function withSchemaLock<T>(
 ): Promise<T> {
   const queryRunner = dataSource.createQueryRunner('master');
   try {
-    // A migration of a large table takes longer than any time limit for requests.
+    // Migrating a large table may take longer than any time limit for requests.
     queryRunner.data[TAKES_ANY_TIME] = true;
     const before = (await queryRunner.query(LIMITS_SO_FAR, [LIMITS.map(({ name }) => name)])) as SessionLimit[];
     await queryRunner.query(SET_LIMITS, [JSON.stringify(LIMITS)]);
@@ -57,7 +57,7 @@ export async function withSchemaLock<T>(
       return await work(queryRunner);
     } finally {
       await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
-      // Not RESET: the pool has set the limits of its sessions by SET, too.
+      // Not RESET, which would also undo the limits that the pool has set by SET.
       await queryRunner.query(SET_LIMITS, [JSON.stringify(before)]).catch(() => undefined);
     }
   } finally {

@@ -3,12 +3,12 @@ import { processIdOf } from '../statements/pg-internals.js';
 import { StartupError } from '../../errors/startup-error.js';
 
 /**
- * What is between a client and PostgreSQL. `none`: nothing that shares sessions. `session`: a pooler that gives each client
- * a session of its own. `transaction`: a pooler that may run each transaction in another session.
+ * The kind of pooler between a client and PostgreSQL. `none`: no pooler. `session`: each client has a session of its own.
+ * `transaction`: each transaction of a client may run in another session.
  */
 export type Pooling = 'none' | 'session' | 'transaction';
 
-/** Rounds in which two clients ask in turn. In transaction mode one round is enough unless others use the pooler. */
+/** Rounds of queries by two clients in turn. In transaction mode one round is enough unless others use the pooler. */
 const ROUNDS = 10;
 
 const BACKEND = 'SELECT pg_backend_pid() AS pid';
@@ -16,7 +16,7 @@ const BACKEND = 'SELECT pg_backend_pid() AS pid';
 /** Prepared by both clients under one name. */
 const PREPARED = { name: 'petstore_pooling_check', text: BACKEND };
 
-/** SQLSTATEs of statements that a pooler has prepared in another session: it exists twice, or nowhere. */
+/** SQLSTATEs for prepared statements that exist already, or do not exist: the pooler has changed the session. */
 const LOST = new Set<unknown>(['42P05', '26000']);
 
 interface Backend {
@@ -24,11 +24,12 @@ interface Backend {
 }
 
 /**
- * Finds out what is between a client and PostgreSQL. PostgreSQL tells each client the id of the process that serves it; a
- * pooler tells another one. In transaction mode two clients that are connected at the same time meet the same process.
+ * Finds out the kind of pooler between a client and PostgreSQL. On connecting, PostgreSQL sends the id of the process that
+ * serves the client; a pooler sends another id. In transaction mode, two clients that are connected at the same time are
+ * served by the same process.
  *
- * @param client connected
- * @param second connects a second client, which is asked only behind a pooler
+ * @param client a connected client
+ * @param second connects a second client; called only behind a pooler
  */
 export async function detectPooling(client: Client, second: () => Promise<Client>): Promise<Pooling> {
   const first = await backendOf(client);
@@ -47,14 +48,14 @@ async function backendOf(client: Client): Promise<number | undefined> {
   return (await client.query<Backend>(BACKEND)).rows[0]?.pid;
 }
 
-/** The limits that a pooler in transaction mode must have been given, in ms. */
+/** The limits that sessions behind a pooler in transaction mode must have, in ms. */
 export type RequiredLimits = Readonly<Record<'statement_timeout' | 'idle_in_transaction_session_timeout', number>>;
 
 /**
  * Makes sure that a pooler in transaction mode keeps prepared statements, and that its sessions have time limits.
  *
  * @param clients two clients of the pooler
- * @param limits largest values that are accepted
+ * @param limits the largest accepted values
  * @throws StartupError that says what to change
  */
 export async function checkTransactionMode(

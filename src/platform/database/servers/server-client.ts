@@ -5,11 +5,11 @@ import { hangUp } from '../connections/hang-up.js';
 import { isClosed } from '../statements/pg-internals.js';
 import { HOST_TIMEOUT_MS, ServerHosts } from './server-hosts.js';
 
-/** The part of a client's settings that says where PostgreSQL is. */
+/** The part of a client's settings that addresses PostgreSQL. */
 export interface ServerAddress extends ClientConfig {
-  /** The URI; the one of the first host if there are several. */
+  /** The URI; that of the first host if there are several. */
   readonly connectionString: string;
-  /** File of the password; undefined if the URI has one, or none is needed. */
+  /** The password's file; undefined if the URI contains the password, or none is needed. */
   readonly passwordFile: string | undefined;
   /** Set if each new connection must find the primary first. */
   readonly hosts: ServerHosts | undefined;
@@ -18,10 +18,10 @@ export interface ServerAddress extends ClientConfig {
 type Callback = (error: Error) => void;
 
 /**
- * Where URIs lead, which differ in their hosts only. If there are several, or they have `target_session_attrs`, each new
- * connection goes to the primary among them.
+ * The address for URIs that differ only in their hosts. If there are several, or they have `target_session_attrs`, each new
+ * connection goes to the primary among the hosts.
  *
- * @param passwordFile file of the password of URIs without one
+ * @param passwordFile the password's file, for URIs without a password
  */
 export function serverAddress(uris: readonly string[], passwordFile: string | undefined): ServerAddress {
   const [connectionString] = uris as [string, ...string[]];
@@ -49,12 +49,12 @@ export function serverAddress(uris: readonly string[], passwordFile: string | un
 }
 
 /**
- * pg's client, for a `ServerAddress`. It reads the password and the certificates from their files anew, so that both can
- * change without a restart, and connects to the primary of several hosts.
+ * pg's client for a `ServerAddress`. Each new client reads the password and the certificates from their files, so that both
+ * can change without a restart, and finds the primary if there are several hosts.
  */
 export class ServerClient extends pg.Client {
   private readonly hosts: ServerHosts | undefined;
-  /** An unreadable file of a certificate. */
+  /** The error of an invalid URI or an unreadable certificate file, which `connect` reports. */
   private readonly fault: Error | undefined;
 
   constructor(config: ClientConfig & Partial<ServerAddress> = {}) {
@@ -62,7 +62,7 @@ export class ServerClient extends pg.Client {
     try {
       super(config);
     } catch (error) {
-      // pg-pool lets an error of the constructor end the process.
+      // In pg-pool, an error of the constructor would end the process; so `connect` fails instead.
       super({ ...config, connectionString: undefined });
       fault =
         (error as NodeJS.ErrnoException).path === undefined
@@ -75,7 +75,7 @@ export class ServerClient extends pg.Client {
     if (passwordFile !== undefined) {
       const password = (): Promise<string> =>
         readPassword(passwordFile).catch((error: Error) => {
-          // pg reports the error, and leaves the connection open.
+          // pg reports the error, but leaves the connection open.
           setImmediate(() => hangUp(this));
           throw new ConnectionFileError(error);
         });
@@ -102,7 +102,7 @@ export class ServerClient extends pg.Client {
       if (isClosed(this)) throw new Error('timeout expired');
       Object.assign(this, host);
     } catch (error) {
-      // pg emits it for clients that have begun to connect.
+      // The pool waits for this event, which pg emits only for clients that have begun to connect.
       this.emit('end');
       throw error;
     }

@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import { NoPrimaryError } from '../connections/connection-errors.js';
 
-/** Longest time in ms that each host has to show whether it is the primary. All hosts are asked at the same time. */
+/** Longest time in ms that a host has to answer whether it is the primary. All hosts are asked at the same time. */
 export const HOST_TIMEOUT_MS = 1_000;
 
-/** Time in ms for which new connections go to the host that was found. */
+/** Time in ms for which new connections go to the host that was last found to be the primary. */
 const REMEMBERED_MS = 1_000;
 
 /** Error codes of hosts that sent nothing at all. */
@@ -16,20 +16,20 @@ export interface Host {
   readonly port: number;
 }
 
-// The role may set default_transaction_read_only for itself; a server in recovery is always read-only.
+// A role's default_transaction_read_only also makes a primary read-only, so both columns are needed.
 const STATE = `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') = 'on' AS read_only`;
 
 /**
- * The hosts of a URI, of which one is the primary. New connections go to the host that was the primary when it was last
- * asked, at most 1 s ago. Names are resolved at each question, so that a failover by DNS is seen, too.
+ * The hosts of a URI, one of which is the primary. New connections go to the host that was the primary at the last check, at
+ * most 1 s ago. Each check resolves the names anew, so that a failover by DNS is noticed, too.
  */
 export class ServerHosts {
   private chosen: Promise<Host> | undefined;
   private expiresAt = -Infinity;
 
   /**
-   * @param clients makes a client for each host, with HOST_TIMEOUT_MS as its limits
-   * @param isReadOnlyRefused whether a primary that is read-only by default counts as none, as with
+   * @param clients makes a client for each host, with HOST_TIMEOUT_MS as its time-outs
+   * @param isReadOnlyRefused whether a primary that is read-only by default is refused, as with
    *   `target_session_attrs=read-write`
    */
   constructor(
@@ -54,7 +54,7 @@ export class ServerHosts {
     return this.chosen;
   }
 
-  /** Makes the next connection ask again. */
+  /** Makes the next connection check the hosts again. */
   forget(): void {
     this.chosen = undefined;
   }

@@ -3,30 +3,30 @@ import { NoPrimaryError } from '../connections/connection-errors.js';
 import { destroySocket, setProcessId } from '../statements/pg-internals.js';
 import type { ServerHosts } from './server-hosts.js';
 
-/** Settings of a session of PostgreSQL, in ms. */
+/** Time limits of a PostgreSQL session, in ms. `connection-settings.ts` sets their values. */
 export interface SessionLimits {
   readonly statement_timeout: number;
   readonly idle_in_transaction_session_timeout: number;
   readonly lock_timeout?: number;
 }
 
-/** Settings of `sessionPreparation`. */
+/** Options of `sessionPreparation`. */
 export interface SessionOptions {
   readonly limits: SessionLimits;
   /** False behind a pooler in transaction mode, where a setting would reach another session. */
   readonly isOwnSession: boolean;
-  /** Longest time in ms. */
+  /** Longest time in ms of the preparation. */
   readonly timeoutMs: number;
-  /** Set if the server must be a primary. */
+  /** Undefined if the server need not be a primary. */
   readonly hosts: ServerHosts | undefined;
 }
 
 /**
- * What a pool does with each new connection: it sets the limits, by a statement, because poolers refuse or ignore the
- * parameters of a connection's start; and makes sure that the server has not become a standby since it was chosen.
+ * Makes the function that a pool calls with each new connection. It sets the limits by a statement, because poolers refuse
+ * or ignore start-up parameters. It also makes sure that the server has not become a standby since it was chosen.
  *
- * A pooler that has no session free accepts a connection and lets its first statement wait. So this is also where a request
- * waits for a saturated pooler: no longer than `timeoutMs`.
+ * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
+ * pooler here, no longer than `timeoutMs`.
  */
 export function sessionPreparation({ limits, isOwnSession, timeoutMs, hosts }: SessionOptions) {
   const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);

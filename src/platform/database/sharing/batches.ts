@@ -6,7 +6,7 @@ interface Waiting<Input, Output> {
   readonly input: Input;
   /** When `run` was called, by `performance.now()`. */
   readonly since: number;
-  /** Who has called; undefined while nothing is traced. */
+  /** The caller's mark for tracing; undefined while nothing is traced. */
   readonly sharer: unknown;
   readonly resolve: (output: Output) => void;
   readonly reject: (error: unknown) => void;
@@ -14,17 +14,17 @@ interface Waiting<Input, Output> {
 
 /** Limits of a `Batches`. */
 export interface BatchLimits {
-  /** Most inputs of one statement. */
+  /** Largest number of inputs of one statement. */
   readonly size: number;
-  /** Most statements that run at the same time. */
+  /** Largest number of statements that run at the same time. */
   readonly concurrency: number;
-  /** Most inputs in the queue. One more is refused at once. */
+  /** Largest number of inputs in the queue. One more is refused at once. */
   readonly waiting: number;
   /** Longest time in ms that an input waits in the queue. */
   readonly waitMs: number;
   /**
-   * While a statement runs, inputs wait up to this time in ms, counted from its start, to share the next statement. A full
-   * batch does not wait. Default: 0.
+   * While a statement runs, the next one begins this time in ms after its start at the earliest, so that more inputs share
+   * it. A full batch does not wait. Default: 0.
    */
   readonly followMs?: number;
 }
@@ -39,7 +39,10 @@ export class Batches<Input, Output> {
   private waiting: Waiting<Input, Output>[] = [];
   private running = 0;
   private isScheduled = false;
-  /** Whether the last statement had several inputs. If so, more are likely to arrive, and the next one waits for them. */
+  /**
+   * Whether the last statement had several inputs. If so, more are likely to arrive in this turn of the event loop, and the
+   * next statement waits for them.
+   */
   private isShared = false;
   private expiry: NodeJS.Timeout | undefined;
   /** When the last statement began, by `performance.now()`. */
@@ -52,7 +55,7 @@ export class Batches<Input, Output> {
     private readonly limits: BatchLimits,
   ) {}
 
-  /** @throws ApiError UNAVAILABLE when the queue is full or the wait too long; also what `execute` throws for this input */
+  /** @throws ApiError UNAVAILABLE when the queue is full or the wait too long; the error of `execute` for this input */
   run(input: Input): Promise<Output> {
     if (this.waiting.length >= this.limits.waiting) {
       throw tooManyWaiting();
@@ -130,7 +133,7 @@ export class Batches<Input, Output> {
           ));
       batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
     } catch (error) {
-      // Only an error from PostgreSQL itself proves that nothing was done.
+      // Only an error from PostgreSQL itself proves that the statement had no effect.
       if (batch.length === 1 || !(error instanceof pg.DatabaseError)) {
         batch.forEach(({ reject }) => reject(error));
       } else {
@@ -139,7 +142,7 @@ export class Batches<Input, Output> {
     }
   }
 
-  /** Runs each input in a statement of its own, one after the other. Rejects those left after `waitMs`. */
+  /** Runs each input in a statement of its own, one after the other. After `waitMs`, rejects the remaining ones. */
   private async serveAlone(batch: readonly Waiting<Input, Output>[]): Promise<void> {
     const latest = performance.now() + this.limits.waitMs;
     for (const one of batch) {

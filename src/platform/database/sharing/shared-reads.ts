@@ -3,29 +3,32 @@ import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
 import { sharerTracer } from './sharers.js';
 
 interface Reads<Answer> {
-  /** The read that new callers share. It has not begun. */
+  /** The read that new callers share; it has not begun yet. */
   planned: Promise<Answer> | undefined;
-  /** Fulfilled when the running read has ended; never rejected. */
+  /** Resolves when the running read has ended; never rejects. */
   running: Promise<void> | undefined;
-  /** Callers that share the planned read. */
+  /** Number of callers that share the planned read. */
   shares: number;
-  /** Their marks; undefined while nothing is traced. */
+  /** The callers' marks for tracing; undefined while nothing is traced. */
   sharers: unknown[] | undefined;
 }
 
 /**
- * Runs one read for all callers that want the same thing at the same moment. A caller never joins a read that has begun;
- * it joins the next one. So every answer shows the database at or after the moment of the call, as if each caller had read
- * alone. Nothing is cached, so nothing needs to be invalidated when another instance writes.
+ * Runs one read for all callers that request the same key at the same moment. A caller never joins a read that has begun,
+ * but the next one. So every answer shows the database at or after the moment of the call, as if each caller had read
+ * alone. Nothing is cached, so writes of other instances invalidate nothing.
  */
 export class SharedReads<Answer> {
   private readonly reads = new Map<string, Reads<Answer>>();
-  /** Whether the last read had several callers. If so, more are likely to arrive, and the next read waits for them. */
+  /**
+   * Whether the last read had several callers. If so, more are likely to arrive in this turn of the event loop, and the next
+   * read waits for them.
+   */
   private isShared = false;
 
   /**
-   * @param maxKeys most different keys that are read or waited for at the same time
-   * @param waitMs longest time in ms that a read waits for the one before it
+   * @param maxKeys largest number of different keys that are being read or wait at the same time
+   * @param waitMs longest time in ms that a read waits for the previous one of its key
    */
   constructor(
     private readonly maxKeys: number,
@@ -35,8 +38,8 @@ export class SharedReads<Answer> {
   /**
    * Returns the answer of a read that begins after this call.
    *
-   * @param key identifies what is read: calls with the same key must pass an equivalent `load`
-   * @throws ApiError UNAVAILABLE when there are too many keys or the wait is too long; also what `load` throws
+   * @param key identifies the read: calls with the same key must pass an equivalent `load`
+   * @throws ApiError UNAVAILABLE when there are too many keys or the wait is too long; the error of `load`
    */
   read(key: string, load: () => Promise<Answer>): Promise<Answer> {
     let reads = this.reads.get(key);

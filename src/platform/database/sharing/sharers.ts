@@ -1,18 +1,18 @@
 /**
- * Tells tracing for whom a shared statement runs. Without it the statement would belong to whichever request happened to
+ * Tells tracing which requests share a statement. Otherwise the statement would belong only to the request that happened to
  * start it.
  */
 export interface SharerTracer {
-  /** Marks the caller of this moment. */
+  /** Returns a mark of the current caller. */
   current(): unknown;
-  /** Runs what callers share, on behalf of all of them. */
+  /** Runs a shared statement on behalf of all its callers. */
   runFor<Result>(sharers: readonly unknown[], run: () => Result): Result;
 }
 
-/** Set at start, or never: undefined while nothing is traced. */
+/** Set once at start; undefined if nothing is traced. */
 export let sharerTracer: SharerTracer | undefined;
 
-/** Sets what follows callers that share statements; undefined for nothing. */
-export function traceSharers(by: SharerTracer | undefined): void {
-  sharerTracer = by;
+/** Sets the tracer; undefined removes it. */
+export function traceSharers(tracer: SharerTracer | undefined): void {
+  sharerTracer = tracer;
 }

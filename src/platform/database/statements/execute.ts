@@ -4,8 +4,8 @@ import { executePreparedQuery } from './prepared-query.js';
 import { type Execute, executeQuery } from './statement.js';
 
 /**
- * How statements are executed: by our own query class if the fast path `prepared-queries` is on, else by pg's. With another
- * pg than the known one it logs one line and chooses pg's.
+ * Chooses how statements are executed: by our own query class if the fast path `prepared-queries` is on, else by pg's. If
+ * pg's internals differ from the known ones, logs one line and chooses pg's class.
  *
  * @param difference for tests
  */

@@ -1,8 +1,9 @@
 import pg, { type ClientBase, type Connection } from 'pg';
 
 /*
- * All use of undocumented members of pg. package.json pins pg to the exact version whose lib/client.js, lib/connection.js and
- * lib/utils.js these functions were written for. Read them again before you pin another one.
+ * The only file that uses undocumented members of pg. package.json pins pg to the exact version whose lib/client.js,
+ * lib/connection.js and lib/utils.js these functions were written for. Read those files again before you pin another
+ * version.
  */
 
 interface ClientInternals {
@@ -13,7 +14,7 @@ interface ClientInternals {
 
 interface ConnectionInternals {
   readonly stream: { readonly destroyed: boolean; write(bytes: Buffer): unknown; destroy(error?: Error): void };
-  /** The texts of the statements that PostgreSQL has parsed, and of those sent to it, by name. */
+  /** By name: the texts of statements that PostgreSQL has parsed, and of those that were sent to be parsed. */
   readonly parsedStatements: Record<string, string | undefined>;
   readonly submittedNamedStatements: Record<string, string | undefined>;
 }
@@ -25,12 +26,12 @@ const clientInternals = (client: ClientBase): ClientInternals => client as unkno
 const connectionInternals = (connection: Connection): ConnectionInternals =>
   connection as unknown as ConnectionInternals;
 
-/** The id of the process of PostgreSQL behind a connection; behind a pooler another one, until `setProcessId`. */
+/** The id of the PostgreSQL process that serves a connection. Behind a pooler it is wrong until `setProcessId`. */
 export function processIdOf(client: ClientBase): number {
   return (client as unknown as { readonly processID: number }).processID;
 }
 
-/** Corrects the id of the process behind a connection, which a pooler has made up. */
+/** Corrects the process id of a connection: a pooler sends an id of its own. */
 export function setProcessId(client: ClientBase, processID: number): void {
   Object.assign(client, { processID });
 }
@@ -43,18 +44,18 @@ export function awaitsAnswer(client: ClientBase): boolean {
 /**
  * Closes a client's socket without a message to PostgreSQL, which might not receive it.
  *
- * @param error with which a statement in flight fails, if not with one of pg
+ * @param error the error with which a statement in flight fails; one of pg by default
  */
 export function destroySocket(client: ClientBase, error?: Error): void {
   clientInternals(client).connection.stream.destroy(error);
 }
 
-/** Whether a client's socket was closed, also before it was connected. */
+/** Whether a client's socket is closed, be it before or after it was connected. */
 export function isClosed(client: ClientBase): boolean {
   return clientInternals(client).connection.stream.destroyed;
 }
 
-/** Whether PostgreSQL has parsed the statement of this name on the connection, or will before the next message. */
+/** Whether PostgreSQL has parsed the statement of this name on the connection, or will have before the next message. */
 export function isPrepared(connection: Connection, name: string): boolean {
   const { parsedStatements, submittedNamedStatements } = connectionInternals(connection);
   return parsedStatements[name] !== undefined || submittedNamedStatements[name] !== undefined;
@@ -88,7 +89,7 @@ const CLIENT_METHODS = [
   '_handleErrorMessage',
 ];
 
-/** How the internals of pg that query classes use differ from the known ones; undefined if they do not. */
+/** Describes how the internals of pg that query classes use differ from the known ones; undefined if they do not. */
 export function differenceOfPg(createClient: () => object = () => new pg.Client(), module = utils): string | undefined {
   try {
     if (typeof module?.prepareValue !== 'function') return 'pg has no prepareValue';

@@ -1,4 +1,4 @@
-/** What pg has for its query classes and @types/pg does not describe. */
+/** A module of pg that @types/pg does not describe. */
 declare module 'pg/lib/utils.js' {
   /** The text, or the bytes, that PostgreSQL reads a value from; null for null and undefined. */
   export function prepareValue(value: unknown): string | Buffer | null;

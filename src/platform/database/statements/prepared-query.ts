@@ -5,24 +5,24 @@ import { columnParserOf, type ColumnParser, type Execute, type Statement } from 
 
 const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute(), serialize.sync()]);
 
-/** How to read the columns of a statement; undefined when all of them stay text. */
+/** The parser of each column of a statement; undefined if all columns stay text. */
 type ColumnParsers = readonly ColumnParser[] | undefined;
 
-/** For each connection: the columns of the statements that PostgreSQL has described there, by name. */
+/** By connection and statement name: the column parsers of the statements that PostgreSQL has described there. */
 const described = new WeakMap<object, Map<string, ColumnParsers>>();
 
 /**
  * One execution of a statement, in pg's interface for query classes (`Submittable`).
  *
- * pg's own `Query` asks PostgreSQL to describe the columns at each execution and sends four messages in separate buffers. This
- * class asks when PostgreSQL parses the statement, and sends one buffer.
+ * pg's own `Query` asks PostgreSQL to describe the columns at each execution, and sends four messages in separate buffers.
+ * This class asks only when the statement is parsed, and sends one buffer.
  */
 class PreparedQuery<Row extends unknown[]> implements Submittable {
   readonly rows: Promise<Row[]>;
   /** pg reads `name` and `text` to remember which statements PostgreSQL has parsed. */
   readonly name: string;
   readonly text: string;
-  /** Settles `rows`. Tracing tools, such as OpenTelemetry's, put themselves around it to see the end of the statement. */
+  /** Settles `rows`. Tracing tools, such as OpenTelemetry's, wrap it to notice the end of the statement. */
   callback!: (error: unknown, rows?: Row[]) => void;
   private readonly found: Row[] = [];
   private parsers: ColumnParsers;
@@ -79,7 +79,7 @@ class PreparedQuery<Row extends unknown[]> implements Submittable {
     this.callback(error);
   }
 
-  // pg calls these too.
+  // Required by pg.
   handleCommandComplete(): void {}
   handleEmptyQuery(): void {}
   handlePortalSuspended(): void {}
@@ -89,7 +89,7 @@ function readColumn(text: string | null, parser: ColumnParser): unknown {
   return text === null || parser === undefined ? text : parser(text);
 }
 
-/** Executes a statement by `PreparedQuery`. For the caller it is equal to `executeQuery`. */
+/** Executes a statement by `PreparedQuery`. Callers see no difference to `executeQuery`. */
 export const executePreparedQuery: Execute = async <Row extends unknown[]>(
   client: ClientBase,
   statement: Statement,

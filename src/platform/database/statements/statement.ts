@@ -1,8 +1,8 @@
 import pg, { type ClientBase } from 'pg';
 
 /**
- * A statement that PostgreSQL parses and plans once per connection. A name belongs to one text for ever. A statement with an
- * empty name is parsed at each execution.
+ * A statement that PostgreSQL parses and plans once per connection. A name must always stand for the same text. A statement
+ * with an empty name is parsed at each execution.
  */
 export interface Statement {
   readonly name: string;
@@ -10,7 +10,7 @@ export interface Statement {
 }
 
 /**
- * Executes a statement on a client. Rows are arrays of columns; bigint columns are exact strings. Rejected with the error of
+ * Executes a statement on a client. Rows are arrays of columns; bigint columns are exact strings. Rejects with the error of
  * PostgreSQL or of the connection.
  */
 export type Execute = <Row extends unknown[]>(
@@ -23,7 +23,7 @@ export type Execute = <Row extends unknown[]>(
 const { INT8, TEXT, VARCHAR } = pg.types.builtins;
 const TEXT_TYPES = new Set<number>([INT8, TEXT, VARCHAR]);
 
-/** Lowest object id of types that users define, such as enums. Their text is the value too. */
+/** Lowest object id of user-defined types, such as enums. Their text is the value, too. */
 const FIRST_USER_TYPE = 16_384;
 
 /** Converts the text of a column to its value; undefined if the text is the value. */

@@ -3,8 +3,8 @@ import { serialize } from 'pg-protocol';
 import { write } from '../statements/pg-internals.js';
 
 /**
- * A `COPY … FROM STDIN` whose rows are sent together with the statement. The embedded engine reads no rows that come later,
- * and for a server it saves a round trip. PostgreSQL skips the rows of a statement that it refuses.
+ * A `COPY … FROM STDIN` that sends its rows together with the statement. The embedded engine accepts no rows after the
+ * statement, and a server saves a round trip. If PostgreSQL refuses the statement, it skips the rows.
  */
 class CopyRows implements Submittable {
   readonly done: Promise<void>;
@@ -34,7 +34,7 @@ class CopyRows implements Submittable {
     this.reject(error);
   }
 
-  // pg calls these too.
+  // Required by pg.
   handleCopyInResponse(): void {}
   handleCommandComplete(): void {}
 }

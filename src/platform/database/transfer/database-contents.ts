@@ -3,25 +3,25 @@ import type { ColumnDescription } from '../export-format/export-format.js';
 /** Runs a statement; each row is an array of its columns, as text. */
 export type Run = (statement: string) => Promise<(string | null)[][]>;
 
-/** The table of applied migrations: no data, but the version of the schema. */
+/** The table of applied migrations. It is not exported as data: the header lists the migrations. */
 const HISTORY = 'schema_migration';
 
-/** A table whose rows travel. */
+/** A table that is exported. */
 export interface TableContents {
   readonly name: string;
-  /** Partitioned tables hold the rows of their partitions, which are not listed themselves. */
+  /** A partitioned table stands for all its partitions, which are not listed themselves. */
   readonly isPartitioned: boolean;
-  /** Without generated columns, which PostgreSQL computes again. */
+  /** The columns except generated ones, which PostgreSQL computes again. */
   readonly columns: readonly ColumnDescription[];
 }
 
-/** What is in the database: tables and sequences of the current schema, except those of extensions. */
+/** The tables and sequences of the database's current schema, except those of extensions. */
 export interface DatabaseContents {
   readonly schema: string;
-  /** In the order of their application. */
+  /** The applied migrations, in the order of their application. */
   readonly migrations: readonly string[];
   readonly tables: readonly TableContents[];
-  /** By name, and the text of a query for its last value and whether that was given. */
+  /** Name, and the text of a query that returns `last_value` and `is_called`. */
   readonly sequences: readonly { readonly name: string; readonly state: string }[];
 }
 
@@ -38,7 +38,10 @@ const TABLES = `
   WHERE ${IN_SCHEMA} AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> '${HISTORY}' AND NOT ${OF_EXTENSION}
   ORDER BY relname COLLATE "C"`;
 
-/** The right to use a sequence is enough, but then one that was never used cannot say where it begins but by its definition. */
+/**
+ * With the right SELECT, a sequence itself is read. With the right USAGE alone, `pg_sequence_last_value` must do; for a
+ * sequence that was never used it is null, and the start comes from the definition.
+ */
 const SEQUENCES = `
   SELECT relname, CASE WHEN has_sequence_privilege(c.oid, 'SELECT')
     THEN format('SELECT last_value, is_called FROM %I.%I', current_schema(), relname)
@@ -49,7 +52,7 @@ const SEQUENCES = `
     SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND refobjid = to_regclass('${HISTORY}'))
   ORDER BY relname COLLATE "C"`;
 
-/** Looks into the catalog of the database. */
+/** Reads the contents from the database's catalog. */
 export async function contentsOf(run: Run): Promise<DatabaseContents> {
   const [[schema, history] = []] = await run(`SELECT current_schema(), to_regclass('${HISTORY}') IS NOT NULL`);
   const migrations = history === 't' ? await run(`SELECT name FROM ${HISTORY} ORDER BY id`) : [];
@@ -67,12 +70,12 @@ export async function contentsOf(run: Run): Promise<DatabaseContents> {
   };
 }
 
-/** A name in SQL. */
+/** Quotes a name, which may be qualified, as an SQL identifier. */
 export function identifier(...names: string[]): string {
   return names.map((name) => `"${name.replaceAll('"', '""')}"`).join('.');
 }
 
-/** The columns of a table in SQL; empty for a table without any. */
+/** The list of a table's columns in SQL; empty for a table without columns. */
 export function columnList({ columns }: TableContents): string {
   return columns.map(({ name }) => identifier(name)).join(', ');
 }

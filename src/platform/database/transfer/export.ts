@@ -14,19 +14,19 @@ import {
 import { type ExportHeader, FrameWriter } from '../export-format/export-format.js';
 import { runOn } from './session.js';
 
-/** About how large a frame is, in bytes; one with a single row may be larger. */
+/** Approximate size of a frame in bytes; a frame with a single row may be larger. */
 const FRAME_BYTES = 512 * 1024;
 
 /**
- * How many times as many rows a statement may fetch as the one before it, which began with one. It fetches as many of the
- * longest row so far as fill a frame, at most.
+ * Largest growth from one FETCH to the next, as a factor of the number of rows; the first one fetches one row. A FETCH never
+ * returns more rows than fill a frame if all of them were as long as the longest row so far.
  */
 const GROWTH = 4;
 
 /** Attempts to close a cursor; each waits at most ACQUIRE_TIMEOUT_MS for the connection. */
 const CLOSE_ATTEMPTS = 100;
 
-/** Texts of values that every PostgreSQL reads alike, whatever the server's settings; those of pg_dump. */
+/** Settings for texts of values that every PostgreSQL server reads alike; pg_dump uses the same. */
 const TEXT_SETTINGS = `
   SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL timezone = 'UTC';
   SET LOCAL extra_float_digits = 3; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off;`;
@@ -37,14 +37,14 @@ const NO_LIMITS = `
   WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`;
 
 export interface ExportOptions {
-  /** The version of the service, for people who find the file. */
+  /** The version of the service, which the header states. */
   readonly service: string;
-  /** Most rows that one statement fetches, and a frame holds. */
+  /** Largest number of rows that one statement fetches and a frame holds. */
   readonly maxRows: number;
   /**
-   * True: the connection is free between two statements, so that requests are served by the one connection of the embedded
-   * engine. The database stores the rows of the snapshot aside first, and requests wait for that. False: a transaction keeps
-   * the snapshot, on a connection of its own.
+   * True: the connection is free between two statements, because requests need the embedded engine's only connection. The
+   * database first copies the rows of the snapshot; requests wait for that. False: a transaction on a connection of its own
+   * keeps the snapshot.
    */
   readonly sharesConnection: boolean;
   /** Takes the bytes of the export, in order. */
@@ -53,16 +53,16 @@ export interface ExportOptions {
   readonly onProgress?: (done: number, total: number) => void | Promise<void>;
 }
 
-/** What an export or an import has moved. */
+/** The numbers of rows that an export or import has transferred. */
 export interface TransferSummary {
   readonly rows: number;
   readonly tables: readonly { readonly name: string; readonly rows: number }[];
 }
 
 /**
- * Writes all rows of all tables, and the states of the sequences, as they are at one moment. Changes go on meanwhile and are
- * not in it. It needs the rights of the service: to read the tables and use the sequences. Memory is bounded by some frames
- * of FRAME_BYTES, or by some of the largest rows.
+ * Writes all rows of all tables, and the states of the sequences, as of one moment. Concurrent changes are possible and are
+ * not included. Needs the rights of the service: to read the tables and use the sequences. Memory is bounded by a few frames
+ * of FRAME_BYTES, or by a few of the largest rows.
  *
  * @throws StartupError when there is no schema, or a row is too large; ApiError UNAVAILABLE; any error of PostgreSQL or `write`
  */
@@ -76,7 +76,7 @@ export async function exportDatabase(dataSource: DataSource, options: ExportOpti
     await run('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     let header: ExportHeader;
     try {
-      // A reader that pauses must not end the transaction.
+      // With time limits, a reader that pauses would end the transaction.
       await run(`${NO_LIMITS}; SET LOCAL synchronize_seqscans = off; ${TEXT_SETTINGS}`);
       const contents = await contentsOf(run);
       header = await headerOf(run, contents, options.service);
@@ -98,16 +98,16 @@ export async function exportDatabase(dataSource: DataSource, options: ExportOpti
   }
 }
 
-/** Drops the cursors that outlive their transaction, or ends the transaction that the others live in. */
+/** Ends the transaction with its cursors, or closes the cursors that outlive their transaction. */
 async function end(dataSource: DataSource, queryRunner: QueryRunner, heldCursors: string[]): Promise<void> {
   if (!queryRunner.isReleased) {
-    // A connection with an open transaction would be closed by the pool.
+    // The pool would close a connection with an open transaction.
     await (await runOn(queryRunner))('ROLLBACK').catch(() => undefined);
     await queryRunner.release();
   }
   const run = runAnew(dataSource);
   for (const cursor of heldCursors) {
-    // Another statement may have the connection for long, and a cursor that stays open keeps a copy of its table.
+    // Repeats CLOSE while other statements occupy the connection: an open cursor keeps a copy of its table.
     for (let attempt = 0; attempt < CLOSE_ATTEMPTS; attempt++) {
       const failure = await run(`CLOSE ${cursor}`).then(
         () => undefined,
@@ -118,7 +118,7 @@ async function end(dataSource: DataSource, queryRunner: QueryRunner, heldCursors
   }
 }
 
-/** Runs each statement when the connection is free. */
+/** Runs each statement on the connection when it is free, and releases the connection afterwards. */
 function runAnew(dataSource: DataSource): Run {
   return async (text) => {
     const queryRunner = dataSource.createQueryRunner('master');
@@ -145,7 +145,7 @@ async function headerOf(run: Run, contents: DatabaseContents, service: string): 
     counted.push({ name, columns, rows: Number(count) });
   }
   const states: ExportHeader['sequences'][number][] = [];
-  // Sequences belong to no snapshot. Read behind it, none is behind the rows.
+  // Sequences are not part of a snapshot. They are read after it was taken, so none is behind the rows.
   for (const { name, state } of sequences) {
     const [[lastValue, isCalled] = []] = await run(state);
     states.push({ name, lastValue: lastValue as string, isCalled: isCalled === 't' });
@@ -187,7 +187,7 @@ function selectAll({ schema }: DatabaseContents, table: TableContents): string {
   return `SELECT ${columnList(table)} FROM ${from(schema, table.name, table.isPartitioned)}`;
 }
 
-/** Without the tables that inherit from it, which are listed themselves. */
+/** The table in SQL. ONLY excludes tables that inherit from it, which are listed themselves. */
 function from(schema: string, table: string, isPartitioned: boolean): string {
   return `${isPartitioned ? '' : 'ONLY '}${identifier(schema, table)}`;
 }

@@ -16,19 +16,19 @@ import { bytesOf } from '../export-format/export-bytes.js';
 import { asking, clientOf, runOn } from './session.js';
 
 export interface ImportOptions {
-  /** Delete what the database holds, in the same transaction. Otherwise a database that holds any row is refused. */
+  /** True: all existing rows are deleted in the same transaction. False: a database with any row is refused. */
   readonly replace: boolean;
   /** Called after each frame with the numbers of rows read and to read, and awaited. */
   readonly onProgress?: (done: number, total: number) => void | Promise<void>;
 }
 
 /**
- * Puts all rows and states of sequences of an export into a database of the same schema. All of it is one transaction, so
- * that whatever goes wrong, and whenever the process ends, the database stays as it was. Nobody else can use the tables
- * meanwhile. Memory is bounded by two frames.
+ * Imports all rows and sequence states of an export into a database of the same schema, in one transaction: if anything
+ * fails or the process ends, the database stays unchanged. The transaction locks all tables. Memory is bounded by two
+ * frames.
  *
- * Triggers of the schema do not fire: what they did is in the export. Foreign keys are checked at the end, so rows may refer to
- * later ones. Both take the rights of the owner.
+ * Triggers of the schema are disabled, because their effects are in the export. Foreign keys are checked at the end, so rows
+ * may refer to later ones. Both need the rights of the owner.
  *
  * @param source the bytes of the export, gzipped or not
  * @throws StartupError when the export is damaged or of another schema, the database holds rows, or its tables are in use;
@@ -54,7 +54,7 @@ export async function importDatabase(
       await run('ROLLBACK').catch(() => undefined);
       throw explained(error);
     }
-    // The planner knows nothing of the new rows yet.
+    // Gives the planner statistics of the new rows.
     await run('ANALYZE').catch(() => undefined);
     const tables = header.tables.map(({ name, rows }) => ({ name, rows }));
     return { rows: tables.reduce((sum, { rows }) => sum + rows, 0), tables };
@@ -71,7 +71,7 @@ async function load(
   const client = await clientOf(queryRunner);
   const total = header.tables.reduce((sum, { rows }) => sum + rows, 0);
   let done = 0;
-  // The next frame is read and checked while PostgreSQL takes this one.
+  // The next frame is read and checked while PostgreSQL stores the current one.
   let stored = Promise.resolve();
   for (const { name, rows: count, columns } of header.tables) {
     const isPartitioned = tables.some((table) => table.name === name && table.isPartitioned);
@@ -81,7 +81,7 @@ async function load(
       if (table !== name || rows > left || rows < 1) throw damaged('its rows are not those of its header');
       await stored;
       stored = asking(copyRows(client, statement, bytes));
-      // The next `await` may come much later, and reports it.
+      // An error is reported by the next `await stored`, which may come much later.
       stored.catch(() => undefined);
       left -= rows;
       done += rows;
@@ -92,7 +92,10 @@ async function load(
   await frames.end();
 }
 
-/** With the columns in the order of the export. The rows of a truncated table may be frozen at once, which spares a later vacuum; those of a partition may not. */
+/**
+ * The COPY statement of a table, with the columns in the order of the export. FREEZE saves a later vacuum; PostgreSQL allows
+ * it for tables truncated in the same transaction, but not for partitioned ones.
+ */
 function copyStatement(schema: string, table: TableContents): string {
   const columns = columnList(table);
   const freeze = table.isPartitioned ? '' : ' WITH (FREEZE)';
@@ -119,11 +122,11 @@ class Target {
   private constructor(
     private readonly run: Run,
     readonly contents: DatabaseContents,
-    /** Statements that undo what was done to the schema. */
+    /** Statements that restore triggers and foreign keys. */
     private readonly restore: readonly string[],
   ) {}
 
-  /** Checks that the database can take the export, locks and empties its tables, and takes triggers and foreign keys away. */
+  /** Checks that schema and contents permit the import, locks and empties the tables, and drops or disables constraints. */
   static async prepare(run: Run, header: ExportHeader, replace: boolean): Promise<Target> {
     const contents = await contentsOf(run);
     checkSchema(header, contents);
@@ -141,13 +144,13 @@ class Target {
     return new Target(run, contents, restore);
   }
 
-  /** Puts sequences, foreign keys and triggers in place. */
+  /** Sets the sequences, and restores foreign keys and triggers. */
   async complete({ sequences }: ExportHeader): Promise<void> {
     const { run, contents, restore } = this;
     await run('SET CONSTRAINTS ALL IMMEDIATE');
     for (const { name, lastValue, isCalled } of sequences) {
       const sequence = identifier(contents.schema, name);
-      // RESTART makes a new file for the sequence, so that `setval`, which belongs to no transaction, is undone with it.
+      // `setval` is not transactional. RESTART gives the sequence a new file first, which a rollback removes.
       await run(`ALTER SEQUENCE ${sequence} RESTART`);
       await run(`SELECT setval(${literal(sequence)}, ${literal(lastValue)}, ${literal(String(isCalled))})`);
     }
@@ -180,7 +183,7 @@ function checkSchema(header: ExportHeader, contents: DatabaseContents): void {
   }
 }
 
-/** Everything that must be the same on both sides, each in words. */
+/** Names and types that must be equal in the export and in the database, as text for a message. */
 function namesIn({ tables, sequences }: Pick<ExportHeader, 'sequences' | 'tables'> | DatabaseContents): string[] {
   return [
     ...tables.map(({ name }) => `table ${name}`),
@@ -204,13 +207,13 @@ async function checkEmptiness(run: Run, { schema, tables }: DatabaseContents): P
   }
 }
 
-/** What else to do about errors of PostgreSQL, by SQLSTATE (PostgreSQL, appendix A). */
+/** Advice for errors of PostgreSQL, by SQLSTATE (PostgreSQL, appendix A). */
 const ADVICE: Readonly<Record<string, string>> = {
   '42501': 'Import as the owner of the schema, who also runs migrate',
   '55P03': 'The tables are in use: stop the service, and end what else uses the database',
 };
 
-/** An error of PostgreSQL as one that says what is wrong, and that nothing was imported. Other errors are not changed. */
+/** Turns an error of PostgreSQL into one with advice that says nothing was imported. Returns other errors unchanged. */
 function explained(error: unknown): unknown {
   const { severity, code, message } = error as { severity?: unknown; code?: string; message: string };
   if (severity === undefined) return error;

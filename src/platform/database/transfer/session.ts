@@ -3,12 +3,12 @@ import type { QueryRunner } from 'typeorm';
 import { asUnavailable } from '../connections/connection-errors.js';
 import type { Run } from './database-contents.js';
 
-/** Keeps every value as PostgreSQL writes it. */
+/** Leaves every value as PostgreSQL's text. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text };
 
 /**
- * Runs statements on the connection of a query runner, without TypeORM's conversions and without a time limit. Of several
- * statements in one text, the rows of the last one are returned.
+ * Runs statements on the connection of a query runner, without TypeORM's conversions and without a time limit. If a text has
+ * several statements, the rows of the last one are returned.
  *
  * @throws ApiError UNAVAILABLE when the connection breaks; any other error of pg
  */
@@ -17,7 +17,7 @@ export async function runOn(queryRunner: QueryRunner): Promise<Run> {
   return async (text) => {
     const query = { text, rowMode: 'array', types: AS_TEXT } as QueryArrayConfig;
     const result = await asking(client.query<(string | null)[]>(query));
-    // pg's types do not say that several statements have several results.
+    // For several statements pg returns an array of results, which its types do not declare.
     const last = Array.isArray(result) ? (result.at(-1) as QueryArrayResult<(string | null)[]>) : result;
     return last.rows;
   };

@@ -1,8 +1,8 @@
-/** A decimal number of so many digits, `scale` of them behind the point, as `numeric(precision, scale)` of PostgreSQL. */
+/** Limits of a decimal number, as in PostgreSQL's `numeric(precision, scale)`. */
 export interface DecimalLimits {
-  /** Digits, 1 to 1,000. */
+  /** Largest number of digits, 1 to 1,000. */
   precision: number;
-  /** Those behind the point, 0 to `precision`. */
+  /** Largest number of digits after the point, 0 to `precision`. */
   scale: number;
   /** The smallest value, as a decimal text. */
   minimum?: string;
@@ -11,8 +11,8 @@ export interface DecimalLimits {
 }
 
 /**
- * The pattern of the decimals of these limits: a sign only where negative values are valid, no exponent, no zeros or point
- * too many at the front or at the end.
+ * The pattern of decimals within these digits: a sign only if negative values are valid, no exponent, no superfluous
+ * leading zeros, and digits after a point.
  */
 export function decimalPattern({ precision, scale, minimum }: DecimalLimits): string {
   const sign = minimum !== undefined && !minimum.startsWith('-') ? '' : '-?';
@@ -21,7 +21,7 @@ export function decimalPattern({ precision, scale, minimum }: DecimalLimits): st
   return `^${sign}${integer}${scale === 0 ? '' : `(\\.[0-9]{1,${scale}})?`}$`;
 }
 
-/** A decimal as an integer of its last digit: with a scale of 2 `12.5` is 1250n. */
+/** A decimal as a multiple of its last digit: with a scale of 2, `12.5` is 1250n. */
 export function unscaled(decimal: string, scale: number): bigint {
   const [integer = '', fraction = ''] = decimal.split('.');
   return BigInt(integer + fraction.padEnd(scale, '0'));

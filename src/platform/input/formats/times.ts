@@ -13,14 +13,14 @@ const DAY = 24 * 60 * MINUTE;
 export function isFullDate(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
   const time = Date.parse(`${text}T00:00:00Z`);
-  // JavaScript takes the 31st of February for the 3rd of March.
+  // Date.parse turns the 31st of February into the 3rd of March.
   return time >= EARLIEST && new Date(time).toISOString().startsWith(text);
 }
 
 /**
  * The instant of a `date-time` of RFC 3339, which always has an offset; undefined for any other text, and outside of the
- * years 1 to 9999 in UTC. Digits beyond milliseconds are cut. A leap second, which only the end of a day in UTC has, is the
- * instant that follows it.
+ * years 1 to 9999 in UTC. Digits beyond milliseconds are cut. A leap second, valid only at the end of a UTC day, becomes
+ * the instant that follows it.
  */
 export function parseDateTime(text: string): Date | undefined {
   const [, date, hours, minutes, seconds, fraction = '', sign, offsetHours, offsetMinutes] = DATE_TIME.exec(text) ?? [];

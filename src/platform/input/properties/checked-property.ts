@@ -4,19 +4,19 @@ import { Transform, Type } from 'class-transformer';
 import { ValidateBy, ValidateNested, type ValidatorConstraintInterface } from 'class-validator';
 import { INVALID, type Rule } from './rule.js';
 
-/** What every property says of itself. */
+/** Options of every property. */
 export interface Described {
-  /** One or two sentences for the document. */
+  /** One or two sentences for the OpenAPI document. */
   description: string;
-  /** Shown in the document. */
+  /** An example for the OpenAPI document. */
   example?: unknown;
-  /** Whether it must be present; true unless said otherwise. */
+  /** Whether it must be present; true by default. */
   required?: boolean;
-  /** Whether it may be null; false unless said otherwise. */
+  /** Whether it may be null; false by default. */
   nullable?: boolean;
 }
 
-/** What one property of a class accepts. */
+/** One property of an input class, with its rule. */
 export class CheckedProperty {
   constructor(
     readonly name: string,
@@ -25,7 +25,7 @@ export class CheckedProperty {
     readonly rule: Rule,
   ) {}
 
-  /** The value for the handler, undefined for a missing one that may be missing, or INVALID. */
+  /** The value for the handler; undefined for a missing optional value; INVALID for a refused one. */
   read(sent: unknown): unknown {
     if (sent === undefined) return this.isRequired ? INVALID : undefined;
     return sent === null && this.isNullable ? null : this.rule.read(sent);
@@ -48,25 +48,25 @@ export class CheckedProperty {
   }
 }
 
-/** The property that a rule of class-validator stands for; undefined for a rule of another decorator. */
+/** The property whose decorator registered a class-validator rule; undefined for rules of other decorators. */
 export function checkedPropertyOf(rule: { context?: unknown }): CheckedProperty | undefined {
   return rule.context instanceof CheckedProperty ? rule.context : undefined;
 }
 
-/** The name of the rule in class-validator. */
+/** The name under which class-validator knows the rule of a checked property. */
 export const CHECKED_PROPERTY = 'checkedProperty';
 
-/** Marks the rule of class-validator that looks into the values of a property of ours. */
+/** Marks the class-validator rule that validates the nested object of a checked property. */
 const LOOKS_INSIDE = Symbol('looks inside');
 
-/** Whether a rule of class-validator only looks into the values of a property of ours. */
+/** Whether a class-validator rule only validates the nested object of a checked property. */
 export function looksInside(rule: { context?: unknown }): boolean {
   return rule.context === LOOKS_INSIDE;
 }
 
 /**
- * The decorator of a rule. It is of class-validator and class-transformer too: where decorators of theirs stand in the
- * class, or in one that is nested in it, they read and check the property.
+ * Makes the decorator of a rule. It also registers the property with class-validator and class-transformer: if a class, or
+ * one nested in it, has decorators of these libraries, they read and check all of its properties.
  */
 export function checkedProperty(
   rule: Rule,

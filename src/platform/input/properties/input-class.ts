@@ -5,24 +5,24 @@ import { getMetadataStorage as getValidators, IS_OPTIONAL } from 'class-validato
 import type { ValidationMetadata } from 'class-validator/types/metadata/ValidationMetadata.js';
 import { type CheckedProperty, checkedPropertyOf, looksInside } from './checked-property.js';
 
-/** What is known of a class that a handler declares for its input. */
+/** A class that a handler declares for its input, as its decorators describe it. */
 export interface InputClass {
-  /** Its properties that have rules: those of its ancestors first, each class's in the order of their declaration. */
+  /** The properties that have rules: those of ancestors first, and within a class in the order of declaration. */
   readonly names: readonly string[];
-  /** Those of them that take a query parameter given several times: arrays, and what no single type is declared for. */
+  /** The properties that accept a repeated query parameter: arrays, and properties without one declared type. */
   readonly lists: readonly string[];
-  /** Those of them that are arrays by our decorator, so that a query parameter given once is an array too. */
+  /** The properties declared with `@ArrayProperty`: a query parameter given once becomes an array, too. */
   readonly arrays: readonly string[];
   /**
-   * Its properties, when our decorators say all about them, and about the classes nested in it: then neither class-validator
-   * nor class-transformer is asked.
+   * The properties, if only our decorators describe them and those of the nested classes. Then class-validator and
+   * class-transformer are not used.
    */
   readonly properties: readonly CheckedProperty[] | undefined;
   /** Whether a property, here or in a nested class, refuses JSON numbers of more digits than a double keeps. */
   readonly needsAllDigits: boolean;
 }
 
-/** What the decorators of one class and of its ancestors say. */
+/** The metadata of one class and of its ancestors. */
 interface Reflected {
   readonly names: readonly string[];
   readonly lists: readonly string[];
@@ -32,19 +32,19 @@ interface Reflected {
   readonly nested: readonly Type[];
 }
 
-/** What Nest's ValidationPipe takes for no class of an application: values of these are not validated. */
+/** Types that Nest's ValidationPipe does not validate either: they are no classes of an application. */
 const BUILT_IN: readonly unknown[] = [String, Boolean, Number, BigInt, Symbol, Array, Object, Buffer, Date];
 
-/** Whether the declared type of a parameter is a class of the application, of which instances are made. */
+/** Whether the declared type of a parameter is a class of the application, to be instantiated from the input. */
 export function isInputClass(metatype: unknown): metatype is Type {
   return typeof metatype === 'function' && !BUILT_IN.includes(metatype);
 }
 
-/** Reflection is slow and its result fixed, so each class is looked at once. */
+/** Reflection is slow; its results are cached by class. */
 const known = new WeakMap<Type, InputClass>();
 const reflections = new WeakMap<Type, Reflected>();
 
-/** The same object for each call with a class. */
+/** Describes a class; every call with the same class returns the same object. */
 export function inputClassOf(type: Type): InputClass {
   let input = known.get(type);
   if (input === undefined) {
@@ -54,7 +54,7 @@ export function inputClassOf(type: Type): InputClass {
   return input;
 }
 
-/** The property by our decorator that an instance of a class has under a name; undefined when there is none. */
+/** The checked property of this name in the class of an instance; undefined if there is none. */
 export function checkedPropertyAt(instance: object, name: string): CheckedProperty | undefined {
   const { constructor } = instance;
   return isInputClass(constructor)
@@ -74,7 +74,7 @@ function describe(type: Type): InputClass {
   };
 }
 
-/** A class, and those that are nested in it at any depth, which may be itself. */
+/** A class and all classes nested in it, at any depth; a class may contain itself. */
 function withNested(type: Type, found = new Set<Type>()): Set<Type> {
   if (!found.has(type)) {
     found.add(type);
@@ -93,7 +93,7 @@ function reflect(type: Type): Reflected {
 }
 
 function reflectOnce(type: Type): Reflected {
-  // class-validator gives the rules of the class itself first.
+  // class-validator lists the rules of the class itself first; ancestors must come first.
   const rules = getValidators()
     .getTargetValidationMetadatas(type, '', true, false)
     .filter((rule) => !looksInside(rule))
@@ -108,8 +108,8 @@ function reflectOnce(type: Type): Reflected {
 }
 
 /**
- * Lets `@IsOptional()` beside a decorator of ours mean that a member may be missing, not that it may be null: the document
- * says which type it has. `PartialType` puts one at every property.
+ * Changes `@IsOptional()` on a checked property to allow a missing value, but not null, which its schema excludes.
+ * `PartialType` adds `@IsOptional()` to every property.
  */
 function refuseNull(rules: readonly ValidationMetadata[]): void {
   const ours = rules.filter((rule) => checkedPropertyOf(rule) !== undefined).map((rule) => rule.propertyName);
@@ -120,7 +120,7 @@ function refuseNull(rules: readonly ValidationMetadata[]): void {
   }
 }
 
-/** The classes that `@Type()` names for a property, in its discriminator too. */
+/** The classes that `@Type()` names for a property, those of its discriminator included. */
 function nestedClassesOf(type: Type, name: string): Type[] {
   const metadata = transformers.findTypeMetadata(type, name) as
     ReturnType<typeof transformers.findTypeMetadata> | undefined;
@@ -132,7 +132,7 @@ function nestedClassesOf(type: Type, name: string): Type[] {
 
 type TypeFunction = (help: { newObject: object; object: object; property: string }) => unknown;
 
-/** A function may choose by the object, which nobody has sent yet. */
+/** The class that the function of `@Type()` returns. It may fail, because it may need the object to be read. */
 function chosenClass(typeFunction: TypeFunction, property: string): unknown {
   try {
     return typeFunction({ newObject: {}, object: {}, property });
@@ -141,7 +141,7 @@ function chosenClass(typeFunction: TypeFunction, property: string): unknown {
   }
 }
 
-/** Declared types of properties that an array may fit. TypeScript emits Object for unions and unknown. */
+/** Declared types that an array may satisfy. TypeScript emits Object for unions and unknown. */
 const LIST_TYPES: readonly unknown[] = [Array, Object, Set];
 
 function takesList(type: Type, name: string, rules: readonly ValidationMetadata[]): boolean {
@@ -154,7 +154,7 @@ function takesList(type: Type, name: string, rules: readonly ValidationMetadata[
   );
 }
 
-/** How many times a class extends until it is that ancestor. */
+/** The number of inheritance steps from a class to its ancestor. */
 function generations(ancestor: unknown, type: Type): number {
   let count = 0;
   for (let parent: unknown = type; parent !== ancestor && parent !== null; parent = Object.getPrototypeOf(parent)) {
@@ -163,7 +163,7 @@ function generations(ancestor: unknown, type: Type): number {
   return count;
 }
 
-/** Whether decorators of class-transformer stand at the class or at one of these properties, beside those of ours. */
+/** Whether the class or one of these properties has class-transformer decorators besides those that ours register. */
 function isTransformed(type: Type, names: readonly string[], checked: readonly CheckedProperty[]): boolean {
   return (
     transformers.getStrategy(type) !== 'none' ||
@@ -172,7 +172,7 @@ function isTransformed(type: Type, names: readonly string[], checked: readonly C
     names.some((name) => {
       const nestedClass = checked.find((property) => property.name === name)?.rule.nestedClass;
       const transforms = transformers.findTransformMetadatas(type, name, TransformationType.PLAIN_TO_CLASS);
-      // Of each property one is ours.
+      // Our decorator registers one transformation for each property.
       return nestedClass
         ? transformers.findTypeMetadata(type, name)?.typeFunction !== nestedClass || transforms.length > 0
         : transformers.findTypeMetadata(type, name) !== undefined || transforms.length > 1;

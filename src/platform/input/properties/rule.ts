@@ -1,16 +1,16 @@
 import type { Type } from '@nestjs/common';
 import type { ApiPropertyOptions } from '@nestjs/swagger';
 
-/** Stands for a value that a rule does not accept. */
+/** Returned instead of a value that a rule refuses. */
 export const INVALID = Symbol('INVALID');
 
-/** Most faults of a body that one message lists. Nested arrays can have a fault for each few bytes of the body. */
+/** Largest number of faults that one message lists. Nested arrays can have a fault for every few bytes of a body. */
 export const MAX_FAULTS = 100;
 
 /** The keywords of a schema, as `@ApiProperty` takes them. */
 export type SchemaKeywords = Exclude<ApiPropertyOptions, boolean> & Record<string, unknown>;
 
-/** What a value may be: how it is read, what the client is told of another one, and its schema in the document. */
+/** A rule for a value: how it is read, the error clause for a refused value, and its schema in the document. */
 export interface Rule {
   readonly schema: SchemaKeywords;
   /** The class of the value, or of its items; undefined for scalars and arrays of scalars. */
@@ -19,16 +19,16 @@ export interface Rule {
   /** Whether a JSON number must not have more digits than a double keeps. */
   readonly needsAllDigits?: boolean;
 
-  /** Makes the value that the handler gets of what was sent, or of what it has made already; else INVALID. */
+  /** Converts what was sent to the value for the handler; INVALID if it is refused. Converted values stay unchanged. */
   read(sent: unknown): unknown;
 
-  /** Whether the handler may get a value, which `read` or a decorator of the module has made. */
+  /** Whether a converted value is valid, be it converted by `read` or by a decorator of the module. */
   isValid(value: unknown): boolean;
 
   /**
    * Adds the clauses for a refused value, up to MAX_FAULTS.
    *
-   * @param orNull stands behind what the value must be: ' or null' where null is accepted
+   * @param orNull is appended to the expected value: ' or null' if null is accepted, else ''
    */
   addFaults(sent: unknown, path: string, orNull: string, faults: string[]): void;
 }
@@ -36,12 +36,12 @@ export interface Rule {
 interface Scalar {
   /** Completes the clause "<name> must be …". */
   expected: string;
-  /** Ends the clause for a refused string, which clients send when their JSON writer quotes what it should not. */
+  /** Is appended to the clause for a refused string: JSON writers of clients may quote values that must not be quoted. */
   forStrings?: string;
   schema: SchemaKeywords;
   /** Whether a converted value is valid. */
   isValid: (value: unknown) => boolean;
-  /** Makes the value that the handler gets; what it cannot convert it returns as it is, and isValid refuses it. */
+  /** Converts what was sent to the value for the handler. Returns other values unchanged; `isValid` refuses them. */
   convert?: (value: unknown) => unknown;
   needsAllDigits?: boolean;
 }

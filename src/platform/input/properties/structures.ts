@@ -5,7 +5,7 @@ import { INVALID, MAX_FAULTS, type Rule, type SchemaKeywords } from './rule.js';
 
 type Fields = Record<string, unknown>;
 
-/** An instance of a class, made of the members that its properties accept; INVALID if they refuse one. */
+/** Makes an instance of a class from the members that were sent; INVALID if a property refuses its value. */
 export function readInstance(type: Type, properties: readonly CheckedProperty[], sent: Fields): unknown {
   const instance = new type() as Fields;
   for (const property of properties) {
@@ -33,7 +33,7 @@ export function addMemberFaults(
 /** An object that is read as an instance of a class. `type` is a function, so that classes may name each other. */
 export function object(type: () => Type): Rule {
   return {
-    // @nestjs/swagger knows such a function by its name, `type`.
+    // @nestjs/swagger recognises a lazy type function by its name, `type`.
     schema: { type: () => type() },
     nestedClass: type,
     read(sent) {
@@ -50,7 +50,7 @@ export function object(type: () => Type): Rule {
   };
 }
 
-/** An array of so many values of one rule, which is of a scalar or of an object. */
+/** An array of `minItems` to `maxItems` values of one rule, which is that of a scalar or of an object. */
 export function array(items: Rule, minItems: number, maxItems: number): Rule {
   const isArray = (value: unknown): value is unknown[] =>
     Array.isArray(value) && value.length >= minItems && value.length <= maxItems;
@@ -80,7 +80,7 @@ export function array(items: Rule, minItems: number, maxItems: number): Rule {
   };
 }
 
-/** @nestjs/swagger itself makes the array of classes and of named enumerations. */
+/** The schema of an array. For classes and named enumerations @nestjs/swagger makes it from `isArray`. */
 function arrayOf({ schema, nestedClass }: Rule): SchemaKeywords {
   return nestedClass || schema['enumName'] !== undefined
     ? { ...schema, isArray: true }

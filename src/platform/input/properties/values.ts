@@ -5,13 +5,13 @@ import { type Rule, scalar } from './rule.js';
 import { isFullDate, parseDateTime } from '../formats/times.js';
 
 /*
- * Patterns of the document. They say nothing of unpaired surrogates: engines that match UTF-16 units would take each emoji
- * for two of them.
+ * Patterns for the document. They do not exclude unpaired surrogates: engines that match UTF-16 code units would then
+ * refuse every emoji, which consists of two.
  */
 const WITHOUT_NULL = '^[^\\x00]*$';
 const NOT_BLANK = '^[^\\x00]*[^\\s\\x00][^\\x00]*$';
 
-/** Digits of a decimal that a double keeps, whatever they are. */
+/** A double keeps every decimal of at most this many digits exactly. */
 const MAX_NUMBER_DIGITS = 15;
 
 const NOT_QUOTED = ', sent as a JSON number, not a string';
@@ -23,7 +23,10 @@ export interface TextLimits {
   notBlank?: boolean;
 }
 
-/** A string of so many characters (Unicode code points, as in JSON Schema), without U+0000 and unpaired surrogates. */
+/**
+ * A string without U+0000 and unpaired surrogates. Its length is limited in characters: Unicode code points, as in JSON
+ * Schema.
+ */
 export function text({ minLength, maxLength, notBlank = false }: TextLimits): Rule {
   return scalar({
     expected:
@@ -130,8 +133,8 @@ export function oneOf({ enum: values, enumName, enumSchema }: EnumValues): Rule 
 }
 
 /**
- * A day: a `full-date` of RFC 3339 such as 2026-02-28, which the calendar has, in the years 1 to 9999. The handler gets the
- * text, as columns of type `date` have it: a `Date` would be an instant, which is another day elsewhere.
+ * A calendar day: a `full-date` of RFC 3339 such as 2026-02-28, in the years 1 to 9999. The handler gets the text, as
+ * columns of type `date` do: a `Date` would be an instant, which is another day in another time zone.
  */
 export function date(): Rule {
   return scalar({
@@ -143,8 +146,8 @@ export function date(): Rule {
 
 /**
  * An instant: a `date-time` of RFC 3339 with its offset, in the years 1 to 9999. The handler gets a `Date`, as columns of
- * type `timestamptz` have it: two of them compare by time, whatever their offsets were, and the answer has it in UTC.
- * Digits beyond milliseconds are cut; a leap second is the instant that follows it.
+ * type `timestamptz` do: instants compare by time, whatever their offsets were, and answers have them in UTC. Digits
+ * beyond milliseconds are cut; a leap second becomes the instant that follows it.
  */
 export function dateTime(): Rule {
   return scalar({
@@ -156,8 +159,8 @@ export function dateTime(): Rule {
 }
 
 /**
- * An exact decimal, sent as a JSON string such as "12.50". The handler gets the text with all digits of its scale, as columns
- * of type `numeric(precision, scale)` have it.
+ * An exact decimal, sent as a JSON string such as "12.50". The handler gets the text with all digits of its scale, as
+ * columns of type `numeric(precision, scale)` return it.
  *
  * @throws Error when the limits contradict each other
  */
@@ -179,10 +182,10 @@ export function decimal(limits: DecimalLimits): Rule {
 }
 
 /**
- * A JSON number with so many decimal digits at most. The handler gets a number, which is that decimal exactly when it is
- * written: of 15 digits a double loses none. A number that was sent with more digits is refused, not rounded.
+ * A JSON number of at most `precision` decimal digits. The handler gets a number that is written as the same decimal: a
+ * double keeps 15 digits. A number that was sent with more digits is refused, not rounded.
  *
- * @throws Error when the limits contradict each other, or `precision` is more than 15: take `decimal`
+ * @throws Error when the limits contradict each other, or `precision` is more than 15; use `decimal` then
  */
 export function number(limits: DecimalLimits): Rule {
   const { precision, scale, minimum, maximum } = checked(limits, MAX_NUMBER_DIGITS);
@@ -248,7 +251,7 @@ function between(minimum: string | undefined, maximum: string | undefined): stri
   return maximum === undefined ? '' : `, at most ${maximum}`;
 }
 
-/** A string that only the service itself understands; `maxLength` and `pattern`, if given, are for the document. */
+/** A string whose meaning only the handler knows and checks; `maxLength` and `pattern` are for the document alone. */
 export function opaque(limits: { maxLength?: number; pattern?: string }): Rule {
   return scalar({
     expected: 'a string',

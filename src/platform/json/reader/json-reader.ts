@@ -6,7 +6,7 @@ import { keepsDigits, readNumeral } from '../text/numerals.js';
 import { countCharacters } from '../text/text.js';
 import { decodeUtf8 } from '../text/utf8.js';
 
-/** What {@link readJson} gives. A number is a bigint where a double could not hold it exactly. */
+/** The result of {@link readJson}. An integer is a bigint if a double could not hold it exactly. */
 export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject;
 
 /** An object without prototype: a member that was not sent is undefined, whatever its name. */
@@ -14,35 +14,35 @@ export interface JsonObject {
   [member: string]: JsonValue;
 }
 
-/** How many arrays and objects may lie within each other; one more is malformed. */
+/** Deepest nesting of arrays and objects; a deeper text is malformed. */
 export const MAX_JSON_DEPTH = 32;
 
-/** Largest number of values that are built from one text; one more is malformed. */
+/** Largest number of values that are built from one text; a text with more is malformed. */
 export const MAX_JSON_VALUES = 8_000;
 
 /**
- * Reads a JSON text strictly by RFC 8259 and without changing a number on the way, in time linear in its length.
+ * Reads a JSON text strictly by RFC 8259, keeps integers exact, and takes time linear in the length of the text.
  *
- * - The bytes must be UTF-8 without a byte order mark, and one value with nothing but white space around it.
+ * - The bytes must be UTF-8 without a byte order mark, and contain one value with only white space around it.
  * - A member named twice in one object is refused, also when its name is escaped differently or its value the same.
  * - Objects have no prototype, so `__proto__` and `constructor` are members like any other.
  * - Numbers are read by the rules of `readNumeral`.
  * - Strings may hold U+0000 and unpaired surrogates, if escaped: see `isStorableText`.
  *
- * @param needsAllDigits whether a number with a fraction is NaN when a double does not keep all its digits
- * @throws ApiError `malformed_json`. The message says what is wrong and at which character, counted from 1, and repeats
- * nothing of the input.
+ * @param needsAllDigits whether a number with a fraction becomes NaN if a double does not keep all its digits
+ * @throws ApiError `malformed_json`. The message names the fault and its position, in characters from 1, and does not repeat
+ *   the input.
  */
 export function readJson(bytes: Buffer, needsAllDigits = false): JsonValue {
   return new JsonReader(decode(bytes), needsAllDigits).read();
 }
 
-/** Digits from which on a number of JavaScript may have lost some. */
+/** Matches numbers with so many digits that a double may lose some. */
 const MANY_DIGITS = /[0-9]{16}/;
 
 /**
- * Reads a JSON text that the service itself has written, whatever its size. Integers that a number cannot hold are
- * bigints.
+ * Reads a JSON text that the service itself has written, without the limits of {@link readJson}. Integers that a number
+ * cannot hold are bigints.
  */
 export function readOwnJson(text: string): JsonValue {
   return MANY_DIGITS.test(text) ? new JsonReader(text, false).readUnlimited() : (JSON.parse(text) as JsonValue);
@@ -51,8 +51,8 @@ export function readOwnJson(text: string): JsonValue {
 /**
  * Reads the members with these names of a JSON object, by the rules of {@link readJson}.
  *
- * Other members, and the contents of arrays and objects, are checked and skipped. They cost no memory, so their number is
- * not limited. An array or object as the value of a member is given as an empty array, and so is a text that is an array.
+ * Other members, and the contents of arrays and objects, are checked and skipped. They take no memory, so their number is
+ * not limited. If the value of a member, or the whole text, is an array or a nested object, it becomes an empty array.
  */
 export function readMembers(bytes: Buffer, names: readonly string[], needsAllDigits = false): JsonValue {
   return new JsonReader(decode(bytes), needsAllDigits).readMembers(names);
@@ -86,16 +86,16 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** Integers with so many characters are safe (below 2^53). */
+/** Integers of at most this many characters are safe (below 2^53). */
 const MAX_SAFE_DIGITS = 15;
 
-/** A string of a longer text is copied: as a slice it would keep the whole text in memory. */
+/** Strings of longer texts are copied: as a slice, a string would keep the whole text in memory. */
 const MAX_SLICED_TEXT = 1_024;
 
-/** Names of skipped members. Reading never pauses, so all readers can use one. */
+/** The names of skipped members. Reading is synchronous, so all readers can share one instance. */
 const skippedNames = new RepeatedNames();
 
-/** One pass over one text. `at` is the next character not yet read; charCodeAt gives NaN behind the end. */
+/** Reads one text in one pass. `at` is the index of the next character; after the end, charCodeAt returns NaN. */
 class JsonReader {
   private at = 0;
   private values = 0;
@@ -139,7 +139,7 @@ class JsonReader {
     }
   }
 
-  /** A value and the white space around it. `depth` is the nesting it would have as an array or object. */
+  /** Reads a value and the white space around it. `depth` is the nesting of the value if it is an array or object. */
   private value(depth: number): JsonValue {
     if (++this.values > MAX_JSON_VALUES) {
       throw this.fault(`it holds more than ${MAX_JSON_VALUES} values`);
@@ -178,7 +178,7 @@ class JsonReader {
     return array;
   }
 
-  /** The outermost object, with these members alone. */
+  /** Reads the outermost object, and builds only these members. */
   private members(names: readonly string[]): JsonObject {
     const object = Object.create(null) as JsonObject;
     const first = skippedNames.begin();
@@ -201,7 +201,7 @@ class JsonReader {
     return object;
   }
 
-  /** The name that stands between two indexes, quotes included, if it is one of these. */
+  /** The name between two indexes, which include the quotes, if it is one of `names`. */
   private nameAmong(names: readonly string[], start: number, end: number, isEscaped: boolean): string | undefined {
     if (isEscaped) {
       const unescaped = this.unescaped(start, end);
@@ -213,7 +213,7 @@ class JsonReader {
     return undefined;
   }
 
-  /** A value and the white space around it; an empty array in place of arrays and objects. */
+  /** Reads a value and the white space around it. Arrays and objects are skipped, and become an empty array. */
   private scalar(depth: number): JsonValue {
     const code = this.skipSpace();
     let value: JsonValue;
@@ -253,7 +253,7 @@ class JsonReader {
       : this.text.slice(start + 1, this.at - 1);
   }
 
-  /** What a valid string stands for; a copy, not a slice. JSON.parse makes it in one piece, whatever it holds. */
+  /** The value of a valid string token. JSON.parse makes a copy, not a slice. */
   private unescaped(start: number, end: number): string {
     return JSON.parse(this.text.slice(start, end)) as string;
   }
@@ -275,7 +275,7 @@ class JsonReader {
     return isEscaped ? this.unescaped(start, end) : this.text.slice(start + 1, end - 1);
   }
 
-  /** A value and the white space around it, checked and not made. */
+  /** Checks a value and the white space around it without building it. */
   private skipValue(depth: number): void {
     switch (this.skipSpace()) {
       case OPEN_BRACE:
@@ -323,7 +323,7 @@ class JsonReader {
     }
   }
 
-  /** Enters an array or object. Returns false for an empty one, which is then read to its end. */
+  /** Enters an array or object. If it is empty, reads its end and returns false. */
   private begins(close: number, depth: number): boolean {
     if (depth > MAX_JSON_DEPTH) {
       throw this.fault(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
@@ -334,7 +334,7 @@ class JsonReader {
     return false;
   }
 
-  /** Goes to the next item of an array or member of an object. Returns false behind the last. */
+  /** Goes to the next item or member. At the end of the array or object, reads the end and returns false. */
   private continues(close: number): boolean {
     const code = this.text.charCodeAt(this.at);
     if (code !== COMMA && code !== close) {
@@ -427,7 +427,7 @@ class JsonReader {
     return isInteger;
   }
 
-  /** One digit or more. */
+  /** Skips one or more digits. */
   private skipDigits(): void {
     if (!isDigit(this.text.charCodeAt(this.at))) {
       throw this.expected('a digit');
@@ -437,7 +437,7 @@ class JsonReader {
     } while (isDigit(this.text.charCodeAt(this.at)));
   }
 
-  /** Goes to the next character that is not white space, and gives its code. */
+  /** Goes to the next character that is not white space, and returns its code. */
   private skipSpace(): number {
     let code = this.text.charCodeAt(this.at);
     while (code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB) {
@@ -464,7 +464,7 @@ function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
 }
 
-/** `at` is an index into the text; the message counts characters, so that an emoji is one. */
+/** @param at an index into the text; the message counts characters instead, so that an emoji is one */
 function malformed(what: string, text: string, at: number): ApiError {
   const character = countCharacters(text, at) + 1;
   return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${what} (character ${character}).`);

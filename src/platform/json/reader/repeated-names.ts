@@ -2,29 +2,29 @@ import { randomInt } from 'node:crypto';
 import { escapeLength, unescapedUnit } from '../text/escapes.js';
 
 const BACKSLASH = 0x5c;
-/** Up to this number, comparing the hashes of all names with each other is faster than a table. */
+/** Up to this number of names, comparing all pairs of hashes is faster than a hash table. */
 const SMALL = 8;
 /** The prime of the hash function FNV-1a for 32 bits. */
 const FNV_PRIME = 0x01000193;
-/** Another one in each process, so that no client can choose names whose hashes collide. */
+/** Random in each process, so that clients cannot choose names whose hashes collide. */
 const SEED = randomInt(2 ** 32);
 
 /**
- * Finds a name that one object holds twice. It makes no string of a name, so members that are skipped cost no memory, and
- * its time is linear in the length of the text.
+ * Finds a name that occurs twice in one object. It builds no strings of names, so skipped members take no memory. Its time
+ * is linear in the length of the text.
  *
- * Objects lie within each other, so their names lie on a stack: {@link begin} before the first name of an object,
- * {@link add} for each, {@link end} behind the last.
+ * Objects are nested, so their names are kept on a stack: call {@link begin} before the first name of an object,
+ * {@link add} for each name, and {@link end} after the last.
  */
 export class RepeatedNames {
   private text = '';
-  /** Names on the stack. */
+  /** Number of names on the stack. */
   private count = 0;
   private hashes = new Int32Array(64);
-  /** Index of the first character of each name, and of the quote behind the last. */
+  /** Indexes of each name's first character, and of the quote after its last one. */
   private starts = new Int32Array(64);
   private ends = new Int32Array(64);
-  /** Open addressing: an index into `hashes`, plus 1; 0 is a free slot. */
+  /** A hash table with open addressing: each slot is an index into `hashes` plus 1, or 0 if it is free. */
   private table = new Int32Array(0);
 
   /** Empties the stack, for the names of another text. */
@@ -33,12 +33,12 @@ export class RepeatedNames {
     this.count = 0;
   }
 
-  /** Returns what {@link end} takes. */
+  /** Returns the parameter for {@link end}. */
   begin(): number {
     return this.count;
   }
 
-  /** Adds the valid name between two quotes. */
+  /** Adds a valid name, by the indexes of its first character and of the closing quote. */
   add(start: number, end: number): void {
     if (this.count === this.hashes.length) {
       this.hashes = grown(this.hashes);
@@ -51,7 +51,7 @@ export class RepeatedNames {
     this.count++;
   }
 
-  /** Removes the names of the innermost object. Returns the start of one that the object holds twice, else -1. */
+  /** Removes the names of the innermost object. Returns the start of a repeated name, or -1 if there is none. */
   end(first: number): number {
     const repeated = this.count - first <= SMALL ? this.compareAll(first) : this.searchTable(first);
     this.count = first;
@@ -93,7 +93,7 @@ export class RepeatedNames {
     return JSON.parse(this.text.slice((this.starts[index] as number) - 1, (this.ends[index] as number) + 1)) as string;
   }
 
-  /** FNV-1a over the UTF-16 units that the name stands for, mixed so that each bit depends on all units. */
+  /** FNV-1a over the UTF-16 units of the unescaped name, mixed so that each bit depends on all units. */
   private hashOf(start: number, end: number): number {
     const { text } = this;
     let hash = SEED;

@@ -1,9 +1,9 @@
 const SMALL_U = 0x75;
 
-/** The unit that a character behind a backslash stands for, by its code; 0 for a character that may not stand there. */
+/** The unit for each character after a backslash, by the character's code; 0 if the escape sequence is invalid. */
 const SHORT_ESCAPES = shortEscapes({ '"': '"', '\\': '\\', '/': '/', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' });
 
-/** The UTF-16 unit that the escape sequence at an index stands for; -1 when the sequence is invalid. */
+/** The UTF-16 unit of the escape sequence at an index; -1 if the sequence is invalid. */
 export function unescapedUnit(text: string, backslash: number): number {
   const code = text.charCodeAt(backslash + 1);
   if (code !== SMALL_U) {
@@ -18,7 +18,7 @@ export function unescapedUnit(text: string, backslash: number): number {
   return unit;
 }
 
-/** UTF-16 units of a valid escape sequence. */
+/** Length of a valid escape sequence in UTF-16 units. */
 export function escapeLength(text: string, backslash: number): number {
   return text.charCodeAt(backslash + 1) === SMALL_U ? 6 : 2;
 }

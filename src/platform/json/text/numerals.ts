@@ -1,4 +1,4 @@
-/** Integers with more decimal digits are read as Infinity: no integer type the service stores comes near. */
+/** Integers with more decimal digits are read as Infinity: no integer type of the service is that large. */
 const MAX_INTEGER_DIGITS = 40;
 
 /** Decimal digits that a double holds exactly. */
@@ -13,15 +13,16 @@ const ZERO = 0x30;
  *   a `bigint`, else (more than 40 digits) Infinity or -Infinity.
  * - A number with a fraction is the nearest double. It is NaN if that double is an integer, so that it cannot pass as one.
  *
- * @param token a number of RFC 8259, section 6. The time is linear in its length, whatever the exponent.
+ * @param token a valid number (RFC 8259, section 6). The time is linear in its length, whatever the exponent.
  */
 export function readNumeral(token: string): number | bigint {
   const value = Number(token);
-  // The double nearest to an integer is an integer, so this token is none.
+  // The double nearest to an integer is an integer, so this token is not an integer.
   if (Number.isFinite(value) && !Number.isInteger(value)) {
     return value;
   }
-  // A double is exact for 15 digits, so a short token of a safe integer is that integer. A tiny one may have become 0.
+  // A double is exact for 15 digits, so a short token that gives a safe integer is that integer. Only 0 may be a rounded
+  // tiny number.
   if (token.length <= EXACT_DIGITS && Number.isSafeInteger(value) && value !== 0) {
     return value;
   }
@@ -35,18 +36,18 @@ export function readNumeral(token: string): number | bigint {
   return exactInteger(negative, integer, fraction, exponent) ?? NaN;
 }
 
-/** Whether the value that {@link readNumeral} has given for a number is, written in decimal, that number to the last digit. */
+/** Whether the result of {@link readNumeral}, written in decimal, is the number of the token to the last digit. */
 export function keepsDigits(token: string, value: number | bigint): boolean {
-  // The double nearest to so few digits is nearer to no other number of so few digits.
+  // Different numbers of at most 15 digits have different nearest doubles.
   if (token.length <= EXACT_DIGITS || typeof value === 'bigint' || !Number.isFinite(value)) return true;
   const [sent, kept] = [token, String(value)].map(significandOf) as [Significand, Significand];
   return sent.digits === kept.digits && (sent.digits === '' || sent.exponent === kept.exponent);
 }
 
 interface Significand {
-  /** Without zeros at the front and at the end. */
+  /** The digits without leading and trailing zeros. */
   readonly digits: string;
-  /** Of the last digit. */
+  /** The power of ten of the last digit. */
   readonly exponent: number;
 }
 
@@ -59,8 +60,8 @@ function significandOf(decimal: string): Significand {
 }
 
 /**
- * The integer that `integer.fraction * 10^exponent` is, or undefined if it is none. Only the digits are looked at: the
- * exponent may be anything, Infinity too, and costs nothing.
+ * The value of `integer.fraction * 10^exponent` if it is an integer, else undefined. The cost depends only on the number of
+ * digits: the exponent may be of any size, even Infinity.
  */
 function exactInteger(
   negative: boolean,

@@ -1,4 +1,4 @@
-/** Characters (Unicode code points) of a text before the index `end`: a surrogate pair is one. */
+/** Number of characters (Unicode code points) before the index `end`; a surrogate pair is one character. */
 export function countCharacters(text: string, end = text.length): number {
   let count = 0;
   for (let index = 0; index < end; index++) {
@@ -11,7 +11,7 @@ export function countCharacters(text: string, end = text.length): number {
   return count;
 }
 
-/** Whether PostgreSQL can store a text as it is: no U+0000 and no unpaired surrogate. */
+/** Whether PostgreSQL can store a text unchanged: it has no U+0000 and no unpaired surrogate. */
 export function isStorableText(text: string): boolean {
   return !text.includes('\0') && !/\p{Surrogate}/u.test(text);
 }

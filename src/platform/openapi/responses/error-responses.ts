@@ -38,8 +38,8 @@ import {
 } from './response-headers.js';
 
 /**
- * Errors that no operation declares: those of a client that breaks HTTP or calls an unknown address, and those of Nest's
- * exceptions, which any module may throw. The document has them as `default`.
+ * Errors that no operation declares: those for invalid HTTP and unknown paths, and those of Nest's exceptions, which any
+ * module may throw. The document lists them as `default`.
  */
 const OTHER_ERRORS = errorCatalogue().filter(
   (error) =>
@@ -47,7 +47,7 @@ const OTHER_ERRORS = errorCatalogue().filter(
     ![BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, RATE_LIMITED, UNAVAILABLE].includes(error),
 );
 
-/** Responses that several operations share, by their names among the components of the document. */
+/** Responses that several operations share, by their names in the document's components. */
 const SHARED_RESPONSES: Record<string, { status: number | 'default'; failures: readonly ErrorDefinition[] }> = {
   Unauthorized: { status: 401, failures: [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY] },
   Forbidden: { status: 403, failures: [INSUFFICIENT_SCOPE] },
@@ -59,7 +59,7 @@ const SHARED_RESPONSES: Record<string, { status: number | 'default'; failures: r
   OtherError: { status: 'default', failures: OTHER_ERRORS },
 };
 
-/** Header fields of error responses, beyond those of every response. */
+/** Header fields of error responses, in addition to those of every response. */
 const ERROR_HEADERS: Record<string, ResponseHeaderName[]> = {
   401: ['WWW-Authenticate'],
   403: ['WWW-Authenticate', ...RATE_LIMIT_HEADERS],
@@ -96,7 +96,7 @@ export function failuresOf(
   ];
 }
 
-/** The errors of a body by its media types: text and bytes are not parsed, and have no members to check. */
+/** The errors of a body, by its media types: text and bytes are not parsed and have no members to validate. */
 function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): ErrorDefinition[] {
   const types = 'content' in body ? Object.keys(body.content) : [];
   const isParsed = types.some((type) => /json|form|\*/.test(type));
@@ -111,7 +111,7 @@ function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): Erro
 }
 
 /**
- * The response for the errors of one status. It is a reference to the shared response if that lists all of these errors.
+ * The response for the errors of one status: a reference to the shared response if that lists the same errors.
  *
  * @param failures every error of the operation
  * @param details the schema of their `details`, if they have any
@@ -154,7 +154,7 @@ export function describeError(
   const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
   const examples = failures.map((error): [string, ExampleObject | ReferenceObject] => [
     error.code,
-    // Only this message differs from operation to operation.
+    // Only the message of OPERATION_REMOVED depends on the operation.
     error === OPERATION_REMOVED && traits?.deprecation
       ? describeErrorExample(error, removalMessage(traits.deprecation))
       : { $ref: `#/components/examples/${error.code}` },

@@ -10,7 +10,7 @@ import { type Deprecation, DEPRECATION_METADATA } from '../../deprecation/deprec
 import { STABILITY_METADATA, type StabilityLevel } from '../../deprecation/stability.decorator.js';
 import { FAILURES_METADATA } from './fails-with.decorator.js';
 
-/** What the decorators of a handler declare and @nestjs/swagger does not read. */
+/** Declarations of a handler's decorators that @nestjs/swagger does not read. */
 export interface OperationTraits {
   /** The name of the method. */
   readonly method: string;
@@ -18,7 +18,7 @@ export interface OperationTraits {
   readonly name: string;
   /** The operationId of `@ApiOperation`. */
   readonly ownId: string | undefined;
-  /** Whether it answers every method, as `@All()` says. */
+  /** Whether the handler serves all methods (`@All()`). */
   readonly isOfAllMethods: boolean;
   /** The versions that `@Version()` or its controller declares; empty for the default version of the application. */
   readonly versions: readonly unknown[];
@@ -44,7 +44,7 @@ export function readTraits(reflector: Reflector, names: OperationNames, controll
     const name = names.of(controller, method);
     if (name === undefined) return [];
     const handler = prototype[method] as () => unknown;
-    // The handler's decorator wins over the controller's, as in the guard.
+    // The handler's decorator overrides the controller's, as in ApiKeyGuard.
     const either = <T>(key: string): T | undefined =>
       reflector.getAllAndOverride<T | undefined>(key, [handler, controller]);
     const isPublic = either<boolean>(PUBLIC_METADATA) ?? false;

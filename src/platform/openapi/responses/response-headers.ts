@@ -2,8 +2,8 @@ import type { HeaderObject, HeadersObject, ReferenceObject } from '@nestjs/swagg
 import type { OperationTraits } from './operation-traits.js';
 
 /**
- * Header fields of responses, by their names among the components of the document. The application provides the examples of
- * those that name its resources.
+ * Header fields of responses, by their names in the document's components. The application provides examples for fields that
+ * name its resources.
  */
 export const RESPONSE_HEADERS = {
   'X-Request-Id': {
@@ -114,7 +114,7 @@ export const NEXT_PAGE_HEADER: HeadersObject = { Link: referenceTo('NextPage') }
 /** Header fields of answers that count against a rate limit. Clients without a rate limit do not get them. */
 export const RATE_LIMIT_HEADERS: ResponseHeaderName[] = ['RateLimit-Policy', 'RateLimit'];
 
-/** The rate limit's header fields, which every answer of an operation with authentication may have. */
+/** The rate limit's header fields, which every answer of an operation with authentication can have. */
 export function rateLimitHeaders({ isPublic }: OperationTraits): HeadersObject {
   return isPublic ? {} : responseHeaders(...RATE_LIMIT_HEADERS);
 }

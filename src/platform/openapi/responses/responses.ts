@@ -5,8 +5,8 @@ import type { OperationTraits } from './operation-traits.js';
 import { deprecationHeaders, rateLimitHeaders, responseHeaders, stabilityHeaders } from './response-headers.js';
 
 /**
- * All responses of an operation: the successes that its decorators declare, completed with the platform's header fields,
- * and every error that the operation can answer with. The type that a decorator declares for an error is that of `details`.
+ * All responses of an operation: the successes that its decorators declare, with the platform's header fields, and every
+ * error of the operation. If a decorator declares a type for an error, it is the type of `details`.
  */
 export function describeResponses(
   method: string,

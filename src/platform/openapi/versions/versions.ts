@@ -9,12 +9,12 @@ import {
 import { DEFAULT_VERSION } from '../../application.js';
 import type { OperationTraits } from '../responses/operation-traits.js';
 
-/** Begins the paths of versions for @nestjs/swagger, where requests say the version elsewhere. No route begins so. */
+/** A path prefix that marks versions for @nestjs/swagger if requests name them elsewhere. No route begins with it. */
 const VERSION_MARK = '~version=';
 
 /**
- * What @nestjs/swagger finds in an application. It keeps one operation of a path and a method. So where versions are not in
- * the address, they are put there while it looks; `withoutMark` removes them.
+ * Lets @nestjs/swagger find the operations of an application. It keeps one operation for each path and method. So if
+ * versions are not part of the path, they are added to it during the search; `withoutMark` removes them.
  */
 export function findOperations(
   app: INestApplication,
@@ -33,17 +33,17 @@ export function findOperations(
   }
 }
 
-/** The path of a route as requests have it. */
+/** The path of a route as in requests, without the version mark. */
 export function withoutMark(path: string): string {
   return path.startsWith(`/${VERSION_MARK}`) ? path.replace(/^\/[^/]*/, '') || '/' : path;
 }
 
-/** Whether a handler belongs to no version, and so not to the API. */
+/** Whether a handler is version-neutral, and so not part of the API. */
 export function isNeutral({ versions }: OperationTraits): boolean {
   return versions.length > 0 && versions.every((version) => version === VERSION_NEUTRAL);
 }
 
-/** The version in an address; undefined for one without a version. */
+/** The version in a path; undefined if the path contains none. */
 export function versionInAddress(path: string, { versions }: OperationTraits): unknown {
   return (versions.length > 0 ? versions : [DEFAULT_VERSION]).find(
     (version) => typeof version === 'string' && `${path}/`.startsWith(`/v${version}/`),
@@ -51,8 +51,8 @@ export function versionInAddress(path: string, { versions }: OperationTraits): u
 }
 
 /**
- * An operation with the way in which requests say its version, and a fragment for its path: OpenAPI has one operation of a
- * path and a method, and clients leave out the fragment of an address.
+ * Documents in an operation how requests name its version. Also returns a fragment for its path: OpenAPI allows one
+ * operation for each path and method, and clients do not send fragments.
  */
 export function withVersion(
   operation: OperationObject,
@@ -101,7 +101,7 @@ function withHeader(operation: OperationObject, name: string, versions: string[]
   return { ...operation, parameters: [...parameters, parameter] };
 }
 
-/** Adds the media types that clients accept to those that the answers have, before them: clients prefer the first one. */
+/** Adds the versioned media types to those of the answers, as the first ones, which clients prefer. */
 function withMediaTypes(operation: OperationObject, parameters: readonly string[]): OperationObject {
   const responses = Object.entries(operation.responses).map(([status, response]): [string, ResponseObject] => {
     const { content, ...others } = response as ResponseObject;

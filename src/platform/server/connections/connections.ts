@@ -15,16 +15,16 @@ import {
   WARNING_INTERVAL_MS,
 } from '../requests/server-limits.js';
 
-/** The settings of the same names. */
+/** The members of `Config` that apply to connections. */
 interface ConnectionLimits {
   readonly maxConnections: number;
   readonly writeTimeoutMs: number;
   readonly requestTimeoutMs: number;
 }
 
-/** What the server remembers about a connection. */
+/** The state of one connection. */
 interface Connection {
-  /** The response in progress. The next request of the connection starts when it is over. */
+  /** The response in progress. When it is over, the next request of the connection starts. */
   answering: Response | undefined;
   /** The response of the request that arrived last. */
   latest: Response | undefined;
@@ -36,15 +36,15 @@ interface Connection {
   hasAnswered: boolean;
   /** `socket.bytesRead` when the last response was over; a larger value means that another request is arriving. */
   bytesRead: number;
-  /** No further request is served; the connection is closed behind the answers to the earlier ones. */
+  /** No further request is served; the connection is closed after the answers to the earlier ones. */
   isEnding: boolean;
   /** The parser has failed. */
   hasFailed: boolean;
-  /** Nothing is read for the time being. */
+  /** Reading is paused. */
   isPaused: boolean;
-  /** A time-out of a request was over while nothing was read. */
+  /** A request timed out while reading was paused. */
   isLate: boolean;
-  /** Memory in bytes of the requests that were read ahead, by the count of `ReadAhead`. */
+  /** Memory in bytes that `ReadAhead` counts for this connection's requests. */
   readAhead: number;
 }
 
@@ -59,6 +59,22 @@ function connectionOf(socket: Duplex): Connection {
   return (socket as ConnectionSocket)[CONNECTION] as Connection;
 }
 
+function newConnection(): Connection {
+  return {
+    answering: undefined,
+    latest: undefined,
+    waiting: [],
+    arrived: 0,
+    hasAnswered: false,
+    bytesRead: 0,
+    isEnding: false,
+    hasFailed: false,
+    isPaused: false,
+    isLate: false,
+    readAhead: 0,
+  };
+}
+
 /** The response in progress on a connection, if there is one. */
 export function answeringOn(socket: Duplex): Response | undefined {
   return connectionOf(socket).answering;
@@ -67,18 +83,17 @@ export function answeringOn(socket: Duplex): Response | undefined {
 /**
  * The open connections of this process, and the order of the requests on each of them.
  *
- * - Requests of one connection are served one after the other. A client that sends many requests ahead (pipelining) and
- *   does not read holds one answer in memory instead of many.
- * - A connection on which a request waits for an earlier one is not read until the last of them begins. So it holds the
- *   requests of one read of 64 KiB, however many the client sends; the others wait in the buffers of the operating
- *   systems. Together they are bounded by MAX_READ_AHEAD_BYTES. Time-outs of requests do not run meanwhile.
+ * - Requests of one connection are served one after the other. So a client that sends many requests ahead (pipelining)
+ *   and does not read occupies memory for one answer only.
+ * - While requests of a connection wait for an earlier one, the connection is not read. So it holds the requests of one
+ *   read of 64 KiB at most; further ones stay in the buffers of the operating systems. MAX_READ_AHEAD_BYTES bounds the
+ *   waiting requests of all connections. The time-outs of requests do not run while reading is paused.
  * - A request with `Upgrade` that is served as ordinary HTTP ends the connection (see `upgrades.ts`), and so does
- *   request number MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; what arrives behind it is
- *   ignored.
- * - A connection on which a request was refused is not read for REFUSAL_PAUSE_MS.
+ *   request number MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; later requests are ignored.
+ * - After a request was refused for overload, its connection is not read for REFUSAL_PAUSE_MS.
  * - Up to SPARE_CONNECTIONS connections beyond MAX_CONNECTIONS get one answer each, then they are closed. The answer is
- *   503, except to health checks and metrics. Connections beyond these are dropped.
- * - A connection whose client takes nothing of its answer for WRITE_TIMEOUT_MS is cut.
+ *   503, except to health checks and metrics. Further connections are dropped.
+ * - A connection whose client reads nothing of its answer for WRITE_TIMEOUT_MS is cut.
  */
 export class Connections {
   private readonly log = new Logger(Connections.name);
@@ -96,46 +111,8 @@ export class Connections {
     private readonly inFlight: RequestsInFlight,
     private readonly limits: ConnectionLimits,
   ) {
-    const { maxConnections } = limits;
     server.timeout = limits.writeTimeoutMs;
-    server.on('connection', (socket) => {
-      // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
-      // which would offer it again without end.
-      if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
-        socket.destroy();
-        this.dropped++;
-        this.droppedInAll++;
-        this.warn();
-        return;
-      }
-      const connection: Connection = {
-        answering: undefined,
-        latest: undefined,
-        waiting: [],
-        arrived: 0,
-        hasAnswered: false,
-        bytesRead: 0,
-        isEnding: false,
-        hasFailed: false,
-        isPaused: false,
-        isLate: false,
-        readAhead: 0,
-      };
-      (socket as ConnectionSocket)[CONNECTION] = connection;
-      this.open.add(socket);
-      socket.once('close', () => {
-        this.open.delete(socket);
-        this.spare.delete(socket);
-        connection.waiting = [];
-        this.readAhead.release(connection.readAhead);
-        connection.readAhead = 0;
-      });
-      // Node reads on at the end of each request and for each body.
-      socket.on('resume', () => {
-        if (connection.isPaused) stopReading(socket);
-      });
-      if (this.open.size > maxConnections) this.serveOnce(socket, connection);
-    });
+    server.on('connection', (socket) => this.accept(socket));
     server.on('timeout', closeUnlessServed);
   }
 
@@ -169,13 +146,13 @@ export class Connections {
   }
 
   /**
-   * Ends a connection on which nothing more can be read, because the parser has failed. Earlier requests are answered
-   * first. Later calls for the same connection change nothing.
+   * Ends a connection whose parser has failed: nothing more can be read. Earlier requests are answered first. Later calls
+   * for the same connection have no effect.
    *
    * @param refuse answers the request whose body is broken, in its turn; called only if that request has not begun
    * @param finish answers bytes that are no request, and closes the connection; called only if no body is broken and no
-   *   earlier answer already ends the connection
-   * @returns the request whose body is broken, if it has begun: its handler answers, or has answered
+   *   earlier answer ends the connection anyway
+   * @returns the request whose body is broken, if it has begun: its handler answers it or has answered it
    */
   fail(
     socket: Duplex,
@@ -202,8 +179,7 @@ export class Connections {
   }
 
   /**
-   * Decides whether a request that has begun is served; if so, it is in flight from then on. If not, the caller must
-   * answer with the 503 that is returned.
+   * Admits a request that has begun, which is then in flight; or returns the 503 with which the caller must answer.
    */
   admit(request: Request, response: Response): ApiError | undefined {
     const { context, socket, url } = request;
@@ -227,7 +203,7 @@ export class Connections {
     connection.answering = undefined;
     connection.hasAnswered = true;
     connection.bytesRead = socket.bytesRead;
-    // The response closed the connection, so the requests behind it are not served.
+    // The response closed the connection, so its later requests are not served.
     if (!socket.writable) return;
     const next = connection.waiting.shift();
     if (next !== undefined) {
@@ -243,8 +219,8 @@ export class Connections {
   }
 
   /**
-   * Must be called when the time-out of a request is over that has not arrived completely. Returns false when the time
-   * counts from the next read, because nothing was read meanwhile; the request then gets REQUEST_TIMEOUT_MS anew.
+   * Must be called when a request did not arrive in time. Returns false if the connection was not read during that time:
+   * the request then gets another REQUEST_TIMEOUT_MS from the next read on.
    */
   timesOut(socket: Duplex): boolean {
     const connection = connectionOf(socket);
@@ -262,7 +238,7 @@ export class Connections {
     this.closesIdle = true;
     for (const socket of this.open) {
       const { answering, bytesRead } = connectionOf(socket);
-      // Not `server.closeIdleConnections()`: it cuts answers that the client has not taken completely.
+      // Not `server.closeIdleConnections()`, which cuts answers that are not sent completely.
       if (answering === undefined && socket.bytesRead === bytesRead) socket.destroy();
     }
   }
@@ -271,6 +247,34 @@ export class Connections {
   closeAll(): void {
     // Not `server.closeAllConnections()`, which leaves those of `upgrade` open.
     for (const socket of this.open) socket.destroy();
+  }
+
+  private accept(socket: Socket): void {
+    const { maxConnections } = this.limits;
+    // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
+    // which would offer it again without end.
+    if (this.open.size >= maxConnections + SPARE_CONNECTIONS) {
+      socket.destroy();
+      this.dropped++;
+      this.droppedInAll++;
+      this.warn();
+      return;
+    }
+    const connection = newConnection();
+    (socket as ConnectionSocket)[CONNECTION] = connection;
+    this.open.add(socket);
+    socket.once('close', () => {
+      this.open.delete(socket);
+      this.spare.delete(socket);
+      connection.waiting = [];
+      this.readAhead.release(connection.readAhead);
+      connection.readAhead = 0;
+    });
+    // Node resumes reading at the end of each request and for each body.
+    socket.on('resume', () => {
+      if (connection.isPaused) stopReading(socket);
+    });
+    if (this.open.size > maxConnections) this.serveOnce(socket, connection);
   }
 
   private serveOnce(socket: Socket, connection: Connection): void {
@@ -282,7 +286,7 @@ export class Connections {
     socket.once('close', () => clearTimeout(timer));
   }
 
-  /** Stops reading behind a request that waits, or that is ignored. Closes the connection if it finds no memory. */
+  /** Stops reading after a request that must wait or is ignored. Closes the connection if too little memory is left. */
   private holdBack(request: Request, connection: Connection): void {
     const { socket } = request;
     if (socket.destroyed) return;
@@ -298,20 +302,20 @@ export class Connections {
     pause(socket, connection);
   }
 
-  /** Reads the connection again. */
+  /** Resumes reading. */
   private readOn(socket: Socket, connection: Connection): void {
     this.readAhead.release(connection.readAhead);
     connection.readAhead = 0;
     connection.isPaused = false;
-    // Nothing is parsed behind a failure of the parser, and behind CONNECT nobody would take what is read.
+    // After a failure of the parser nothing is parsed, and after CONNECT nobody would consume the data.
     if (connection.hasFailed) return;
     socket.resume();
     if (connection.isLate) this.timeAnew(socket, connection);
   }
 
   /**
-   * Starts the time-out anew of the request that has arrived in part: the latest one, of which the body is missing, or
-   * the one behind it. Node has timed it once, and does not do it again.
+   * Restarts the time-out of the request that is still arriving: the latest one if its body is incomplete, else the next
+   * one. Node's own time-out has fired already, and fires once only.
    */
   private timeAnew(socket: Socket, connection: Connection): void {
     connection.isLate = false;
@@ -339,7 +343,7 @@ export class Connections {
   }
 }
 
-/** Reads nothing more from a connection until `readOn`. */
+/** Stops reading a connection until `readOn`. */
 function pause(socket: Socket, connection: Connection): void {
   connection.isPaused = true;
   stopReading(socket);
@@ -347,14 +351,14 @@ function pause(socket: Socket, connection: Connection): void {
 
 function stopReading(socket: Socket): void {
   socket.pause();
-  // Node's HTTP server stops at this event, which `pause` leaves out for a stream that is paused and about to resume.
+  // Node's HTTP server stops at this event. `pause` does not emit it for a paused stream that is about to resume.
   socket.emit('pause');
 }
 
 /**
  * Listener of the server's `timeout` event: nothing was sent or received for WRITE_TIMEOUT_MS, or for
- * KEEP_ALIVE_TIMEOUT_MS on an idle connection. Closes the connection if its client does not take its answer, or if it
- * is idle. Keeps it while a request arrives, which has time-outs of its own, and while a handler works.
+ * KEEP_ALIVE_TIMEOUT_MS on an idle connection. Closes a connection that is idle or whose client does not read its answer.
+ * Keeps it while a request arrives, which has time-outs of its own, and while a handler works.
  */
 function closeUnlessServed(socket: Socket): void {
   const { answering, hasAnswered } = connectionOf(socket);

@@ -12,12 +12,12 @@ interface ShutdownTimes {
 }
 
 /**
- * The graceful shutdown of the HTTP server. `main.ts` starts it on SIGTERM or SIGINT, through Nest's `app.close()`.
+ * The graceful shutdown of the HTTP server. `start-service.ts` begins it on SIGTERM or SIGINT, by Nest's `app.close()`.
  *
  * 1. `begin`: `/health/ready` answers 503, and each answer closes its connection.
  * 2. For SHUTDOWN_DELAY_MS the server still accepts connections, until load balancers have seen the 503.
- * 3. The server stops listening, and streams of events end. Idle connections stay open until SHUTDOWN_LINGER_MS after `begin`, because a client
- *    may be sending a request at this moment.
+ * 3. The server stops listening, and event streams end. Idle connections stay open until SHUTDOWN_LINGER_MS after
+ *    `begin`, because a client may be sending a request at this moment.
  * 4. Requests in flight finish. After SHUTDOWN_TIMEOUT_MS, counted from the end of the delay, the rest is cut.
  */
 export class Drain {

@@ -14,13 +14,13 @@ import { newRequestId, REQUEST_ID_HEADER } from '../requests/request-id.js';
 import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
 import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
 
-/** How the errors of the parser are answered. */
+/** Answers and reports the errors of the parser. */
 interface ParserErrorListener {
-  /** Must answer a request that has not begun, and whose body is broken. */
+  /** Must answer a request with a broken body that has not begun. */
   refuse(request: Request, response: Response, error: ApiError): void;
   /**
-   * Must answer a request that has begun, and whose body is broken, if code of a module is reading the body: it may wait
-   * for the end of the body for ever.
+   * Must answer a request with a broken body that has begun, if code of a module is reading the body: that code may wait
+   * for ever for the end of the body.
    */
   abandon(request: Request, error: ApiError): void;
   /** Called after each answer to bytes that are no request. */
@@ -29,7 +29,7 @@ interface ParserErrorListener {
 
 /**
  * Answers what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431, and 400 for
- * CONNECT. The answer is sent behind the answers to earlier requests of the connection. Then the connection is closed.
+ * CONNECT. Earlier requests of the connection are answered first. After the answer the connection is closed.
  *
  * An error in a body belongs to its request: reading the body fails with the error, so the request is answered like any
  * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`.
@@ -55,7 +55,8 @@ export function answerParserErrors(server: Server, connections: Connections, lis
     const error = parserError(cause);
     const broken = error && fail(socket, error);
     if (error === undefined || (broken && (broken.context.isOver || cause.code === 'HPE_INVALID_EOF_STATE'))) {
-      // The connection is gone, the request is answered, or the client has ended the connection in the middle of a body.
+      // No answer can or needs to be sent: the connection failed, the request is answered already, or the client closed the
+      // connection in the middle of a body.
       socket.destroy();
     } else if (broken) {
       broken.context.bodyError = error;
@@ -74,7 +75,7 @@ export function answerParserErrors(server: Server, connections: Connections, lis
   });
 }
 
-/** The error to send; undefined when the connection itself failed, so that no answer can arrive. */
+/** The error to send; undefined if the connection itself failed, so that an answer cannot be sent. */
 function parserError({ code }: NodeJS.ErrnoException): ApiError | undefined {
   const known: Record<string, [ErrorDefinition, string]> = {
     ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, REQUEST_TIMEOUT.message],

@@ -6,14 +6,14 @@ import {
   READ_AHEAD_REQUEST_COST,
 } from '../requests/server-limits.js';
 
-/** What a single read of Node holds at most, in bytes. */
+/** Largest size in bytes of one read of Node from a socket. */
 const READ_BYTES = 64 * 1024;
 
 /** Bounds the memory of all requests of this process that were read ahead of their turn. */
 export class ReadAhead {
   private taken = 0;
 
-  /** Takes memory for a request. Returns how many bytes, or undefined when too little is left; then takes nothing. */
+  /** Takes memory for a request, and returns its bytes. If too little is left, takes nothing and returns undefined. */
   take(request: IncomingMessage): number | undefined {
     const bytes = costOf(request);
     if (this.taken + bytes > MAX_READ_AHEAD_BYTES) return undefined;
@@ -21,13 +21,13 @@ export class ReadAhead {
     return bytes;
   }
 
-  /** Gives memory back that was taken. */
+  /** Gives taken memory back. */
   release(bytes: number): void {
     this.taken -= bytes;
   }
 }
 
-/** What a request and the part of its body that comes with the same read cost at most, in bytes. */
+/** Upper bound, in bytes, for the memory of a request and of the part of its body that the same read may hold. */
 function costOf({ url, headers, rawHeaders }: IncomingMessage): number {
   const body =
     headers['transfer-encoding'] === undefined

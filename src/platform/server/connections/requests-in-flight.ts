@@ -17,8 +17,8 @@ export function isExempt(url: string): boolean {
 /**
  * Counts the requests that this process works on, and refuses those beyond MAX_REQUESTS_IN_FLIGHT.
  *
- * A request is in flight from its start until its answer is made. The time in which its body arrives does not count, so
- * slow clients take no place of others.
+ * A request is in flight from its start until its answer is made, except while its body arrives: slow clients must not
+ * occupy the places of others.
  */
 export class RequestsInFlight {
   private count = 0;
@@ -30,7 +30,7 @@ export class RequestsInFlight {
     return this.count;
   }
 
-  /** Adds a request. Returns the 503, and adds nothing, when the limit is reached and the path is not exempt. */
+  /** Adds a request. If the limit is reached and the path is not exempt, adds nothing and returns the 503. */
   admit({ context, url }: Request): ApiError | undefined {
     if (this.count >= this.limit && !isExempt(url)) {
       context.isRefused = true;
@@ -52,7 +52,7 @@ export class RequestsInFlight {
   /**
    * Reads a body that is still arriving. The request is not in flight until `read` has settled.
    *
-   * @throws ApiError UNAVAILABLE when the limit is reached by then, and whatever `read` throws
+   * @throws ApiError UNAVAILABLE if the limit is reached when the body has arrived; any error of `read`
    */
   async readMeanwhile<Result>(request: Request, read: () => Promise<Result>): Promise<Result> {
     this.release(request.context);

@@ -15,8 +15,8 @@ class EventStreamGuard implements CanActivate {
 }
 
 /**
- * Binds the guard to the handlers with `@Sse()` of all modules, behind the guards of all modules, and to no others. Must be
- * called before the application is initialised.
+ * Binds EventStreamGuard to every handler with `@Sse()`; it runs after the global guards. Must be called before the
+ * application is initialised.
  */
 export function limitEventStreams(app: INestApplication): void {
   const scanner = new MetadataScanner();

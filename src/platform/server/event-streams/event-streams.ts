@@ -2,18 +2,18 @@ import type { Request, Response } from 'express';
 import type { Readable } from 'node:stream';
 import { serviceUnavailable } from '../../errors/service-unavailable.js';
 
-/** How long, in ms, a stream that begins at the end of the service may take to send its header section. */
+/** Time in ms that a stream which begins during the shutdown has to send its header section. */
 const LATE_START_MS = 20;
 
 const streamsOf = new WeakMap<object, EventStreams>();
 
 /**
- * The streams of events (`@Sse()`) that this process has open, at most MAX_EVENT_STREAMS. They are open for as long as their
- * clients want them, so they do not count towards MAX_REQUESTS_IN_FLIGHT. When the server stops listening, they end: the
- * client gets the end of the answer, the connection closes, and Nest unsubscribes from the handler's observable.
+ * The open event streams (`@Sse()`) of this process, at most MAX_EVENT_STREAMS. Clients keep them open as long as they
+ * want, so they do not count towards MAX_REQUESTS_IN_FLIGHT. When the server stops listening, they end: the client gets
+ * the end of the answer, the connection closes, and Nest unsubscribes from the handler's observable.
  */
 export class EventStreams {
-  /** By response: what Nest writes into it, once the handler has returned its observable. */
+  /** For each response, the stream that Nest pipes into it; undefined until the handler has returned its observable. */
   private readonly open = new Map<Response, Readable | undefined>();
   private hasEnded = false;
 
@@ -45,13 +45,13 @@ export class EventStreams {
     response.once('close', () => this.open.delete(response));
     response.once('pipe', (events: Readable) => {
       this.open.set(response, events);
-      // Nest has switched the time-out off, which also cuts a client that takes nothing.
+      // Nest switches the socket's time-out off. It must stay on, because it cuts clients that do not read.
       response.socket?.setTimeout(this.writeTimeoutMs);
       if (this.hasEnded) setTimeout(() => end(response, events), LATE_START_MS);
     });
   }
 
-  /** Ends all streams, and those that begin later as soon as they have begun. */
+  /** Ends all streams; later ones end as soon as they have begun. */
   end(): void {
     this.hasEnded = true;
     for (const [response, events] of this.open) {
@@ -63,8 +63,8 @@ export class EventStreams {
 function end(response: Response, events: Readable): void {
   if (response.writableEnded) return;
   const { socket } = response;
-  // An event behind the end of the answer would be an error.
+  // Writing an event after the end of the answer would be an error.
   events.unpipe(response);
-  // Nest learns from the closed connection that nobody listens.
+  // Nest unsubscribes when the connection closes.
   response.end(() => socket?.destroySoon());
 }

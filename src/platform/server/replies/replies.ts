@@ -8,7 +8,7 @@ import { announcesBody } from '../requests/request-body.js';
 import type { RequestsInFlight } from '../connections/requests-in-flight.js';
 import { LINGER_BYTES, LINGER_MS } from '../requests/server-limits.js';
 
-/** Header fields that describe what a handler meant to send, and would be wrong with an error. */
+/** Header fields that describe the handler's intended content. They are removed from error answers. */
 const FIELDS_OF_CONTENT = [
   'Accept-Ranges',
   'Content-Disposition',
@@ -27,12 +27,12 @@ export class Replies {
   ) {}
 
   /**
-   * Sends a body with the status that the response has. Text and bytes are sent as they are, null and undefined as an
-   * empty body, and everything else as JSON.
+   * Sends a body with the response's status. Text and bytes are sent unchanged, null and undefined as an empty body, and
+   * everything else as JSON.
    *
-   * `Content-Type`, `ETag` and `Cache-Control` that the response has stay, except with an ErrorBody. JSON with status 200
-   * to GET or HEAD gets a weak `ETag`. A matching `If-None-Match` turns 200 into 304, and so does `If-Modified-Since`
-   * when the response has `Last-Modified`. `setCaching` says which caches may keep an answer.
+   * If the handler has set `Content-Type`, `ETag` or `Cache-Control`, they stay, except with an ErrorBody. JSON with
+   * status 200 to GET or HEAD gets a weak `ETag`. A matching `If-None-Match` turns 200 into 304, and so does
+   * `If-Modified-Since` if the response has `Last-Modified`. `setCaching` sets which caches may store the answer.
    */
   send(response: Response, body: unknown): void {
     if (body === undefined || body === null) {
@@ -62,8 +62,8 @@ export class Replies {
   }
 
   /**
-   * Must be called before the head of each answer is written. Completes the answers that do not come from `send`: those
-   * of Express's methods, redirects, streams and events.
+   * Must be called before the head of each answer is written. Completes answers that `send` does not write: those of
+   * Express's methods, redirects, streams and events.
    *
    * @param head the arguments of `response.writeHead`
    * @returns the arguments to use instead
@@ -74,7 +74,7 @@ export class Replies {
     if (context.answeredAt === undefined) {
       this.inFlight.release(context);
       setCaching(response);
-      // The rest of the request would have to be read before the next one.
+      // Closes the connection: the rest of this request would have to be read before the next one.
       if (!request.complete && announcesBody(request)) response.shouldKeepAlive = false;
     }
     if (!this.drain.hasBegun) return head;
@@ -108,7 +108,7 @@ export class Replies {
     this.endUnlessFresh(response, json.text, tag);
   }
 
-  /** Ends the response with 304 and without a body when the client has this representation already (RFC 9110, section 13). */
+  /** Ends the response; with 304 and no body if the client has this representation already (RFC 9110, section 13). */
   private endUnlessFresh(response: Response, body: string | Buffer, tag: number | string | string[] | undefined): void {
     const { headers } = response.req;
     const ifNoneMatch = headers['if-none-match'];
@@ -126,8 +126,8 @@ export class Replies {
   }
 
   /**
-   * Ends the response. While the server drains, the connection is closed behind it. When the rest of the request is
-   * still arriving, the connection is closed too, but only after a lingering read (see LINGER_BYTES).
+   * Ends the response. While the server drains, the connection is closed afterwards. If the rest of the request is still
+   * arriving, the connection is closed, too, but only after a lingering read (see LINGER_BYTES).
    */
   private end(response: Response, body: string | Buffer | undefined): void {
     const { req: request } = response;
@@ -138,8 +138,8 @@ export class Replies {
       response.shouldKeepAlive = false;
     }
     const isWhole = request.complete || !announcesBody(request);
-    // Node adds Content-Length itself to a body that is passed to `end` whole, except to HEAD and for clients that do
-    // not know chunked coding. It keeps a Content-Length that is set, which may be that of a failed earlier answer.
+    // Node itself adds Content-Length to a body that is passed to `end` whole, except for HEAD and for clients that do
+    // not know chunked coding. But it keeps a Content-Length that is set, which may belong to a failed earlier answer.
     const nodeAddsLength =
       isWhole &&
       request.method !== 'HEAD' &&
@@ -166,7 +166,7 @@ export class Replies {
   }
 }
 
-/** Sets the media type of text or bytes, and the charset of a type of text that the handler has set without one. */
+/** Sets the media type of text or bytes. Adds the charset to a text type that the handler has set without one. */
 function setMediaType(response: Response, body: string | Buffer): void {
   const type = response.getHeader('Content-Type');
   if (type === undefined) {
@@ -210,7 +210,7 @@ function setCaching(response: Response): void {
   }
 }
 
-/** An argument of `writeHead`; if it holds header fields, in a form that Node takes, without `Connection`. */
+/** Removes `Connection` from an argument of `writeHead` that holds header fields, as an object or a list. */
 function withoutConnection(argument: unknown): unknown {
   if (typeof argument !== 'object' || argument === null) return argument;
   const isConnection = (name: unknown): boolean => String(name).toLowerCase() === 'connection';

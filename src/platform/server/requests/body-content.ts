@@ -16,15 +16,15 @@ const DECODERS: Readonly<Record<string, Decoder>> = {
   br: promisify(brotliDecompress),
 };
 
-/** The content codings of bodies that are read; a body without any has none of them. */
+/** The supported content codings of bodies. */
 export const CONTENT_CODINGS: readonly string[] = Object.keys(DECODERS);
 
-/** `application/json`, and types that are written as JSON, such as `application/merge-patch+json`. */
+/** `application/json`, and types with the suffix `+json`, such as `application/merge-patch+json`. */
 const JSON_TYPE = /^application\/json$|\+json$/;
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const TEXT_TYPE = /^text\/|[/+]xml$/;
 
-/** Whether bodies of a media type are read as text, so that their charset matters. */
+/** Whether bodies of a media type are decoded to text, so that their charset matters. */
 export function isDecoded(mediaType: string, form: BodyPlan['form']): boolean {
   if (form !== 'value') return form === 'text';
   return mediaType === FORM_TYPE || JSON_TYPE.test(mediaType) || TEXT_TYPE.test(mediaType);
@@ -50,8 +50,8 @@ export function bodyTooLarge(maxBytes: number): ApiError {
 }
 
 /**
- * What a handler gets of a body: JSON by the rules of `readMembers` or `readJson`; a form as an object, with names such as
- * `a[b]` and `a[]` nested; text and XML as text, other types as bytes.
+ * Converts the bytes of a body to the value for the handler: JSON by the rules of `readMembers` or `readJson`; a form as
+ * an object, in which names such as `a[b]` and `a[]` are nested; text and XML as text; other types as bytes.
  *
  * @throws ApiError MALFORMED_JSON, or BAD_REQUEST for a text that is not UTF-8 and a form beyond its limits
  */
@@ -64,7 +64,7 @@ export function contentOf(bytes: Buffer, mediaType: string, plan: BodyPlan): unk
   return TEXT_TYPE.test(mediaType) ? textOf(bytes) : bytes;
 }
 
-/** The value of a JSON text, or the members of it that the plan names. */
+/** The value of a JSON text; only the members that the plan names, if it names any. */
 export function jsonOf(bytes: Buffer, { members, needsAllDigits }: BodyPlan): unknown {
   return members ? readMembers(bytes, members, needsAllDigits) : readJson(bytes, needsAllDigits);
 }
@@ -73,7 +73,7 @@ function textOf(bytes: Buffer): string {
   return decodeUtf8(bytes, () => new ApiError(BAD_REQUEST, 'The body is not UTF-8.'));
 }
 
-/** As `express.urlencoded({ extended: true })`, which stock Nest uses. */
+/** Parses a form as `express.urlencoded({ extended: true })` does, which stock Nest uses. */
 function fieldsOf(text: string): unknown {
   try {
     return parseForm(text, {

@@ -1,4 +1,4 @@
-/** What a handler takes of its body. Made once for each handler, before any body is read for it. */
+/** Which parts of the body a handler takes, and in which form. Made once for each handler, before its body is read. */
 export interface BodyPlan {
   /** Whether a parameter of the handler takes the body, so that a request without one is refused. */
   readonly isTaken: boolean;
@@ -7,13 +7,13 @@ export interface BodyPlan {
    * arrays and objects are read as empty arrays. Undefined when the handler takes the whole body.
    */
   readonly members: readonly string[] | undefined;
-  /** Whether a JSON number that a double does not hold with all its digits is NaN, which every rule refuses. */
+  /** Whether JSON numbers that would lose digits as a double are read as NaN, which every rule refuses. */
   readonly needsAllDigits: boolean;
   /** The names of the handler's `@Body('name')` parameters; undefined without any. */
   readonly picked: readonly string[] | undefined;
   /** The media types that the handler declares; undefined for application/json without a content coding. */
   readonly types: BodyTypes | undefined;
-  /** What is made of the bytes: the value that their media type stands for, their text, or nothing. */
+  /** The form for the handler: a value parsed by the media type, the text, or the bytes. */
   readonly form: 'value' | 'text' | 'bytes';
   /** Largest body in bytes; undefined for the limit of the server. */
   readonly maxBytes: number | undefined;
@@ -23,19 +23,19 @@ export interface BodyPlan {
 
 /** Media types that a handler takes, in lower case. */
 export interface BodyTypes {
-  /** As they are declared. */
+  /** The names as the handler declares them, which may contain `*`. */
   readonly names: readonly string[];
-  /** Matches them; `*` stands for a type or a subtype. */
+  /** Matches the media types whose bodies the platform reads. */
   readonly pattern: RegExp;
 }
 
-/** As the data of a parameter decorator: it does not use `request.body`, so nothing is read for its sake. */
+/** Data of a parameter decorator that does not use `request.body`: the body is not read because of the parameter. */
 export const LEAVES_BODY = Symbol('leaves the body');
 
-/** Types of which code of a module, such as multer, reads the bodies. */
+/** Media types whose bodies code of a module reads, such as multer. */
 const READ_BY_MODULES = /^multipart\//;
 
-/** The types of names such as `text/csv`, and of patterns in which `*` stands for a type, a subtype or a part of it. */
+/** @param declared names such as `text/csv`, in which `*` may stand for a type, a subtype or a part of one */
 export function bodyTypesOf(declared: readonly string[]): BodyTypes {
   const names = declared.map((name) => name.toLowerCase());
   const patterns = names

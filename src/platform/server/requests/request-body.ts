@@ -8,9 +8,9 @@ import { bodyTooLarge, CONTENT_CODINGS, contentOf, isDecoded, jsonOf, undoCoding
 import type { BodyPlan, BodyTypes } from './body-plan.js';
 import { CHUNK_COST } from './server-limits.js';
 
-/** Memory that bodies share while they arrive. */
+/** The memory that all arriving bodies share. */
 export interface SharedMemory {
-  /** Takes bytes. Returns an error, and takes nothing, when too few are left. */
+  /** Takes bytes. If too few are left, takes nothing and returns an error. */
   take(bytes: number): ApiError | undefined;
   /** Gives bytes back. */
   release(bytes: number): void;
@@ -20,9 +20,9 @@ export interface SharedMemory {
  * Reads and parses the body of a request as `request.context.bodyPlan` says; without a plan, as JSON. Nothing is read before
  * this call, so guards refuse a request without waiting for its body.
  *
- * @param serverMaxBytes the setting MAX_BODY_BYTES, 64 KiB by default, where the plan sets no limit; checked against
+ * @param serverMaxBytes MAX_BODY_BYTES, 64 KiB by default, the limit if the plan sets none; checked against
  *   Content-Length, and while reading
- * @param memory what a body that is still arriving, or is decoded, takes its bytes from
+ * @param memory bounds the bytes of bodies that are still arriving or are being decoded
  * @param isArriving whether the body has not arrived completely together with the header section
  * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON, and the error of `memory`
  * @throws RequestAbortedError when the connection closes before the whole body has arrived
@@ -54,7 +54,7 @@ export async function readBody(
     throw missingBody();
   }
   if (plan === undefined) {
-    // A middleware has asked, so nobody knows yet what the handler takes.
+    // Middleware has asked for the body before a handler is chosen, so there is no plan yet.
     request.rawBody = bytes;
     return readJson(bytes);
   }
@@ -65,7 +65,7 @@ export async function readBody(
   return jsonOf(bytes, plan);
 }
 
-/** Takes as much memory for the content as it may need, because its size is not known before. */
+/** Decodes a body. Takes memory for the largest content, because the size is not known in advance. */
 async function undoCodingWithin(
   memory: SharedMemory,
   bytes: Buffer,
@@ -82,8 +82,8 @@ async function undoCodingWithin(
 }
 
 /**
- * Adds a promise of each of these members to the promise of a body: Nest gives `@Body('name')` the property `name` of
- * `request.body`.
+ * Adds a promise of each of these members to the promise of a body, because Nest passes the property `name` of
+ * `request.body` to `@Body('name')`.
  */
 export function withMembers<Body>(body: Promise<Body>, names: readonly string[]): Promise<Body> {
   for (const name of names) {
@@ -103,8 +103,8 @@ function memberOf(body: unknown, name: string): unknown {
 }
 
 /**
- * Sends `100 Continue` when somebody begins to read the body of a request that expects it (RFC 9110, section 10.1.1): the
- * platform, or code of a module.
+ * Sends `100 Continue` when the platform or code of a module begins to read the body of a request that expects it
+ * (RFC 9110, section 10.1.1).
  */
 export function continueWhenRead(request: Request, response: Response): void {
   const { context } = request;
@@ -118,7 +118,7 @@ export function continueWhenRead(request: Request, response: Response): void {
   };
 }
 
-/** Whether the body is of another type than the platform reads for the handler: JSON, unless its plan says other types. */
+/** Whether the body has another media type than the handler's: application/json, unless the plan names other types. */
 export function isOfOtherType({ headers }: IncomingMessage, { types }: Pick<BodyPlan, 'types'>): boolean {
   const mediaType = mediaTypeOf(headers['content-type']);
   return types ? !types.pattern.test(mediaType) : mediaType !== 'application/json';
@@ -200,7 +200,7 @@ function readBytes(request: IncomingMessage, maxBytes: number, memory: SharedMem
       throw new Error('The body of this request has been read already.');
     }
     if (request.destroyed) {
-      // The connection closed before this call, so no further event comes.
+      // The connection closed before this call, so no further event will arrive.
       onAborted();
       return;
     }
@@ -227,7 +227,7 @@ function readBytes(request: IncomingMessage, maxBytes: number, memory: SharedMem
       isSettled = true;
       memory?.release(taken);
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
-      // Frees the bytes: the listeners, and `chunks` with them, live as long as the request.
+      // Frees the bytes: the listeners keep `chunks` alive as long as the request.
       chunks = [];
     });
     request.on('error', onAborted).on('close', onAborted);
@@ -239,8 +239,8 @@ function missingBody(): ApiError {
 }
 
 /**
- * @param types the media types that the handler takes
- * @param codings the content codings that it takes, if they are what is wrong (RFC 7694)
+ * @param types the media types that the handler accepts
+ * @param codings the accepted content codings, if the coding is the fault (RFC 7694)
  */
 function unsupportedMediaType(
   message: string,

@@ -5,7 +5,7 @@ import { BAD_REQUEST, URI_TOO_LONG } from '../../errors/error-catalogue.js';
 import { countHeader } from './header-fields.js';
 import { MAX_URI_LENGTH } from './server-limits.js';
 
-/** The message for a request whose version this server does not speak. */
+/** The message for a request of another HTTP version. */
 export const UNSUPPORTED_VERSION = 'The request must be HTTP/1.1 or HTTP/1.0.';
 
 /**

@@ -3,13 +3,13 @@ import type { ApiError } from '../../errors/api-error.js';
 import type { UnavailableCause } from '../../errors/service-unavailable.js';
 import type { BodyPlan } from './body-plan.js';
 
-/** What the platform keeps about one request, as `request.context`: for its log line, its metrics and its answer. */
+/** The platform's data about one request, `request.context`: for its log line, its metrics and its answer. */
 export class RequestContext {
   /** When the header section had arrived, in ms of `performance.now()`. */
   readonly startedAt = performance.now();
   /**
-   * The trace-id of the caller's `traceparent`, else that of the request's span; undefined without a well-formed
-   * `traceparent` while nothing is traced.
+   * The trace-id of the caller's `traceparent` if that is well-formed, else of the request's span; undefined without
+   * either.
    */
   traceId: string | undefined;
   /** When the whole answer was handed to the socket, in ms of `performance.now()`. */
@@ -21,7 +21,7 @@ export class RequestContext {
   operation: string | undefined;
   /** @internal The operation is deprecated. Set by the deprecation interceptor. */
   isDeprecated = false;
-  /** The answer is that of an earlier request with the same Idempotency-Key. */
+  /** The answer repeats that to an earlier request with the same Idempotency-Key. */
   isReplayed = false;
   /** The name of the API key's client. Set by ApiKeyGuard; undefined on public routes and without a valid key. */
   client: string | undefined;
@@ -33,13 +33,13 @@ export class RequestContext {
   unavailableCause: UnavailableCause | undefined;
   /** @internal The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
   expectsContinue = false;
-  /** @internal Why the rest of the body cannot be read: the parser has refused it, or it did not arrive in time. */
+  /** @internal The error of a body that the parser refused or that did not arrive in time. */
   bodyError: ApiError | undefined;
   /** @internal The request counts towards MAX_REQUESTS_IN_FLIGHT. */
   isInFlight = false;
   /** @internal The request was answered 503 because of MAX_REQUESTS_IN_FLIGHT or MAX_CONNECTIONS. */
   isRefused = false;
-  /** @internal The connection was cut because the client did not take the answer. Node reports such an answer as finished. */
+  /** @internal The connection was cut because the client did not read the answer. Node reports the answer as finished. */
   isCut = false;
   /** @internal The whole answer was sent while the request was still arriving. Its client may close the connection at once. */
   isSentEarly = false;
@@ -47,9 +47,9 @@ export class RequestContext {
   isOver = false;
   /** @internal The platform has begun to read the body. */
   isBodyRead = false;
-  /** @internal What the handler takes of its body. Set by DeclaredBodyGuard; undefined before, and without a handler. */
+  /** @internal Set by DeclaredBodyGuard; undefined before, and without a handler. */
   bodyPlan: BodyPlan | undefined;
-  /** @internal `request.body`: a promise since its first use, or what has been set. */
+  /** @internal `request.body`: the promise made at its first use, or the value that was set. */
   body: unknown;
   /** @internal `request.body` has been set, be it to undefined: by a middleware, an interceptor or DeclaredBodyGuard. */
   isBodySet = false;
@@ -61,9 +61,9 @@ export class RequestContext {
   ) {}
 }
 
-/** Whether the client did not get the whole answer of a request that is over. */
+/** Whether the connection ended before the client got the whole answer. To be called when the response is over. */
 export function isAborted({ context, socket }: Request, response: Response): boolean {
-  // Node calls an answer finished when its connection was destroyed, too.
+  // Node also reports an answer as finished when its connection was destroyed.
   return !context.isSentEarly && (!response.writableFinished || context.isCut || socket.destroyed);
 }
 
@@ -73,7 +73,7 @@ declare global {
     interface Request {
       /** Set by the platform's HTTP server before Express sees the request. */
       context: RequestContext;
-      /** The bytes of the body, without content coding, where code of a module may ask for them; see DeclaredBodyGuard. */
+      /** The decoded bytes of the body, if code of a module may ask for them; see DeclaredBodyGuard. */
       rawBody?: Buffer;
     }
   }

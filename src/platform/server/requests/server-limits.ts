@@ -7,8 +7,8 @@
 export const MAX_HEADER_BYTES = 16 * 1024;
 
 /**
- * Memory in bytes for all bodies of a process that are still arriving; each chunk counts CHUNK_COST bytes more than it
- * holds. A body for which too little is left is answered 503. It is four times the largest MAX_BODY_BYTES.
+ * Memory in bytes for all bodies of a process that are still arriving: four times the largest MAX_BODY_BYTES. Each chunk
+ * counts as its length and CHUNK_COST bytes. A body for which too little is left is answered 503.
  */
 export const MAX_ARRIVING_BODY_BYTES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
@@ -16,7 +16,7 @@ export const CHUNK_COST = 512;
 /** Largest limit of a body in bytes that an operator or a handler may set. */
 export const MAX_BODY_LIMIT = 16 * 1024 * 1024;
 
-/** Most fields of a form, and deepest nesting of their names. */
+/** Largest number of fields of a form, and deepest nesting of their names. */
 export const MAX_FORM_FIELDS = 1_000;
 export const MAX_FORM_DEPTH = 32;
 
@@ -27,23 +27,24 @@ export const MAX_URI_LENGTH = 8 * 1024;
 export const MAX_REQUESTS_PER_CONNECTION = 100_000;
 
 /**
- * Lingering close: when an answer is sent before the whole request has arrived, so many bytes of the rest are read and
- * dropped, for so many ms, before the connection is closed. Closing at once could destroy the answer on its way
- * (RFC 9112, section 9.6).
+ * Lingering close: if an answer is sent before the whole request has arrived, at most this many bytes of the rest are
+ * read and dropped, for at most this many ms, before the connection is closed. Closing at once could destroy the answer
+ * on its way (RFC 9112, section 9.6).
  */
 export const LINGER_BYTES = 1024 * 1024;
 export const LINGER_MS = 1_000;
 
-/** Interval in ms of the check for requests over HEADERS_TIMEOUT_MS or REQUEST_TIMEOUT_MS; 408 comes this much late. */
+/** Interval in ms of the check for HEADERS_TIMEOUT_MS and REQUEST_TIMEOUT_MS; a 408 may be late by this much. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 
 /**
- * Memory in bytes for all requests of a process that were read ahead: they have arrived, and wait on their connection for
- * the answer to an earlier one (pipelining). A connection with such a request is not read, so it holds those of one
- * read, which is 64 KiB. The connection whose request finds too little memory left is closed.
+ * Memory in bytes for all requests of a process that were read ahead: they have arrived, and wait for the answer to an
+ * earlier request of their connection (pipelining). A connection with a waiting request is not read, so it holds the
+ * requests of one read of 64 KiB. If too little memory is left for a request, its connection is closed.
  *
- * The other constants are what such a request counts: for Node's objects, for each name and value of its header section
- * beside its characters, and for a chunked body, whose chunks may be of one byte each. Measured on Node.js 20.
+ * The other constants are the estimated costs of a waiting request: for Node's objects, for each name and value of its
+ * header section besides their characters, and for a chunked body, whose chunks may have one byte each. Measured on
+ * Node.js 20.
  */
 export const MAX_READ_AHEAD_BYTES = 64 * 1024 * 1024;
 export const READ_AHEAD_REQUEST_COST = 2 * 1024;

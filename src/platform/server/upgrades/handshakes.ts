@@ -5,37 +5,37 @@ import type { Socket } from 'node:net';
 import { type ApiError } from '../../errors/api-error.js';
 import { toApiError } from '../../errors/error.filter.js';
 
-/** Decides about the requests by which clients connect to gateways. */
+/** Decides which clients may connect to gateways. */
 export interface HandshakeGuard {
-  /** Whether a request without `Upgrade`, or with one that nobody takes, is the guard's: as long polling of socket.io is. */
+  /** Whether a gateway answers an HTTP request itself, such as the long polling of socket.io, so the guard must admit it. */
   answers(request: Request): boolean;
   /**
-   * Called with each handshake of a WebSocket, and with each request that a gateway answers itself.
+   * Called with each WebSocket handshake, and with each HTTP request that a gateway answers itself.
    *
    * @throws ApiError to answer instead
    */
   admit(request: Request): unknown;
 }
 
-/** What happens to a request before and after a listener of a module has it. */
+/** The server's steps before and after a listener of a module gets a request. */
 export interface HandshakeSteps {
   /** Waits for the answers to earlier requests of the connection, begins the request, and calls `serve`. */
   enter(request: Request, response: Response, serve: () => void): void;
-  /** Whether the request may be served. If not, it is answered. */
+  /** Whether the request may be served. If not, answers it. */
   admits(request: Request, response: Response): boolean;
   refuse(request: Request, response: Response, error: ApiError): void;
-  /** The request no longer counts as in flight. */
+  /** Stops counting the request as in flight. */
   release(request: Request): void;
   /** Reports an answer to the observer. */
   report(request: Request, response: Response): void;
-  /** The connection is closed. */
+  /** To be called when the connection is closed. */
   leave(request: Request, response: Response): void;
 }
 
 /**
- * Stands before the listeners that modules add to the server's events `upgrade` and `request`, as every WebSocket library
- * does. They get a request only when it is valid, its connection has room, and the guard admits it. Any other one is
- * answered as HTTP. A server without such listeners is left as it is.
+ * Intercepts the server's events `upgrade` and `request`, for which every WebSocket library registers listeners. These get
+ * a request only if it is valid, within the limits and admitted by the guard. Otherwise it is answered as HTTP. A server
+ * without listeners of modules stays unchanged.
  */
 export class Handshakes {
   private readonly log = new Logger(Handshakes.name);
@@ -43,10 +43,10 @@ export class Handshakes {
   /** Without a guard every handshake is refused. */
   guard: HandshakeGuard | undefined;
 
-  /** Passes an event on to the listeners. */
+  /** Emits an event to the listeners. */
   private readonly pass: (event: string, ...parameters: unknown[]) => boolean;
 
-  /** Create it behind the server's own listeners. */
+  /** Must be created after the server's own listeners are registered. */
   constructor(
     private readonly server: Server,
     private readonly steps: HandshakeSteps,
@@ -55,12 +55,12 @@ export class Handshakes {
     const watch = (event: string): void => {
       if (event !== 'upgrade' && event !== 'request') return;
       server.off('newListener', watch);
-      this.standBefore();
+      this.intercept();
     };
     server.on('newListener', watch);
   }
 
-  private standBefore(): void {
+  private intercept(): void {
     this.server.emit = (event: string, ...parameters: unknown[]) => {
       const [request, other] = parameters as [Request, unknown];
       if (event === 'upgrade') this.upgrade(request, other as Socket, parameters);
@@ -74,10 +74,10 @@ export class Handshakes {
     this.begin(request, response, () => this.pass('request', ...parameters), this.guard?.answers(request) ?? false);
   }
 
-  /** Node has taken the socket from its parser by now, so the answer of a refused handshake is written by hand. */
+  /** Handles `upgrade`. Node has detached the socket from its parser, so a refusal needs a response made here. */
   private upgrade(request: Request, socket: Socket, parameters: unknown[]): void {
     const response = new ServerResponse(request) as unknown as Response;
-    // Without a listener an error of the socket would end the process.
+    // An 'error' event without a listener would end the process.
     socket.on('error', () => socket.destroy());
     response.assignSocket(socket);
     response.on('finish', () => {
@@ -103,7 +103,7 @@ export class Handshakes {
         this.steps.refuse(request, response, refusal);
         return;
       }
-      // What comes of it may last for hours.
+      // A WebSocket may stay open for hours, so it does not count as a request in flight.
       this.steps.release(request);
       if (!request.socket.destroyed) serve();
     };
@@ -114,7 +114,7 @@ export class Handshakes {
     });
   }
 
-  /** Reports a handshake when the gateway accepts it, or when the connection is closed without that. */
+  /** Reports a handshake when the gateway accepts it, or when the connection closes before that. */
   private reportSwitch(request: Request, response: Response, socket: Socket): void {
     const write = socket.write.bind(socket);
     let isSwitched = false;

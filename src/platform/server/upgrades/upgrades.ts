@@ -7,15 +7,15 @@ const UPGRADE = Symbol('upgrade');
 type Message = IncomingMessage & { [UPGRADE]?: boolean };
 
 /**
- * Decides which requests with `Upgrade` leave HTTP: handshakes of WebSockets (RFC 6455), when a module listens to the
- * server's event `upgrade`. The listener gets the socket with all that the client sends behind the handshake, once
- * `handshakes.ts` has admitted it.
+ * Decides which requests with `Upgrade` switch protocols: WebSocket handshakes (RFC 6455), if a module listens to the
+ * server's event `upgrade`. Once `handshakes.ts` has admitted the handshake, the listener gets the socket, with everything
+ * that the client sends after it.
  *
- * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows: the request is served, whoever listens. Node's
- * parser then drops the rest of what it has read and goes on with what arrives later, so it could lose a request or find
- * one in the middle of another. Therefore `connections.ts` ends the connection behind the answer.
+ * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP. Node's
+ * parser then drops the data that it has already read after the request, so it could lose a request, or begin one in the
+ * middle of another. Therefore `connections.ts` ends the connection after the answer.
  *
- * @param prototype of the class of the server's requests; Node asks its member `upgrade`
+ * @param prototype the prototype of the server's request class; Node reads its member `upgrade`
  */
 export function limitUpgrades(prototype: IncomingMessage): void {
   Object.defineProperty(prototype, 'upgrade', {
@@ -30,7 +30,7 @@ export function limitUpgrades(prototype: IncomingMessage): void {
   });
 }
 
-/** Whether a request is the handshake of a WebSocket, and no earlier answer of the connection is outstanding. */
+/** Whether a request is a WebSocket handshake, and no earlier answer of the connection is outstanding. */
 function isHandshake(request: IncomingMessage): boolean {
   return (
     request.method === 'GET' &&

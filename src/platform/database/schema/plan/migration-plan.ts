@@ -1,30 +1,22 @@
 import type { DataSource, QueryRunner } from 'typeorm';
-import { originalError } from './migration-error.js';
-import { appliedMigrations, type KnownMigration, knownMigrations } from './migration-history.js';
-import { type Query, replaceQuery } from './replace-query.js';
-import { withSchemaLock } from './schema-lock.js';
+import { originalError } from '../migration-error.js';
+import { appliedMigrations, type KnownMigration, knownMigrations } from '../migration-history.js';
+import { type Query, replaceQuery } from '../replace-query.js';
+import { withSchemaLock } from '../schema-lock.js';
+import { type PlannedLock, TrialLocks } from './trial-locks.js';
 
-/** Longest time in ms that all statements of a trial take together, in which they may block requests. */
+/** Longest total time in ms of the statements of a trial. They may block requests during that time. */
 export const TRIAL_TIMEOUT_MS = 5_000;
 
-/** Most statements of a migration that are recorded. One that is not tried may repeat a statement for ever. */
+/** Largest number of recorded statements of a migration. A migration whose statements do not run may never end. */
 const MAX_STATEMENTS = 1_000;
-
-/** A lock that a statement takes on a table, which its transaction keeps until its end. */
-export interface PlannedLock {
-  readonly table: string;
-  /** In the words of PostgreSQL's documentation, such as `ACCESS EXCLUSIVE`. */
-  readonly mode: string;
-  /** What requests cannot do with the table meanwhile. */
-  readonly blocks: 'reads and writes' | 'writes' | 'nothing';
-}
 
 /** A statement of a pending migration. */
 export interface PlannedStatement {
   readonly sql: string;
   readonly parameters: readonly unknown[];
   /**
-   * Locks on tables that were there before. A lock that an earlier statement of the trial has taken is listed there alone.
+   * New locks on tables that existed before the trial. A lock is listed only with the first statement that takes it.
    * Undefined for a statement that was not run.
    */
   readonly locks: readonly PlannedLock[] | undefined;
@@ -34,17 +26,17 @@ export interface PlannedStatement {
 export interface PlannedMigration {
   readonly name: string;
   readonly backwardCompatible: boolean;
-  /** Whether it is applied in a transaction. One without cannot be tried. */
+  /** Whether it is applied in a transaction. A migration without one cannot be tried. */
   readonly inTransaction: boolean;
   readonly statements: readonly PlannedStatement[];
-  /** Why the trial, or the recording of its statements, failed; undefined when it did not. */
+  /** Why the trial, or the recording of the statements, failed; undefined if it succeeded. */
   readonly failure: string | undefined;
 }
 
 /**
- * The pending migrations with their statements and locks. They are run in one transaction, which is rolled back. Meanwhile
- * they hold their locks, for TRIAL_TIMEOUT_MS at most. Of a migration without a transaction the statements are recorded, and
- * only its SELECTs run, so a later migration that needs it fails the trial.
+ * The pending migrations with their statements and locks. They are tried in one transaction, which is rolled back. The trial
+ * holds their locks, for TRIAL_TIMEOUT_MS at most. A migration without a transaction cannot be tried: its statements are
+ * recorded, and only its SELECTs run. A later migration that depends on it fails the trial.
  *
  * @throws StartupError when another process migrates for over 60 s
  */
@@ -66,18 +58,17 @@ export async function planMigrations(dataSource: DataSource): Promise<PlannedMig
   });
 }
 
-/** Statements by which TypeORM opens and closes transactions; the plan has its own. */
+/** Statements of migrations that open or close transactions. They are skipped, because the trial is one transaction. */
 const TRANSACTION_CONTROL = /^\s*(SAVEPOINT|RELEASE|ROLLBACK|START|BEGIN|COMMIT)\b/i;
 
-/** Statements that are run although the others of a migration are not: it may need what they return. */
+/** Statements that always run, because the migration may depend on their results. */
 const READS = /^\s*(SELECT|SHOW)\b/i;
 
 class Trial {
   private run!: Query;
-  /** Puts the query runner's own `query` back. */
+  /** Restores the query runner's own `query`. */
   readonly end: () => void;
-  private tables = new Map<string, string>();
-  private held = new Set<string>();
+  private readonly locks = new TrialLocks();
   private usedMs = 0;
   private statements: PlannedStatement[] = [];
   private inTransaction = true;
@@ -89,13 +80,9 @@ class Trial {
     });
   }
 
-  /** Notes which tables there are. */
-  async begin(): Promise<void> {
-    const rows = (await this.run(
-      `SELECT oid::text AS id, oid::regclass::text AS name FROM pg_class
-      WHERE relkind IN ('r', 'p', 'm', 'v', 'f') AND oid >= 16384 AND relnamespace <> 'pg_toast'::regnamespace`,
-    )) as { id: string; name: string }[];
-    this.tables = new Map(rows.map(({ id, name }) => [id, name]));
+  /** Must be called before the first migration. */
+  begin(): Promise<void> {
+    return this.locks.begin(this.run);
   }
 
   async plan({ name, migration }: KnownMigration): Promise<PlannedMigration> {
@@ -126,41 +113,12 @@ class Trial {
     await this.run(`SET LOCAL statement_timeout = ${leftMs}`);
     const startedAt = performance.now();
     const result = await this.run(text, ...others).finally(() => (this.usedMs += performance.now() - startedAt));
-    this.statements[index] = { ...this.statements[index], locks: await this.newLocks() } as PlannedStatement;
+    this.statements[index] = { ...this.statements[index], locks: await this.locks.newLocks(this.run) } as PlannedStatement;
     return result;
   }
-
-  private async newLocks(): Promise<PlannedLock[]> {
-    const rows = (await this.run(
-      `SELECT DISTINCT relation::text AS id, mode FROM pg_locks
-      WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted ORDER BY mode`,
-    )) as { id: string; mode: string }[];
-    const locks = rows.flatMap(({ id, mode }) => {
-      const table = this.tables.get(id);
-      const key = `${id} ${mode}`;
-      if (table === undefined || this.held.has(key)) return [];
-      this.held.add(key);
-      return [{ table, mode: nameOf(mode), blocks: blockedBy(mode) }];
-    });
-    return locks.sort((a, b) => a.table.localeCompare(b.table));
-  }
 }
 
-/** PostgreSQL's word for a mode of `pg_locks`: `ACCESS EXCLUSIVE` for `AccessExclusiveLock`. */
-function nameOf(mode: string): string {
-  return mode
-    .replace(/Lock$/, '')
-    .replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
-    .toUpperCase();
-}
-
-/** PostgreSQL, table 13.2: which modes conflict with those of SELECT and of INSERT, UPDATE and DELETE. */
-function blockedBy(mode: string): PlannedLock['blocks'] {
-  if (mode === 'AccessExclusiveLock') return 'reads and writes';
-  return ['ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock'].includes(mode) ? 'writes' : 'nothing';
-}
-
-/** The text without surrounding blank lines, and without the margin that its lines have in common. */
+/** Removes surrounding blank lines, and the common indentation of the lines. */
 function withoutMargin(text: string): string {
   const lines = text.trim().split('\n');
   const margins = lines.slice(1).flatMap((line) => (line.trim() === '' ? [] : [line.search(/\S/)]));
