@@ -113,7 +113,10 @@ class Trial {
     await this.run(`SET LOCAL statement_timeout = ${leftMs}`);
     const startedAt = performance.now();
     const result = await this.run(text, ...others).finally(() => (this.usedMs += performance.now() - startedAt));
-    this.statements[index] = { ...this.statements[index], locks: await this.locks.newLocks(this.run) } as PlannedStatement;
+    this.statements[index] = {
+      ...this.statements[index],
+      locks: await this.locks.newLocks(this.run),
+    } as PlannedStatement;
     return result;
   }
 }
