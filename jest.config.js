@@ -27,10 +27,12 @@ function endToEnd(pattern = '') {
 const END_TO_END = endToEnd();
 /** They need roles, a second process on the database, or one without it, which the embedded engine cannot have. */
 const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|api/unavailable');
-/** HTTP, input and documents, which are the same whatever the database is: the gate runs them on PostgreSQL 18 alone. */
+/** HTTP, input, documents, log and metrics, which are the same whatever the database is: the gate runs each on one. */
 const ANY_ENGINE = endToEnd(
-  'api/(connections|cors|exceptions|http-errors|openapi|routes)|api-keys/secret-scanning|ordinary-nest/' +
-    '|platform/(body-types|input|operation-names|own-answers|request-body)|repository/',
+  'api/(connections|cors|error-examples|exceptions|http-errors|openapi|routes)|api-keys/secret-scanning' +
+    '|operation/(metrics|observability-aborted|shutdown|tracing)|ordinary-nest/' +
+    '|platform/(body-types|event-streams|extending|gateways|input|operation-names|other-contexts|own-answers)' +
+    '|platform/(properties|readiness-checks|request-body|request-in-log)|repository/',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
 /**
@@ -45,8 +47,8 @@ const LONG = endToEnd(
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */
-const API = endToEnd('api/(?!deprecation|error-examples)');
-const NOT_API = endToEnd('(?!api/)|api/(deprecation|error-examples)');
+const API = endToEnd('api/(?!deprecation)');
+const NOT_API = endToEnd('(?!api/)|api/deprecation');
 
 export default {
   // One more than the two processors that everybody has: a third of the time a test waits for a timer or a process.

@@ -17,7 +17,7 @@ import { balance, creation, NOTHING_WRONG, type PetRow } from '../support/witnes
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
-const ROUNDS = 20;
+const ROUNDS = 10;
 const CLIENTS = 10;
 
 /** Settings of a server that must lose no acknowledged change. */

@@ -37,6 +37,8 @@ const NOISE_MS = 2_000;
 
 /** A silence is noticed 2 s after a probe that is sent every 0.5 s; and so much more on a machine that is busy. */
 const KNOWN_AFTER_MS = 2_500 + 250;
+/** Length of a silence that is known for half of its time. */
+const SILENCE_MS = 5_500;
 /** The longest that an answer may take which waits for nothing, on a machine that is busy. */
 const AT_ONCE_MS = 1_000;
 
@@ -217,11 +219,11 @@ test('the server hangs: a flood is answered at once, in bounded memory, and chan
       server.suspend();
       try {
         await untilReadinessIs(503);
-        for (let step = 0; step < 60; step++) {
+        for (let step = 0; step < 40; step++) {
           await sleep(250);
           peak = Math.max(peak, residentMiB(service.pid));
         }
-        const silentFrom = performance.now() - 8_000;
+        const silentFrom = performance.now() - 5_000;
         during = witness.outcomes.filter(({ startedAt }) => startedAt >= silentFrom);
       } finally {
         server.resume();
@@ -240,13 +242,14 @@ test('the server hangs: a flood is answered at once, in bounded memory, and chan
     'answers while silent': during.length,
     'the slowest in ms': Math.round(percentile(during, 1)),
   });
-  expect(peak - before).toBeLessThan(150);
+  expect(peak - before).toBeLessThan(50);
 });
 
 test('the network drops everything, also on connections that stay open for ever', async () => {
   await underLoad('network dead', async () => {
     proxy.swallow();
-    await sleep(15_000);
+    // Longer than any answer may take.
+    await sleep(LONGEST_MS + NOISE_MS + 1_500);
     proxy.deliver();
   });
 });
@@ -266,20 +269,20 @@ test.each([
   expect((await call('/v1/pets')).status).toBe(200);
   begin();
   const silentFrom = performance.now();
-  for (let index = 0; performance.now() - silentFrom < 8_000; index++) {
+  for (let index = 0; performance.now() - silentFrom < SILENCE_MS; index++) {
     outcomes.push(ask(index));
     await sleep(Math.max(0, silentFrom + 10 * (index + 1) - performance.now()));
   }
   end();
   const all = await Promise.all(outcomes);
   await untilReadinessIs(200);
-  const during = all.filter(({ startedAt, durationMs }) => startedAt + durationMs - silentFrom < 7_500);
+  const during = all.filter(({ startedAt, durationMs }) => startedAt + durationMs - silentFrom < SILENCE_MS - 500);
   expect(tally(during)).toEqual({ 503: during.length });
   // The silence is known for certain 2.5 s after its beginning; those that wait then are answered then.
   const waited = all.filter(({ startedAt }) => startedAt - silentFrom < KNOWN_AFTER_MS);
   const late = all.filter(({ startedAt }) => {
     const since = startedAt - silentFrom;
-    return since >= KNOWN_AFTER_MS && since < 7_500;
+    return since >= KNOWN_AFTER_MS && since < SILENCE_MS - 500;
   });
   const answeredAt = Math.max(...waited.map(({ startedAt, durationMs }) => startedAt + durationMs - silentFrom));
   report(`known silence: ${name}`, {
@@ -356,7 +359,7 @@ test('the database is read-only: what reads goes on, and no change is made or in
     await administer(server.url, 'SELECT pg_reload_conf()');
     await sleep(500);
     const from = performance.now();
-    await sleep(5_000);
+    await sleep(2_000);
     const during = witness.outcomes.filter(({ startedAt }) => startedAt >= from);
     expect(tally(during.filter(({ request }) => request.method === 'POST'))).toEqual({
       503: expect.any(Number) as number,

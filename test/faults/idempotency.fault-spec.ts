@@ -20,7 +20,7 @@ import { createOwnDatabase } from '../support/own-database.js';
 const API_KEY = 'idempotency-faults-key';
 const CLIENTS = 16;
 /** Number of faults: kills of an instance and ends of connections, in turns. */
-const FAULTS = 40;
+const FAULTS = 20;
 /** Keys that must be answered before each next step, so that every fault happens under load. */
 const KEYS_BETWEEN_FAULTS = 40;
 /** Attempts after which a client gives up: far more than any fault needs. */

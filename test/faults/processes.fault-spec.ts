@@ -36,6 +36,7 @@ beforeAll(async () => {
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     WEB_CONCURRENCY: String(PROCESSES),
+    SHUTDOWN_LINGER_MS: '0',
   };
 }, 60_000);
 afterEach(async () => {
@@ -224,7 +225,7 @@ test('a pause of the whole group, or of its first process, kills none', async ()
   for (const paused of [[group.pid, ...pids], [group.pid]]) {
     stopped.push(...paused);
     for (const pid of paused) process.kill(pid, 'SIGSTOP');
-    await sleep(5_000);
+    await sleep(3_500);
     for (const pid of paused) process.kill(pid, 'SIGCONT');
     stopped.splice(0);
     await sleep(1_500);
@@ -237,7 +238,8 @@ test('a pause of the whole group, or of its first process, kills none', async ()
 
 test('a process that dies is replaced, and the service stays up', async () => {
   const { group, origin } = await startedGroup();
-  const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
+  // With pauses, so that a process that starts gets a processor.
+  const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS, pauseMs: 5 });
   const kills = 5;
   for (let kill = 0; kill < kills; kill++) {
     const victim = [...servingPids(group)].filter(runs).at(-1) as number;
@@ -262,7 +264,7 @@ test('processes that die again and again are replaced ever later, and all at onc
   const died = (): LogLine[] => logOf(group).filter(({ ended }) => ended !== undefined);
   for (const pid of pids) process.kill(pid, 'SIGKILL');
   await until(origin, () => died().length >= PROCESSES);
-  const rounds = 4;
+  const rounds = 3;
   for (let round = 0; round < rounds; round++) {
     const dead = new Set(died().map(({ ended }) => ended));
     const alive = (): number[] => [...servingPids(group)].filter((pid) => !dead.has(pid));
@@ -280,7 +282,7 @@ test('processes that die again and again are replaced ever later, and all at onc
 test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s drains all of them: no request that was accepted fails',
   async (signal) => {
-    const { group, origin, pids } = await startedGroup();
+    const { group, origin, pids } = await startedGroup({ SHUTDOWN_LINGER_MS: '1000' });
     const load = new Load({
       origin,
       apiKey: API_KEY,

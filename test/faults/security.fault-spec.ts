@@ -165,7 +165,7 @@ test('the time of a refusal tells nothing of how much of a key is right', async 
     expect((await send({ method: 'GET', path }, { origin, apiKey: valid }, agent)).status).toBe(200);
     const outcomes = { near: [] as Outcome[], far: [] as Outcome[], control: [] as Outcome[] };
     const names = Object.keys(tokens) as (keyof typeof tokens)[];
-    const rounds = 8_000;
+    const rounds = 4_000;
     for (let round = -200; round < rounds; round++) {
       // The three tokens alternate, and each goes first equally often, so that other load of the machine affects all
       // alike.

@@ -7,7 +7,13 @@ import { grantStatements } from '../../src/cli/grants.js';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { createTestApp } from '../support/app.js';
-import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import {
+  createEmptyTestDatabase,
+  createTestDatabase,
+  engine,
+  testOnce,
+  type TestDatabase,
+} from '../support/database.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
@@ -63,7 +69,7 @@ async function listWith(apiKey: string): Promise<unknown[]> {
   return [status, (json as { code?: string }).code];
 }
 
-test('grants prints the SQL with which the tests give the service its rights, whatever the name of the role', async () => {
+testOnce('grants prints the SQL by which the tests give the service its rights, whatever the role', async () => {
   const printed = await petstore('grants', '--role', 'my "role"; DROP TABLE pet');
   const statements = grantStatements('my "role"; DROP TABLE pet');
   expect(printed).toEqual({ code: 0, stdout: `${statements.join('\n')}\n`, stderr: '' });
@@ -184,7 +190,7 @@ describe('keys', () => {
     expect(list.filter(({ secret }) => secret !== undefined)).toEqual([]);
   });
 
-  test('tables fit 80 columns, whatever the keys hold', async () => {
+  testOnce('tables fit 80 columns, whatever the keys hold', async () => {
     const name = 'a client whose name is longer than a column of the table';
     await petstore(
       'keys',
@@ -204,7 +210,7 @@ describe('keys', () => {
     expect(shown.stdout).toContain(`${name}, 6000 requests a minute (the default)\n`);
   });
 
-  test('an empty list says what it means', async () => {
+  testOnce('an empty list says what it means', async () => {
     const empty = await createTestDatabase();
     const { stdout } = await petstoreOn(empty.settings, 'keys', 'list');
     expect(stdout).toBe('No API keys yet. Make one: npm run petstore -- keys create --client my-app\n');
@@ -214,7 +220,7 @@ describe('keys', () => {
     await empty.drop();
   });
 
-  test('create for people says that the secret is shown once', async () => {
+  testOnce('create for people says that the secret is shown once', async () => {
     const { code, stdout } = await petstore('keys', 'create', '--client', 'me');
     expect([code, stdout]).toEqual([
       0,
@@ -222,7 +228,7 @@ describe('keys', () => {
     ]);
   });
 
-  test.each([
+  testOnce.each([
     [
       ['--scopes', 'pets:raed'],
       /^'pets:raed' is no scope of this service; did you mean 'pets:read'\? \(scopes: metrics:read, pets:read, pets:write\)$/,
@@ -260,7 +266,7 @@ describe('keys', () => {
 });
 
 describe('openapi', () => {
-  test('prints the document that is checked in, without a database', async () => {
+  testOnce('prints the document that is checked in, without a database', async () => {
     const settings = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none' };
     const { code, stdout, stderr } = await petstoreOn(settings, 'openapi');
     expect([code, stderr]).toEqual([0, '']);

@@ -57,7 +57,7 @@ function created(outcomes: readonly Outcome[]): number {
 }
 
 test('SIGTERM under load: every request that was accepted is answered, idle connections or not', async () => {
-  const rounds = 8;
+  const rounds = 4;
   const figures = { requests: 0, refused: 0, reset: 0 };
   for (let round = 0; round < rounds; round++) {
     const service = services.start();
@@ -146,13 +146,10 @@ test.each(['1', '2'])(
       const loads = [0, 20, 150].map(
         (pauseMs) => new Load({ origin: proxy.origin, apiKey: API_KEY, clients: 8, next, pauseMs }),
       );
-      const restarts = 2 * ports.length;
-      for (let restart = 0; restart < restarts; restart++) {
-        const index = restart % ports.length;
+      for (const [index, port] of ports.entries()) {
         await sleep(300);
         expect(await instances[index]?.stop('SIGTERM')).toBe(0);
-        const replaced = await startInstance(ports[index] as number);
-        instances[index] = replaced;
+        const replaced = await startInstance(port);
         // Continue only when the proxy sends requests to the new instance.
         await until(() => /"operation":"listPets"/.test(replaced.stdout));
       }
@@ -160,7 +157,7 @@ test.each(['1', '2'])(
       const failed = outcomes.filter(({ status }) => status !== 200 && status !== 201);
       report('a rolling restart behind haproxy', {
         'processes of each': webConcurrency,
-        restarts,
+        restarts: ports.length,
         requests: outcomes.length,
         failed: failed.length,
         'slowest ms': Math.ceil(percentile(outcomes, 1)),

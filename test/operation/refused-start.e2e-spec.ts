@@ -8,7 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
-import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import {
+  createEmptyTestDatabase,
+  createTestDatabase,
+  engine,
+  testOnce,
+  type TestDatabase,
+} from '../support/database.js';
 import { handedOver } from '../support/engines.js';
 import { HttpClient } from '../support/http-client.js';
 import { administer } from '../support/postgresql-database.js';
@@ -62,7 +68,7 @@ function unmount(directory: string): void {
   rmdirSync(directory);
 }
 
-test('every wrong setting is named at once, and no value is printed', async () => {
+testOnce('every wrong setting is named at once, and no value is printed', async () => {
   const numbers = [
     ...['PORT', 'DATABASE_POOL_SIZE', 'STATEMENT_TIMEOUT_MS', 'ACQUIRE_TIMEOUT_MS', 'MAX_BODY_BYTES'],
     ...[
@@ -82,7 +88,7 @@ test('every wrong setting is named at once, and no value is printed', async () =
   expect(line).not.toContain('secret');
 });
 
-test.each([
+testOnce.each([
   ['BOOTSTRAP_API_KEY that is too short', 'secret-key-19-chars', /: BOOTSTRAP_API_KEY must be 20 to 255 characters/],
   [
     'BOOTSTRAP_API_KEY of our form with a wrong checksum',
@@ -103,7 +109,7 @@ test('a port in use', async () => {
   expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
 });
 
-test.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
+testOnce.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
   const line = await services.refusal({ ...database.settings, HOST: host });
   expect(line).toBe(`petstore: HOST is no address of this machine. Set it to one, or leave it out to listen on all.`);
 });
@@ -317,7 +323,7 @@ if (engine === 'postgresql') {
   });
 }
 
-test('a limit of open files below MAX_CONNECTIONS is said, in one line, and the service serves', async () => {
+testOnce('a limit of open files below MAX_CONNECTIONS is said, in one line, and the service serves', async () => {
   const script = `
     const command = ['-c', 'ulimit -n 500; exec "$@"', 'sh', process.execPath, ${JSON.stringify(MAIN)}];
     const child = require('child_process').spawn('sh', command, { stdio: 'inherit' });
@@ -342,7 +348,7 @@ test('a limit of open files below MAX_CONNECTIONS is said, in one line, and the 
   }
 });
 
-test('.env that cannot be read stops the start in one line', async () => {
+testOnce('.env that cannot be read stops the start in one line', async () => {
   await mkdir(join(home, '.env'));
   const service = services.start({ ...database.settings });
   expect(await service.ended).toBe(1);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, engine, testOnce, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 import { Services } from './support/services.js';
 
@@ -67,7 +67,7 @@ test('runs until SIGKILL, and what it has answered 201 for is there after the ne
   ).toEqual(created.map(({ text }) => text).sort());
 });
 
-test('runs with the settings of .env in the working directory, which those of the environment overrule', async () => {
+testOnce('runs with the settings of .env in the working directory; those of the environment overrule it', async () => {
   await writeFile(join(home, '.env'), `# settings\nBOOTSTRAP_API_KEY=${BOOTSTRAP_API_KEY}\nLOG_LEVEL=wrong\n`);
   const service = services.start({ ...database.settings, LOG_LEVEL: 'silent' });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
@@ -75,7 +75,7 @@ test('runs with the settings of .env in the working directory, which those of th
   expect(service.stdout).toBe('');
 });
 
-test('a name in .env that looks like a setting is warned of, and a wrong value says that .env sets it', async () => {
+testOnce('a name in .env that looks like a setting is warned of; a wrong value says that .env sets it', async () => {
   await writeFile(join(home, '.env'), 'DATABSE_URL=secret\nEDITOR=vi\nLOG_LEVEL=secret\n');
   const wrong = services.start({ ...database.settings, MAX_BODY_BYTES: '1' });
   expect(await wrong.ended).toBe(1);
@@ -120,7 +120,7 @@ if (engine === 'embedded') {
   });
 }
 
-test('the log of a running service is written within seconds, what Nest and its modules say too', async () => {
+testOnce('the log of a running service is written within seconds, what Nest and its modules say too', async () => {
   const service = services.start({ ...database.settings, LOG_LEVEL: 'debug' });
   await fetch(`${await service.origin()}/health/live`);
   for (let waited = 0; waited < 10_000 && !service.stdout.includes('"operation":"checkLiveness"'); waited += 50) {
@@ -131,7 +131,7 @@ test('the log of a running service is written within seconds, what Nest and its 
 });
 
 // A process of its own, because what must not happen is its end.
-test('clients that reset a CONNECT, or anything else, do not end the service', async () => {
+testOnce('clients that reset a CONNECT, or anything else, do not end the service', async () => {
   const service = services.start({ ...database.settings });
   const origin = await service.origin();
   for (const bytes of ['CONNECT a:1 HTTP/1.1', 'BROKEN', 'GET /v1/pets HTTP/1.1\r\nHost: x']) {

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, engine, testOnce, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 import { CTRL_C, TerminalProcess } from '../support/terminal-process.js';
 
@@ -72,7 +72,7 @@ describe('Ctrl+C under npm start', () => {
     }
   });
 
-  test('again within a second counts as one; later it ends the service at once, with code 1', async () => {
+  testOnce('again within a second counts as one; later it ends the service at once, with code 1', async () => {
     const terminal = npmStart({ SHUTDOWN_DELAY_MS: '600000' });
     await clientOf(terminal);
     terminal.type(CTRL_C);
@@ -87,7 +87,7 @@ describe('Ctrl+C under npm start', () => {
 });
 
 describe('the log on a terminal', () => {
-  test('shows a line for each request, with its path and without its query, which fits the width', async () => {
+  testOnce('shows a line for each request, with its path and without its query, which fits the width', async () => {
     const terminal = serve();
     const client = await clientOf(terminal);
     await client.get('/v1/pets?limit=2');
@@ -105,7 +105,7 @@ describe('the log on a terminal', () => {
     expect(terminal.text).not.toContain('secret');
   });
 
-  test('has no colours with NO_COLOR', async () => {
+  testOnce('has no colours with NO_COLOR', async () => {
     const terminal = serve({ NO_COLOR: '1' });
     const client = await clientOf(terminal);
     await client.get('/v1/nope');

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 import { CLIENT, OtlpCollector, type ReceivedSpan, SERVER } from '../support/otlp-collector.js';
 import type { ServiceProcess } from '../support/service-process.js';
@@ -192,23 +192,21 @@ test('an SDK that was started before gets the spans, and its spans of requests a
   expect(collector.spans.filter(({ kind }) => kind === SERVER)).toHaveLength(1);
 });
 
-if (engine === 'postgresql') {
-  test('each process of a group sends its own spans', async () => {
-    const service = services.start({ ...collector.settings, WEB_CONCURRENCY: '2' });
-    await list(service);
-    const [first] = await collector.find(({ kind }) => kind === SERVER);
-    const pid = Number(first?.resource['process.pid']);
-    expect(pid).not.toBe(service.pid);
-    // The system decides which process gets a connection. Without this one it is another, as soon as one is there.
-    process.kill(pid, 'SIGKILL');
-    const isOther = ({ kind, resource }: ReceivedSpan): boolean =>
-      kind === SERVER && Number(resource['process.pid']) !== pid;
-    for (const deadline = Date.now() + 60_000; Date.now() < deadline && !collector.spans.some(isOther);) {
-      await list(service).catch(() => undefined);
-      await sleep(50);
-    }
-    expect(collector.spans.filter(isOther)).not.toEqual([]);
-    expect(await service.stop('SIGTERM')).toBe(0);
-    expect(new Set(collector.spans.map(({ resource }) => resource['service.instance.id'])).size).toBe(2);
-  });
-}
+test('each process of a group sends its own spans', async () => {
+  const service = services.start({ ...collector.settings, WEB_CONCURRENCY: '2' });
+  await list(service);
+  const [first] = await collector.find(({ kind }) => kind === SERVER);
+  const pid = Number(first?.resource['process.pid']);
+  expect(pid).not.toBe(service.pid);
+  // The system decides which process gets a connection. Without this one it is another, as soon as one is there.
+  process.kill(pid, 'SIGKILL');
+  const isOther = ({ kind, resource }: ReceivedSpan): boolean =>
+    kind === SERVER && Number(resource['process.pid']) !== pid;
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline && !collector.spans.some(isOther);) {
+    await list(service).catch(() => undefined);
+    await sleep(50);
+  }
+  expect(collector.spans.filter(isOther)).not.toEqual([]);
+  expect(await service.stop('SIGTERM')).toBe(0);
+  expect(new Set(collector.spans.map(({ resource }) => resource['service.instance.id'])).size).toBe(2);
+});

@@ -49,18 +49,21 @@ function run(name: string, ...args: string[]): { code: number | null; output: st
 
 describe('every test', () => {
   const endToEnd = (...names: string[]): Set<string> => new Set(names.map((name) => `test/${name}.e2e-spec.ts`));
-  /** HTTP, input and documents, which are the same on every engine and every version of PostgreSQL. */
+  /** HTTP, input, documents and log, which are the same on every engine and every version of PostgreSQL. */
   const ANY_ENGINE = endToEnd(
-    ...['api/connections', 'api/cors', 'api/exceptions', 'api/http-errors', 'api/openapi', 'api/routes'],
-    ...['api-keys/secret-scanning', 'ordinary-nest/enhancers', 'ordinary-nest/rows'],
-    'ordinary-nest/versions',
-    ...['platform/body-types', 'platform/input', 'platform/operation-names', 'platform/own-answers'],
-    ...['platform/request-body', 'repository/documentation'],
+    ...['api/connections', 'api/cors', 'api/error-examples', 'api/exceptions', 'api/http-errors', 'api/openapi'],
+    ...['api/routes', 'api-keys/secret-scanning', 'operation/shutdown'],
+    ...['ordinary-nest/enhancers', 'ordinary-nest/rows', 'ordinary-nest/versions'],
+    ...['platform/body-types', 'platform/event-streams', 'platform/extending', 'platform/input'],
+    ...['platform/operation-names', 'platform/other-contexts', 'platform/own-answers', 'platform/properties'],
+    ...['platform/request-body', 'platform/request-in-log', 'repository/documentation'],
   );
   /** What the embedded engine cannot have, or what takes long and is the same there. */
   const POSTGRESQL_ONLY = endToEnd(
     ...['api/unavailable', 'api-keys/keys-commands', 'platform/database-rights'],
     ...['ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
+    ...['operation/metrics', 'operation/observability-aborted', 'operation/tracing'],
+    ...['platform/gateways', 'platform/readiness-checks'],
   );
   const EMBEDDED_ONLY = endToEnd('platform/embedded');
 

@@ -16,6 +16,8 @@ export const HANDED_OVER = {
   templateDatabase: 'PETSTORE_TEST_TEMPLATE_DATABASE',
   /** Migrated DATA_DIR of the embedded engine, to copy. */
   templateDirectory: 'PETSTORE_TEST_TEMPLATE_DIRECTORY',
+  /** The same without a schema. */
+  emptyTemplateDirectory: 'PETSTORE_TEST_EMPTY_TEMPLATE_DIRECTORY',
 } as const;
 
 /** Registers a task, in a global set-up, that runs after the tests, even if they fail. */

@@ -1,17 +1,21 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { migrate } from '../../src/platform/database/schema/migrate.js';
+import { EmbeddedEngine } from '../../src/platform/database/embedded/embedded-engine.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
 
-/** Makes a migrated DATA_DIR of the embedded engine; each test file copies it. */
+/** Makes a DATA_DIR of the embedded engine without a schema, and a migrated one; each test file copies them. */
 export async function setUp(): Promise<void> {
-  const directory = await mkdtemp(join(tmpdir(), 'petstore-test-embedded-'));
-  atTearDown(() => rm(directory, { recursive: true, force: true }));
-  process.env[HANDED_OVER.templateDirectory] = directory;
-  const dataSource = await openDatabase(readConfig({ DATA_DIR: directory }));
+  const home = await mkdtemp(join(tmpdir(), 'petstore-test-embedded-'));
+  atTearDown(() => rm(home, { recursive: true, force: true }));
+  const empty = (process.env[HANDED_OVER.emptyTemplateDirectory] = join(home, 'empty'));
+  const migrated = (process.env[HANDED_OVER.templateDirectory] = join(home, 'migrated'));
+  await (await EmbeddedEngine.open(empty)).close();
+  await cp(empty, migrated, { recursive: true });
+  const dataSource = await openDatabase(readConfig({ DATA_DIR: migrated }));
   await migrate(dataSource);
   await dataSource.destroy();
 }
