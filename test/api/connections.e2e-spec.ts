@@ -283,6 +283,13 @@ describe('requests that are sent ahead', () => {
     client.write(bytes);
     return { client, server: await server, answer: () => answer };
   };
+  type Opened = Awaited<ReturnType<typeof open>>;
+  /** Such clients, one after the other, so that each gets its own side of the server. */
+  const openAll = async (count: number, bytes: string): Promise<Opened[]> => {
+    const opened: Opened[] = [];
+    while (opened.length < count) opened.push(await open(bytes));
+    return opened;
+  };
   const waiting = (): (() => void)[] => app.nest.get(TestSlowController).waiting;
   const until = async (what: () => boolean): Promise<void> => {
     const deadline = Date.now() + 40_000;
@@ -354,7 +361,7 @@ describe('requests that are sent ahead', () => {
     const chunked = `${LIVE}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`;
     // Each of them counts 2 MiB and a little.
     const fits = 31;
-    const clients = await Promise.all(Array.from({ length: fits + 5 }, () => open(SLOW + chunked)));
+    const clients = await openAll(fits + 5, SLOW + chunked);
     const isCut = ({ client }: { client: Socket }): boolean => client.destroyed;
     await until(() => clients.filter(isCut).length >= 5 && waiting().length >= fits);
     expect(app.log.requests.filter(({ aborted }) => aborted === true)).toHaveLength(5);
@@ -368,7 +375,7 @@ describe('requests that are sent ahead', () => {
 
     // Their memory is free again, also that of clients that have left.
     for (let round = 0; round < 2; round++) {
-      const next = await Promise.all(Array.from({ length: fits }, () => open(SLOW + chunked)));
+      const next = await openAll(fits, SLOW + chunked);
       await until(() => waiting().length === fits);
       expect(next.filter(isCut)).toEqual([]);
       for (const { client } of next) client.destroy();
