@@ -118,6 +118,24 @@ const SHARE = 0.8;
  */
 const REFUSED_WITHIN_MS = REFUSAL_PAUSE_MS + 250;
 
+test('a thousand clients that connect while the process is busy are kept by the system, not sent away', async () => {
+  const clients: Socket[] = [];
+  let connected = 0;
+  process.kill(service.pid, 'SIGSTOP');
+  try {
+    while (clients.length < 1_000) {
+      const client = connect(Number(new URL(origin).port), '127.0.0.1', () => connected++);
+      clients.push(client.on('error', () => undefined));
+    }
+    // Without a place in the queue, a client sends its first packet again after a second.
+    await sleep(900);
+    expect(connected).toBe(1_000);
+  } finally {
+    for (const client of clients) client.destroy();
+    process.kill(service.pid, 'SIGCONT');
+  }
+});
+
 test('at four times the load that saturates it, it serves at least four fifths of the peak; the rest is refused at once', async () => {
   const seconds = 5;
   await load(REQUESTS_IN_FLIGHT, 1);

@@ -24,7 +24,7 @@ import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
 import { RequestsInFlight } from './connections/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
 import { traceIdFrom } from './requests/trace-context.js';
-import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
+import { LISTEN_BACKLOG, MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
 import { limitUpgrades } from './upgrades/upgrades.js';
 import { EventStreams } from './event-streams/event-streams.js';
@@ -146,6 +146,13 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** True while draining: requests in flight finish, and each answer closes its connection. */
   get isDraining(): boolean {
     return this.drain.hasBegun;
+  }
+
+  /** As in Nest, with LISTEN_BACKLOG unless the caller sets a backlog. The last argument is Nest's callback. */
+  override listen(port: string | number, ...rest: unknown[]): Server {
+    const backlog = rest.some((argument) => typeof argument === 'number') ? [] : [LISTEN_BACKLOG];
+    const parameters = [port, ...rest.slice(0, -1), ...backlog, ...rest.slice(-1)];
+    return (this.httpServer as Server).listen(...(parameters as Parameters<Server['listen']>));
   }
 
   override beforeClose(): void {

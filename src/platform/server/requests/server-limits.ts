@@ -34,6 +34,12 @@ export const MAX_REQUESTS_PER_CONNECTION = 100_000;
 export const LINGER_BYTES = 1024 * 1024;
 export const LINGER_MS = 1_000;
 
+/**
+ * Connections that the operating system keeps until the process accepts them. Linux allows `net.core.somaxconn`, by default
+ * 4096. Node's default is 511; beyond it, clients that connect at the same moment try again only after a second.
+ */
+export const LISTEN_BACKLOG = 4_096;
+
 /** Interval in ms of the check for HEADERS_TIMEOUT_MS and REQUEST_TIMEOUT_MS; a 408 may be late by this much. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 
