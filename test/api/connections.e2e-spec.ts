@@ -1,9 +1,10 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { Gateways } from '../../src/platform/gateways/gateways.js';
 import { MAX_REQUESTS_PER_CONNECTION } from '../../src/platform/server/requests/server-limits.js';
@@ -49,6 +50,12 @@ const BROKEN_CHUNK = 'Transfer-Encoding: chunked\r\n\r\nnot-hex\r\n';
 const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 const requestIds = (text: string): string[] => [...text.matchAll(/X-Request-Id: (\S+)/gi)].map(([, id]) => String(id));
+
+async function until(what: () => boolean): Promise<void> {
+  const deadline = Date.now() + 40_000;
+  while (!what() && Date.now() < deadline) await sleep(10);
+  expect(what()).toBe(true);
+}
 
 /** Sends segments of bytes, one behind the other, and returns all that comes back until the server closes. */
 async function sendSegments(...segments: string[]): Promise<string> {
@@ -291,12 +298,6 @@ describe('requests that are sent ahead', () => {
     return opened;
   };
   const waiting = (): (() => void)[] => app.nest.get(TestSlowController).waiting;
-  const until = async (what: () => boolean): Promise<void> => {
-    const deadline = Date.now() + 40_000;
-    while (!what() && Date.now() < deadline) await sleep(10);
-    expect(what()).toBe(true);
-  };
-
   test('are all answered in their order, and no more than those of one read are held meanwhile', async () => {
     const count = 1_000;
     const request = (index: number): string =>
@@ -457,5 +458,63 @@ describe('an error in a body is answered as its request', () => {
     expect(statuses(await answer)).toEqual([200]);
     expect(await answer).not.toContain('STILL OPEN');
     expect(app.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
+  });
+});
+
+describe('a process that was busy or stopped', () => {
+  let impatient: TestApp;
+  beforeAll(async () => {
+    const timeout = '300';
+    impatient = await createTestApp({
+      settings: {
+        HEADERS_TIMEOUT_MS: timeout,
+        REQUEST_TIMEOUT_MS: timeout,
+        KEEP_ALIVE_TIMEOUT_MS: timeout,
+        MAX_CONNECTIONS: '4',
+      },
+    });
+  });
+  afterAll(() => impatient.close());
+
+  const live = `${LIVE}\r\n`;
+  const write = (): string =>
+    `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${impatient.apiKey}\r\n` +
+    `Content-Type: application/json\r\n${LENGTH}\r\n${PET}`;
+
+  /** Sends `first`; then `rest` at the beginning of a time in which the process does nothing else and all time-outs pass. */
+  async function answeredAcrossPause(first: string, rest: string, count: number): Promise<number[]> {
+    let answer = '';
+    const client = connect(impatient.port, '127.0.0.1', () => client.write(first));
+    client.setEncoding('latin1').on('data', (text: string) => (answer += text));
+    try {
+      await sleep(100);
+      await turn();
+      client.write(rest);
+      // Client and service share this process: the bytes wait in the operating system.
+      for (const end = performance.now() + 1_500; performance.now() < end;);
+      await until(() => client.destroyed || statuses(answer).length >= count);
+      return statuses(answer);
+    } finally {
+      client.destroy();
+    }
+  }
+
+  test.each<[what: string, first: () => string, rest: () => string, expected: number[]]>([
+    ['a first request', () => '', () => live, [200]],
+    ['the rest of a header section', () => live.slice(0, 30), () => live.slice(30), [200]],
+    ['the rest of a body', () => write().slice(0, -5), () => write().slice(-5), [201]],
+    ['a request on an idle connection', () => live, () => live, [200, 200]],
+  ])('reads what has arrived before a time-out cuts: %s', async (_, first, rest, expected) => {
+    expect(await answeredAcrossPause(first(), rest(), expected.length)).toEqual(expected);
+  });
+
+  test('reads what has arrived before a time-out cuts: a health check beyond MAX_CONNECTIONS', async () => {
+    const others = Array.from({ length: 4 }, () => connect(impatient.port, '127.0.0.1'));
+    try {
+      await Promise.all(others.map((other) => once(other, 'connect')));
+      expect(await answeredAcrossPause('', live, 1)).toEqual([200]);
+    } finally {
+      others.forEach((other) => other.destroy());
+    }
   });
 });

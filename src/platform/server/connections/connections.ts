@@ -42,8 +42,8 @@ interface Connection {
   hasFailed: boolean;
   /** Reading is paused. */
   isPaused: boolean;
-  /** A request timed out while reading was paused. */
-  isLate: boolean;
+  /** Cuts the connection: a request timed out while reading was paused. */
+  cutLate: (() => void) | undefined;
   /** Memory in bytes that `ReadAhead` counts for this connection's requests. */
   readAhead: number;
 }
@@ -70,7 +70,7 @@ function newConnection(): Connection {
     isEnding: false,
     hasFailed: false,
     isPaused: false,
-    isLate: false,
+    cutLate: undefined,
     readAhead: 0,
   };
 }
@@ -88,6 +88,8 @@ export function answeringOn(socket: Duplex): Response | undefined {
  * - While requests of a connection wait for an earlier one, the connection is not read. So it holds the requests of one
  *   read of 64 KiB at most; further ones stay in the buffers of the operating systems. MAX_READ_AHEAD_BYTES bounds the
  *   waiting requests of all connections. The time-outs of requests do not run while reading is paused.
+ * - No client is blamed for a process that was stopped or busy: before a time-out cuts a connection, what has arrived on it
+ *   is read.
  * - A request with `Upgrade` that is served as ordinary HTTP ends the connection (see `upgrades.ts`), and so does
  *   request number MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; later requests are ignored.
  * - After a request was refused for overload, its connection is not read for REFUSAL_PAUSE_MS.
@@ -107,7 +109,7 @@ export class Connections {
   droppedInAll = 0;
 
   constructor(
-    private readonly server: Server,
+    server: Server,
     private readonly inFlight: RequestsInFlight,
     private readonly limits: ConnectionLimits,
   ) {
@@ -219,13 +221,14 @@ export class Connections {
   }
 
   /**
-   * Must be called when a request did not arrive in time. Returns false if the connection was not read during that time:
-   * the request then gets another REQUEST_TIMEOUT_MS from the next read on.
+   * Must be called when Node's time-out of a request that is arriving has passed. Calls `cut` unless the request has
+   * arrived by then but was not read yet. If the connection was not read during that time, the request gets another
+   * REQUEST_TIMEOUT_MS from the next read on.
    */
-  timesOut(socket: Duplex): boolean {
+  timesOut(socket: Duplex, cut: () => void): void {
     const connection = connectionOf(socket);
-    connection.isLate = connection.isPaused;
-    return !connection.isLate;
+    if (connection.isPaused) connection.cutLate = cut;
+    else setImmediate(cutUnlessArrived(socket, connection, cut));
   }
 
   /** The requests that have begun and are not answered yet. */
@@ -279,9 +282,10 @@ export class Connections {
 
   private serveOnce(socket: Socket, connection: Connection): void {
     this.spare.add(socket);
-    const timer = setTimeout(() => {
+    const cut = (): void => {
       if (connection.answering === undefined) socket.destroy();
-    }, SPARE_CONNECTION_MS);
+    };
+    const timer = setTimeout(() => setImmediate(cut), SPARE_CONNECTION_MS);
     timer.unref();
     socket.once('close', () => clearTimeout(timer));
   }
@@ -310,25 +314,11 @@ export class Connections {
     // After a failure of the parser nothing is parsed, and after CONNECT nobody would consume the data.
     if (connection.hasFailed) return;
     socket.resume();
-    if (connection.isLate) this.timeAnew(socket, connection);
-  }
-
-  /**
-   * Restarts the time-out of the request that is still arriving: the latest one if its body is incomplete, else the next
-   * one. Node's own time-out has fired already, and fires once only.
-   */
-  private timeAnew(socket: Socket, connection: Connection): void {
-    connection.isLate = false;
-    const isBody = connection.latest?.req.complete === false;
-    const late = isBody ? connection.arrived : connection.arrived + 1;
-    setTimeout(() => {
-      const hasArrived =
-        connection.arrived > late || (connection.arrived === late && connection.latest?.req.complete === true);
-      if (!hasArrived && !socket.destroyed) {
-        const error = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-        this.server.emit('clientError', error, socket);
-      }
-    }, this.limits.requestTimeoutMs).unref();
+    const { cutLate } = connection;
+    if (cutLate === undefined) return;
+    connection.cutLate = undefined;
+    // Node's own time-out fires once only.
+    setTimeout(cutUnlessArrived(socket, connection, cutLate), this.limits.requestTimeoutMs).unref();
   }
 
   /** Logs connections that were dropped or cut, once in WARNING_INTERVAL_MS. */
@@ -355,17 +345,33 @@ function stopReading(socket: Socket): void {
   socket.emit('pause');
 }
 
+/** Returns a function that calls `cut`, unless the request that is arriving now has arrived when it is called. */
+function cutUnlessArrived(socket: Duplex, connection: Connection, cut: () => void): () => void {
+  // The latest request if its body is incomplete, else the next one.
+  const isBody = connection.latest?.req.complete === false;
+  const late = isBody ? connection.arrived : connection.arrived + 1;
+  return () => {
+    const hasArrived =
+      connection.arrived > late || (connection.arrived === late && connection.latest?.req.complete === true);
+    if (!hasArrived && !socket.destroyed) cut();
+  };
+}
+
 /**
  * Listener of the server's `timeout` event: nothing was sent or received for WRITE_TIMEOUT_MS, or for
  * KEEP_ALIVE_TIMEOUT_MS on an idle connection. Closes a connection that is idle or whose client does not read its answer.
  * Keeps it while a request arrives, which has time-outs of its own, and while a handler works.
  */
 function closeUnlessServed(socket: Socket): void {
-  const { answering, hasAnswered } = connectionOf(socket);
-  if (socket.writableLength > 0 || (answering === undefined && hasAnswered)) {
-    if (answering !== undefined) answering.req.context.isCut = true;
-    socket.destroy();
-  } else {
-    socket.setTimeout(socket.timeout ?? 0);
-  }
+  const { bytesRead, writableLength } = socket;
+  setImmediate(() => {
+    const { answering, hasAnswered } = connectionOf(socket);
+    const hasMoved = socket.bytesRead !== bytesRead || socket.writableLength !== writableLength;
+    if (!hasMoved && (writableLength > 0 || (answering === undefined && hasAnswered))) {
+      if (answering !== undefined) answering.req.context.isCut = true;
+      socket.destroy();
+    } else {
+      socket.setTimeout(socket.timeout ?? 0);
+    }
+  });
 }

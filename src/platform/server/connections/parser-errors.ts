@@ -50,8 +50,7 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       },
     );
 
-  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
-    if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT' && !connections.timesOut(socket)) return;
+  const end = (cause: NodeJS.ErrnoException, socket: Duplex): void => {
     const error = parserError(cause);
     const broken = error && fail(socket, error);
     if (error === undefined || (broken && (broken.context.isOver || cause.code === 'HPE_INVALID_EOF_STATE'))) {
@@ -63,6 +62,11 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       if (broken.listenerCount('error') > 0) broken.emit('error', error);
       listener.abandon(broken, error);
     }
+  };
+
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
+    if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') connections.timesOut(socket, () => end(cause, socket));
+    else end(cause, socket);
   });
 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
