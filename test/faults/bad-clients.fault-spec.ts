@@ -176,7 +176,7 @@ test('clients that send requests ahead and never read are cut, and hold a bounde
     const earlier = abortedRequests();
     for (const socket of clients) socket.pause().write(requests);
     const cut = (async () => {
-      const deadline = Date.now() + 20_000;
+      const deadline = Date.now() + 60_000;
       while (abortedRequests() - earlier < clients.length && Date.now() < deadline) {
         peak = Math.max(peak, memory());
         await sleep(50);
@@ -194,7 +194,7 @@ test('clients that send requests ahead and never read are cut, and hold a bounde
   });
   // However many rounds there are.
   expect(peak - before).toBeLessThan(150);
-}, 120_000);
+}, 300_000);
 
 /** Requests whose answer could not be delivered, by the log. */
 function abortedRequests(): number {
