@@ -24,7 +24,18 @@ class TestSlowController {
   }
 }
 
-@Module({ controllers: [TestSlowController] })
+/** Answers in the next turn of the event loop. */
+@Public()
+@Controller('test-turn')
+class TestTurnController {
+  @Get()
+  async answer(): Promise<string[]> {
+    await turn();
+    return ['turn'];
+  }
+}
+
+@Module({ controllers: [TestSlowController, TestTurnController] })
 class SlowModule {}
 
 let app: TestApp;
@@ -459,6 +470,33 @@ describe('an error in a body is answered as its request', () => {
     expect(await answer).not.toContain('STILL OPEN');
     expect(app.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
   });
+});
+
+test('new clients do not wait a turn of the event loop each while thousands of requests are served', async () => {
+  const busy = 200;
+  const ahead = 100;
+  const request = 'GET /v1/test-turn HTTP/1.1\r\nHost: x\r\n\r\n';
+  const clients: Socket[] = [];
+  const connectClients = async (count: number, bytes: string): Promise<void> => {
+    const answered = Array.from({ length: count }, async () => {
+      const client = connect(app.port, '127.0.0.1', () => client.write(bytes));
+      clients.push(client);
+      await once(client, 'data');
+    });
+    await Promise.all(answered);
+  };
+  try {
+    await connectClients(busy, request);
+    for (const client of clients) client.resume().write(request.repeat(ahead));
+    const before = app.log.requests.length;
+    const newcomers = 100;
+    await connectClients(newcomers, request);
+    const servedMeanwhile = app.log.requests.length - before - newcomers;
+    // Each busy client has a request in every turn.
+    expect(servedMeanwhile / busy).toBeLessThan(newcomers / 2);
+  } finally {
+    for (const client of clients) client.destroy();
+  }
 });
 
 describe('a process that was busy or stopped', () => {

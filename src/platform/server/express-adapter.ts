@@ -11,6 +11,7 @@ import { toApiError } from '../errors/error.filter.js';
 import { httpError } from '../errors/http-exception.js';
 import { createMessageClasses } from '../fast-paths/express-prototypes.js';
 import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
+import { AcceptQueue } from './connections/accept-queue.js';
 import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
@@ -195,6 +196,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const server = createHttpServer(app, this.config);
     const eventStreams = new EventStreams(app, this.config.maxEventStreams, this.config.writeTimeoutMs);
     this.connections = new Connections(server, this.inFlight, this.config);
+    const acceptQueue = new AcceptQueue(server, this.connections);
     this.drain = new Drain(server, this.connections, eventStreams, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
@@ -220,7 +222,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       });
     };
     const serve = (request: Request, response: Response): void => {
-      if (this.admits(request, response)) this.route(request, response);
+      if (!this.admits(request, response)) return;
+      acceptQueue.whenDrained(() => {
+        // The client may have left meanwhile.
+        if (!request.context.isOver) this.route(request, response);
+      });
     };
     listen('request', serve);
     listen('checkContinue', (request, response) => {
