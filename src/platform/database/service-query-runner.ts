@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import type { ReplicationMode } from 'typeorm';
+// TypeORM exports its drivers by their paths only.
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import { asUnavailable } from './connections/connection-errors.js';
