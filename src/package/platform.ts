@@ -60,7 +60,7 @@ export { Idempotency } from '../platform/idempotency/idempotency.js';
 export { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 export { insertOnceStatement } from '../platform/idempotency/idempotency-key.repository.js';
 export { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
-export type { Kept } from '../platform/idempotency/kept-answer.js';
+export type { Kept } from '../platform/idempotency/stored-answer.js';
 
 // Errors. Codes of the catalogue that only the platform throws are not exported.
 export { ApiError, type ApiErrorOptions } from '../platform/errors/api-error.js';

@@ -144,26 +144,38 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     return { id, ...pet };
   }
 
+  /** Reads pages that are all of one status, or all of any. */
   private async readPages(
     requests: readonly PageRequest[],
     statementOfOne: (limit: number) => Statement,
     statementOfMany: Statement,
   ): Promise<PetsPage[]> {
-    const [first] = requests;
-    if (first && requests.length === 1) {
-      const { firstId, limit, status } = first;
-      const values = status === undefined ? [firstId] : [firstId, status];
-      return [toPage((await this.database.read<Row>(statementOfOne(limit + 1), values)).map(entityOf), limit)];
-    }
-    const values: unknown[] = [
-      arrayOf(requests.map(({ firstId }) => firstId)),
-      arrayOf(requests.map(({ limit }) => limit + 1)),
-    ];
-    if (first?.status !== undefined) {
-      values.push(arrayOf(requests.map(({ status }) => status)));
-    }
+    const [first] = requests as [PageRequest, ...PageRequest[]];
+    return requests.length === 1
+      ? [await this.readPage(first, statementOfOne)]
+      : this.readManyPages(requests, first.status !== undefined, statementOfMany);
+  }
+
+  private async readPage(
+    { firstId, limit, status }: PageRequest,
+    statementOf: (limit: number) => Statement,
+  ): Promise<PetsPage> {
+    const values = status === undefined ? [firstId] : [firstId, status];
+    const rows = await this.database.read<Row>(statementOf(limit + 1), values);
+    return toPage(rows.map(entityOf), limit);
+  }
+
+  private async readManyPages(
+    requests: readonly PageRequest[],
+    hasStatus: boolean,
+    statement: Statement,
+  ): Promise<PetsPage[]> {
+    const firstIds = arrayOf(requests.map(({ firstId }) => firstId));
+    const sizes = arrayOf(requests.map(({ limit }) => limit + 1));
+    const values = hasStatus ? [firstIds, sizes, arrayOf(requests.map(({ status }) => status))] : [firstIds, sizes];
     const found: PetEntity[][] = requests.map(() => []);
-    for (const row of await this.database.read<[...Row, position: string]>(statementOfMany, values)) {
+    for (const row of await this.database.read<[...Row, position: string]>(statement, values)) {
+      // PostgreSQL counts positions from 1.
       found[Number(row[4]) - 1]?.push(entityOf(row));
     }
     return requests.map(({ limit }, index) => {

@@ -33,7 +33,7 @@ interface KnownKey {
   readonly checkedAt: number;
 }
 
-/** One query for the keys of many tokens. */
+/** One query for the keys of many tokens. Tokens may join until it is sent. */
 interface LookUp {
   readonly hashes: Set<string>;
   readonly found: Promise<Map<string, StoredApiKey>>;
@@ -53,9 +53,12 @@ interface LookUp {
 export class ApiKeyVerifier {
   private readonly knownKeys = new Map<string, KnownKey>();
   private readonly unknownTokens = new Map<string, number>();
-  private current: LookUp | undefined;
-  private next: LookUp | undefined;
-  private previous: Promise<unknown> = Promise.resolve();
+  /** The look-up whose query is in flight; undefined also if a key has changed since it was sent. */
+  private sent: LookUp | undefined;
+  /** The look-up whose query waits for the one in flight. */
+  private waiting: LookUp | undefined;
+  /** Settles when no query is in flight and none waits. */
+  private queries: Promise<unknown> = Promise.resolve();
   private lastQueryAt = -Infinity;
 
   constructor(
@@ -118,11 +121,11 @@ export class ApiKeyVerifier {
     // An unknown token may be the secret of a new key.
     this.unknownTokens.clear();
     // A query in flight may have read the data before the change. New requests must not join it.
-    this.current = undefined;
+    this.sent = undefined;
   }
 
   private async lookUp(hashed: string): Promise<StoredApiKey | undefined> {
-    const lookUp = this.current?.hashes.has(hashed) ? this.current : (this.next ??= this.createLookUp());
+    const lookUp = this.sent?.hashes.has(hashed) ? this.sent : (this.waiting ??= this.createLookUp());
     if (lookUp.hashes.size >= MAX_WAITING_TOKENS && !lookUp.hashes.has(hashed)) {
       throw serviceUnavailable('database_busy', 'Too many API keys wait to be verified. Try again.');
     }
@@ -130,28 +133,30 @@ export class ApiKeyVerifier {
     return (await lookUp.found).get(hashed);
   }
 
+  /** A look-up that is sent after the one before it has been answered, and QUERY_INTERVAL_MS after it was sent. */
   private createLookUp(): LookUp {
-    const hashes = new Set<string>();
-    const found = this.previous.then(async () => {
-      const wait = this.lastQueryAt + QUERY_INTERVAL_MS - performance.now();
-      if (wait > 0) await sleep(wait);
-      this.lastQueryAt = performance.now();
-      this.current = this.next;
-      this.next = undefined;
-      const { current } = this;
-      const checkedAt = this.clock.now();
-      try {
-        const keys = await this.repository.findByHashes([...hashes]);
-        if (this.current === current) {
-          hashes.forEach((hashed) => this.remember(hashed, keys.get(hashed), checkedAt));
-        }
-        return keys;
-      } finally {
-        if (this.current === current) this.current = undefined;
+    const lookUp: LookUp = { hashes: new Set(), found: this.queries.then(() => this.send(lookUp)) };
+    this.queries = lookUp.found.catch(() => undefined);
+    return lookUp;
+  }
+
+  private async send(lookUp: LookUp): Promise<Map<string, StoredApiKey>> {
+    const wait = this.lastQueryAt + QUERY_INTERVAL_MS - performance.now();
+    if (wait > 0) await sleep(wait);
+    this.lastQueryAt = performance.now();
+    this.sent = lookUp;
+    this.waiting = undefined;
+    const checkedAt = this.clock.now();
+    try {
+      const keys = await this.repository.findByHashes([...lookUp.hashes]);
+      // Otherwise a key has changed meanwhile, and the result may be older than the change.
+      if (this.sent === lookUp) {
+        lookUp.hashes.forEach((hashed) => this.remember(hashed, keys.get(hashed), checkedAt));
       }
-    });
-    this.previous = found.catch(() => undefined);
-    return { hashes, found };
+      return keys;
+    } finally {
+      if (this.sent === lookUp) this.sent = undefined;
+    }
   }
 
   private remember(hashed: string, key: StoredApiKey | undefined, checkedAt: number): void {

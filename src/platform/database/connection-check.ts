@@ -4,7 +4,7 @@ import type { Config } from '../../config.js';
 import { hostUris } from '../../settings/database-uris.js';
 import { StartupError } from '../errors/startup-error.js';
 import { APPLICATION_NAME, IDLE_TIMEOUT_MS } from './connection-settings.js';
-import { NoPrimaryError } from './connections/connection-errors.js';
+import { connectionAdvice, uriAdvice } from './servers/connection-advice.js';
 import { checkTransactionMode, detectPooling, type Pooling } from './servers/pooling.js';
 import { type ServerAddress, ServerClient, serverAddress } from './servers/server-client.js';
 
@@ -52,7 +52,7 @@ function checkReplicaUrl(connectionString: string): void {
   try {
     new pg.Client({ connectionString });
   } catch (error) {
-    throw new StartupError(`DATABASE_REPLICA_URLS: ${explain(error as Error, undefined, 0)}`);
+    throw new StartupError(`DATABASE_REPLICA_URLS: ${uriAdvice(error as Error)}`);
   }
 }
 
@@ -85,9 +85,8 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
     }
     return pooling;
   } catch (error) {
-    throw new StartupError(
-      `${setting}: ${explain(error as Error & { code?: string }, clients[0], acquireTimeoutMs, databasePasswordFile)}`,
-    );
+    const advice = connectionAdvice(error as Error, clients[0], acquireTimeoutMs, databasePasswordFile);
+    throw new StartupError(`${setting}: ${advice}`);
   } finally {
     // Waits no longer than for a connection: a full pooler may not answer.
     await Promise.race([
@@ -95,66 +94,4 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
       sleep(acquireTimeoutMs, undefined, { ref: false }),
     ]);
   }
-}
-
-/** Messages of PgBouncer, which have the SQLSTATE of a protocol violation. */
-const POOLER_IS_FULL = /^(query_wait_timeout|no more connections allowed|client connections exceeded)/;
-
-/** Matches codes and messages of pg and Node for servers without TLS, and for certificates that are not trusted. */
-const TLS_FAULT = /SSL|TLS|CERT|SIGNATURE|ISSUER/i;
-
-function firstLine(text: string): string {
-  return text.split('\n')[0] as string;
-}
-
-/** What is wrong and what to do about it. `client` is undefined when `pg` cannot parse the URI. */
-function explain(
-  error: Error & { code?: string },
-  client: pg.Client | undefined,
-  timeoutMs: number,
-  passwordFile?: string,
-): string {
-  if (error instanceof StartupError) return error.message;
-  const { path, syscall } = error as NodeJS.ErrnoException;
-  // DATABASE_PASSWORD_FILE, or sslrootcert, sslcert or sslkey of the URI. A socket has a path, too.
-  if (path !== undefined && syscall !== 'connect') {
-    const kind = path === passwordFile ? 'file of DATABASE_PASSWORD_FILE,' : 'certificate file';
-    return `its ${kind} '${path}' cannot be read (${error.code}). Correct its path or rights.`;
-  }
-  // pg's error would quote the URI, and with it the password.
-  if (client === undefined) return 'this is no PostgreSQL URI that can be used. Correct it.';
-  if (error instanceof NoPrimaryError) {
-    return `${firstLine(error.message)}. Start or promote one of them, or correct the hosts.`;
-  }
-  const { user, database, port } = client;
-  const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${port}`;
-  const logIn = `PostgreSQL at ${host} refuses user '${user}'. Correct user and password, or allow them in pg_hba.conf.`;
-  const known: Record<string, string> = {
-    ECONNREFUSED: `nothing answers at ${host}. Start PostgreSQL there, or correct host and port.`,
-    ENOENT: `nothing answers at ${host}. Start PostgreSQL there, or correct host and port.`,
-    ENOTFOUND: `the host '${client.host}' is not known. Correct it.`,
-    EAI_AGAIN: `the host '${client.host}' cannot be resolved at the moment. Correct it, or try again.`,
-    '28P01': logIn,
-    '28000': logIn,
-    '3D000': `PostgreSQL at ${host} has no database '${database}'. Create it (createdb ${database}), or correct the name.`,
-  };
-  const answer = known[error.code ?? ''];
-  if (answer !== undefined) return answer;
-  if (POOLER_IS_FULL.test(error.message)) {
-    return (
-      `the pooler at ${host} has no room for another connection (${firstLine(error.message)}). Raise its ` +
-      'max_client_conn and default_pool_size, or lower DATABASE_POOL_SIZE.'
-    );
-  }
-  if (/time-?out/i.test(error.message)) {
-    return `PostgreSQL at ${host} does not answer within ${timeoutMs} ms. Correct host and port, or let it through.`;
-  }
-  if (error.message === 'Connection terminated unexpectedly') {
-    return `what answers at ${host} is not PostgreSQL. Correct host and port.`;
-  }
-  if (TLS_FAULT.test(`${error.code} ${error.message}`)) {
-    return `PostgreSQL at ${host} cannot be used over TLS: ${firstLine(error.message)}. Correct sslmode and certificates.`;
-  }
-  const reason = firstLine(error.message || error.code || 'no reason given');
-  return `PostgreSQL at ${host} cannot be used: ${reason}. Mend that, or set another database.`;
 }

@@ -77,24 +77,35 @@ export function fromHttpException(exception: HttpException): ApiError {
   if (response instanceof Error) {
     return httpError(status, STATUS_CODES[status] ?? 'Error', { cause: exception });
   }
-  const { message, error, ...others } = membersOf(response, exception);
-  delete others['statusCode'];
+  const body = membersOf(response, exception);
+  return httpError(status, messageOf(body, exception), { cause: exception, details: detailsOf(body, status) });
+}
+
+type Body = Readonly<Record<string, unknown>>;
+
+function messageOf({ message }: Body, exception: HttpException): string {
+  if (isTextList(message)) return message.join('; ');
+  return typeof message === 'number' ? String(message) : exception.message;
+}
+
+/** What the body of an exception says besides its status and its message; undefined for nothing. */
+function detailsOf({ message, error, ...others }: Body, status: number): unknown {
+  const rest: Record<string, unknown> = others;
+  delete rest['statusCode'];
   const isUsual = typeof error === 'string' && error.toLowerCase() === STATUS_CODES[status]?.toLowerCase();
+  if (error !== undefined && !isUsual) rest['error'] = error;
+  if (isTextList(message) && Object.keys(rest).length === 0) return message;
   const isText = message === undefined || typeof message === 'string' || typeof message === 'number';
-  const isList = Array.isArray(message) && message.every((item) => typeof item === 'string');
-  const rest = {
-    ...others,
-    ...(error === undefined || isUsual ? {} : { error }),
-    ...(isText || isList ? {} : { message }),
-  };
-  const hasRest = Object.keys(rest).length > 0;
-  const details = isList ? (hasRest ? { ...rest, message } : message) : hasRest ? rest : undefined;
-  const text = isList ? message.join('; ') : typeof message === 'number' ? String(message) : exception.message;
-  return httpError(status, text, { cause: exception, details });
+  if (!isText) rest['message'] = message;
+  return Object.keys(rest).length === 0 ? undefined : rest;
+}
+
+function isTextList(message: unknown): message is string[] {
+  return Array.isArray(message) && message.every((item) => typeof item === 'string');
 }
 
 /** The members of the body that stock Nest would send. */
-function membersOf(response: unknown, { errorCode }: HttpException): Record<string, unknown> {
+function membersOf(response: unknown, { errorCode }: HttpException): Body {
   if (typeof response === 'object' && response !== null) return { ...response };
   return { message: response, ...(errorCode === undefined ? {} : { errorCode }) };
 }

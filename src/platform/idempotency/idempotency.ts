@@ -6,7 +6,7 @@ import { Fingerprint } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 import { IdempotentInserts } from './idempotent-inserts.js';
-import { keepAnswer, type Kept, readAnswer } from './kept-answer.js';
+import { serializeAnswer, type Kept, parseAnswer } from './stored-answer.js';
 
 /**
  * Carries a request out once, however often it is sent with the same key: at the same time, on several instances, or after a
@@ -27,7 +27,7 @@ export class Idempotency {
    * and without a key: times are texts, and integers are bigints only beyond 2^53.
    *
    * @param input see {@link once}
-   * @param work see {@link once}; returns the answer, whose JSON has at most MAX_KEPT_ANSWER_BYTES
+   * @param work see {@link once}; returns the answer, whose JSON has at most MAX_STORED_ANSWER_BYTES
    * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`; Error when the answer is too long, and nothing is changed
    */
   async answer<Answer>(
@@ -35,8 +35,8 @@ export class Idempotency {
     input: object,
     work: (transaction: Transaction) => Promise<Answer>,
   ): Promise<Kept<Answer>> {
-    const kept = await this.once(key, input, async (transaction) => keepAnswer(await work(transaction), key));
-    return readAnswer<Answer>(kept);
+    const kept = await this.once(key, input, async (transaction) => serializeAnswer(await work(transaction), key));
+    return parseAnswer<Answer>(kept);
   }
 
   /**

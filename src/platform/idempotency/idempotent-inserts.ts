@@ -7,8 +7,12 @@ import { type IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } f
 /** Up to 100 requests share a statement, two statements run at a time, and up to 10 000 requests wait. */
 const LIMITS: Omit<BatchLimits, 'waitMs'> = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
 
+const NONE: ReadonlyMap<string, StoredResult> = new Map();
+
 interface KeyedRow {
   readonly key: IdempotencyKey;
+  /** Identifies the key among those of all clients. */
+  readonly name: string;
   readonly fingerprint: Fingerprint;
   readonly values: readonly unknown[];
 }
@@ -40,7 +44,8 @@ export class IdempotentInserts<Input extends object> {
    */
   async insert(key: IdempotencyKey, input: Input): Promise<bigint> {
     const fingerprint = new Fingerprint(key, input);
-    const outcome = await this.batches.run({ key, fingerprint, values: this.valuesOf(input) });
+    const name = nameOf(key.clientId, key.value);
+    const outcome = await this.batches.run({ key, name, fingerprint, values: this.valuesOf(input) });
     if ('insertedId' in outcome) {
       return BigInt(outcome.insertedId);
     }
@@ -53,24 +58,16 @@ export class IdempotentInserts<Input extends object> {
   private async insertAll(rows: readonly KeyedRow[]): Promise<Outcome[]> {
     // Only the first request of each key is inserted, because a statement cannot store a key twice.
     const firsts = new Map<string, KeyedRow>();
-    for (const row of rows) {
-      const name = nameOf(row.key.clientId, row.key.value);
-      if (!firsts.has(name)) firsts.set(name, row);
-    }
-    const inserted = await this.insertFirsts([...firsts.values()]);
-    const insertedIdOf = (row: KeyedRow): string | undefined => {
-      const name = nameOf(row.key.clientId, row.key.value);
-      return firsts.get(name) === row ? inserted.get(name) : undefined;
-    };
-    const others = rows.filter((row) => insertedIdOf(row) === undefined);
-    // A separate statement, because only it sees keys for whose transactions the insert may have waited.
-    const earlier =
-      others.length === 0 ? new Map<string, StoredResult>() : await this.findEarlier(others, inserted.size > 0);
-    return rows.map((row) => {
-      const insertedId = insertedIdOf(row);
-      return insertedId === undefined
-        ? { earlier: earlier.get(nameOf(row.key.clientId, row.key.value)) }
-        : { insertedId };
+    for (const row of rows) if (!firsts.has(row.name)) firsts.set(row.name, row);
+    const ids = await this.insertFirsts([...firsts.values()]);
+    const insertedIds = rows.map((row) => (firsts.get(row.name) === row ? ids.get(row.name) : undefined));
+    // The rest are repetitions of a key, in this statement or before. They are looked up by a separate statement, because
+    // only that one sees keys for whose transactions the insert may have waited.
+    const rest = rows.filter((_, index) => insertedIds[index] === undefined);
+    const earlier = rest.length === 0 ? NONE : await this.findEarlier(rest, ids.size > 0);
+    return rows.map(({ name }, index) => {
+      const insertedId = insertedIds[index];
+      return insertedId === undefined ? { earlier: earlier.get(name) } : { insertedId };
     });
   }
 
@@ -78,15 +75,19 @@ export class IdempotentInserts<Input extends object> {
    * Looks up keys that were stored before. If the look-up fails but the insert has committed rows, the requests of these
    * rows still succeed, and only the others fail.
    */
-  private async findEarlier(rows: readonly KeyedRow[], isInserted: boolean): Promise<Map<string, StoredResult>> {
+  private async findEarlier(
+    rows: readonly KeyedRow[],
+    isInserted: boolean,
+  ): Promise<ReadonlyMap<string, StoredResult>> {
     try {
       return await this.keys.find(rows.map(({ key }) => key));
     } catch (error) {
       if (!isInserted) throw error;
-      return new Map();
+      return NONE;
     }
   }
 
+  /** Inserts the rows whose keys are new. Returns the ids of their rows, by the name of the key. */
   private async insertFirsts(rows: readonly KeyedRow[]): Promise<Map<string, string>> {
     const columns = (rows[0] as KeyedRow).values.map((_, column) => rows.map(({ values }) => values[column]));
     const inserted = await this.database.write<[clientId: string, key: string, id: string]>(this.statement, [

@@ -73,17 +73,21 @@ export class DeclaredBodyGuard implements CanActivate {
     }
     let known = ofController.get(handler);
     if (known === undefined) {
-      const parameters = parametersOf(controller, handler);
-      const isShown = this.isWatched() || hasWatchers(controller, handler) || parameters.some(mayLook);
-      known = {
-        plan: bodyPlanOf(controller, handler, parameters, isShown),
-        isShown,
-        isDeprecated: Reflect.hasMetadata(DEPRECATION_METADATA, handler),
-        takesBytes: parameters.some(({ source }) => source === RAW_BODY),
-      };
+      known = this.describe(controller, handler);
       ofController.set(handler, known);
     }
     return known;
+  }
+
+  private describe(controller: Type, handler: Handler): HandlerBody {
+    const parameters = parametersOf(controller, handler);
+    const isShown = this.isWatched() || hasWatchers(controller, handler) || parameters.some(mayLook);
+    return {
+      plan: bodyPlanOf(controller, handler, parameters, isShown),
+      isShown,
+      isDeprecated: Reflect.hasMetadata(DEPRECATION_METADATA, handler),
+      takesBytes: parameters.some(({ source }) => source === RAW_BODY),
+    };
   }
 
   /** Whether modules have global interceptors, or global guards that run after this one. */
@@ -163,22 +167,31 @@ function bodyPlanOf(
 ): BodyPlan {
   const bodies = parameters.filter(({ source }) => source === BODY);
   const picked = bodies.flatMap(({ data }) => data ?? []);
-  const [whole] = bodies;
-  const type = bodies.length === 1 && picked.length === 0 ? whole?.metatype : undefined;
-  const properties = isInputClass(type) ? inputClassOf(type).properties : undefined;
-  const isFlat = properties?.every(({ rule }) => !rule.nestedClass && !rule.isArray);
+  // The class of the whole body, if one parameter takes it.
+  const type = bodies.length === 1 && picked.length === 0 ? bodies[0]?.metatype : undefined;
   const types = declaredTypesOf(controller, handler);
-  const limits = [handler, controller].map(
-    (target) => Reflect.getMetadata(BODY_LIMIT_METADATA, target) as number | undefined,
-  );
   return {
     isTaken: bodies.length > 0 || parameters.some(({ source }) => source === RAW_BODY),
     types: types && bodyTypesOf(types),
     form: types && type === String ? 'text' : types && type === Buffer ? 'bytes' : 'value',
-    maxBytes: limits[0] ?? limits[1],
+    maxBytes: bodyLimitOf(handler) ?? bodyLimitOf(controller),
     keepsBytes: isShown,
-    members: isFlat ? properties?.map(({ name }) => name) : undefined,
+    members: flatMembersOf(type),
     needsAllDigits: bodies.some(({ metatype }) => isInputClass(metatype) && inputClassOf(metatype).needsAllDigits),
     picked: picked.length > 0 ? picked : undefined,
   };
+}
+
+function bodyLimitOf(target: Type | Handler): number | undefined {
+  return Reflect.getMetadata(BODY_LIMIT_METADATA, target) as number | undefined;
+}
+
+/**
+ * The names of the members, if none of them is an object or an array. Then the reader of bodies builds no other member, and
+ * no value inside a member.
+ */
+function flatMembersOf(type: unknown): string[] | undefined {
+  const properties = isInputClass(type) ? inputClassOf(type).properties : undefined;
+  const isFlat = properties?.every(({ rule }) => !rule.nestedClass && !rule.isArray);
+  return isFlat ? properties?.map(({ name }) => name) : undefined;
 }

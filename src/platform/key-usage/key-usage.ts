@@ -63,7 +63,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
 
   onApplicationBootstrap(): void {
     this.timer = setInterval(() => {
-      void this.writeTimes(this.queue.size / (MAX_COUNTERS_PER_WRITE * MAX_INTERVALS_OF_ALL));
+      void this.writeTimes(Math.ceil(this.writesOfAll / MAX_INTERVALS_OF_ALL));
     }, WRITE_INTERVAL_MS).unref();
   }
 
@@ -97,12 +97,19 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Writes everything that was counted before the call. After an error the counts wait for the next write. */
   async write(): Promise<void> {
     await this.writing;
-    await this.writeTimes(this.queue.size / MAX_COUNTERS_PER_WRITE);
+    await this.writeTimes(this.writesOfAll);
   }
 
-  /** Writes this many times, rounded up, or until a write fails. */
+  /** Number of writes that all counters need. */
+  private get writesOfAll(): number {
+    return Math.ceil(this.queue.size / MAX_COUNTERS_PER_WRITE);
+  }
+
+  /** Writes this many times, or until a write fails. */
   private async writeTimes(times: number): Promise<void> {
-    while (times > 0 && (await this.writeNext())) times--;
+    for (let left = times; left > 0; left--) {
+      if (!(await this.writeNext())) return;
+    }
   }
 
   private createCounter(keyId: bigint, operation: string, day: number): Counter {

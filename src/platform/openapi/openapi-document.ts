@@ -164,30 +164,30 @@ export class OpenApiDocument {
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
     const handlers = this.traitsByHandler();
     const ids = new OperationIds([...handlers.values()]);
-    const isInAddress = this.application.versioning.type === VersioningType.URI;
     const paths: PathsObject = {};
-    const placed = new Set<string>();
-    for (const [fullPath, item] of Object.entries(found)) {
-      const methods = Object.entries(item as Operations).filter(([method]) => METHODS.includes(method));
-      for (const [method, operation] of methods) {
-        const traits = handlers.get(handlerOf(method, operation.operationId ?? '', handlers));
-        if (!traits || isNeutral(traits)) continue;
-        const route = `${traits.name} ${method} ${withoutMark(fullPath)}`;
-        // A handler of several versions is found once for each version.
-        if (placed.has(route)) continue;
-        placed.add(route);
-        const place = isInAddress
-          ? this.placeInAddress(fullPath, operation, traits)
-          : this.placeBesideOthers(withoutMark(fullPath), method, operation, traits, paths);
-        if (!place) continue;
-        const { path, version } = place;
-        const operations = (paths[path] ??= place.item) as Operations;
-        const id = ids.next(traits, method, version);
-        operations[method] = describeOperation(method, id, place.operation, traits, schemas);
-        this.addDeprecation(traits, `${method.toUpperCase()} ${path}`, operation.summary ?? '');
-      }
+    for (const { fullPath, method, operation, traits } of routesOf(found, handlers)) {
+      const place = this.placeOf(fullPath, method, operation, traits, paths);
+      if (!place) continue;
+      const { path, version } = place;
+      const operations = (paths[path] ??= place.item) as Operations;
+      const id = ids.next(traits, method, version);
+      operations[method] = describeOperation(method, id, place.operation, traits, schemas);
+      this.addDeprecation(traits, `${method.toUpperCase()} ${path}`, operation.summary ?? '');
     }
     return paths;
+  }
+
+  /** The place of an operation among `paths`; undefined if the document has none for it. */
+  private placeOf(
+    fullPath: string,
+    method: string,
+    operation: OperationObject,
+    traits: OperationTraits,
+    paths: PathsObject,
+  ): Place | undefined {
+    return this.application.versioning.type === VersioningType.URI
+      ? this.placeInAddress(fullPath, operation, traits)
+      : this.placeBesideOthers(withoutMark(fullPath), method, operation, traits, paths);
   }
 
   /** The place of an operation whose path contains the version; undefined if it contains none. */
@@ -245,6 +245,29 @@ export class OpenApiDocument {
     }
     return traits;
   }
+}
+
+/** An operation that @nestjs/swagger has found, and the handler that answers it. */
+interface Route {
+  readonly fullPath: string;
+  readonly method: string;
+  readonly operation: OperationObject;
+  readonly traits: OperationTraits;
+}
+
+/** The operations of handlers that belong to a version. A handler of several versions is found once for each; listed once. */
+function routesOf(found: PathsObject, handlers: ReadonlyMap<string, OperationTraits>): Route[] {
+  const routes = new Map<string, Route>();
+  for (const [fullPath, item] of Object.entries(found)) {
+    for (const [method, operation] of Object.entries(item as Operations)) {
+      if (!METHODS.includes(method)) continue;
+      const traits = handlers.get(handlerOf(method, operation.operationId ?? '', handlers));
+      if (!traits || isNeutral(traits)) continue;
+      const key = `${traits.name} ${method} ${withoutMark(fullPath)}`;
+      if (!routes.has(key)) routes.set(key, { fullPath, method, operation, traits });
+    }
+  }
+  return [...routes.values()];
 }
 
 /** Assigns the operationIds of all paths of the handlers. */

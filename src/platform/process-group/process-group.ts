@@ -105,19 +105,22 @@ export class ProcessGroup {
       const how = this.howItEnded(worker, signal ?? `exit code ${code}`);
       if (this.isStopping) {
         // A worker that does not listen yet has nothing to drain; the signal ends it, which is no failure.
-        if (code !== 0 && listens) this.exitCode = 1;
-        if (this.workers.size === 0) this.finish(this.exitCode);
+        this.endedWhileStopping(code !== 0 && listens);
       } else if (this.hasListened) {
-        const steady = performance.now() - startedAt >= STEADY_AFTER_MS;
-        this.replace(worker, how, steady ? 0 : earlyEnds);
-      } else if (signal !== null) {
-        fail?.(
-          new StartupError(`The first process was ended by ${signal} before it listened. Start the service again.`),
-        );
-      } else {
+        const isSteady = performance.now() - startedAt >= STEADY_AFTER_MS;
+        this.replace(worker, how, isSteady ? 0 : earlyEnds);
+      } else if (signal === null) {
         this.finish(1);
+      } else {
+        const problem = `The first process was ended by ${signal} before it listened. Start the service again.`;
+        fail?.(new StartupError(problem));
       }
     });
+  }
+
+  private endedWhileStopping(hasFailed: boolean): void {
+    if (hasFailed) this.exitCode = 1;
+    if (this.workers.size === 0) this.finish(this.exitCode);
   }
 
   private beginWith(port: number): void {

@@ -6,7 +6,7 @@ import { ApiError } from '../errors/api-error.js';
 import { RATE_LIMITED } from '../errors/error-catalogue.js';
 import type { Client } from '../api-keys/storage/api-key.repository.js';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
-import { TokenBuckets, WINDOW_MS } from './token-buckets.js';
+import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
 
 /** Result of one call: the header fields to send, and the error if the call is refused. */
 export interface RateLimit {
@@ -87,14 +87,15 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
 
   /** @param left the result of `TokenBuckets.take` */
   private describe(left: number, perMinute: number, client: string): RateLimit {
-    const secondsPerCall = WINDOW_S / perMinute;
-    const available = left < 0 ? left + 1 : left;
-    const untilFull = Math.ceil((perMinute - available) * secondsPerCall);
-    if (left < 0) this.countRefusal(client);
+    const secondsPerToken = WINDOW_S / perMinute;
+    const tokens = tokensAfter(left);
+    const untilFull = Math.ceil((perMinute - tokens) * secondsPerToken);
+    const isRefused = left < 0;
+    if (isRefused) this.countRefusal(client);
     return {
       policy: this.policyOf(perMinute),
-      state: `"client";r=${Math.floor(available)};t=${untilFull}`,
-      refusal: left < 0 ? rateLimited(perMinute, Math.ceil(-left * secondsPerCall)) : undefined,
+      state: `"client";r=${Math.floor(tokens)};t=${untilFull}`,
+      refusal: isRefused ? rateLimited(perMinute, Math.ceil(-left * secondsPerToken)) : undefined,
     };
   }
 

@@ -20,16 +20,16 @@ export class TokenBuckets {
   private readonly buckets = new Map<bigint, Bucket>();
 
   /**
-   * Takes a token from a client's bucket.
+   * Takes a token from a client's bucket. If the bucket has less than one, the call must be refused, and takes none.
    *
    * @param now in ms
-   * @returns the number of tokens left; if less than one token was left, minus the missing part of it
+   * @returns the number of tokens in the bucket, minus the token of this call; so it is negative if the call must be refused
    */
   take(client: bigint, perMinute: number, now: number): number {
     const bucket = this.buckets.get(client) ?? { tokens: perMinute, at: now };
     const refill = Math.max(0, now - bucket.at) * (perMinute / WINDOW_MS);
     const left = Math.min(perMinute, bucket.tokens + refill) - 1;
-    bucket.tokens = left < 0 ? left + 1 : left;
+    bucket.tokens = tokensAfter(left);
     bucket.at = now;
     this.putLast(client, bucket);
     return left;
@@ -43,4 +43,9 @@ export class TokenBuckets {
       this.buckets.delete(idle as bigint);
     }
   }
+}
+
+/** The number of tokens in a bucket, from the result of `TokenBuckets.take`. */
+export function tokensAfter(left: number): number {
+  return left < 0 ? left + 1 : left;
 }

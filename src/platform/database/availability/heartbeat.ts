@@ -16,8 +16,15 @@ const ATTEMPT_MS = 1_000;
 /** Error codes of connections that nobody answered. */
 const NOBODY_ANSWERED = /^(ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN)/;
 
-/** Timeout marker; only its code is read. */
+/** Marks a time-out. Its code is that of a connection that nobody answered. */
 const TOO_LATE = Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' });
+
+/**
+ * What a probe has found. `answering`: the database has answered, be it with an error. `undecided`: no silence begins, and
+ * none ends. A full pooler has accepted the client, but only an answer of the database itself counts. Or none of several
+ * hosts is the primary: new connections would wait for the hosts that hang.
+ */
+type ProbedState = 'answering' | 'silent' | 'undecided';
 
 /**
  * Probes a database twice a second on a separate connection. A machine, network or process that has stopped sends nothing,
@@ -67,24 +74,26 @@ export class Heartbeat {
     const { signal } = this.stopping;
     while (!signal.aborted) {
       const askedAt = performance.now();
-      const error = await this.ask(this.silentFrom === undefined ? SILENCE_MS : ATTEMPT_MS);
-      const isWaitingForSession = error === TOO_LATE && this.isWaitingForSession;
-      if (error !== undefined) this.hangUp();
+      const state = await this.probe(this.isSilent ? ATTEMPT_MS : SILENCE_MS);
       if (signal.aborted) return;
-      // The pooler has accepted the client, so no silence begins. Only an answer of the database ends one.
-      if (isWaitingForSession && !this.isSilent) continue;
-      if (NOBODY_ANSWERED.test(error?.code ?? '')) {
-        this.beginSilence(askedAt);
-      } else if (!(error instanceof NoPrimaryError)) {
-        // While no host is the primary, the silence lasts: new connections would wait for the hosts that hang.
-        this.endSilence();
-      }
+      if (state === 'silent') this.beginSilence(askedAt);
+      if (state === 'answering') this.endSilence();
       const rest = askedAt + INTERVAL_MS - performance.now();
       if (rest > 0) await sleep(rest, undefined, { signal }).catch(() => undefined);
     }
   }
 
-  /** Probes once, on a new connection if there is none. Returns the error, also when no answer comes in time. */
+  /** Probes once. After an error, the next probe takes a new connection. */
+  private async probe(timeoutMs: number): Promise<ProbedState> {
+    const error = await this.ask(timeoutMs);
+    const isWaitingForSession = error === TOO_LATE && this.isWaitingForSession;
+    if (error !== undefined) this.hangUp();
+    if (isWaitingForSession) return 'undecided';
+    if (NOBODY_ANSWERED.test(error?.code ?? '')) return 'silent';
+    return error instanceof NoPrimaryError ? 'undecided' : 'answering';
+  }
+
+  /** Sends a statement, on a new connection if there is none. Returns the error, also when no answer comes in time. */
   private async ask(timeoutMs: number): Promise<{ code?: string } | undefined> {
     const answered = new AbortController();
     const tooLate = sleep(timeoutMs, undefined, { signal: answered.signal })

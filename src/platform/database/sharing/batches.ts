@@ -66,8 +66,10 @@ export class Batches<Input, Output> {
     });
   }
 
+  /** Makes sure that the waiting inputs are run or expire. */
   private schedule(): void {
-    if (!this.isScheduled && this.mayBegin) {
+    if (this.isScheduled) return;
+    if (this.mayBegin) {
       this.isScheduled = true;
       if (this.isShared) {
         // Inputs that arrive in this turn of the event loop join.
@@ -75,23 +77,24 @@ export class Batches<Input, Output> {
       } else {
         queueMicrotask(this.begin);
       }
+      return;
     }
-    if (!this.isScheduled) {
-      if (this.running < this.limits.concurrency) {
-        this.followUp ??= setTimeout(this.follow, this.limits.followMs).unref();
-      }
-      this.expiry ??= setTimeout(this.expire, this.limits.waitMs).unref();
+    this.expiry ??= setTimeout(this.expire, this.limits.waitMs).unref();
+    // At the limit of concurrency, the end of a statement schedules the next one.
+    if (this.running < this.limits.concurrency) {
+      this.followUp ??= setTimeout(this.follow, this.limits.followMs).unref();
     }
   }
 
   private get mayBegin(): boolean {
     const { size, concurrency, followMs = 0 } = this.limits;
-    return (
-      this.running < concurrency &&
-      (this.running === 0 || this.waiting.length >= size || performance.now() - this.beganAt >= followMs)
-    );
+    if (this.running === 0) return true;
+    if (this.running >= concurrency) return false;
+    const isFull = this.waiting.length >= size;
+    return isFull || performance.now() - this.beganAt >= followMs;
   }
 
+  /** Called when `followMs` may have passed since the start of the last statement. */
   private readonly follow = (): void => {
     this.followUp = undefined;
     if (this.waiting.length > 0) this.schedule();

@@ -5,7 +5,7 @@ import { Config } from '../config.js';
 import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
-import type { Kept } from '../platform/idempotency/kept-answer.js';
+import type { Kept } from '../platform/idempotency/stored-answer.js';
 import { FailsWith } from '../platform/openapi/responses/fails-with.decorator.js';
 import { LOCATION_HEADER } from '../platform/openapi/responses/response-headers.js';
 import { Tag } from '../platform/openapi/tag.decorator.js';

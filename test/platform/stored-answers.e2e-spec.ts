@@ -3,7 +3,7 @@ import { IntegerProperty, TextProperty } from '../../src/platform/input/property
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
-import { MAX_KEPT_ANSWER_BYTES, type Kept } from '../../src/platform/idempotency/kept-answer.js';
+import { MAX_STORED_ANSWER_BYTES, type Kept } from '../../src/platform/idempotency/stored-answer.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
@@ -98,12 +98,12 @@ test('201: the first answer, byte for byte, when the row and all others have cha
 
 test('an answer longer than the limit is a bug: 500, the log names it, and nothing is changed', async () => {
   const before = await app.sql('SELECT count(*)::int FROM test_bill');
-  const refused = await add('k-2', { name: 'Ann', receipt: MAX_KEPT_ANSWER_BYTES });
+  const refused = await add('k-2', { name: 'Ann', receipt: MAX_STORED_ANSWER_BYTES });
   expect([refused.status, refused.json.code]).toEqual([500, 'internal_error']);
   expect(JSON.stringify(app.log)).toMatch(/The answer to POST \/v1\/test-bills has \d+ bytes, more than the 65536/);
   expect(await app.sql('SELECT count(*)::int FROM test_bill')).toEqual(before);
   // The key is free.
-  expect((await add('k-2', { name: 'Ann', receipt: MAX_KEPT_ANSWER_BYTES - 200 })).status).toBe(201);
+  expect((await add('k-2', { name: 'Ann', receipt: MAX_STORED_ANSWER_BYTES - 200 })).status).toBe(201);
 });
 
 test('an answer may be undefined', async () => {
