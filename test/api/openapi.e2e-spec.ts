@@ -632,9 +632,9 @@ describe('the pages', () => {
     const { text } = await app.client.get('/docs/guide', { apiKey: null });
     const section = text.slice(text.indexOf('<h2 id="deprecation">'), text.indexOf('<h2 id="cors">'));
     expect(section.replace(/\s+/g, ' ')).toMatch(
-      /cannot fetch one by its id.*after the sunset that address answers 410/,
+      /cannot fetch a single animal by its id.*after the sunset that address answers 410/,
     );
-    expect(section).toContain('Keep the animal that createPet returns');
+    expect(section).toContain('Store the whole animal that createPet returns');
   });
 
   test.each([
