@@ -18,17 +18,17 @@ import type { HttpAnswer } from '../support/http-client.js';
 
 const HOUR = 3_600_000;
 
-/** Resolves when an application has heard of every change of keys that was committed before, so that none comes between. */
+/** Resolves when an application has handled the notifications of all committed changes of keys, so that none arrives later. */
 async function untilChangesAreHeard(app: TestApp): Promise<void> {
   const changes: unknown = app.nest.get(ApiKeyChanges);
   const { connection } = changes as { connection?: { query(sql: string): Promise<unknown> } };
-  // PostgreSQL sends what is notified before it says that it is ready for the next statement.
+  // PostgreSQL sends notifications before it reports that it is ready for the next statement.
   await connection?.query('SELECT');
-  // Notifications that arrive together are acted on together, at the end of the turn.
+  // Notifications that arrive together are handled together, at the end of the turn of the event loop.
   await setImmediate();
 }
 
-/** The queries for keys that an application sends from now on, each by how many tokens it asks for. */
+/** Records the queries for keys that an application sends from now on: the number of tokens of each. */
 function watchQueries(app: TestApp): number[] {
   const repository = app.nest.get(ApiKeyRepository);
   const findByHashes = repository.findByHashes.bind(repository);
@@ -73,7 +73,7 @@ describe('one instance', () => {
     await call(app, app.apiKey);
     const queries = watchQueries(app);
     app.clock.travelTo(app.clock.now() + KEY_TIME_TO_LIVE_MS / 2);
-    // Not a promise: nobody waits.
+    // The result is not a promise, so the request does not wait.
     expect(app.nest.get(ApiKeyVerifier).verify(app.apiKey)).toMatchObject({ client: { name: 'test-client' } });
     await sleep(100);
     expect(queries).toEqual([1]);
@@ -129,7 +129,7 @@ describe('one instance', () => {
         }),
       );
     }
-    // At most a query in 10 ms, whatever the number of keys.
+    // At most one query in 10 ms, whatever the number of keys.
     expect(queries.length).toBeLessThanOrEqual((performance.now() - startedAt) / 10 + 1);
     const { unknownTokens, knownKeys } = verifier as unknown as Record<string, Map<string, unknown>>;
     expect(unknownTokens?.size).toBe(MAX_UNKNOWN_TOKENS);
@@ -171,7 +171,7 @@ describe('one instance', () => {
     await untilChangesAreHeard(app);
     app.clock.travelTo(expiresAt - 1_000);
     expect((await call(app, secret)).status).toBe(200);
-    // Known and fresh: the clock is asked, and no query.
+    // The key is fresh in memory, so the clock decides, without a query.
     const queries = watchQueries(app);
     app.clock.travelTo(expiresAt + 1_000);
     expect((await call(app, secret)).json).toMatchObject({ code: 'expired_api_key' });
@@ -305,7 +305,7 @@ describeOnPostgresql('two instances', () => {
     expect(await statuses(both, old)).toEqual([200, 200]);
     expect(await statuses(both, successor)).toEqual([200, 200]);
     const end = (predecessor.expiresAt as Date).getTime();
-    // The news of the rotation travels; the old key must not outlive the overlap on any instance.
+    // The instances are notified of the rotation; on none of them may the old key be valid after the overlap.
     await Promise.all(both.map(untilChangesAreHeard));
     both.forEach(({ clock }) => clock.travelTo(end - 1_000));
     expect(await statuses(both, old)).toEqual([200, 200]);
@@ -425,11 +425,11 @@ describeOnPostgresql('two instances', () => {
     await Promise.all(both.map(untilChangesAreHeard));
     expect(await statuses(both, settings.BOOTSTRAP_API_KEY)).toEqual([200, 200]);
     await statuses(both, one.apiKey);
-    // Of the bootstrap key alone, which nobody has used before.
+    // Only the bootstrap key is looked up, because it was not used before.
     expect(queries).toEqual([[1], [1]]);
   });
 
-  /** As if a pooler in between swallowed the notification. */
+  /** Revokes a key without a notification, as if a pooler in between had lost it. */
   async function revokeUnheard(id: bigint): Promise<void> {
     await one.sql('ALTER TABLE api_key DISABLE TRIGGER tr_api_key_change');
     await one.sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [id]);

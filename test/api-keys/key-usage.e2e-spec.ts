@@ -8,7 +8,7 @@ import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../
 
 const DAY = 86_400_000;
 
-/** The usage that is stored, oldest first. */
+/** The stored usage, oldest first. */
 function storedUsage(app: TestApp): Promise<unknown[][]> {
   return app.sql(`SELECT client.name, operation, day::text, calls::int, last_call_at, last_user_agent
     FROM key_usage JOIN api_key ON api_key.id = key_id JOIN client ON client.id = client_id
@@ -136,7 +136,7 @@ describe('one instance', () => {
     expect(app.log.text).toContain('50 calls were not counted: over 50000 pairs of key and operation at once.');
     await usage.write();
     expect(counters.size).toBe(0);
-    // Of the keys that exist.
+    // Usage is stored only for keys that exist.
     expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
   });
 
@@ -170,7 +170,7 @@ test('of many counters a thousand are written at a time, those first that have w
   const writes: { at: number; keyIds: bigint[] }[] = [];
   repository.add = (records) => {
     writes.push({ at: performance.now(), keyIds: records.map(({ keyId }) => keyId) });
-    // The first ones are used again while they are written.
+    // The first keys are used again while their counters are written.
     usage.count(1n, 'listPets', undefined);
     return Promise.resolve();
   };
@@ -225,7 +225,7 @@ describeOnPostgresql('a thousand keys in use', () => {
       ['api_key', 4_000, 4_000],
       ['key_usage', 3_000, 3_000],
     ];
-    // PostgreSQL reports what a connection has done up to a second later.
+    // PostgreSQL updates its statistics of a connection up to a second later.
     for (const deadline = Date.now() + 10_000; Date.now() < deadline;) {
       if ((await updates()).every(([, rows], index) => rows === all[index]?.[1])) break;
       await sleep(100);
@@ -252,7 +252,7 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
   let app: TestApp;
   beforeEach(async () => {
     app = await createTestApp({ settings });
-    // The run at the start has found nothing.
+    // Joins the run that began at the start, which finds nothing.
     await app.nest.get(KeyUsageRetention).deleteOld();
     await app.sql(
       `INSERT INTO key_usage SELECT min(api_key.id), operation, day::date, 1, day, 'old'
@@ -336,7 +336,7 @@ describeOnPostgresql('two instances', () => {
     const ids = made.map(({ key }) => key.id);
     const rounds = 30;
     for (let round = 0; round < rounds; round++) {
-      // In opposite orders, which is how a deadlock would be made.
+      // In opposite orders, which could cause a deadlock.
       for (const id of ids) one.nest.get(KeyUsage).count(id, 'getPet', 'one');
       for (const id of [...ids].reverse()) two.nest.get(KeyUsage).count(id, 'getPet', 'two');
       await Promise.all(apps.map((app) => app.nest.get(KeyUsage).write()));

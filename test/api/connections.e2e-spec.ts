@@ -10,7 +10,7 @@ import { MAX_REQUESTS_PER_CONNECTION } from '../../src/platform/server/requests/
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
-/** Answers when it is told to. */
+/** Answers when the test calls the waiting function. */
 @Public()
 @Controller('test-slow')
 class TestSlowController {
@@ -50,7 +50,7 @@ const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 const requestIds = (text: string): string[] => [...text.matchAll(/X-Request-Id: (\S+)/gi)].map(([, id]) => String(id));
 
-/** Sends segments of bytes, one behind the other, and returns all that comes back until the server closes. */
+/** Sends segments of bytes, one after the other, and returns everything that the server sends until it closes. */
 async function sendSegments(...segments: string[]): Promise<string> {
   const socket = connect(app.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
   let answer = '';
@@ -181,7 +181,7 @@ describe('Upgrade', () => {
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
     let handshake: string;
     beforeAll(() => (handshake = handshakeOf('/v1/socket', authorized)));
-    /** Accepts a handshake, and echoes what is sent behind it. */
+    /** Accepts a handshake, and echoes all bytes after it. */
     const accept = (
       request: { url?: string; headers: Record<string, unknown> },
       socket: Duplex,
@@ -270,10 +270,10 @@ test('the last request that a connection may carry says so, and nothing behind i
 });
 
 describe('requests that are sent ahead', () => {
-  /** The server's side of the next connection. */
+  /** The server's socket of the next connection. */
   const nextConnection = (): Promise<Socket> =>
     new Promise((resolve) => (app.nest.getHttpServer() as Server).once('connection', resolve));
-  /** A client that sends bytes without waiting for anything. */
+  /** A client that sends bytes without waiting for an answer. */
   const open = async (bytes: string): Promise<{ client: Socket; server: Socket; answer: () => string }> => {
     const server = nextConnection();
     const client = connect(app.port, '127.0.0.1');
@@ -284,7 +284,7 @@ describe('requests that are sent ahead', () => {
     return { client, server: await server, answer: () => answer };
   };
   type Opened = Awaited<ReturnType<typeof open>>;
-  /** Such clients, one after the other, so that each gets its own side of the server. */
+  /** Opens several such clients, one after the other, so that each is paired with its own socket of the server. */
   const openAll = async (count: number, bytes: string): Promise<Opened[]> => {
     const opened: Opened[] = [];
     while (opened.length < count) opened.push(await open(bytes));
@@ -305,7 +305,7 @@ describe('requests that are sent ahead', () => {
     const { client, server, answer } = await open(bytes);
     await until(() => waiting().length === 1);
     await sleep(300);
-    // Two reads: the one of SLOW, and another one if it held nothing else.
+    // At most two reads: the read that contains SLOW, and a second one if the first contained nothing else.
     expect(server.bytesRead).toBeLessThanOrEqual(2 * 65_536);
     await answerSlow(1);
     const last = `ahead-${count - 1}\r\n`;
@@ -347,7 +347,7 @@ describe('requests that are sent ahead', () => {
   });
 
   test('their time-outs begin when they are read, however long the requests before them take', async () => {
-    // More than a read, so the read ends in the middle of a request; all of them take longer than the time-outs.
+    // More bytes than one read, so a read ends in the middle of a request. Together they take longer than the time-outs.
     const { client, answer } = await open(SLOW + `${LIVE}X: ${'x'.repeat(7_001)}\r\n\r\n`.repeat(30));
     await until(() => waiting().length === 1);
     await sleep(2_600);
@@ -359,7 +359,7 @@ describe('requests that are sent ahead', () => {
 
   test('are bounded over all connections: those beyond are cut, the others are served', async () => {
     const chunked = `${LIVE}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`;
-    // Each of them counts 2 MiB and a little.
+    // Each request counts a little more than 2 MiB.
     const fits = 31;
     const clients = await openAll(fits + 5, SLOW + chunked);
     const isCut = ({ client }: { client: Socket }): boolean => client.destroyed;
@@ -373,7 +373,7 @@ describe('requests that are sent ahead', () => {
     expect(served.map(({ answer }) => statuses(answer()))).toEqual(Array(fits).fill([200, 200]));
     for (const { client } of clients) client.destroy();
 
-    // Their memory is free again, also that of clients that have left.
+    // Their memory is released, also that of clients that have disconnected.
     for (let round = 0; round < 2; round++) {
       const next = await openAll(fits, SLOW + chunked);
       await until(() => waiting().length === fits);

@@ -40,7 +40,7 @@ class TestPreviewsController {
   }
 }
 
-/** An interceptor like any other, which changes what the handler returns. */
+/** An ordinary interceptor that changes the handler's result. */
 class WrappingInterceptor implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(map((value: unknown) => ({ wrapped: value })));
@@ -78,7 +78,7 @@ class TestLinkedController {
   }
 }
 
-/** A guard that finds the parsed body. */
+/** A guard that reads the parsed body. */
 class OpenGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     return typeof context.switchToHttp().getRequest<{ body: unknown }>().body === 'object';

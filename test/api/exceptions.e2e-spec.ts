@@ -19,7 +19,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 
 /*
- * What becomes of the exceptions that a module throws, written as for any other Nest application.
+ * How the service answers exceptions of a module that is written like any other Nest application.
  */
 
 const OVEN_BROKEN = defineError('oven_broken', 500, 'The oven is broken.');
@@ -53,7 +53,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The lines of a request beside its request line. */
+/** The log lines of a request except its request line. */
 function linesOf(requestId: string): LogLine[] {
   return app.log.lines.filter((line) => line['requestId'] === requestId && line.msg !== 'request');
 }
@@ -96,7 +96,7 @@ test.each([
     'The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.',
   ],
 ])('a 5xx has a fixed message, and its cause is a warning of its request: %s', async (name, status, code, message) => {
-  // Such warnings are written once a second.
+  // Such warnings are written at most once a second.
   await new Promise((resolve) => setTimeout(resolve, 1_050));
   const headers = { 'x-request-id': `server-${name}` };
   const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers });

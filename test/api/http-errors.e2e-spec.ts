@@ -32,7 +32,7 @@ afterAll(() => app.close());
 const raw = (bytes: string | Buffer, options?: Parameters<typeof rawRequest>[2]): Promise<string> =>
   rawRequest(app.port, bytes, options);
 
-/** A raw answer must be one Error and nothing else. */
+/** Expects that a raw answer is one Error and nothing else. */
 function expectRawError(answer: string, status: number, code: string): void {
   const [head = '', body = ''] = answer.split('\r\n\r\n');
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));

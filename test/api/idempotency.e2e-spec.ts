@@ -33,7 +33,7 @@ class NewNote {
 /** Work of a module: two changes in one transaction, of which the second may fail. */
 @Injectable()
 class NotesService {
-  /** Whom work tells that it has begun, and waits for. */
+  /** Called when the work has begun; the work continues when the promise resolves. */
   gate: () => Promise<void> = () => Promise.resolve();
   runs = 0;
 
@@ -152,7 +152,7 @@ describe('the same request again', () => {
   test('201: a key that the version before this one has stored', async () => {
     const key = newKey();
     const first = await add(key, { name: 'Rex', categoryId: 7 });
-    // It took the handler's name and all members.
+    // The fingerprint of version 1 has the handler's name and all members.
     const version1 = createHash('sha256')
       .update('createPet\n{"categoryId":7,"name":"Rex","status":"available"}')
       .digest();
@@ -171,7 +171,7 @@ describe('the same request again', () => {
     const before = await countPets();
     expectRefusal(await add(key, body), 'idempotency_key_reused');
     expect(await countPets()).toBe(before);
-    // It has not taken the place of the first.
+    // The refused request has not replaced the first one.
     expectReplay(await add(key), first);
   });
 
@@ -249,7 +249,7 @@ describe('the header field', () => {
   });
 });
 
-/** The printable characters of ASCII, the first three last: no space at an end, and no quote at the beginning. */
+/** The printable characters of ASCII, with the first three moved to the end: no space at an end, no quote at the beginning. */
 function printable(): string {
   return `${String.fromCharCode(...Array.from({ length: 92 }, (_, index) => 0x23 + index))} !"`;
 }
@@ -290,7 +290,7 @@ describe('whose keys they are', () => {
   });
 
   test('storing them locks no row of the client', async () => {
-    // PostgreSQL notes in a row the last transaction that has locked it. Concurrent locks would make a multixact each time.
+    // `xmax` of a row is the last transaction that has locked it. Concurrent locks would create a multixact each time.
     const locks = (): Promise<unknown[][]> => app.sql('SELECT id, xmax::text FROM client ORDER BY id');
     const before = await locks();
     await add(newKey(), REX);
@@ -366,7 +366,7 @@ describe('24 hours', () => {
       const second = await add(key, body);
       expect([second.status, second.headers['idempotent-replayed']]).toEqual([201, undefined]);
       expect(second.json.id).not.toBe(first.json.id);
-      // And it is kept again from now on.
+      // From now on the key is kept for a day again.
       await age(key, DAY - 60);
       expectReplay(await add(key, body), second);
     }
@@ -376,7 +376,7 @@ describe('24 hours', () => {
     const key = new IdempotencyKey(1n, 'POST /v1/pets', 'createPet', newKey(), () => undefined);
     const stored = { fingerprint: Buffer.alloc(32), result: '1' };
     const keys = app.nest.get(IdempotencyKeyRepository);
-    // In one transaction now() stands still.
+    // Within one transaction now() does not advance.
     const outcomes = await app.nest.get(Database).transaction(async (transaction) => {
       const isNew = [await keys.store(transaction, key, stored)];
       for (const left of ['1 microsecond', '0']) {
@@ -516,7 +516,7 @@ describe('a module that uses it', () => {
     ['race', 3],
     ['unique race', 4],
   ])('at the same moment one is committed, and the others answer as it did: %s', async (text, weight) => {
-    // Together they reach the work, as far as there are connections; one after the other where there is one.
+    // They reach the work at the same time if there are enough connections; with one connection, one after the other.
     const key = newKey();
     notes.gate = () => sleep(50);
     const answers = await Promise.all(Array.from({ length: 8 }, () => write(key, { text, weight })));
@@ -538,7 +538,7 @@ describe('a module that uses it', () => {
   });
 });
 
-/** Holds a statement between its key and its commit while someone else has the lock, as a slow disk would. */
+/** Delays a statement between storing its key and its commit, as a slow disk would, while the test holds the lock. */
 const HOLD = [
   `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END $$`,
@@ -588,7 +588,7 @@ describeOnPostgresql('two instances', () => {
     });
     const all = await Promise.all(answers.sent);
     await apps[0].sql('DROP TRIGGER hold ON pet');
-    // With the fast path the first one that waits has the key, without it the first one that commits.
+    // With the fast path the first waiting request gets the key; without it, the first one that commits.
     const isFirst = ({ status, headers }: HttpAnswer): boolean =>
       status === 201 && headers['idempotent-replayed'] === undefined;
     const winner = all.findIndex(isFirst);
@@ -602,7 +602,7 @@ describeOnPostgresql('two instances', () => {
   });
 
   test('batches with the same keys in opposite order never wait in a circle', async () => {
-    // Each key takes a moment, so that both are on their way when they meet.
+    // Each key takes 5 ms, so both statements have stored some keys when they meet.
     await apps[0].sql(
       `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END $$`,
     );
@@ -621,7 +621,7 @@ describeOnPostgresql('two instances', () => {
         ]);
     for (let round = 0; round < 4; round++) {
       const keys = Array.from({ length: 20 }, () => newKey());
-      // A circle would end in an error of PostgreSQL: deadlock detected.
+      // In a circular wait, PostgreSQL would report "deadlock detected".
       const inserted = await Promise.all([insert(apps[0], keys), insert(apps[1], [...keys].reverse())]);
       expect(inserted.flat().map(([, key]) => key)).toHaveLength(keys.length);
     }
@@ -634,7 +634,7 @@ describeOnPostgresql('two instances', () => {
         SELECT 1, 'old ' || n, sha256(''), '1', now() - interval '25 hours' FROM generate_series(1, 3000) n`,
     );
     const [removed] = await apps[0].nest.get(Database).transaction(async ({ manager }) => {
-      // Someone else has locked a few of them.
+      // Another transaction has locked a few of the rows.
       await manager.query(`SELECT FROM idempotency_key WHERE key IN ('old 1', 'old 2') FOR UPDATE`);
       return [await Promise.all(apps.map(({ nest }) => nest.get(ExpiredKeys).remove()))];
     });
@@ -689,12 +689,12 @@ describeOnPostgresql('two instances', () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  /** Resolves when so many statements wait for a lock. */
+  /** Resolves when at least this many statements wait for a lock. */
   async function untilBlocked(instance: TestApp, statements: number): Promise<void> {
     const query = `SELECT count(*)::int FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`;
     for (let waited = 0; waited < 4_000; waited += 20) {
-      // PostgreSQL shows the state of a session to its own role only.
+      // PostgreSQL shows the state of a session only to the session's own role.
       const [row] = await instance.nest.get(Database).readPrimary({ name: '', text: query }, []);
       if ((row?.[0] as number) >= statements) return;
       await sleep(20);

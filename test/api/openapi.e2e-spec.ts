@@ -70,7 +70,7 @@ function operationOf(openApi: OpenApi, name: string): Operation {
   return operationsOf(openApi).find(([candidate]) => candidate === name)?.[1] as Operation;
 }
 
-/** What a reference stands for; anything else stands for itself. */
+/** The target of a reference; any other value is returned unchanged. */
 function resolve<T extends Described>(openApi: OpenApi, value: T): T {
   const steps = value.$ref?.split('/').slice(1) ?? [];
   return steps.reduce<unknown>((node, step) => (node as Record<string, unknown> | undefined)?.[step], openApi) as T;
@@ -85,12 +85,12 @@ function headersOf(openApi: OpenApi, name: string, status: string): string[] {
   return Object.keys(responseOf(openApi, name, status).headers ?? {});
 }
 
-/** Error codes that a response names, by its examples. */
+/** Error codes of a response, taken from its examples. */
 function codesOf(openApi: OpenApi, name: string, status: string): string[] {
   return Object.keys(responseOf(openApi, name, status).content?.['application/json']?.examples ?? {});
 }
 
-/** What the specification names. A feature beside it adds more, which its own tests look at. */
+/** The names in the specification. A further feature adds more, which its own tests check. */
 const OPERATIONS = ['listPets', 'createPet', 'getPet'];
 const SCHEMAS = ['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets'];
 const TAGS = ['Pets', 'Store'];

@@ -10,10 +10,10 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
 /*
- * What holds for every answer, whoever asked for what: its header fields, and that it tells nothing about the inside.
+ * Promises that hold for every answer to every client: its header fields, and that it reveals nothing about the inside.
  */
 
-/** Everything that can go wrong inside, each with words that must not come out. */
+/** Everything that can fail inside, each with words that must not appear in the answer. */
 @Public()
 @Controller('test-inside')
 class TestInsideController {
@@ -97,7 +97,7 @@ class TestInsideController {
 @Module({ controllers: [TestInsideController] })
 class InsideModule {}
 
-/** One answer, by whichever way it came. */
+/** One answer, received by any client or as raw bytes. */
 interface Seen {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -107,7 +107,7 @@ interface Seen {
 let app: TestApp;
 const seen = new Map<string, Seen>();
 
-/** Sends bytes as they are, so that no client makes them better. */
+/** Sends raw bytes, so that no client corrects them. */
 async function raw(bytes: string): Promise<Seen> {
   const answer = await rawRequest(app.port, Buffer.from(bytes, 'latin1'));
   const [head = '', ...rest] = answer.split('\r\n\r\n');
@@ -221,7 +221,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => app.close());
 
-/** Every answer that has a body of the shape of an error. */
+/** All answers whose body has the shape of an error. */
 const errors = (): [string, Seen][] => [...seen].filter(([, { status }]) => status >= 400);
 
 /** Every header field that any answer may have, in the spelling of Node. */
@@ -291,7 +291,7 @@ describe('header fields', () => {
   });
 });
 
-/** Words of what is inside: SQL and its names, libraries, files, addresses, stacks, values that slipped through. */
+/** Words of the inside: SQL and its names, libraries, files, addresses, stacks, unformatted values. */
 const INSIDE = new RegExp(
   [
     String.raw`hidden_column|\b(select|insert|relation|column|constraint|syntax|statement|query failed)\b`,
@@ -310,7 +310,7 @@ describe('errors tell nothing about the inside', () => {
       expect([name, headers['content-type']]).toEqual([name, 'application/json']);
       const body = JSON.parse(text) as { message: string };
       expect([name, Object.keys(body)]).toEqual([name, ['code', 'message', 'status']]);
-      // A path that the client has sent is its own.
+      // A message may repeat the path that the client has sent.
       const message = body.message.replace(/^No resource has the path .*$/, '');
       expect([name, INSIDE.exec(message)?.[0]]).toEqual([name, undefined]);
       if (status === 500) {

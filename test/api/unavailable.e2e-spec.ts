@@ -7,16 +7,16 @@ import { createTestDatabase } from '../support/database.js';
 import { administer } from '../support/postgresql-database.js';
 import { handedOver } from '../support/engines.js';
 
-/* The database goes away and comes back. The embedded engine is part of the process and cannot. */
+/* The database becomes unreachable and returns. Not on the embedded engine, which is part of the process. */
 
 let app: TestApp;
-/** An application of the same database, with READY_WITHOUT_DATABASE=false. */
+/** An application on the same database, with READY_WITHOUT_DATABASE=false. */
 let strict: TestApp;
 let name: string;
 beforeAll(async () => {
   const database = await createTestDatabase();
   strict = await createTestApp({ database, settings: { READY_WITHOUT_DATABASE: 'false' } });
-  // The last one gets the lines of Nest's loggers.
+  // Nest's loggers write to the application that was started last.
   app = await createTestApp({ database, settings: { ACQUIRE_TIMEOUT_MS: '1000' } });
   name = new URL(app.database.settings['DATABASE_URL'] ?? '').pathname.slice(1);
 });
@@ -60,14 +60,14 @@ test('503 unavailable with Retry-After while the database is away; liveness stay
   );
   expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
   await sleep(1_100);
-  // Behind a proxy, clients must get the answers above.
+  // Readiness stays 200, so that a proxy passes the answers above on to clients.
   const ready = await app.client.get('/health/ready', { apiKey: null });
   expect([ready.status, ready.json]).toEqual([200, { status: 'ok', database: 'unreachable' }]);
   expect((await strict.client.get('/health/ready', { apiKey: null })).json).toMatchObject({
     code: 'unavailable',
     message: 'The database does not answer.',
   });
-  // The operator is told why, at most once a second.
+  // The cause is logged for the operator, at most once a second.
   const warnings = app.log.lines.filter(({ level, msg }) => level === 40 && msg.startsWith('Answered 503: '));
   expect(warnings.length).toBeGreaterThanOrEqual(1);
   expect(warnings.length).toBeLessThanOrEqual((performance.now() - awayFrom) / 1_000 + 1);
@@ -87,7 +87,7 @@ test('replicas that cannot be used prevent no start, and the primary answers the
   const wrongPassword = Object.assign(new URL(noStandby), { password: 'secret-word' }).href;
   const nobody = Object.assign(new URL(noStandby), { port: '1' }).href;
   const reading = await createTestApp({
-    // The server of the tests has synchronous_commit=off, with which no replica is asked otherwise.
+    // The server of the tests has synchronous_commit=off, with which replicas are used only if reads may be stale.
     settings: { DATABASE_REPLICA_URLS: [noStandby, wrongPassword, nobody].join(), REPLICA_READS: 'stale' },
   });
   const created = await reading.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
@@ -120,7 +120,7 @@ describe('a pool of one connection', () => {
   });
   afterAll(() => one.close());
 
-  /** Ends the connection of a transaction, from outside. */
+  /** Ends the connection of a transaction from another connection. */
   async function breakConnection(transaction: Transaction): Promise<void> {
     const [[pid] = [0]] = await transaction.run<[number]>({ name: '', text: 'SELECT pg_backend_pid()' }, []);
     await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${pid}, 5000)`);

@@ -64,14 +64,14 @@ class TestUploadsController {
 
 const seen: unknown[] = [];
 
-/** What a middleware does with `request.body`. The query of a request names one. */
+/** Things that a middleware does with `request.body`, by name. The query of a request selects one. */
 const MIDDLEWARE: Record<string, RequestHandler> = {
   looks: (request, _, next) => {
     seen.push(request.body);
     next();
   },
   parses: express.json(),
-  // As multer does with the fields of a form.
+  // Like multer with the fields of a form.
   uploads: (request, _, next) => {
     const fields = Object.create(null) as Record<string, unknown>;
     request.body = fields;
@@ -220,7 +220,7 @@ describe('bodies that are still arriving', () => {
     await large.close();
   });
 
-  /** Sends all of a body but its last byte, and returns what is answered. */
+  /** Sends a body without its last byte, and returns the answer. */
   function sendAlmost(): { answer: string } {
     const sent = { answer: '' };
     const head = [
