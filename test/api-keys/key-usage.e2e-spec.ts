@@ -64,7 +64,7 @@ describe('one instance', () => {
     }
   });
 
-  test('a long user agent is cut, and none is none', async () => {
+  test('a long user agent is cut, and a missing one is NULL', async () => {
     await call(app, '/v1/pets', 'x'.repeat(300));
     await call(app, '/v1/pets/1');
     await usage.write();
@@ -99,7 +99,7 @@ describe('one instance', () => {
     ]);
   });
 
-  test('counts that cannot be written wait, and no request feels it', async () => {
+  test('counts that cannot be written wait, and requests are not affected', async () => {
     const repository = app.nest.get(KeyUsageRepository);
     const add = repository.add.bind(repository);
     repository.add = () => Promise.reject(new Error('The database is away.'));
@@ -163,7 +163,7 @@ test('usage is written every few seconds by itself', async () => {
   await app.close();
 });
 
-test('of many counters a thousand are written at a time, those first that have waited longest', async () => {
+test('a thousand counters are written at a time, the longest waiting ones first', async () => {
   const app = await createTestApp();
   const usage = app.nest.get(KeyUsage);
   const repository = app.nest.get(KeyUsageRepository);
@@ -184,7 +184,7 @@ test('of many counters a thousand are written at a time, those first that have w
   await app.close();
 });
 
-test('of more counters than a minute has room for, several thousand are written at a time', async () => {
+test('more counters are written at a time if they would take longer than a minute', async () => {
   const app = await createTestApp();
   const usage = app.nest.get(KeyUsage);
   const writes: number[] = [];
@@ -269,7 +269,7 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
     app.sql('SELECT operation, count(*)::int, min(day)::text FROM key_usage GROUP BY operation ORDER BY operation');
   const kept = (): unknown[][] => ['getPet', 'gone', 'listPets'].map((operation) => [operation, 30, daysAgo(29)]);
 
-  test('usage of days before is deleted, in batches, and that of these days is kept', async () => {
+  test('older usage is deleted, in batches, and that of the last days is kept', async () => {
     const repository = app.nest.get(KeyUsageRepository);
     const deleteBefore = repository.deleteBefore.bind(repository);
     const batches: number[] = [];
@@ -285,7 +285,7 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
     expect(batches).toEqual([1_000, 1_000, 910, 0]);
   });
 
-  test('it is deleted by itself after a start', async () => {
+  test('old usage is deleted automatically after a start', async () => {
     const database = await createTestDatabase();
     const first = await createTestApp({ settings, database });
     await first.sql(`INSERT INTO key_usage SELECT id, 'getPet', now()::date - 31, 1, now(), NULL FROM api_key`);
@@ -301,7 +301,7 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
     }
   });
 
-  test('what fails waits for the next time, and a stop waits for one batch at the most', async () => {
+  test('a failed deletion waits for the next run, and a stop waits for one batch at most', async () => {
     const repository = app.nest.get(KeyUsageRepository);
     const deleteBefore = repository.deleteBefore.bind(repository);
     repository.deleteBefore = () => Promise.reject(new Error('The database is away.'));

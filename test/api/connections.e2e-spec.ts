@@ -113,7 +113,7 @@ describe('every header field counts, however many there are', () => {
     expect(await countPets()).toBe(before + 1);
   });
 
-  test('as many as fit cost little', async () => {
+  test('the largest number of fields that fits costs less than a second', async () => {
     const startedAt = performance.now();
     const answer = await rawRequest(app.port, `${LIVE}${'x:\r\n'.repeat(16_000)}Connection: close\r\n\r\n`);
     expect(statuses(answer)).toEqual([200]);
@@ -144,7 +144,7 @@ describe('Upgrade', () => {
     expect(app.nest.get(TestSlowController).waiting).toEqual([]);
   });
 
-  test('a POST with it is carried out once, and no request that is hidden behind it', async () => {
+  test('a POST with it is carried out once, and no request that is smuggled after it', async () => {
     for (const segments of [
       [`${post}${LENGTH}${upgrade}\r\n${PET}`],
       [`${post}${LENGTH}${upgrade}\r\n${PET}${post}${LENGTH}\r\n${PET}`],
@@ -202,7 +202,7 @@ describe('Upgrade', () => {
     afterAll(() => void (app.nest.getHttpServer() as Server).off('upgrade', accept));
     beforeEach(() => void taken.splice(0));
 
-    test('it gets every handshake, with all that is sent behind it', async () => {
+    test('it gets every handshake, with all bytes after it', async () => {
       const answer = await rawRequest(app.port, `${handshake}frame one, `, {
         then: { after: 'one', send: 'frame two' },
         until: 'two',
@@ -230,7 +230,7 @@ describe('Upgrade', () => {
       expect(taken).toEqual([{ url: '/v1/open', head: '' }]);
     });
 
-    test('it gets no other Upgrade, which loses and hides nothing', async () => {
+    test('it gets no other Upgrade, and nothing is lost or smuggled', async () => {
       for (const segments of [
         [`${LIVE}${upgrade}\r\n${SLOW}`, SLOW],
         [`${LIVE}Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n\r\n${SLOW}`, SLOW],
@@ -245,21 +245,21 @@ describe('Upgrade', () => {
       expect(taken).toEqual([]);
     });
 
-    test('no handshake overtakes an earlier answer: it is served as the request it is', async () => {
+    test('a handshake after an unanswered request is served as an ordinary request', async () => {
       const answer = sendSegments(`${SLOW}${handshake}`);
       await answerSlow(1);
       expect(statuses(await answer)).toEqual([200, 404]);
       expect(taken).toEqual([]);
     });
 
-    test('CONNECT is none of it', async () => {
+    test('CONNECT is refused', async () => {
       expect(statuses(await sendSegments('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'))).toEqual([400]);
       expect(taken).toEqual([]);
     });
   });
 });
 
-test('the last request that a connection may carry says so, and nothing behind it is served', async () => {
+test('the answer to the last request of a connection closes it, and later requests are not served', async () => {
   (app.nest.getHttpServer() as Server).once('connection', (socket) => {
     const key = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'connection');
     const connection = (socket as unknown as Record<symbol, { arrived: number }>)[key as symbol];
@@ -334,7 +334,7 @@ describe('requests that are sent ahead', () => {
     client.destroy();
   }, 30_000);
 
-  test('behind the last one that a connection serves are not read', async () => {
+  test('after the last one that a connection serves are not read', async () => {
     const upgrade = SLOW.replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n');
     const { client, server, answer } = await open(upgrade);
     await until(() => waiting().length === 1);
@@ -410,7 +410,7 @@ describe('an error of the parser never overtakes an answer', () => {
   test.each([
     ['a broken chunk', () => `${post}${BROKEN_CHUNK}`],
     ['a broken request line', () => 'BROKEN\r\n\r\n'],
-  ])('behind several that take time, in one packet and in several: %s', async (_, broken) => {
+  ])('after several slow requests, in one packet and in several: %s', async (_, broken) => {
     for (const segments of [
       [`${SLOW}${LIVE}\r\n${SLOW}${broken()}`],
       [SLOW, `${LIVE}\r\n`, SLOW, broken(), broken()],
@@ -421,7 +421,7 @@ describe('an error of the parser never overtakes an answer', () => {
     }
   });
 
-  test('408 behind a request that takes longer, REQUEST_TIMEOUT_MS after the answer to it', async () => {
+  test('408 after a slow request, REQUEST_TIMEOUT_MS after the answer to it', async () => {
     const answer = sendSegments(`${SLOW}${post}X-Request-Id: late\r\n${LENGTH}\r\n{`);
     await sleep(2_600);
     await answerSlow(1);
@@ -431,7 +431,7 @@ describe('an error of the parser never overtakes an answer', () => {
   });
 });
 
-describe('an error in a body is answered as its request', () => {
+describe('an error in a body is the answer to its request', () => {
   test.each([
     ['408', 'request_timeout', () => `${LENGTH}\r\n{`],
     ['400', 'bad_request', () => BROKEN_CHUNK],

@@ -148,7 +148,7 @@ test.each(Object.entries(PROVOCATIONS))('the example of %s is what is sent', asy
   expect(sent).toMatchObject({ code });
 });
 
-test.each(OF_MODULES)('the example of %s is what a module sends that gives no message', async (code) => {
+test.each(OF_MODULES)('the example of %s is what a module sends without a message of its own', async (code) => {
   const answer = await app.client.get(`/v1/test-errors/${code}`);
   expect(answer.json).toEqual(examples[code]?.value);
   expect(answer.json).toMatchObject({ code, status: answer.status });

@@ -16,7 +16,7 @@ import { readJson, readMembers } from '../../src/platform/json/reader/json-reade
 const SEED = Number(process.env.FUZZ_SEED ?? 20301205);
 const RUNS = 100;
 const MAX_BODY_BYTES = 65_536;
-/** Times the cost of the dearest ordinary body. */
+/** As a multiple of the cost of the most expensive ordinary body. */
 const MAX_RATIO = 3;
 
 /** Repeats pieces between a beginning and an end until the body has the largest size. */
@@ -217,7 +217,7 @@ describe.each([
     };
   });
 
-  /** Times the cost of the dearest ordinary body. */
+  /** As a multiple of the cost of the most expensive ordinary body. */
   const ratios = ({ bytes }: Attack): Cost => {
     let cost = costOf(read, bytes, 3);
     for (let round = 0; round < 30 && cost.time > MAX_RATIO * dearest.time; round++) {
@@ -227,18 +227,18 @@ describe.each([
     return { time: cost.time / dearest.time, memory: cost.memory / dearest.memory };
   };
 
-  test('ordinary bodies are taken', () => {
+  test('ordinary bodies are accepted', () => {
     for (const bytes of Object.values(ORDINARY)) expect(() => read(bytes)).not.toThrow();
   });
 
-  test(`no known attack costs more than ${MAX_RATIO} times the dearest ordinary body`, () => {
+  test(`no known attack costs more than ${MAX_RATIO} times the most expensive ordinary body`, () => {
     const dear = ATTACKS.map((attack) => ({ name: attack.name, ...ratios(attack) })).filter(
       ({ time, memory }) => time > MAX_RATIO || memory > MAX_RATIO,
     );
     expect(dear).toEqual([]);
   });
 
-  test(`no mixture of them costs more than ${MAX_RATIO} times the dearest ordinary body`, () => {
+  test(`no mixture of them costs more than ${MAX_RATIO} times the most expensive ordinary body`, () => {
     fc.assert(
       fc.property(mixture, (attack) => {
         const { time, memory } = ratios(attack);

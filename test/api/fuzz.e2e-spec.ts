@@ -1136,6 +1136,6 @@ test('afterwards the catalogue holds the animals that were created, and nothing 
   expect(walked.join()).toBe(pets.map(({ text }) => text).join());
 }, 120_000);
 
-test('nothing of it needs a person: the log has no warning and no error', () => {
+test('the log has no warning and no error', () => {
   expect(app.log.lines).toEqual([]);
 });

@@ -260,7 +260,7 @@ describe('header fields', () => {
     }
   });
 
-  test('no cache keeps an error, and none shared keeps what an API key has opened', () => {
+  test('no cache keeps an error, and no shared cache keeps an answer that needed an API key', () => {
     for (const [name, { headers }] of errors()) expect([name, headers['cache-control']]).toEqual([name, 'no-store']);
     expect(seen.get('201')?.headers['cache-control']).toBe('no-store');
     for (const name of ['200 of a list', '200 of an animal', '304']) {
@@ -277,7 +277,7 @@ describe('header fields', () => {
     );
   });
 
-  test('every page forbids scripts, styles and frames of strangers, and what is no page is no HTML', () => {
+  test('every page forbids foreign scripts, styles and frames, and only pages are HTML', () => {
     for (const [name, { headers }] of seen) {
       const isPage = String(headers['content-type']).startsWith('text/html') && name !== '302 to the pages';
       const policy = headers['content-security-policy'];
@@ -303,7 +303,7 @@ const INSIDE = new RegExp(
   'i',
 );
 
-describe('errors tell nothing about the inside', () => {
+describe('errors reveal nothing about the inside', () => {
   test('every error is code, message and status, and its message holds no word of the inside', () => {
     expect(errors().length).toBeGreaterThan(35);
     for (const [name, { status, text, headers }] of errors()) {
@@ -321,13 +321,13 @@ describe('errors tell nothing about the inside', () => {
     }
   });
 
-  test('the words are those that the inside uses: the log, for the operator, holds them', () => {
+  test('the log, for the operator, holds these words', () => {
     expect(app.log.text).toMatch(/hidden_column/);
     expect(app.log.text).toMatch(/null value in column/);
     expect(app.log.text.match(new RegExp(INSIDE, 'gi'))?.length).toBeGreaterThan(20);
   });
 
-  test('the log tells what failed in the database, and no value of the row or the statement', () => {
+  test('the log says what failed in the database, and has no value of the row or the statement', () => {
     const line = app.log.lines.find(({ msg }) => msg.includes('null value in column'));
     expect(line?.['error']).toMatchObject({
       code: '23502',
@@ -368,7 +368,7 @@ describe('no file but those of the pages can be read', () => {
 });
 
 describe('keys are found by their SHA-256', () => {
-  test('what is remembered of a token is its SHA-256, so that no time depends on the characters of a key', async () => {
+  test('only the SHA-256 of a token is kept in memory, so that no time depends on the characters of a key', async () => {
     const almost = `${app.apiKey.slice(0, 43)}${createApiKey().slice(43)}`;
     await app.client.get('/v1/pets');
     for (const apiKey of [almost, createApiKey(), 'an-unknown-key-of-another-form']) {

@@ -135,7 +135,7 @@ describe('a pool of one connection', () => {
     expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
   });
 
-  test('nor is one on which a transaction was left open', async () => {
+  test('a connection with an open transaction is not used again', async () => {
     const runner = one.nest.get(DataSource).createQueryRunner();
     await runner.startTransaction();
     await runner.query(`INSERT INTO client (name) VALUES ('left open')`);
@@ -143,7 +143,7 @@ describe('a pool of one connection', () => {
     expect(await one.sql(`SELECT FROM client WHERE name = 'left open'`)).toEqual([]);
   });
 
-  test('a transaction that breaks before its COMMIT was not done', async () => {
+  test('a transaction that breaks before its COMMIT is reported as not done', async () => {
     const inIt = database.transaction(async (transaction) => {
       await transaction.run(visit, []);
       await breakConnection(transaction);
@@ -157,7 +157,7 @@ describe('a pool of one connection', () => {
     await expect(before).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
   });
 
-  test('of one that breaks at its COMMIT the outcome is not known', async () => {
+  test('a transaction that breaks at its COMMIT is reported as of unknown outcome', async () => {
     await one.sql(`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
       PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$`);
     await one.sql(`CREATE CONSTRAINT TRIGGER break AFTER INSERT ON client DEFERRABLE INITIALLY DEFERRED
@@ -168,7 +168,7 @@ describe('a pool of one connection', () => {
     expect(await one.sql(`SELECT FROM client WHERE name = 'Rex'`)).toEqual([]);
   });
 
-  test('through TypeORM, too, it is 503, and told whether a change may have been made', async () => {
+  test('through TypeORM, too, it is 503, which says whether a change may have been made', async () => {
     const dataSource = one.nest.get(DataSource);
     const end = 'pg_terminate_backend(pg_backend_pid())';
     await expect(dataSource.query(`SELECT ${end}`)).rejects.toMatchObject({

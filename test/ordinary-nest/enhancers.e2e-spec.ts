@@ -148,7 +148,7 @@ test.each(ROWS.map((row) => [row.title, row] as const))('bound for all modules: 
   await pair.compare(row);
 });
 
-test('a guard of all modules runs behind authentication, and finds client and operation', async () => {
+test('a guard of all modules runs after authentication, and finds client and operation', async () => {
   await app.client.get('/v1/test-bound/visit');
   await app.client.get('/v1/test-bound/public', { apiKey: null });
   expect(clientsOfGuard['/v1/test-bound/visit']).toEqual(['test-client', 'visit']);

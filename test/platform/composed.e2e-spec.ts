@@ -118,7 +118,7 @@ const MARKS = {
   'ratelimit-policy': '"client";q=6;w=60',
 };
 
-test('a page has the marks of all, and is the same again for its key', async () => {
+test('a page has the header fields of all, and is repeated for its key', async () => {
   const first = await search(client, '?limit=2', 'page-1');
   expect([first.status, first.text]).toEqual([
     200,
@@ -142,7 +142,7 @@ test('a page has the marks of all, and is the same again for its key', async () 
   expect((second.json as unknown as Match[]).map(({ name }) => name)).toEqual(['Ann 3', 'Ann 4']);
 });
 
-test('each refuses in its turn: key, rate limit, scope, body, key of the request, cursor', async () => {
+test('requests are refused in this order: key, rate limit, scope, body, key of the request, cursor', async () => {
   const searches = await countSearches();
   const other = await newClient(['pets:read']);
   const codes: unknown[] = [];

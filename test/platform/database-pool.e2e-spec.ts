@@ -50,7 +50,7 @@ test('values of every kind are sent and read exactly', async () => {
   });
 });
 
-test('a statement is known by its name, whichever object says it', async () => {
+test('a statement is identified by its name, whichever object has it', async () => {
   const run = (): Promise<unknown[][]> => database.write({ name: 'seven', text: `SELECT 7::int, 'null'::json` }, []);
   for (let count = 0; count < 3; count++) expect(await run()).toEqual([[7, null]]);
 });
@@ -142,7 +142,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
     ['the type of a column changes', 'ALTER TABLE stale ALTER value TYPE bigint', '7'],
     ['it changes again', 'ALTER TABLE stale ALTER value TYPE int', 7],
     ['somebody drops what is prepared', 'DEALLOCATE ALL', 7],
-  ])('are prepared again, under load, and nobody notices: %s', async (_, change, expected) => {
+  ])('are prepared again under load, without an error: %s', async (_, change, expected) => {
     await prepare();
     let isOver = false;
     const client = async (): Promise<unknown[]> => {
@@ -235,7 +235,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
       expect(await app.sql('SELECT count(*)::int FROM typed')).toEqual([[before + 3 * 8]]);
     });
 
-    test('a mistake that is no stale type is reported as it is, and closes no connection', async () => {
+    test('an error that is no stale type is reported unchanged, and closes no connection', async () => {
       const wrong = { name: 'typed_wrong', text: 'SELECT no_such_function(1)' };
       let closed = 0;
       const count = (): number => closed++;
@@ -250,7 +250,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
     });
   });
 
-  test('the error that says so is told from others of its code', async () => {
+  test('the error of a stale type is distinguished from others with its code', async () => {
     await expect(
       database.write({ name: '', text: 'SELECT 1 FROM stale FOR UPDATE OF pg_class' }, []),
     ).rejects.toThrow();
@@ -260,7 +260,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
 });
 
 if (engine === 'postgresql') {
-  test('a connection that breaks while it is idle is felt by nobody', async () => {
+  test('a connection that breaks while it is idle fails no statement', async () => {
     await Promise.all(Array.from({ length: 3 }, () => run('SELECT pg_sleep(0.05)')));
     await until(() => pool.idleCount === pool.totalCount);
     const removed = new Promise((resolve) => pool.once('remove', () => resolve(undefined)));
@@ -271,7 +271,7 @@ if (engine === 'postgresql') {
     expect(await backend()).not.toBe(idle);
   });
 
-  test('a statement that the connection breaks under fails, and the next one works', async () => {
+  test('a statement whose connection breaks fails, and the next one works', async () => {
     const used = await backend();
     const failure = run('SELECT pg_sleep(5)').catch((error: unknown) => error);
     await sleep(100);
@@ -291,7 +291,7 @@ if (engine === 'postgresql') {
     expect(await backend()).not.toBe(used);
   });
 
-  test('behind an answer that does not come, a change ends soon, on connections that hang too', async () => {
+  test('after an answer that did not come, a change ends soon, also on connections that hang', async () => {
     const connect = (): Promise<unknown[][]> =>
       run(`SELECT pg_backend_pid(), set_config('statement_timeout', '0', false), pg_sleep(0.2)`);
     await Promise.all(Array.from({ length: 3 }, connect));

@@ -137,7 +137,7 @@ describe('authentication', () => {
     ['POST', '/v1/test-owners'],
     ['GET', '/v1/test-owners/ann'],
     ['POST', '/v1/test-owners/audits'],
-  ])('401: %s %s is closed without a word', async (method, path) => {
+  ])('401: %s %s needs a key by default', async (method, path) => {
     const body = method === 'POST' ? '{"not even JSON' : undefined;
     const answer = await app.client.send(method, path, { apiKey: null, body });
     expect(answer.json).toEqual(errorOf('missing_api_key', 401));

@@ -282,7 +282,7 @@ describe('platform-ws', () => {
     expect((await closed)[0]).toBe(1009);
   });
 
-  test('a client that leaves during its handshake ends nothing', async () => {
+  test('a client that leaves during its handshake does not end the process', async () => {
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'hasty' });
     const fields = `Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n`;
     const socket: NetSocket = connect(app.port, '127.0.0.1');
@@ -389,7 +389,7 @@ describe('platform-socket.io', () => {
     });
   });
 
-  test('an answer with an integer beyond 2^53 is an error, and ends nothing', async () => {
+  test('an answer with an integer beyond 2^53 is an error, and the connection stays', async () => {
     const socket = await open('/closed.io', '/', app.apiKey, ['websocket']);
     socket.emit('large');
     expect(await ask(socket, 'echo', { text: 'word', number: 7 }, 'echoed')).toEqual({

@@ -98,7 +98,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe('request.body', () => {
-  test('a middleware that looks at it on any request ends nothing', async () => {
+  test('a middleware that reads it on any request never ends the process', async () => {
     const rejections: unknown[] = [];
     const onRejection = (reason: unknown): void => void rejections.push(reason);
     process.on('unhandledRejection', onRejection);
@@ -199,7 +199,7 @@ describe('what code of modules reads', () => {
     expect(guarded).toBe(0);
   });
 
-  test('what is wrong with a body that guards and interceptors are shown is answered before they run', async () => {
+  test('a fault in a body that guards and interceptors get is answered before they run', async () => {
     guarded = 0;
     const post = (body: string): Promise<unknown> => impatient.client.post('/v1/test-uploads/note', body);
     expect(await post('{')).toMatchObject({ status: 400, json: { code: 'malformed_json' } });

@@ -155,7 +155,7 @@ test.each(['"Rex"', ' Rex ', 'back\\slash', '\\"', '{}', '{Rex}', 'NULL', 'a,b',
   },
 );
 
-test('one that the database refuses never fails its neighbours, nor takes what is theirs', async () => {
+test('a request that the database refuses fails no other of its statement, nor gets its answer', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
   const names = Array.from({ length: 30 }, (_, index) => (index % 10 === 5 ? 'refused' : `Neighbour ${index}`));
@@ -172,7 +172,7 @@ test('one that the database refuses never fails its neighbours, nor takes what i
   expect(told.map(([name]) => name)).toEqual(names.filter((name) => name !== 'refused'));
 });
 
-test('the answers to forty who ask for one page at once are the same, and the page is right', async () => {
+test('forty requests for one page at once get the same answer, and the page is right', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql('TRUNCATE pet CASCADE');
   await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Animal ' || n, n FROM generate_series(1, 50) n`);

@@ -325,7 +325,7 @@ test('requests that are sent ahead have spans of their own, each below its own c
   }
 });
 
-test('what a request leaves behind, and the service does by itself, has no span', async () => {
+test('work that a request leaves behind, and statements of the service itself, have no span', async () => {
   const answer = await app.client.get('/v1/test-orders/later');
   await collector.request(answer.headers['x-request-id']);
   await sleep(300);

@@ -174,7 +174,7 @@ test('a database that was exported and imported is the same, with tables of ever
   }
 });
 
-test('what an import has made exports the same bytes behind the header', async () => {
+test('an imported database exports the same bytes after the header', async () => {
   const rowsOf = (bytes: Buffer): string[] => bytes.toString('latin1').match(/\{"table":.+?(?=,"sha256")/g) ?? [];
   const bytes = await exported(source);
   await imported(target, bytes, true);
@@ -183,7 +183,7 @@ test('what an import has made exports the same bytes behind the header', async (
   expect(rowsOf(bytes).length).toBeGreaterThan(10);
 });
 
-test('both say behind each frame how many rows are moved, of how many', async () => {
+test('both report after each frame how many rows are moved, of how many', async () => {
   const steps = { out: [] as [number, number][], in: [] as [number, number][] };
   const bytes = await exported(source, { onProgress: (...step) => void steps.out.push(step) });
   await imported(target, bytes, true, (...step) => void steps.in.push(step));
