@@ -18,17 +18,17 @@ import type { HttpAnswer } from '../support/http-client.js';
 
 const HOUR = 3_600_000;
 
-/** Resolves when an application has heard of every change of keys that was committed before, so that none comes between. */
+/** Resolves when an application has handled the notifications of all committed changes of keys, so that none arrives later. */
 async function untilChangesAreHeard(app: TestApp): Promise<void> {
   const changes: unknown = app.nest.get(ApiKeyChanges);
   const { connection } = changes as { connection?: { query(sql: string): Promise<unknown> } };
-  // PostgreSQL sends what is notified before it says that it is ready for the next statement.
+  // PostgreSQL sends notifications before it reports that it is ready for the next statement.
   await connection?.query('SELECT');
-  // Notifications that arrive together are acted on together, at the end of the turn.
+  // Notifications that arrive together are handled together, at the end of the turn of the event loop.
   await setImmediate();
 }
 
-/** The queries for keys that an application sends from now on, each by how many tokens it asks for. */
+/** Records the queries for keys that an application sends from now on: the number of tokens of each. */
 function watchQueries(app: TestApp): number[] {
   const repository = app.nest.get(ApiKeyRepository);
   const findByHashes = repository.findByHashes.bind(repository);
@@ -66,14 +66,14 @@ describe('one instance', () => {
     expect(queries).toEqual([]);
   });
 
-  test('a key in use is looked up again behind a request, before its time to live is over', async () => {
+  test('a key in use is looked up again in the background, before its time to live is over', async () => {
     app.clock.travelTo(Date.now());
     await call(app, app.apiKey);
     app.nest.get(ApiKeyVerifier).forgetAll();
     await call(app, app.apiKey);
     const queries = watchQueries(app);
     app.clock.travelTo(app.clock.now() + KEY_TIME_TO_LIVE_MS / 2);
-    // Not a promise: nobody waits.
+    // The result is not a promise, so the request does not wait.
     expect(app.nest.get(ApiKeyVerifier).verify(app.apiKey)).toMatchObject({ client: { name: 'test-client' } });
     await sleep(100);
     expect(queries).toEqual([1]);
@@ -103,7 +103,7 @@ describe('one instance', () => {
     expect(queries).toEqual([1, 1]);
   });
 
-  test('a clock that is set back lets nothing live longer', async () => {
+  test('a clock that is set back prolongs no cached key', async () => {
     await call(app, app.apiKey);
     const queries = watchQueries(app);
     app.clock.travelTo(Date.now() - HOUR);
@@ -111,7 +111,7 @@ describe('one instance', () => {
     expect(queries).toEqual([1]);
   });
 
-  test('many different invalid keys share few queries, and drive out neither each other nor a valid key', async () => {
+  test('many different invalid keys share few queries, and evict neither each other nor a valid key', async () => {
     app.clock.travelTo(Date.now());
     await call(app, app.apiKey);
     const verifier = app.nest.get(ApiKeyVerifier);
@@ -129,7 +129,7 @@ describe('one instance', () => {
         }),
       );
     }
-    // At most a query in 10 ms, whatever the number of keys.
+    // At most one query in 10 ms, whatever the number of keys.
     expect(queries.length).toBeLessThanOrEqual((performance.now() - startedAt) / 10 + 1);
     const { unknownTokens, knownKeys } = verifier as unknown as Record<string, Map<string, unknown>>;
     expect(unknownTokens?.size).toBe(MAX_UNKNOWN_TOKENS);
@@ -151,7 +151,7 @@ describe('one instance', () => {
     expect(codes.filter((code) => code === 'invalid_api_key').length).toBeGreaterThanOrEqual(1_000);
   });
 
-  test('what was read before a change is not remembered after it', async () => {
+  test('a key that was read before a change is not cached after it', async () => {
     const { key, secret } = await keys.create({ client: 'racing' });
     const repository = app.nest.get(ApiKeyRepository);
     const findByHashes = repository.findByHashes.bind(repository);
@@ -171,7 +171,7 @@ describe('one instance', () => {
     await untilChangesAreHeard(app);
     app.clock.travelTo(expiresAt - 1_000);
     expect((await call(app, secret)).status).toBe(200);
-    // Known and fresh: the clock is asked, and no query.
+    // The key is fresh in memory, so the clock decides, without a query.
     const queries = watchQueries(app);
     app.clock.travelTo(expiresAt + 1_000);
     expect((await call(app, secret)).json).toMatchObject({ code: 'expired_api_key' });
@@ -211,7 +211,7 @@ describe('one instance', () => {
     await expect(keys.rotate(String(key.id))).rejects.toThrow('has expired and cannot be replaced');
   });
 
-  test('a successor lives as long as its predecessor was made for, and the overlap prolongs nothing', async () => {
+  test('a successor gets the lifetime of its predecessor, and the overlap prolongs no key', async () => {
     const { key } = await keys.create({ client: 'lasting', expiresAt: new Date(Date.now() + HOUR) });
     const { key: successor, predecessor } = await keys.rotate(String(key.id), 24 * HOUR);
     expect(predecessor.expiresAt).toEqual(key.expiresAt);
@@ -219,7 +219,7 @@ describe('one instance', () => {
     expect(Math.abs(lifetime - HOUR)).toBeLessThan(5_000);
   });
 
-  test('of two rotations at the same moment one is done', async () => {
+  test('of two rotations at the same moment one succeeds', async () => {
     const { key } = await keys.create({ client: 'twice' });
     const outcomes = await Promise.allSettled([keys.rotate(String(key.id)), keys.rotate(String(key.id))]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
@@ -238,7 +238,7 @@ test('whatever any test of the suite logs is searched for secrets at its end', a
   }
 });
 
-test('keys from before there were clients become keys of the client of their name', async () => {
+test('keys that are older than the table of clients become keys of the client of their name', async () => {
   const database = await createTestDatabase();
   const dataSource = await openDatabase(readConfig(database.ownerSettings));
   while ((await revertLastMigration(dataSource)) !== 'CreateClient1795228920000');
@@ -305,7 +305,7 @@ describeOnPostgresql('two instances', () => {
     expect(await statuses(both, old)).toEqual([200, 200]);
     expect(await statuses(both, successor)).toEqual([200, 200]);
     const end = (predecessor.expiresAt as Date).getTime();
-    // The news of the rotation travels; the old key must not outlive the overlap on any instance.
+    // The instances are notified of the rotation; on none of them may the old key be valid after the overlap.
     await Promise.all(both.map(untilChangesAreHeard));
     both.forEach(({ clock }) => clock.travelTo(end - 1_000));
     expect(await statuses(both, old)).toEqual([200, 200]);
@@ -324,14 +324,14 @@ describeOnPostgresql('two instances', () => {
     expect((await call(two, secret)).json).toMatchObject({ code: 'revoked_api_key' });
   });
 
-  test('so is one that somebody revokes in the database itself', async () => {
+  test('a key that is revoked directly in the database is refused, too', async () => {
     const { key, secret } = await keys.create({ client: 'by-hand' });
     expect(await statuses(both, secret)).toEqual([200, 200]);
     await one.sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [key.id]);
     expect(await untilRefused(secret)).toBeLessThan(1_000);
   });
 
-  test('a notification that is lost is felt for the time to live, and no longer', async () => {
+  test('a lost notification has no effect beyond the time to live of a cached key', async () => {
     const { key, secret } = await keys.create({ client: 'unheard' });
     await Promise.all(both.map(untilChangesAreHeard));
     const now = Date.now();
@@ -344,7 +344,7 @@ describeOnPostgresql('two instances', () => {
     expect(await statuses(both, secret)).toEqual([401, 401]);
   });
 
-  test('a connection that breaks is made again, and what it missed is caught up', async () => {
+  test('a broken connection is opened again, and changes that it missed take effect', async () => {
     const { key, secret } = await keys.create({ client: 'disconnected' });
     await Promise.all(both.map(untilChangesAreHeard));
     expect(await statuses(both, secret)).toEqual([200, 200]);
@@ -362,7 +362,7 @@ describeOnPostgresql('two instances', () => {
     expect(await untilRefused(nextSecret)).toBeLessThan(1_000);
   });
 
-  test('the uses that are written every few seconds make no instance forget its keys', async () => {
+  test('writing usage every few seconds makes no instance forget its keys', async () => {
     await Promise.all(both.map(untilChangesAreHeard));
     await statuses(both, one.apiKey);
     const queries = watchQueries(two);
@@ -404,7 +404,7 @@ describeOnPostgresql('two instances', () => {
     for (const secret of secrets) expect(await statuses(both, secret)).toEqual([401, 401]);
   });
 
-  test('a notification that names nothing known empties the memory', async () => {
+  test('an unknown notification clears the cache', async () => {
     await statuses(both, one.apiKey);
     for (const payload of ['', 'api_key', 'pet 1', 'client x']) {
       const queries = both.map(watchQueries);
@@ -425,11 +425,11 @@ describeOnPostgresql('two instances', () => {
     await Promise.all(both.map(untilChangesAreHeard));
     expect(await statuses(both, settings.BOOTSTRAP_API_KEY)).toEqual([200, 200]);
     await statuses(both, one.apiKey);
-    // Of the bootstrap key alone, which nobody has used before.
+    // Only the bootstrap key is looked up, because it was not used before.
     expect(queries).toEqual([[1], [1]]);
   });
 
-  /** As if a pooler in between swallowed the notification. */
+  /** Revokes a key without a notification, as if a pooler in between had lost it. */
   async function revokeUnheard(id: bigint): Promise<void> {
     await one.sql('ALTER TABLE api_key DISABLE TRIGGER tr_api_key_change');
     await one.sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [id]);

@@ -8,7 +8,7 @@ import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../
 
 const DAY = 86_400_000;
 
-/** The usage that is stored, oldest first. */
+/** The stored usage, oldest first. */
 function storedUsage(app: TestApp): Promise<unknown[][]> {
   return app.sql(`SELECT client.name, operation, day::text, calls::int, last_call_at, last_user_agent
     FROM key_usage JOIN api_key ON api_key.id = key_id JOIN client ON client.id = client_id
@@ -64,7 +64,7 @@ describe('one instance', () => {
     }
   });
 
-  test('a long user agent is cut, and none is none', async () => {
+  test('a long user agent is cut, and a missing one is NULL', async () => {
     await call(app, '/v1/pets', 'x'.repeat(300));
     await call(app, '/v1/pets/1');
     await usage.write();
@@ -99,7 +99,7 @@ describe('one instance', () => {
     ]);
   });
 
-  test('counts that cannot be written wait, and no request feels it', async () => {
+  test('counts that cannot be written wait, and requests are not affected', async () => {
     const repository = app.nest.get(KeyUsageRepository);
     const add = repository.add.bind(repository);
     repository.add = () => Promise.reject(new Error('The database is away.'));
@@ -136,7 +136,7 @@ describe('one instance', () => {
     expect(app.log.text).toContain('50 calls were not counted: over 50000 pairs of key and operation at once.');
     await usage.write();
     expect(counters.size).toBe(0);
-    // Of the keys that exist.
+    // Usage is stored only for keys that exist.
     expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
   });
 
@@ -163,14 +163,14 @@ test('usage is written every few seconds by itself', async () => {
   await app.close();
 });
 
-test('of many counters a thousand are written at a time, those first that have waited longest', async () => {
+test('a thousand counters are written at a time, the longest waiting ones first', async () => {
   const app = await createTestApp();
   const usage = app.nest.get(KeyUsage);
   const repository = app.nest.get(KeyUsageRepository);
   const writes: { at: number; keyIds: bigint[] }[] = [];
   repository.add = (records) => {
     writes.push({ at: performance.now(), keyIds: records.map(({ keyId }) => keyId) });
-    // The first ones are used again while they are written.
+    // The first keys are used again while their counters are written.
     usage.count(1n, 'listPets', undefined);
     return Promise.resolve();
   };
@@ -184,7 +184,7 @@ test('of many counters a thousand are written at a time, those first that have w
   await app.close();
 });
 
-test('of more counters than a minute has room for, several thousand are written at a time', async () => {
+test('more counters are written at a time if they would take longer than a minute', async () => {
   const app = await createTestApp();
   const usage = app.nest.get(KeyUsage);
   const writes: number[] = [];
@@ -225,7 +225,7 @@ describeOnPostgresql('a thousand keys in use', () => {
       ['api_key', 4_000, 4_000],
       ['key_usage', 3_000, 3_000],
     ];
-    // PostgreSQL reports what a connection has done up to a second later.
+    // PostgreSQL updates its statistics of a connection up to a second later.
     for (const deadline = Date.now() + 10_000; Date.now() < deadline;) {
       if ((await updates()).every(([, rows], index) => rows === all[index]?.[1])) break;
       await sleep(100);
@@ -252,7 +252,7 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
   let app: TestApp;
   beforeEach(async () => {
     app = await createTestApp({ settings });
-    // The run at the start has found nothing.
+    // Joins the run that began at the start, which finds nothing.
     await app.nest.get(KeyUsageRetention).deleteOld();
     await app.sql(
       `INSERT INTO key_usage SELECT min(api_key.id), operation, day::date, 1, day, 'old'
@@ -269,7 +269,7 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
     app.sql('SELECT operation, count(*)::int, min(day)::text FROM key_usage GROUP BY operation ORDER BY operation');
   const kept = (): unknown[][] => ['getPet', 'gone', 'listPets'].map((operation) => [operation, 30, daysAgo(29)]);
 
-  test('usage of days before is deleted, in batches, and that of these days is kept', async () => {
+  test('older usage is deleted, in batches, and that of the last days is kept', async () => {
     const repository = app.nest.get(KeyUsageRepository);
     const deleteBefore = repository.deleteBefore.bind(repository);
     const batches: number[] = [];
@@ -285,7 +285,7 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
     expect(batches).toEqual([1_000, 1_000, 910, 0]);
   });
 
-  test('it is deleted by itself after a start', async () => {
+  test('old usage is deleted automatically after a start', async () => {
     const database = await createTestDatabase();
     const first = await createTestApp({ settings, database });
     await first.sql(`INSERT INTO key_usage SELECT id, 'getPet', now()::date - 31, 1, now(), NULL FROM api_key`);
@@ -301,7 +301,7 @@ describe('KEY_USAGE_RETENTION_DAYS', () => {
     }
   });
 
-  test('what fails waits for the next time, and a stop waits for one batch at the most', async () => {
+  test('a failed deletion waits for the next run, and a stop waits for one batch at most', async () => {
     const repository = app.nest.get(KeyUsageRepository);
     const deleteBefore = repository.deleteBefore.bind(repository);
     repository.deleteBefore = () => Promise.reject(new Error('The database is away.'));
@@ -336,7 +336,7 @@ describeOnPostgresql('two instances', () => {
     const ids = made.map(({ key }) => key.id);
     const rounds = 30;
     for (let round = 0; round < rounds; round++) {
-      // In opposite orders, which is how a deadlock would be made.
+      // In opposite orders, which could cause a deadlock.
       for (const id of ids) one.nest.get(KeyUsage).count(id, 'getPet', 'one');
       for (const id of [...ids].reverse()) two.nest.get(KeyUsage).count(id, 'getPet', 'two');
       await Promise.all(apps.map((app) => app.nest.get(KeyUsage).write()));

@@ -12,7 +12,7 @@ interface Outcome {
   stderr: string;
 }
 
-// Several commands a test, each a process that starts in a second, or in many on a busy machine.
+// Each test runs several commands. Each is a process that starts in a second, or in many seconds on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
 describe('petstore', () => {
@@ -22,7 +22,7 @@ describe('petstore', () => {
   });
   afterAll(() => app.close());
 
-  /** Runs a command as a process of its own, beside the running service. */
+  /** Runs a command as a separate process, beside the running service. */
   function petstore(...args: string[]): Promise<Outcome> {
     return petstoreWith({}, ...args);
   }
@@ -43,7 +43,7 @@ describe('petstore', () => {
     return JSON.parse(stdout) as Result;
   }
 
-  /** A key made by the service itself, as the command would print it. */
+  /** Creates a key through the service itself; the result is what the command would print. */
   async function made(newKey: NewApiKey): Promise<{ id: string; prefix: string; secret: string }> {
     const { key, secret } = await app.nest.get(ApiKeysService).create(newKey);
     return { id: String(key.id), prefix: key.prefix, secret };
@@ -93,9 +93,9 @@ describe('petstore', () => {
     const revoked = await json<KeyJson>('keys', 'revoke', successor, '--reason', 'seen in a public log');
     expect(revoked).toMatchObject({ state: 'revoked', revokedReason: 'seen in a public log', id: shown.successorId });
     expect((await app.client.get('/v1/pets', { apiKey: successor })).json).toMatchObject({ code: 'revoked_api_key' });
-    // Revoked is revoked: when and why stays.
+    // A second revocation keeps the first time and reason.
     const again = await json<KeyJson>('keys', 'revoke', revoked.id, '--reason', 'another');
-    // The service may have written meanwhile when the key was last used.
+    // Meanwhile the service may have written the last use of the key.
     expect({ ...again, lastUsedAt: undefined }).toEqual({ ...revoked, lastUsedAt: undefined });
   });
 
@@ -162,7 +162,7 @@ describe('petstore', () => {
 
     test('a month of traffic: who, how often, when last, with what; and whether it is safe', async () => {
       await app.sql('DELETE FROM key_usage');
-      // Known only since today: nothing that was called says nothing.
+      // Usage is known only since today, so the absence of calls proves nothing.
       expect(await report()).toMatchObject({ code: 2, safeToRemove: false, clients: [] });
 
       await called('web', 'listPets', 45, 10, 'web/1');
@@ -170,7 +170,7 @@ describe('petstore', () => {
       expect(await report()).toMatchObject({ code: 0, safeToRemove: true, clients: [] });
       expect(await report('--days', '31')).toMatchObject({ code: 2, clients: [{ client: 'gone', calls: '7' }] });
 
-      // Whoever keeps usage for thirty days cannot know more.
+      // Usage is kept for thirty days, so a longer report cannot be complete.
       const short = await petstoreWith(
         { KEY_USAGE_RETENTION_DAYS: '30' },
         'deprecations',
@@ -203,7 +203,7 @@ describe('petstore', () => {
       expect(stdout).toContain(`getPet (GET /pets/{petId}), ${dayAgo(29)} to ${dayAgo(0)}. Sunset: in `);
       expect(stdout).toMatch(/\nacme-mobile +123 +\d{4}-\d\d-\d\d \d\d:\d\d +acme\/1\.1\n/);
       expect(stdout).toContain('Verdict: not safe to remove: 2 client(s) still call it.');
-      // What a stranger sends must not steer the terminal.
+      // A user agent must not send control characters to the terminal.
       expect(stdout).not.toMatch(/\p{Cc}(?<!\n)/u);
     });
   });

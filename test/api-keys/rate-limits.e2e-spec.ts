@@ -72,7 +72,7 @@ describe('in memory', () => {
     expect((await call(app, await newKey('another'))).status).toBe(200);
   });
 
-  test('429 comes behind 401 and before 403, and every answer behind it has the fields', async () => {
+  test('429 comes after 401 and before 403, and every answer after this check has the fields', async () => {
     const key = await newKey('reader', ['pets:read']);
     const forbidden = await app.client.post('/v1/pets', '{', { apiKey: key });
     expect([forbidden.status, forbidden.headers.ratelimit]).toEqual([403, '"client";r=5;t=10']);
@@ -84,7 +84,7 @@ describe('in memory', () => {
     expect([unauthorized.status, unauthorized.headers.ratelimit]).toEqual([401, undefined]);
   });
 
-  test('what needs no key has no limit', async () => {
+  test('requests that need no key have no limit', async () => {
     for (let count = 0; count < 10; count++) {
       const { status, headers } = await app.client.get('/health/live', { apiKey: null });
       expect([status, headers.ratelimit]).toEqual([200, undefined]);

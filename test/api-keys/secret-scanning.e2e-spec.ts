@@ -9,7 +9,7 @@ const RULE = /^regex = '''(.+)'''$/m.exec(docs('gitleaks.toml'))?.[1] ?? '';
 
 test('the rule for gitleaks has the published pattern, which RE2 can run', () => {
   expect(RULE).toBe(PUBLISHED);
-  // No look-around and no back-reference.
+  // RE2 supports neither look-around nor back-references.
   expect(PUBLISHED).not.toMatch(/\(\?|\\\d/);
   const keyword = /^keywords = \["(.+)"\]$/m.exec(docs('gitleaks.toml'))?.[1] ?? '?';
   expect(createApiKey()).toContain(keyword);

@@ -77,7 +77,7 @@ test.each(['bearer', 'BEARER', 'Bearer  '])('200: the scheme is case-insensitive
 test('401 invalid_api_key: a wrong checksum is refused without asking the database', async () => {
   const wrong = app.apiKey.slice(0, -1) + (app.apiKey.endsWith('0') ? '1' : '0');
   expect(() => app.nest.get(ApiKeyVerifier).verify(wrong)).toThrow('The API key is not known.');
-  // Were the database asked, it would find the key: its hash is there.
+  // A look-up in the database would find the key, because its hash is stored.
   await app.sql(
     `INSERT INTO api_key (client_id, prefix, hash, scopes) SELECT min(id), 'x', $1, '{pets:read}' FROM client`,
     [hashApiKey(wrong)],

@@ -11,7 +11,7 @@ import { MAX_REQUESTS_PER_CONNECTION } from '../../src/platform/server/requests/
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
-/** Answers when it is told to. */
+/** Answers when the test calls the waiting function. */
 @Public()
 @Controller('test-slow')
 class TestSlowController {
@@ -62,6 +62,7 @@ const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 const requestIds = (text: string): string[] => [...text.matchAll(/X-Request-Id: (\S+)/gi)].map(([, id]) => String(id));
 
+<<<<<<< HEAD
 async function until(what: () => boolean): Promise<void> {
   const deadline = Date.now() + 40_000;
   while (!what() && Date.now() < deadline) await sleep(10);
@@ -69,6 +70,9 @@ async function until(what: () => boolean): Promise<void> {
 }
 
 /** Sends segments of bytes, one behind the other, and returns all that comes back until the server closes. */
+=======
+/** Sends segments of bytes, one after the other, and returns everything that the server sends until it closes. */
+>>>>>>> pages
 async function sendSegments(...segments: string[]): Promise<string> {
   const socket = connect(app.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
   let answer = '';
@@ -131,7 +135,7 @@ describe('every header field counts, however many there are', () => {
     expect(await countPets()).toBe(before + 1);
   });
 
-  test('as many as fit cost little', async () => {
+  test('the largest number of fields that fits costs less than a second', async () => {
     const startedAt = performance.now();
     const answer = await rawRequest(app.port, `${LIVE}${'x:\r\n'.repeat(16_000)}Connection: close\r\n\r\n`);
     expect(statuses(answer)).toEqual([200]);
@@ -162,7 +166,7 @@ describe('Upgrade', () => {
     expect(app.nest.get(TestSlowController).waiting).toEqual([]);
   });
 
-  test('a POST with it is carried out once, and no request that is hidden behind it', async () => {
+  test('a POST with it is carried out once, and no request that is smuggled after it', async () => {
     for (const segments of [
       [`${post}${LENGTH}${upgrade}\r\n${PET}`],
       [`${post}${LENGTH}${upgrade}\r\n${PET}${post}${LENGTH}\r\n${PET}`],
@@ -199,7 +203,7 @@ describe('Upgrade', () => {
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
     let handshake: string;
     beforeAll(() => (handshake = handshakeOf('/v1/socket', authorized)));
-    /** Accepts a handshake, and echoes what is sent behind it. */
+    /** Accepts a handshake, and echoes all bytes after it. */
     const accept = (
       request: { url?: string; headers: Record<string, unknown> },
       socket: Duplex,
@@ -220,7 +224,7 @@ describe('Upgrade', () => {
     afterAll(() => void (app.nest.getHttpServer() as Server).off('upgrade', accept));
     beforeEach(() => void taken.splice(0));
 
-    test('it gets every handshake, with all that is sent behind it', async () => {
+    test('it gets every handshake, with all bytes after it', async () => {
       const answer = await rawRequest(app.port, `${handshake}frame one, `, {
         then: { after: 'one', send: 'frame two' },
         until: 'two',
@@ -248,7 +252,7 @@ describe('Upgrade', () => {
       expect(taken).toEqual([{ url: '/v1/open', head: '' }]);
     });
 
-    test('it gets no other Upgrade, which loses and hides nothing', async () => {
+    test('it gets no other Upgrade, and nothing is lost or smuggled', async () => {
       for (const segments of [
         [`${LIVE}${upgrade}\r\n${SLOW}`, SLOW],
         [`${LIVE}Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n\r\n${SLOW}`, SLOW],
@@ -263,21 +267,21 @@ describe('Upgrade', () => {
       expect(taken).toEqual([]);
     });
 
-    test('no handshake overtakes an earlier answer: it is served as the request it is', async () => {
+    test('a handshake after an unanswered request is served as an ordinary request', async () => {
       const answer = sendSegments(`${SLOW}${handshake}`);
       await answerSlow(1);
       expect(statuses(await answer)).toEqual([200, 404]);
       expect(taken).toEqual([]);
     });
 
-    test('CONNECT is none of it', async () => {
+    test('CONNECT is refused', async () => {
       expect(statuses(await sendSegments('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'))).toEqual([400]);
       expect(taken).toEqual([]);
     });
   });
 });
 
-test('the last request that a connection may carry says so, and nothing behind it is served', async () => {
+test('the answer to the last request of a connection closes it, and later requests are not served', async () => {
   (app.nest.getHttpServer() as Server).once('connection', (socket) => {
     const key = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'connection');
     const connection = (socket as unknown as Record<symbol, { arrived: number }>)[key as symbol];
@@ -288,10 +292,10 @@ test('the last request that a connection may carry says so, and nothing behind i
 });
 
 describe('requests that are sent ahead', () => {
-  /** The server's side of the next connection. */
+  /** The server's socket of the next connection. */
   const nextConnection = (): Promise<Socket> =>
     new Promise((resolve) => (app.nest.getHttpServer() as Server).once('connection', resolve));
-  /** A client that sends bytes without waiting for anything. */
+  /** A client that sends bytes without waiting for an answer. */
   const open = async (bytes: string): Promise<{ client: Socket; server: Socket; answer: () => string }> => {
     const server = nextConnection();
     const client = connect(app.port, '127.0.0.1');
@@ -302,7 +306,7 @@ describe('requests that are sent ahead', () => {
     return { client, server: await server, answer: () => answer };
   };
   type Opened = Awaited<ReturnType<typeof open>>;
-  /** Such clients, one after the other, so that each gets its own side of the server. */
+  /** Opens several such clients, one after the other, so that each is paired with its own socket of the server. */
   const openAll = async (count: number, bytes: string): Promise<Opened[]> => {
     const opened: Opened[] = [];
     while (opened.length < count) opened.push(await open(bytes));
@@ -317,7 +321,7 @@ describe('requests that are sent ahead', () => {
     const { client, server, answer } = await open(bytes);
     await until(() => waiting().length === 1);
     await sleep(300);
-    // Two reads: the one of SLOW, and another one if it held nothing else.
+    // At most two reads: the read that contains SLOW, and a second one if the first contained nothing else.
     expect(server.bytesRead).toBeLessThanOrEqual(2 * 65_536);
     await answerSlow(1);
     const last = `ahead-${count - 1}\r\n`;
@@ -346,7 +350,7 @@ describe('requests that are sent ahead', () => {
     client.destroy();
   }, 30_000);
 
-  test('behind the last one that a connection serves are not read', async () => {
+  test('after the last one that a connection serves are not read', async () => {
     const upgrade = SLOW.replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n');
     const { client, server, answer } = await open(upgrade);
     await until(() => waiting().length === 1);
@@ -359,7 +363,7 @@ describe('requests that are sent ahead', () => {
   });
 
   test('their time-outs begin when they are read, however long the requests before them take', async () => {
-    // More than a read, so the read ends in the middle of a request; all of them take longer than the time-outs.
+    // More bytes than one read, so a read ends in the middle of a request. Together they take longer than the time-outs.
     const { client, answer } = await open(SLOW + `${LIVE}X: ${'x'.repeat(7_001)}\r\n\r\n`.repeat(30));
     await until(() => waiting().length === 1);
     await sleep(2_600);
@@ -371,7 +375,7 @@ describe('requests that are sent ahead', () => {
 
   test('are bounded over all connections: those beyond are cut, the others are served', async () => {
     const chunked = `${LIVE}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`;
-    // Each of them counts 2 MiB and a little.
+    // Each request counts a little more than 2 MiB.
     const fits = 31;
     const clients = await openAll(fits + 5, SLOW + chunked);
     const isCut = ({ client }: { client: Socket }): boolean => client.destroyed;
@@ -385,7 +389,7 @@ describe('requests that are sent ahead', () => {
     expect(served.map(({ answer }) => statuses(answer()))).toEqual(Array(fits).fill([200, 200]));
     for (const { client } of clients) client.destroy();
 
-    // Their memory is free again, also that of clients that have left.
+    // Their memory is released, also that of clients that have disconnected.
     for (let round = 0; round < 2; round++) {
       const next = await openAll(fits, SLOW + chunked);
       await until(() => waiting().length === fits);
@@ -422,7 +426,7 @@ describe('an error of the parser never overtakes an answer', () => {
   test.each([
     ['a broken chunk', () => `${post}${BROKEN_CHUNK}`],
     ['a broken request line', () => 'BROKEN\r\n\r\n'],
-  ])('behind several that take time, in one packet and in several: %s', async (_, broken) => {
+  ])('after several slow requests, in one packet and in several: %s', async (_, broken) => {
     for (const segments of [
       [`${SLOW}${LIVE}\r\n${SLOW}${broken()}`],
       [SLOW, `${LIVE}\r\n`, SLOW, broken(), broken()],
@@ -433,7 +437,7 @@ describe('an error of the parser never overtakes an answer', () => {
     }
   });
 
-  test('408 behind a request that takes longer, REQUEST_TIMEOUT_MS after the answer to it', async () => {
+  test('408 after a slow request, REQUEST_TIMEOUT_MS after the answer to it', async () => {
     const answer = sendSegments(`${SLOW}${post}X-Request-Id: late\r\n${LENGTH}\r\n{`);
     await sleep(2_600);
     await answerSlow(1);
@@ -443,7 +447,7 @@ describe('an error of the parser never overtakes an answer', () => {
   });
 });
 
-describe('an error in a body is answered as its request', () => {
+describe('an error in a body is the answer to its request', () => {
   test.each([
     ['408', 'request_timeout', () => `${LENGTH}\r\n{`],
     ['400', 'bad_request', () => BROKEN_CHUNK],

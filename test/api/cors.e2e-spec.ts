@@ -31,7 +31,7 @@ class TestSamplesController {
   }
 }
 
-/** Answers once the test lets it. */
+/** Answers when the test allows it. */
 @Public()
 @Controller('test-slow')
 class TestSlowController {
@@ -138,7 +138,7 @@ test('CORS: scripts may read every header field of every kind of answer', async 
   clock.comeBack();
   expect([...seen.keys()].sort()).toEqual([200, 201, 304, 400, 401, 403, 404, 405, 410, 415, 429, 503]);
 
-  // Fetch standard: fields that scripts always read, and those of the connection and the browser, which they never need.
+  // Fields that scripts may always read (Fetch standard), and those of the connection and the browser, which they never need.
   const others =
     /^(cache-control|content-length|content-type|connection|date|keep-alive|x-content-type-options|access-control-.*)$/;
   const sent = new Set<string>();
@@ -148,7 +148,7 @@ test('CORS: scripts may read every header field of every kind of answer', async 
     expect(exposed).toEqual(expect.arrayContaining(names));
     names.forEach((name) => sent.add(name));
   }
-  // Nothing is exposed that is not sent.
+  // Only fields that the service sends are exposed.
   const exposed = namesIn(page.headers['access-control-expose-headers']).filter((name) => name !== 'cache-control');
   expect([...sent].sort()).toEqual(exposed.sort());
 });

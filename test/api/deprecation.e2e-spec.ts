@@ -40,7 +40,7 @@ class TestPreviewsController {
   }
 }
 
-/** An interceptor like any other, which changes what the handler returns. */
+/** An ordinary interceptor that changes the handler's result. */
 class WrappingInterceptor implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(map((value: unknown) => ({ wrapped: value })));
@@ -78,7 +78,7 @@ class TestLinkedController {
   }
 }
 
-/** A guard that finds the parsed body. */
+/** A guard that reads the parsed body. */
 class OpenGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     return typeof context.switchToHttp().getRequest<{ body: unknown }>().body === 'object';
@@ -171,7 +171,7 @@ describe('getPet is deprecated', () => {
     expectAnnouncement(answer);
   });
 
-  test('410 comes behind 401, and before 404', async () => {
+  test('410 comes after 401, and before 404', async () => {
     app.clock.travelTo('2031-01-01T00:00:00Z');
     expect((await app.client.get(`/v1/pets/${id}`, { apiKey: null })).status).toBe(401);
     expect((await app.client.get('/v1/pets/no-such')).status).toBe(410);
@@ -196,7 +196,7 @@ describe('getPet is deprecated', () => {
     expect(headers.link).toMatch(/^<[^>]+>; rel="successor-version", <[^>]+>; rel="deprecation"; type="text\/html"$/);
   });
 
-  test('the other operations go on after the sunset', async () => {
+  test('the other operations work after the sunset', async () => {
     app.clock.travelTo('2031-01-01T00:00:00Z');
     const list = await app.client.get('/v1/pets');
     const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
@@ -256,7 +256,7 @@ describe('Link', () => {
     expect(relations(answer)).toEqual(['license', 'successor-version', 'deprecation', 'next']);
   });
 
-  test('the next page of listPets stands beside links that were there before', async () => {
+  test('the link to the next page of listPets is added to existing links', async () => {
     const linking = await createTestApp({ features: [LinkModule] });
     for (const name of ['Rex', 'Tom']) await linking.client.post('/v1/pets', { name, categoryId: 7 });
     expect(relations(await linking.client.get('/v1/pets?limit=1'))).toEqual(['license', 'next']);
@@ -265,7 +265,7 @@ describe('Link', () => {
 });
 
 describe('@Stability', () => {
-  test('an operation that is marked says so in Petstore-Stability on every answer behind the guards, errors too', async () => {
+  test('a marked operation has Petstore-Stability on every answer after the guards, errors included', async () => {
     const answers = [
       await app.client.get('/v1/test-previews'),
       await app.client.get('/v1/test-previews?fail'),

@@ -43,7 +43,7 @@ interface Example {
 
 let app: TestApp;
 let keys: ApiKeysService;
-/** The examples by their codes, those of single operations included. */
+/** The examples by code, including those of single operations. */
 let examples: Record<string, Example>;
 beforeAll(async () => {
   app = await createTestApp({
@@ -74,7 +74,7 @@ const PET = { name: 'Rex', categoryId: 7 };
 const create = (body: unknown, headers: Record<string, string> = {}): Promise<HttpAnswer> =>
   app.client.post('/v1/pets', body, { headers });
 
-/** How a client gets each error: an answer, or its body. */
+/** For each error, a request that causes it; returns the answer or its body. */
 const PROVOCATIONS: Record<string, () => Promise<unknown>> = {
   malformed_json: () => create('{"name":'),
   missing_body: () => app.client.send('POST', '/v1/pets'),
@@ -134,7 +134,7 @@ const PROVOCATIONS: Record<string, () => Promise<unknown>> = {
   },
 };
 
-/** Errors that only a module sends: their messages are the module's, and the description if it gives none. */
+/** Errors that only modules send. The module sets the message; without one, the message is the description. */
 const OF_MODULES = [
   ...['client_error', 'unauthorized', 'forbidden', 'not_found', 'not_acceptable', 'conflict', 'gone'],
   ...['precondition_failed', 'unprocessable_content', 'server_error', 'not_implemented', 'bad_gateway'],
@@ -148,7 +148,7 @@ test.each(Object.entries(PROVOCATIONS))('the example of %s is what is sent', asy
   expect(sent).toMatchObject({ code });
 });
 
-test.each(OF_MODULES)('the example of %s is what a module sends that gives no message', async (code) => {
+test.each(OF_MODULES)('the example of %s is what a module sends without a message of its own', async (code) => {
   const answer = await app.client.get(`/v1/test-errors/${code}`);
   expect(answer.json).toEqual(examples[code]?.value);
   expect(answer.json).toMatchObject({ code, status: answer.status });

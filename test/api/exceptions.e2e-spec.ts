@@ -19,7 +19,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 
 /*
- * What becomes of the exceptions that a module throws, written as for any other Nest application.
+ * How the service answers exceptions of a module that is written like any other Nest application.
  */
 
 const OVEN_BROKEN = defineError('oven_broken', 500, 'The oven is broken.');
@@ -53,7 +53,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The lines of a request beside its request line. */
+/** The log lines of a request except its request line. */
 function linesOf(requestId: string): LogLine[] {
   return app.log.lines.filter((line) => line['requestId'] === requestId && line.msg !== 'request');
 }
@@ -95,30 +95,33 @@ test.each([
     'server_error',
     'The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.',
   ],
-])('a 5xx has a fixed message, and its cause is a warning of its request: %s', async (name, status, code, message) => {
-  // Such warnings are written once a second.
-  await new Promise((resolve) => setTimeout(resolve, 1_050));
-  const headers = { 'x-request-id': `server-${name}` };
-  const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers });
-  expect(answer.json).toEqual({ code, message, status });
-  expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
-  const words = THROWN[name] === undefined ? `Status ${name}.` : 'hidden-words';
-  expect(linesOf(`server-${name}`)).toEqual([
-    expect.objectContaining({
-      level: 40,
-      operation: 'fail',
-      msg: expect.stringContaining(`Answered ${status}: ${words}`) as string,
-      error: expect.objectContaining({ stack: expect.stringContaining('exceptions.e2e-spec') as string }) as object,
-    }),
-  ]);
-  if (name === 'gateway')
-    expect(linesOf('server-gateway')[0]?.['error']).toMatchObject({ cause: { message: 'the cause of it' } });
-});
+])(
+  'a 5xx has a fixed message, and its cause is logged as a warning of its request: %s',
+  async (name, status, code, message) => {
+    // Such warnings are written at most once a second.
+    await new Promise((resolve) => setTimeout(resolve, 1_050));
+    const headers = { 'x-request-id': `server-${name}` };
+    const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers });
+    expect(answer.json).toEqual({ code, message, status });
+    expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+    const words = THROWN[name] === undefined ? `Status ${name}.` : 'hidden-words';
+    expect(linesOf(`server-${name}`)).toEqual([
+      expect.objectContaining({
+        level: 40,
+        operation: 'fail',
+        msg: expect.stringContaining(`Answered ${status}: ${words}`) as string,
+        error: expect.objectContaining({ stack: expect.stringContaining('exceptions.e2e-spec') as string }) as object,
+      }),
+    ]);
+    if (name === 'gateway')
+      expect(linesOf('server-gateway')[0]?.['error']).toMatchObject({ cause: { message: 'the cause of it' } });
+  },
+);
 
 test.each([
   ['internal', 'internal_error', { message: 'hidden-words' }],
   ['catalogued', 'oven_broken', { cause: { message: 'hidden-words' } }],
-])('every 500 is an error of its request, for a person to look at: %s', async (name, code, error) => {
+])('every 500 is logged as an error of its request: %s', async (name, code, error) => {
   const headers = { 'x-request-id': `bug-${name}` };
   const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers, expects500: true });
   expect([answer.status, answer.json]).toEqual([500, expect.objectContaining({ code })]);

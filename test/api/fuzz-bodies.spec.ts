@@ -7,19 +7,19 @@ import { inputClassOf } from '../../src/platform/input/properties/input-class.js
 import { readJson, readMembers } from '../../src/platform/json/reader/json-reader.js';
 
 /*
- * What a body costs, at its largest size: whatever a client puts into it, no more than three times the time and the memory
- * of the dearest ordinary body of the same size. Both are measured in this process, without a connection, and every
- * comparison is one of ratios: other work of the machine slows both sides.
+ * The cost of a body of the largest size. Whatever a client puts into it, it costs at most three times the time and the
+ * memory of the most expensive ordinary body of the same size. Both are measured in this process, without a connection.
+ * All comparisons are ratios, because other work of the machine slows both sides.
  *
  * The environment variable FUZZ_SEED sets the seed; a failure prints it.
  */
 const SEED = Number(process.env.FUZZ_SEED ?? 20301205);
 const RUNS = 100;
 const MAX_BODY_BYTES = 65_536;
-/** Times the cost of the dearest ordinary body. */
+/** As a multiple of the cost of the most expensive ordinary body. */
 const MAX_RATIO = 3;
 
-/** Repeats pieces between a beginning and an end, as often as a body of the largest size has room for. */
+/** Repeats pieces between a beginning and an end until the body has the largest size. */
 function body(begin: string, piece: (index: number) => string, separator: string, end: string): Buffer {
   const room = MAX_BODY_BYTES - Buffer.byteLength(begin) - Buffer.byteLength(end);
   const pieces: Buffer[] = [];
@@ -35,7 +35,7 @@ function body(begin: string, piece: (index: number) => string, separator: string
 
 const PET = '{"name":"Rex","categoryId":7,"status":"sold"';
 
-/** What well-meaning clients send: a valid animal, and beside it much that the service does not know. */
+/** Bodies of honest clients: a valid animal, with many members that the service does not know. */
 const ORDINARY: Record<string, Buffer> = {
   animals: body(
     `${PET},"others":[`,
@@ -48,7 +48,7 @@ const ORDINARY: Record<string, Buffer> = {
   'text that is not English': body(`${PET},"note":"`, () => 'Ein großer Hund für 5 €. ', '', '"}'),
 };
 
-/** Pieces that make a body dear for one reader of JSON or another. */
+/** Pieces that make a body expensive for some JSON parser. */
 const PIECES: Record<string, (index: number) => string> = {
   'empty objects': () => '{}',
   'empty arrays': () => '[]',
@@ -87,7 +87,7 @@ const TEXTS: Record<string, string> = {
   'replacement characters': '\ufffd',
 };
 
-/** Where an attacker puts the dear part: `{"name":"b","categoryId":1,"x":` and so on. */
+/** Places of the expensive part in the body, such as the value of an unknown member. */
 const PLACES = {
   'an unknown member': ['{"name":"b","categoryId":1,"x":', '}'],
   'a known member': ['{"categoryId":1,"name":', '}'],
@@ -130,7 +130,7 @@ const attacks = (place: keyof typeof PLACES): Attack[] => {
   ];
 };
 
-/** The same, with a fault as late as can be: in the JSON, or in the UTF-8. */
+/** The same attack with a fault at the very end: in the JSON, or in the UTF-8. */
 const faulty = ({ name, bytes }: Attack): Attack[] => [
   { name: `${name}, and a fault at the end`, bytes: Buffer.concat([bytes.subarray(0, -1), Buffer.from('!')]) },
   { name: `${name}, and no UTF-8 at the end`, bytes: Buffer.concat([bytes.subarray(0, -1), Buffer.of(0xff)]) },
@@ -139,7 +139,7 @@ const faulty = ({ name, bytes }: Attack): Attack[] => [
 const ATTACKS = (Object.keys(PLACES) as (keyof typeof PLACES)[]).flatMap(attacks);
 ATTACKS.push(...ATTACKS.filter(({ name }) => name.endsWith('in an unknown member')).flatMap(faulty));
 
-/** Bodies that nobody has thought of: pieces of all kinds mixed, in a random order, within each other. */
+/** Random bodies: pieces of all kinds mixed, in any order, nested in each other. */
 const mixture: fc.Arbitrary<Attack> = fc
   .record({
     place: fc.constantFrom(...(Object.keys(PLACES) as (keyof typeof PLACES)[])),
@@ -157,7 +157,7 @@ const mixture: fc.Arbitrary<Attack> = fc
     return { name: `${pieces.join(', ')} in ${place}`, bytes: body(`${begin}[`, piece, ',', `]${end}`) };
   });
 
-// ---- What is measured ------------------------------------------------------------------------------------------------
+// ---- Measurement -----------------------------------------------------------------------------------------------------
 
 interface Cost {
   /** In µs. */
@@ -169,7 +169,7 @@ interface Cost {
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as (options: { type: 'minor' }) => void;
 
-/** The least of several measurements: what else the machine does only adds to it. */
+/** The smallest of several measurements, because other work of the machine only adds to the cost. */
 function costOf(read: (bytes: Buffer) => unknown, bytes: Buffer, rounds: number): Cost {
   let time = Infinity;
   let memory = Infinity;
@@ -177,7 +177,7 @@ function costOf(read: (bytes: Buffer) => unknown, bytes: Buffer, rounds: number)
     try {
       read(bytes);
     } catch {
-      // A refusal has its cost, too.
+      // A refusal also has a cost.
     }
   };
   for (let round = 0; round < rounds; round++) {
@@ -197,7 +197,7 @@ function costOf(read: (bytes: Buffer) => unknown, bytes: Buffer, rounds: number)
 const pipe = new InputPipe();
 const NAMES = inputClassOf(NewPet).names;
 
-/** All that is done with the body of createPet before its handler is called. */
+/** All processing of the body of createPet before its handler is called. */
 const readPet = (bytes: Buffer): unknown =>
   pipe.transform(readMembers(bytes, NAMES), { type: 'body', metatype: NewPet });
 
@@ -207,7 +207,7 @@ describe.each([
 ])('the body of %s', (_, read) => {
   let dearest: Cost;
   beforeAll(() => {
-    // Lets V8 compile what is measured.
+    // Lets V8 compile the measured code first.
     for (const { bytes } of ATTACKS) costOf(read, bytes, 1);
     for (const bytes of Object.values(ORDINARY)) costOf(read, bytes, 30);
     const costs = Object.values(ORDINARY).map((bytes) => costOf(read, bytes, 30));
@@ -217,7 +217,7 @@ describe.each([
     };
   });
 
-  /** Times the cost of the dearest ordinary body. */
+  /** As a multiple of the cost of the most expensive ordinary body. */
   const ratios = ({ bytes }: Attack): Cost => {
     let cost = costOf(read, bytes, 3);
     for (let round = 0; round < 30 && cost.time > MAX_RATIO * dearest.time; round++) {
@@ -227,18 +227,18 @@ describe.each([
     return { time: cost.time / dearest.time, memory: cost.memory / dearest.memory };
   };
 
-  test('ordinary bodies are taken', () => {
+  test('ordinary bodies are accepted', () => {
     for (const bytes of Object.values(ORDINARY)) expect(() => read(bytes)).not.toThrow();
   });
 
-  test(`no known attack costs more than ${MAX_RATIO} times the dearest ordinary body`, () => {
+  test(`no known attack costs more than ${MAX_RATIO} times the most expensive ordinary body`, () => {
     const dear = ATTACKS.map((attack) => ({ name: attack.name, ...ratios(attack) })).filter(
       ({ time, memory }) => time > MAX_RATIO || memory > MAX_RATIO,
     );
     expect(dear).toEqual([]);
   });
 
-  test(`no mixture of them costs more than ${MAX_RATIO} times the dearest ordinary body`, () => {
+  test(`no mixture of them costs more than ${MAX_RATIO} times the most expensive ordinary body`, () => {
     fc.assert(
       fc.property(mixture, (attack) => {
         const { time, memory } = ratios(attack);

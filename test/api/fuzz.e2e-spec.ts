@@ -6,8 +6,8 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
 /*
- * Requests of every kind, valid and not, at all operations. What must come back is foretold from how each request was put
- * together, and from a model of the catalogue; nothing of the service's own code is asked. Every answer must also be one
+ * Valid and invalid requests of every kind, to all operations. The expected answer follows from the way in which each
+ * request was generated, and from a model of the catalogue, without any code of the service. Every answer must also be one
  * that the served document describes.
  *
  * The environment variable FUZZ_REQUESTS sets the number of requests (`npm run test:fuzz` sends 20,000) and FUZZ_SEED the
@@ -17,9 +17,9 @@ const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 2_000);
 const SEED = Number(process.env.FUZZ_SEED ?? 20301205);
 const MAX_BODY_BYTES = 65_536;
 
-// ---- What is foretold ------------------------------------------------------------------------------------------------
+// ---- Expected answers ------------------------------------------------------------------------------------------------
 
-/** What an answer must be: its status, the code of its Error if it is one, and what its message must find fault with. */
+/** The expected answer: its status, the code if it is an Error, and the names that its message must criticise. */
 interface Verdict {
   readonly status: number;
   readonly code?: string;
@@ -36,25 +36,25 @@ const no = (status: number, code: string, faults?: readonly string[]): Verdict =
 type Status = 'available' | 'pending' | 'sold';
 const STATUSES: readonly Status[] = ['available', 'pending', 'sold'];
 
-/** An animal as it must come back, byte by byte. */
+/** An animal as the service must return it, byte by byte. */
 interface KnownPet {
   readonly id: string;
   readonly status: Status;
   readonly text: string;
 }
 
-/** A cursor that the service has given away, and what it stands for: after `seen` animals of the catalogue. */
+/** A cursor that the service has issued, and its meaning: it continues after `seen` animals of the catalogue. */
 interface KnownCursor {
   readonly text: string;
   readonly status: Status | undefined;
   readonly seen: number;
 }
 
-/** Every animal there is, by ascending id. */
+/** All animals of the catalogue, by ascending id. */
 const pets: KnownPet[] = [];
 const cursors: KnownCursor[] = [];
 
-/** A key that an animal was created with, and the request and answer of then. */
+/** An Idempotency-Key that created an animal, with the request and its answer. */
 interface KnownKey {
   readonly key: string;
   readonly body: JsonBody;
@@ -63,7 +63,7 @@ interface KnownKey {
 
 const idempotencyKeys = new Map<string, KnownKey>();
 
-/** What has happened as it was foretold. */
+/** Kinds of answers that the run has met; all were as expected. */
 const happened = new Set<string>();
 const note = (outcome: string): void => void happened.add(outcome);
 
@@ -72,13 +72,13 @@ const pick = <T>(items: readonly T[], index: number): T | undefined => items[ind
 // ---- Keys and header fields ------------------------------------------------------------------------------------------
 
 interface Credentials {
-  /** Label in `keys`, or the field's value as it is; undefined sends none. */
+  /** Label in `keys`, or the literal value of the field; undefined sends no field. */
   readonly key?: string;
   readonly field?: string;
   readonly refusal?: Verdict;
 }
 
-/** Secrets by label, made by the service before the first request. */
+/** Secrets by label, created by the service before the first request. */
 const keys: Record<string, string> = {};
 
 const unknownToken = fc
@@ -121,17 +121,17 @@ const requestId = fc.oneof(
   fc.constantFrom('a b', 'a"b', 'a,b', 'x'.repeat(129), '<script>', '%00'),
 );
 
-/** What every request has beside its operation. */
+/** The parts of every request that do not depend on its operation. */
 const envelope = fc.record({ credentials, scheme, requestId });
 type Envelope = typeof envelope extends fc.Arbitrary<infer T> ? T : never;
 
-// ---- JSON texts, and what is wrong with them -------------------------------------------------------------------------
+// ---- JSON texts, valid and faulty ------------------------------------------------------------------------------------
 
-/** The text of a JSON value; `isValid` says whether it is one for the member it was made for. */
+/** The text of a JSON value; `isValid` says whether it is valid for its member. */
 interface Value {
   readonly text: string;
   readonly isValid: boolean;
-  /** How it must come back. */
+  /** The text that the service must return for it. */
   readonly canonical?: string;
 }
 
@@ -149,7 +149,7 @@ const SHORT_ESCAPES: Record<string, string> = {
   '\t': '\\t',
 };
 
-/** A string as JSON, each UTF-16 unit written one of the ways that RFC 8259 allows; `ways` chooses. */
+/** A string as JSON. `ways` selects for each UTF-16 unit one of the spellings that RFC 8259 allows. */
 function spellString(value: string, ways: readonly number[]): string {
   const unit = (index: number): string => {
     const code = value.charCodeAt(index).toString(16).padStart(4, '0');
@@ -163,7 +163,7 @@ function spellString(value: string, ways: readonly number[]): string {
     const isSurrogate = character >= '\ud800' && character <= '\udfff';
     if (way === 1 && character in SHORT_ESCAPES) text += SHORT_ESCAPES[character];
     else if (mustEscape || way === 2) text += unit(index);
-    // Half a pair cannot be sent as it is; the whole one can.
+    // A surrogate pair may be sent unescaped; half a pair cannot.
     else if (isSurrogate && /^[\ud800-\udbff][\udc00-\udfff]$/.test(value.slice(index, index + 2)))
       text += value.slice(index, ++index + 1);
     else text += isSurrogate ? unit(index) : character;
@@ -221,7 +221,7 @@ const int64 = fc.oneof(
   fc.constantFrom(MIN, MIN + 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n) - 1n, MAX - 1n, MAX, 0n, 10n ** 18n),
 );
 
-/** An integer, written one of the ways that JSON allows. */
+/** An integer in one of the spellings that JSON allows. */
 function spellInteger(value: bigint, way: number, amount: number): string {
   const text = value.toString();
   const e = amount % 2 === 0 ? 'e' : 'E';
@@ -320,7 +320,7 @@ const foreignMembers = fc.uniqueArray(
   { maxLength: 3, selector: (member) => member.name },
 );
 
-/** Ways to break the JSON text of an object. Each result is malformed, whatever its members are. */
+/** Functions that break the JSON text of an object. Each result is malformed, whatever the members are. */
 const BREAKAGES: ((text: string) => string)[] = [
   (text) => text.slice(0, -1),
   (text) => text.slice(1),
@@ -363,13 +363,13 @@ const BREAKAGES: ((text: string) => string)[] = [
   (text) => text.replace(/^{/, '{"tag":{"a":1,"\\u0061":1},'),
 ];
 
-/** Bytes that are no UTF-8, put into a string. */
+/** Bytes that are not UTF-8, to be put into a string. */
 const NOT_UTF8 = ['ff', 'c3', 'c0af', 'eda080', 'f8888080', 'f4908080', '80'].map((hex) => Buffer.from(hex, 'hex'));
 
 interface JsonBody {
   readonly bytes: Buffer;
   readonly verdict: Verdict;
-  /** The members of the animal that must come back, behind its id. */
+  /** The members after `id` of the animal that the service must return. */
   readonly members?: string;
   readonly status?: Status;
 }
@@ -409,7 +409,7 @@ const objectBody = fc
       const bytes = Buffer.concat([Buffer.from('{"tag":"'), parts.notUtf8, Buffer.from(`",${text.slice(1)}`)]);
       return { bytes, verdict: no(400, 'malformed_json') };
     }
-    // Without members, some breakages only add what an empty object may have, or leave a comma that is wrong anyway.
+    // Malformed even without members: then at least a trailing comma is left.
     if (breakage) return { bytes: Buffer.from(breakage(text)), verdict: no(400, 'malformed_json') };
     const faults = [
       ...(parts.name?.isValid ? [] : ['name']),
@@ -448,7 +448,7 @@ const otherBody = fc.oneof(
       fc.uint8Array({ minLength: 1, maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
       fc.string({ unit: 'binary', minLength: 1 }).map((text) => Buffer.from(text)),
     )
-    // What happens to be JSON is not garbage; JSON.parse knows.
+    // Random text that happens to be JSON is not garbage; JSON.parse decides.
     .filter((bytes) => !isJson(bytes))
     .map((bytes): JsonBody => ({ bytes, verdict: no(400, 'malformed_json') })),
 );
@@ -464,24 +464,24 @@ function isJson(bytes: Buffer): boolean {
 
 // ---- The operations --------------------------------------------------------------------------------------------------
 
-/** A request, and what must come back. */
+/** A request and its expected answer. */
 interface Probe {
   readonly method: string;
   readonly path: string;
   readonly headers?: Record<string, string | undefined>;
   readonly body?: Buffer;
-  /** Path and method in the document; undefined when it is no operation. */
+  /** Path and method in the document; undefined for a request to no operation. */
   readonly operation?: readonly [path: string, method: string];
-  /** The scope that a key without may not call it. */
+  /** The operation requires the scope pets:write. */
   readonly writes?: boolean;
-  /** Judged before the key. */
+  /** The fault is found before the API key is checked. */
   readonly early?: Verdict;
   readonly verdict: Verdict;
-  /** Checks what is particular to an answer as foretold. */
+  /** Further checks of the expected answer. */
   readonly verify?: (answer: HttpAnswer) => void | Promise<void>;
 }
 
-/** A request that is put together when it is sent, since it depends on earlier answers. */
+/** A request that is generated only when it is sent, because it depends on earlier answers. */
 class Plan {
   constructor(
     readonly label: string,
@@ -500,9 +500,9 @@ const GET = ['/pets/{petId}', 'get'] as const;
 
 const readMethod = fc.oneof({ weight: 6, arbitrary: fc.constant('GET') }, fc.constant('HEAD'));
 
-/** An encoded part of a query: each character as it is, or percent-encoded where `ways` says so. */
+/** An encoded part of a query. `spelling` selects which characters are percent-encoded without need. */
 function encode(text: string, spelling: readonly number[]): string {
-  // Not the longest, for which the header section has another limit than the path.
+  // Percent-encoded, the longest texts could exceed the limit of the header section instead of that of the path.
   if (text.length > 1_000) return text;
   return Array.from(text, (character, index) => {
     if ((spelling[index % spelling.length] ?? 0) % 4 !== 3) return encodeURIComponent(character);
@@ -554,10 +554,10 @@ const unknownParameter = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 10 }).filter((text) => !['limit', 'status', 'cursor'].includes(text)),
 );
 
-/** Ways to change a cursor, all of them noticeable. */
+/** Changes of a cursor, all of which the service must notice. */
 const TAMPERINGS: ((text: string, at: number) => string)[] = [
   (text, at) => text.slice(0, at) + (text[at] === 'A' ? 'B' : 'A') + text.slice(at + 1),
-  // The neighbour in the alphabet differs in its last bit alone, which the last character of a cursor may not even use.
+  // The neighbouring character differs only in its last bit, which the last character of a cursor may not even use.
   (text) => text.slice(0, -1) + neighbour(text.slice(-1)),
   (text, at) => text.slice(0, at) + text.slice(at + 1),
   (text, at) => `${text.slice(0, at)}A${text.slice(at)}`,
@@ -662,7 +662,7 @@ const listPets: fc.Arbitrary<Plan> = fc
       }),
   );
 
-/** The same request with the entity tag of its answer: 304, without a body. */
+/** Repeats the request with the entity tag of its answer, and expects 304 without a body. */
 async function expectUnchanged(method: string, path: string, { headers }: HttpAnswer): Promise<void> {
   const again = await app.client.send(method, path, { headers: { 'if-none-match': `"x", ${headers.etag}` } });
   expect([again.status, again.text, again.headers.etag]).toEqual([304, '', headers.etag]);
@@ -698,7 +698,7 @@ const getPet: fc.Arbitrary<Plan> = fc
     ways,
     ifNoneMatch: fc.constantFrom(undefined, undefined, 'W/"other"', '*', 'same'),
   })
-  // A client takes such segments away before it sends the path.
+  // Clients remove such segments before they send the path.
   .filter(({ id }) => !('text' in id) || !/^\.{1,2}$/.test(id.text))
   .map(
     ({ method, id, query, ways: spelling, ifNoneMatch }) =>
@@ -751,7 +751,7 @@ const contentType = fc.oneof(
     .map((text) => ({ text, isJson: false })),
 );
 
-/** A key as the header field has it: bare where that is possible and wanted, else quoted. */
+/** The value of the header field for a key: bare if that is possible and wanted, else quoted. */
 function spellKey(key: string, isBare: boolean): string {
   const canBeBare = key.trim() === key && !key.startsWith('"');
   return isBare && canBeBare ? key : `"${key.replace(/["\\]/g, '\\$&')}"`;
@@ -937,7 +937,7 @@ interface Document {
   components: object;
 }
 
-/** Header fields that mean something to clients: an answer must not have one that is not documented for it. */
+/** Header fields with a meaning for clients: an answer may have only those that are documented for it. */
 const MEANINGFUL_HEADERS = [
   ...[
     'accept',
@@ -963,7 +963,7 @@ class ServedDocument {
     this.ajv.addSchema({ $id: 'document', ...document });
   }
 
-  /** What an answer of an operation lacks to be as the document says; empty when it is. */
+  /** Differences between an answer of an operation and the document; empty if there are none. */
   faultsOf([path, method]: readonly [string, string], answer: HttpAnswer, hasBody: boolean): string[] {
     const responses = this.document.paths[path]?.[method]?.responses ?? {};
     const response = this.resolve(responses[String(answer.status)] ?? responses.default);
@@ -1095,7 +1095,7 @@ const REFUSED_KEYS = [
   '403 insufficient_scope',
 ];
 
-/** What a run must have met to be worth its time. */
+/** Kinds of answers that a run must have met to be meaningful. */
 const OUTCOMES: Record<string, string[]> = {
   listPets: [
     ...['first', 'next'].flatMap((page) => ['all', ...STATUSES].map((status) => `${page} page of ${status}`)),
@@ -1136,6 +1136,6 @@ test('afterwards the catalogue holds the animals that were created, and nothing 
   expect(walked.join()).toBe(pets.map(({ text }) => text).join());
 }, 120_000);
 
-test('nothing of it needs a person: the log has no warning and no error', () => {
+test('the log has no warning and no error', () => {
   expect(app.log.lines).toEqual([]);
 });

@@ -32,7 +32,7 @@ afterAll(() => app.close());
 const raw = (bytes: string | Buffer, options?: Parameters<typeof rawRequest>[2]): Promise<string> =>
   rawRequest(app.port, bytes, options);
 
-/** A raw answer must be one Error and nothing else. */
+/** Expects that a raw answer is one Error and nothing else. */
 function expectRawError(answer: string, status: number, code: string): void {
   const [head = '', body = ''] = answer.split('\r\n\r\n');
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
@@ -76,7 +76,7 @@ describe('errors', () => {
     expect((await app.client.get(`/v1/pets?${'x'.repeat(8000)}`)).json).toMatchObject({ code: 'invalid_parameter' });
   });
 });
-describe('what no HTTP client sends', () => {
+describe('requests that no HTTP client sends', () => {
   test('an asterisk or a CONNECT gets an Error too', async () => {
     expectRawError(await raw('OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'), 404, 'route_not_found');
     expectRawError(await raw('CONNECT pets.example:443 HTTP/1.1\r\nHost: pets.example\r\n\r\n'), 400, 'bad_request');

@@ -33,7 +33,7 @@ class NewNote {
 /** Work of a module: two changes in one transaction, of which the second may fail. */
 @Injectable()
 class NotesService {
-  /** Whom work tells that it has begun, and waits for. */
+  /** Called when the work has begun; the work continues when the promise resolves. */
   gate: () => Promise<void> = () => Promise.resolve();
   runs = 0;
 
@@ -138,7 +138,7 @@ describe('the same request again', () => {
     expectReplay(await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 }), first);
   });
 
-  test('201: the same is what means the same: spelling, order, a default and unknown members do not count', async () => {
+  test('201: the meaning counts: spelling, order, a default and unknown members make no other request', async () => {
     const key = newKey();
     const first = await add(key, '{"name":"Rex","categoryId":100,"status":"available"}');
     for (const body of [
@@ -149,10 +149,10 @@ describe('the same request again', () => {
     }
   });
 
-  test('201: a key that the version before this one has stored', async () => {
+  test('201: a key that an earlier version has stored', async () => {
     const key = newKey();
     const first = await add(key, { name: 'Rex', categoryId: 7 });
-    // It took the handler's name and all members.
+    // The fingerprint of version 1 has the handler's name and all members.
     const version1 = createHash('sha256')
       .update('createPet\n{"categoryId":7,"name":"Rex","status":"available"}')
       .digest();
@@ -171,7 +171,7 @@ describe('the same request again', () => {
     const before = await countPets();
     expectRefusal(await add(key, body), 'idempotency_key_reused');
     expect(await countPets()).toBe(before);
-    // It has not taken the place of the first.
+    // The refused request has not replaced the first one.
     expectReplay(await add(key), first);
   });
 
@@ -229,7 +229,7 @@ describe('the header field', () => {
     }
   });
 
-  test('a wrong one comes behind 401, 413 and 415', async () => {
+  test('a malformed key is refused after 401, 413 and 415', async () => {
     const headers = { 'idempotency-key': '' };
     const codeOf = async (body: unknown, call: object): Promise<unknown> =>
       (await app.client.post('/v1/pets', body, { headers, ...call })).json.code;
@@ -249,13 +249,13 @@ describe('the header field', () => {
   });
 });
 
-/** The printable characters of ASCII, the first three last: no space at an end, and no quote at the beginning. */
+/** The printable characters of ASCII, with the first three moved to the end: no space at an end, no quote at the beginning. */
 function printable(): string {
   return `${String.fromCharCode(...Array.from({ length: 92 }, (_, index) => 0x23 + index))} !"`;
 }
 
-describe('whose keys they are', () => {
-  test('each client has its own', async () => {
+describe('the owner of a key', () => {
+  test('each client has keys of its own', async () => {
     const key = newKey();
     const [one, other] = [await clientOf('one'), await clientOf('other')];
     const [first, second] = [await add(key, REX, one), await add(key, { ...REX, name: 'Tom' }, other)];
@@ -274,7 +274,7 @@ describe('whose keys they are', () => {
     expectReplay(await add(key, REX, await clientOf('rotating')), first);
   });
 
-  test('they do not keep their client from being removed, and expire like all others', async () => {
+  test('keys of a removed client stay, and expire like all others', async () => {
     await app.sql(`INSERT INTO client (name) VALUES ('leaving')`);
     await app.sql(
       `INSERT INTO idempotency_key (client_id, key, fingerprint, result)
@@ -289,8 +289,8 @@ describe('whose keys they are', () => {
     expect(await isKept()).toBe(false);
   });
 
-  test('storing them locks no row of the client', async () => {
-    // PostgreSQL notes in a row the last transaction that has locked it. Concurrent locks would make a multixact each time.
+  test('storing keys locks no row of the client', async () => {
+    // `xmax` of a row is the last transaction that has locked it. Concurrent locks would create a multixact each time.
     const locks = (): Promise<unknown[][]> => app.sql('SELECT id, xmax::text FROM client ORDER BY id');
     const before = await locks();
     await add(newKey(), REX);
@@ -309,7 +309,7 @@ describe('whose keys they are', () => {
   });
 });
 
-describe('nothing is kept of a request that is refused', () => {
+describe('nothing is stored for a refused request', () => {
   test.each<[string, (key: string) => Promise<HttpAnswer>]>([
     ['400 validation_failed', (key) => add(key, { name: '', categoryId: 7 })],
     ['400 malformed_json', (key) => add(key, '{')],
@@ -358,7 +358,7 @@ describe('24 hours', () => {
     expectRefusal(await add(key, { ...REX, name: 'Tom' }), 'idempotency_key_reused');
   });
 
-  test('from then on it is new, removed or not, with the same body or another one', async () => {
+  test('after 24 h a key is new, removed or not, with the same body or another one', async () => {
     for (const body of [REX, { ...REX, name: 'Tom' }]) {
       const key = newKey();
       const first = await add(key);
@@ -366,17 +366,17 @@ describe('24 hours', () => {
       const second = await add(key, body);
       expect([second.status, second.headers['idempotent-replayed']]).toEqual([201, undefined]);
       expect(second.json.id).not.toBe(first.json.id);
-      // And it is kept again from now on.
+      // From now on the key is kept for a day again.
       await age(key, DAY - 60);
       expectReplay(await add(key, body), second);
     }
   });
 
-  test('to the microsecond, by the clock of the database', async () => {
+  test('a key expires to the microsecond, by the clock of the database', async () => {
     const key = new IdempotencyKey(1n, 'POST /v1/pets', 'createPet', newKey(), () => undefined);
     const stored = { fingerprint: Buffer.alloc(32), result: '1' };
     const keys = app.nest.get(IdempotencyKeyRepository);
-    // In one transaction now() stands still.
+    // Within one transaction now() does not advance.
     const outcomes = await app.nest.get(Database).transaction(async (transaction) => {
       const isNew = [await keys.store(transaction, key, stored)];
       for (const left of ['1 microsecond', '0']) {
@@ -400,7 +400,7 @@ describe('24 hours', () => {
     app.clock.comeBack();
   });
 
-  test('many at once with a key that has expired are one animal', async () => {
+  test('many requests at once with an expired key create one animal', async () => {
     const key = newKey();
     const before = await add(key);
     await age(key, DAY);
@@ -410,7 +410,7 @@ describe('24 hours', () => {
     expect(await countPets('Once more')).toBe(1);
   });
 
-  test('what has expired is removed, in batches, and nothing else', async () => {
+  test('only expired keys are removed, in batches', async () => {
     const ages = `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
       SELECT 1, $1 || n, sha256(''), '1', now() - interval '24 hours' + interval '1 s' * $2::int
       FROM generate_series(1, $3::int) n`;
@@ -425,7 +425,7 @@ describe('24 hours', () => {
 });
 
 describe('at the same moment', () => {
-  test('fifty requests with one key are one animal, and all answers are the same', async () => {
+  test('fifty requests with one key create one animal, and all answers are the same', async () => {
     const key = newKey();
     const body = { ...REX, name: 'Fifty at once' };
     const answers = await Promise.all(Array.from({ length: 50 }, () => add(key, body)));
@@ -456,7 +456,7 @@ describe('at the same moment', () => {
     expect(await countPets()).toBe(before + 41);
   });
 
-  test('one that the database refuses never fails its neighbours, and keeps no key', async () => {
+  test('a request that the database refuses stores no key, and fails no other of its statement', async () => {
     await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
     const requests = Array.from({ length: 30 }, (_, index) => ({
       key: newKey(),
@@ -496,7 +496,7 @@ describe('a module that uses it', () => {
     expect(notes.runs).toBe(3);
   });
 
-  test('nothing is kept of work that fails: neither its changes nor the key', async () => {
+  test('nothing is stored for work that fails: neither its changes nor the key', async () => {
     const key = newKey();
     expect((await write(key, { text: 'fails', weight: 0 })).status).toBe(500);
     expect(await app.sql(`SELECT FROM test_note WHERE text = 'fails'`)).toEqual([]);
@@ -515,8 +515,8 @@ describe('a module that uses it', () => {
   test.each([
     ['race', 3],
     ['unique race', 4],
-  ])('at the same moment one is committed, and the others answer as it did: %s', async (text, weight) => {
-    // Together they reach the work, as far as there are connections; one after the other where there is one.
+  ])('at the same moment one is committed, and the others get its answer: %s', async (text, weight) => {
+    // They reach the work at the same time if there are enough connections; with one connection, one after the other.
     const key = newKey();
     notes.gate = () => sleep(50);
     const answers = await Promise.all(Array.from({ length: 8 }, () => write(key, { text, weight })));
@@ -538,7 +538,7 @@ describe('a module that uses it', () => {
   });
 });
 
-/** Holds a statement between its key and its commit while someone else has the lock, as a slow disk would. */
+/** Delays a statement between storing its key and its commit, as a slow disk would, while the test holds the lock. */
 const HOLD = [
   `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END $$`,
@@ -562,7 +562,7 @@ describeOnPostgresql('two instances', () => {
     await database.drop();
   });
 
-  test('one key, on both at once: one animal, and every answer is the same', async () => {
+  test('one key on both instances at once creates one animal, and every answer is the same', async () => {
     for (let round = 0; round < 20; round++) {
       const body = { name: `Round ${round}`, categoryId: 1 };
       const key = newKey();
@@ -575,7 +575,7 @@ describeOnPostgresql('two instances', () => {
     expect(await apps[0].sql(`SELECT name FROM pet GROUP BY name HAVING count(*) > 1`)).toEqual([]);
   });
 
-  test('one that is not committed yet is waited for, and then answered again', async () => {
+  test('a request whose key is not committed yet waits, and gets the first answer', async () => {
     const key = newKey();
     for (const statement of HOLD) await apps[0].sql(statement);
     const answers = await apps[1].nest.get(Database).transaction(async ({ manager }) => {
@@ -588,7 +588,7 @@ describeOnPostgresql('two instances', () => {
     });
     const all = await Promise.all(answers.sent);
     await apps[0].sql('DROP TRIGGER hold ON pet');
-    // With the fast path the first one that waits has the key, without it the first one that commits.
+    // With the fast path the first waiting request gets the key; without it, the first one that commits.
     const isFirst = ({ status, headers }: HttpAnswer): boolean =>
       status === 201 && headers['idempotent-replayed'] === undefined;
     const winner = all.findIndex(isFirst);
@@ -601,8 +601,8 @@ describeOnPostgresql('two instances', () => {
     });
   });
 
-  test('batches with the same keys in opposite order never wait in a circle', async () => {
-    // Each key takes a moment, so that both are on their way when they meet.
+  test('batches with the same keys in opposite order never deadlock', async () => {
+    // Each key takes 5 ms, so both statements have stored some keys when they meet.
     await apps[0].sql(
       `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END $$`,
     );
@@ -621,20 +621,20 @@ describeOnPostgresql('two instances', () => {
         ]);
     for (let round = 0; round < 4; round++) {
       const keys = Array.from({ length: 20 }, () => newKey());
-      // A circle would end in an error of PostgreSQL: deadlock detected.
+      // In a circular wait, PostgreSQL would report "deadlock detected".
       const inserted = await Promise.all([insert(apps[0], keys), insert(apps[1], [...keys].reverse())]);
       expect(inserted.flat().map(([, key]) => key)).toHaveLength(keys.length);
     }
     await apps[0].sql('DROP TRIGGER linger ON idempotency_key');
   });
 
-  test('they share the removal of what has expired, and wait for nobody', async () => {
+  test('instances share the removal of expired keys, and wait for no lock', async () => {
     await apps[0].sql(
       `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
         SELECT 1, 'old ' || n, sha256(''), '1', now() - interval '25 hours' FROM generate_series(1, 3000) n`,
     );
     const [removed] = await apps[0].nest.get(Database).transaction(async ({ manager }) => {
-      // Someone else has locked a few of them.
+      // Another transaction has locked a few of the rows.
       await manager.query(`SELECT FROM idempotency_key WHERE key IN ('old 1', 'old 2') FOR UPDATE`);
       return [await Promise.all(apps.map(({ nest }) => nest.get(ExpiredKeys).remove()))];
     });
@@ -689,12 +689,12 @@ describeOnPostgresql('two instances', () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  /** Resolves when so many statements wait for a lock. */
+  /** Resolves when at least this many statements wait for a lock. */
   async function untilBlocked(instance: TestApp, statements: number): Promise<void> {
     const query = `SELECT count(*)::int FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`;
     for (let waited = 0; waited < 4_000; waited += 20) {
-      // PostgreSQL shows the state of a session to its own role only.
+      // PostgreSQL shows the state of a session only to the session's own role.
       const [row] = await instance.nest.get(Database).readPrimary({ name: '', text: query }, []);
       if ((row?.[0] as number) >= statements) return;
       await sleep(20);

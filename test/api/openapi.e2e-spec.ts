@@ -70,7 +70,7 @@ function operationOf(openApi: OpenApi, name: string): Operation {
   return operationsOf(openApi).find(([candidate]) => candidate === name)?.[1] as Operation;
 }
 
-/** What a reference stands for; anything else stands for itself. */
+/** The target of a reference; any other value is returned unchanged. */
 function resolve<T extends Described>(openApi: OpenApi, value: T): T {
   const steps = value.$ref?.split('/').slice(1) ?? [];
   return steps.reduce<unknown>((node, step) => (node as Record<string, unknown> | undefined)?.[step], openApi) as T;
@@ -85,12 +85,12 @@ function headersOf(openApi: OpenApi, name: string, status: string): string[] {
   return Object.keys(responseOf(openApi, name, status).headers ?? {});
 }
 
-/** Error codes that a response names, by its examples. */
+/** Error codes of a response, taken from its examples. */
 function codesOf(openApi: OpenApi, name: string, status: string): string[] {
   return Object.keys(responseOf(openApi, name, status).content?.['application/json']?.examples ?? {});
 }
 
-/** What the specification names. A feature beside it adds more, which its own tests look at. */
+/** The names in the specification. A further feature adds more, which its own tests check. */
 const OPERATIONS = ['listPets', 'createPet', 'getPet'];
 const SCHEMAS = ['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets'];
 const TAGS = ['Pets', 'Store'];
@@ -261,7 +261,7 @@ describe('the document', () => {
     expect(operationOf(document, 'createPet').description).toContain('`pets:write`');
   });
 
-  test('tells of the deprecation of getPet, and of no other', () => {
+  test('has the deprecation of getPet, and no other', () => {
     const getPet = operationOf(document, 'getPet');
     expect(getPet).toMatchObject({ deprecated: true, 'x-sunset': '2030-12-05', 'x-deprecated-sunset': '2030-12-05' });
     expect(getPet.description).toContain('to be removed on 2030-12-05. Use GET /pets with a status filter');
@@ -456,7 +456,7 @@ describe('what is sent', () => {
     expect(answer.status).toBe(isValid ? 201 : 400);
   });
 
-  test('takes a new animal without status, for which the schema has a default, and gives it that', async () => {
+  test('gives a new animal without status the default of the schema', async () => {
     const { properties, required } = document.components.schemas['NewPet'] as unknown as {
       properties: { status: { allOf: [{ default: string }] } };
       required: string[];
@@ -466,7 +466,7 @@ describe('what is sent', () => {
     expect([created.status, created.json.status]).toEqual([201, properties.status.allOf[0].default]);
   });
 
-  test('the example of each request is taken, and its answer is like the example', async () => {
+  test('the service accepts the example of each request, and its answer is like the example', async () => {
     const extended = await createTestApp();
     try {
       const { paths } = await readDocument(extended);
@@ -628,13 +628,13 @@ describe('the pages', () => {
     expect(text).not.toMatch(/\.md"|localhost:3000\/docs/);
   });
 
-  test('/docs/guide says what a client that keeps ids can do when getPet ends', async () => {
+  test('/docs/guide says what a client that stores ids can do when getPet ends', async () => {
     const { text } = await app.client.get('/docs/guide', { apiKey: null });
     const section = text.slice(text.indexOf('<h2 id="deprecation">'), text.indexOf('<h2 id="cors">'));
     expect(section.replace(/\s+/g, ' ')).toMatch(
-      /cannot fetch one by its id.*after the sunset that address answers 410/,
+      /cannot fetch a single animal by its id.*after the sunset that address answers 410/,
     );
-    expect(section).toContain('Keep the animal that createPet returns');
+    expect(section).toContain('Store the whole animal that createPet returns');
   });
 
   test.each([

@@ -149,7 +149,7 @@ describe('GET /v1/pets', () => {
     });
   });
 
-  test('400 invalid_parameter: an unknown parameter behind a thousand others is seen, and a long list is not repeated', async () => {
+  test('400 invalid_parameter: an unknown parameter after a thousand others is seen, and a long list is not repeated', async () => {
     expect((await app.client.get(`/v1/pets?limit=5${'&'.repeat(1_200)}page=2`)).json).toMatchObject({
       code: 'invalid_parameter',
       message: "unknown query parameter 'page'; known are limit, status, cursor",

@@ -10,10 +10,10 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
 /*
- * What holds for every answer, whoever asked for what: its header fields, and that it tells nothing about the inside.
+ * Promises that hold for every answer to every client: its header fields, and that it reveals nothing about the inside.
  */
 
-/** Everything that can go wrong inside, each with words that must not come out. */
+/** Everything that can fail inside, each with words that must not appear in the answer. */
 @Public()
 @Controller('test-inside')
 class TestInsideController {
@@ -97,7 +97,7 @@ class TestInsideController {
 @Module({ controllers: [TestInsideController] })
 class InsideModule {}
 
-/** One answer, by whichever way it came. */
+/** One answer, received by any client or as raw bytes. */
 interface Seen {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -107,7 +107,7 @@ interface Seen {
 let app: TestApp;
 const seen = new Map<string, Seen>();
 
-/** Sends bytes as they are, so that no client makes them better. */
+/** Sends raw bytes, so that no client corrects them. */
 async function raw(bytes: string): Promise<Seen> {
   const answer = await rawRequest(app.port, Buffer.from(bytes, 'latin1'));
   const [head = '', ...rest] = answer.split('\r\n\r\n');
@@ -221,7 +221,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => app.close());
 
-/** Every answer that has a body of the shape of an error. */
+/** All answers whose body has the shape of an error. */
 const errors = (): [string, Seen][] => [...seen].filter(([, { status }]) => status >= 400);
 
 /** Every header field that any answer may have, in the spelling of Node. */
@@ -260,7 +260,7 @@ describe('header fields', () => {
     }
   });
 
-  test('no cache keeps an error, and none shared keeps what an API key has opened', () => {
+  test('no cache keeps an error, and no shared cache keeps an answer that needed an API key', () => {
     for (const [name, { headers }] of errors()) expect([name, headers['cache-control']]).toEqual([name, 'no-store']);
     expect(seen.get('201')?.headers['cache-control']).toBe('no-store');
     for (const name of ['200 of a list', '200 of an animal', '304']) {
@@ -277,7 +277,7 @@ describe('header fields', () => {
     );
   });
 
-  test('every page forbids scripts, styles and frames of strangers, and what is no page is no HTML', () => {
+  test('every page forbids foreign scripts, styles and frames, and only pages are HTML', () => {
     for (const [name, { headers }] of seen) {
       const isPage = String(headers['content-type']).startsWith('text/html') && name !== '302 to the pages';
       const policy = headers['content-security-policy'];
@@ -291,7 +291,7 @@ describe('header fields', () => {
   });
 });
 
-/** Words of what is inside: SQL and its names, libraries, files, addresses, stacks, values that slipped through. */
+/** Words of the inside: SQL and its names, libraries, files, addresses, stacks, unformatted values. */
 const INSIDE = new RegExp(
   [
     String.raw`hidden_column|\b(select|insert|relation|column|constraint|syntax|statement|query failed)\b`,
@@ -303,14 +303,14 @@ const INSIDE = new RegExp(
   'i',
 );
 
-describe('errors tell nothing about the inside', () => {
+describe('errors reveal nothing about the inside', () => {
   test('every error is code, message and status, and its message holds no word of the inside', () => {
     expect(errors().length).toBeGreaterThan(35);
     for (const [name, { status, text, headers }] of errors()) {
       expect([name, headers['content-type']]).toEqual([name, 'application/json']);
       const body = JSON.parse(text) as { message: string };
       expect([name, Object.keys(body)]).toEqual([name, ['code', 'message', 'status']]);
-      // A path that the client has sent is its own.
+      // A message may repeat the path that the client has sent.
       const message = body.message.replace(/^No resource has the path .*$/, '');
       expect([name, INSIDE.exec(message)?.[0]]).toEqual([name, undefined]);
       if (status === 500) {
@@ -321,13 +321,13 @@ describe('errors tell nothing about the inside', () => {
     }
   });
 
-  test('the words are those that the inside uses: the log, for the operator, holds them', () => {
+  test('the log, for the operator, holds these words', () => {
     expect(app.log.text).toMatch(/hidden_column/);
     expect(app.log.text).toMatch(/null value in column/);
     expect(app.log.text.match(new RegExp(INSIDE, 'gi'))?.length).toBeGreaterThan(20);
   });
 
-  test('the log tells what failed in the database, and no value of the row or the statement', () => {
+  test('the log says what failed in the database, and has no value of the row or the statement', () => {
     const line = app.log.lines.find(({ msg }) => msg.includes('null value in column'));
     expect(line?.['error']).toMatchObject({
       code: '23502',
@@ -368,7 +368,7 @@ describe('no file but those of the pages can be read', () => {
 });
 
 describe('keys are found by their SHA-256', () => {
-  test('what is remembered of a token is its SHA-256, so that no time depends on the characters of a key', async () => {
+  test('only the SHA-256 of a token is kept in memory, so that no time depends on the characters of a key', async () => {
     const almost = `${app.apiKey.slice(0, 43)}${createApiKey().slice(43)}`;
     await app.client.get('/v1/pets');
     for (const apiKey of [almost, createApiKey(), 'an-unknown-key-of-another-form']) {

@@ -7,16 +7,16 @@ import { createTestDatabase } from '../support/database.js';
 import { administer } from '../support/postgresql-database.js';
 import { handedOver } from '../support/engines.js';
 
-/* The database goes away and comes back. The embedded engine is part of the process and cannot. */
+/* The database becomes unreachable and returns. Not on the embedded engine, which is part of the process. */
 
 let app: TestApp;
-/** An application of the same database, with READY_WITHOUT_DATABASE=false. */
+/** An application on the same database, with READY_WITHOUT_DATABASE=false. */
 let strict: TestApp;
 let name: string;
 beforeAll(async () => {
   const database = await createTestDatabase();
   strict = await createTestApp({ database, settings: { READY_WITHOUT_DATABASE: 'false' } });
-  // The last one gets the lines of Nest's loggers.
+  // Nest's loggers write to the application that was started last.
   app = await createTestApp({ database, settings: { ACQUIRE_TIMEOUT_MS: '1000' } });
   name = new URL(app.database.settings['DATABASE_URL'] ?? '').pathname.slice(1);
 });
@@ -60,14 +60,14 @@ test('503 unavailable with Retry-After while the database is away; liveness stay
   );
   expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
   await sleep(1_100);
-  // Behind a proxy, clients must get the answers above.
+  // Readiness stays 200, so that a proxy passes the answers above on to clients.
   const ready = await app.client.get('/health/ready', { apiKey: null });
   expect([ready.status, ready.json]).toEqual([200, { status: 'ok', database: 'unreachable' }]);
   expect((await strict.client.get('/health/ready', { apiKey: null })).json).toMatchObject({
     code: 'unavailable',
     message: 'The database does not answer.',
   });
-  // The operator is told why, at most once a second.
+  // The cause is logged for the operator, at most once a second.
   const warnings = app.log.lines.filter(({ level, msg }) => level === 40 && msg.startsWith('Answered 503: '));
   expect(warnings.length).toBeGreaterThanOrEqual(1);
   expect(warnings.length).toBeLessThanOrEqual((performance.now() - awayFrom) / 1_000 + 1);
@@ -87,7 +87,7 @@ test('replicas that cannot be used prevent no start, and the primary answers the
   const wrongPassword = Object.assign(new URL(noStandby), { password: 'secret-word' }).href;
   const nobody = Object.assign(new URL(noStandby), { port: '1' }).href;
   const reading = await createTestApp({
-    // The server of the tests has synchronous_commit=off, with which no replica is asked otherwise.
+    // The server of the tests has synchronous_commit=off, with which replicas are used only if reads may be stale.
     settings: { DATABASE_REPLICA_URLS: [noStandby, wrongPassword, nobody].join(), REPLICA_READS: 'stale' },
   });
   const created = await reading.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
@@ -120,7 +120,7 @@ describe('a pool of one connection', () => {
   });
   afterAll(() => one.close());
 
-  /** Ends the connection of a transaction, from outside. */
+  /** Ends the connection of a transaction from another connection. */
   async function breakConnection(transaction: Transaction): Promise<void> {
     const [[pid] = [0]] = await transaction.run<[number]>({ name: '', text: 'SELECT pg_backend_pid()' }, []);
     await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${pid}, 5000)`);
@@ -135,7 +135,7 @@ describe('a pool of one connection', () => {
     expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
   });
 
-  test('nor is one on which a transaction was left open', async () => {
+  test('a connection with an open transaction is not used again', async () => {
     const runner = one.nest.get(DataSource).createQueryRunner();
     await runner.startTransaction();
     await runner.query(`INSERT INTO client (name) VALUES ('left open')`);
@@ -143,7 +143,7 @@ describe('a pool of one connection', () => {
     expect(await one.sql(`SELECT FROM client WHERE name = 'left open'`)).toEqual([]);
   });
 
-  test('a transaction that breaks before its COMMIT was not done', async () => {
+  test('a transaction that breaks before its COMMIT is reported as not done', async () => {
     const inIt = database.transaction(async (transaction) => {
       await transaction.run(visit, []);
       await breakConnection(transaction);
@@ -157,7 +157,7 @@ describe('a pool of one connection', () => {
     await expect(before).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
   });
 
-  test('of one that breaks at its COMMIT the outcome is not known', async () => {
+  test('a transaction that breaks at its COMMIT is reported as of unknown outcome', async () => {
     await one.sql(`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
       PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$`);
     await one.sql(`CREATE CONSTRAINT TRIGGER break AFTER INSERT ON client DEFERRABLE INITIALLY DEFERRED
@@ -168,7 +168,7 @@ describe('a pool of one connection', () => {
     expect(await one.sql(`SELECT FROM client WHERE name = 'Rex'`)).toEqual([]);
   });
 
-  test('through TypeORM, too, it is 503, and told whether a change may have been made', async () => {
+  test('through TypeORM, too, it is 503, which says whether a change may have been made', async () => {
     const dataSource = one.nest.get(DataSource);
     const end = 'pg_terminate_backend(pg_backend_pid())';
     await expect(dataSource.query(`SELECT ${end}`)).rejects.toMatchObject({

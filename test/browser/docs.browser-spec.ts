@@ -16,7 +16,7 @@ let service: ChildProcess;
 let origin: string;
 let browser: BrowserContext;
 let page: Page;
-/** What no page may cause: messages on the console, failed requests, requests to other servers. */
+/** Problems that no page may cause: messages on the console, failed requests, requests to other servers. */
 let complaints: string[];
 
 beforeAll(async () => {
@@ -75,7 +75,7 @@ afterEach(async () => {
   expect(complaints).toEqual([]);
 });
 
-/** Starts the built service on an embedded database in a directory, and waits until it tells where it listens. */
+/** Starts the built service on an embedded database in a directory, and waits until it prints its address. */
 function startService(dataDirectory: string): { child: ChildProcess; listening: Promise<string> } {
   const child = spawn(process.execPath, [fileURLToPath(new URL('../../dist/src/main.js', import.meta.url))], {
     cwd: dataDirectory,
@@ -261,7 +261,7 @@ describe('/docs', () => {
     expect(await page.locator('body').innerText()).not.toMatch(/\^\(|\[!#-~\]|Store orders/);
     expect(await page.locator('main').count()).toBe(1);
 
-    // What all operations answer is described once.
+    // Answers that all operations have are described once.
     for (const name of ['X-Request-Id', 'RateLimit-Policy', 'rate_limited', 'missing_api_key']) {
       expect(await page.getByText(name, { exact: true }).count()).toBe(1);
     }

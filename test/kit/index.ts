@@ -3,7 +3,7 @@ import { dropsDatabase, type StartOptions, startTestApp, type TestApp } from './
 
 /*
  * `petstore-service/testing`: the real application for the tests of a module in a package of its own, over HTTP and on a real
- * database. It needs no test runner of a certain kind, and `@nestjs/testing`.
+ * database. It works with any test runner, and needs `@nestjs/testing`.
  */
 
 export type { HttpAnswer, HttpCall, HttpClient } from '../support/http-client.js';
@@ -29,7 +29,7 @@ export interface TestAppOptions extends StartOptions {
  */
 export async function createTestApp({ databaseUrl, ...options }: TestAppOptions = {}): Promise<TestApp> {
   return dropsDatabase(await createEmptyDatabase(databaseUrl), async (database) => {
-    // The embedded engine is migrated by the start: to open it twice would take a second more.
+    // The start migrates the embedded engine: opening it once more before would take another second.
     if (databaseUrl !== undefined) await migrateDatabase(database, options.migrations ?? []);
     return startTestApp(database, options);
   });

@@ -34,7 +34,7 @@ export interface TestApp {
    * says `expects500`.
    */
   readonly client: HttpClient;
-  /** The clock of the service. What SQL calls `now()` stays the time of the database. */
+  /** The clock of the service. It does not change `now()` in SQL, which is the time of the database. */
   readonly clock: TestClock;
   /** The log of the service. */
   readonly log: MemoryLog;
@@ -47,7 +47,7 @@ export interface TestApp {
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
   /** Applies a migration that the application does not have, as the owner of the schema. */
   migrate(migration: MigrationInterface): Promise<void>;
-  /** Stops the service, and drops its database unless the test has brought it. Throws when the log contains a secret. */
+  /** Stops the service, and drops its database unless the test created it. Throws when the log contains a secret. */
   close(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export async function startTestApp(
     await setUp?.(nest);
     await nest.listen(config.port, config.host);
   } catch (error) {
-    // What it has opened before it failed would keep the process running.
+    // Resources that the failed start has opened would keep the process running.
     await nest.close().catch(() => undefined);
     throw error;
   }
@@ -131,7 +131,7 @@ export async function startTestApp(
   };
 }
 
-/** The application with a database that is dropped when it ends, or when it does not start. */
+/** The application with a database that is dropped when the application ends, or when it fails to start. */
 export async function dropsDatabase(
   database: TestDatabase,
   start: (database: TestDatabase) => Promise<TestApp>,
@@ -145,7 +145,7 @@ export async function dropsDatabase(
   }
 }
 
-/** What the log says of the error behind an answer, with the stacks of its causes. It is logged before the answer is sent. */
+/** The logged error of an answer, with the stacks of its causes. It is logged before the answer is sent. */
 function causeOf({ headers }: HttpAnswer, log: MemoryLog): string {
   const requestId = headers['x-request-id'];
   const line = log.lines.findLast((one) => one.requestId === requestId && one.error !== undefined);

@@ -16,7 +16,7 @@ export interface TestDatabase {
    * they name the role of the service, which owns nothing and has the rights that `docs/operating.md` grants.
    */
   readonly settings: Readonly<Record<string, string>>;
-  /** The same database as the role that owns its schema, for migrations and for looks behind the service. */
+  /** The same database as the role that owns its schema, for migrations, and to check data past the service. */
   readonly ownerSettings: Readonly<Record<string, string>>;
   /** Drops the database, even while clients are connected. An embedded database must be closed first. */
   drop(): Promise<void>;

@@ -42,7 +42,7 @@ interface UploadedBytes {
 }
 const nameAndText = ({ originalname, buffer }: UploadedBytes): object => ({ originalname, text: buffer.toString() });
 
-/** What code finds in `request.body` without waiting for it. */
+/** The value of `request.body`, read without waiting for it. */
 const seenIn = (request: Request): unknown => ({ type: typeof request.body, body: request.body as unknown });
 
 const SeenBody = createParamDecorator((_: unknown, execution: ExecutionContext) =>
@@ -196,7 +196,7 @@ class TestBodiesController {
   }
 }
 
-/** As the middleware of GraphQL servers does: a parser of its own in front of a middleware that answers. */
+/** Like the middleware of GraphQL servers: a parser of its own, and then a middleware that answers. */
 function answerQuery({ body }: { body?: { query?: string } }, response: Response, next: NextFunction): void {
   if (body?.query === undefined) next();
   else response.json({ data: body.query });
@@ -231,7 +231,7 @@ const FORM = [
   ['file', 'max', 'max.txt'],
 ];
 
-/** A body of multipart/form-data with one field, and with the files that are wanted. */
+/** A body of multipart/form-data with one field and the given files. */
 function form(files: number): Pick<Row, 'method' | 'send'> {
   const parts = FORM.slice(0, 1 + files).map(
     ([name, text, file]) =>

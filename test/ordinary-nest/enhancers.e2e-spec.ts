@@ -27,7 +27,7 @@ import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { Pair, type Row } from './harness.js';
 
-/* What a module binds to the handlers of all modules: on stock Nest and here, and what becomes of animals. */
+/* Guards, interceptors, pipes and filters of a module that apply to all modules: on stock Nest and here, and with animals. */
 
 class Visit {
   @Exclude()
@@ -43,14 +43,14 @@ class Visit {
 
 class OutOfHours extends Error {}
 
-/** The client that a guard of all modules finds, by path. */
+/** Client and operation that a global guard of the module finds, by path. */
 const clientsOfGuard: Record<string, unknown> = {};
 
 @Injectable()
 class RecordingGuard implements CanActivate {
   canActivate(execution: ExecutionContext): boolean {
     const request = execution.switchToHttp().getRequest<Request>();
-    // Stock Nest has no such member.
+    // Stock Nest does not have this member.
     if ('context' in request) clientsOfGuard[request.path] = [request.context.client, request.context.operation];
     return request.headers['x-refuse'] === undefined;
   }
@@ -148,7 +148,7 @@ test.each(ROWS.map((row) => [row.title, row] as const))('bound for all modules: 
   await pair.compare(row);
 });
 
-test('a guard of all modules runs behind authentication, and finds client and operation', async () => {
+test('a guard of all modules runs after authentication, and finds client and operation', async () => {
   await app.client.get('/v1/test-bound/visit');
   await app.client.get('/v1/test-bound/public', { apiKey: null });
   expect(clientsOfGuard['/v1/test-bound/visit']).toEqual(['test-client', 'visit']);

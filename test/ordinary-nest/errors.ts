@@ -22,7 +22,7 @@ import type { Row } from './harness.js';
 
 const MISSING_FILE = '/nonexistent-directory/hidden-name';
 
-/** What Terminus throws when an indicator is down. */
+/** The exception that Terminus throws when an indicator is down. */
 const DOWN = {
   status: 'error',
   info: {},
@@ -59,7 +59,7 @@ class FailingStream extends Readable {
 class TestErrorsController {
   @Get('thrown/:name')
   throwError(@Param('name') name: string): never {
-    // eslint-disable-next-line @typescript-eslint/only-throw-error -- some of them are none
+    // eslint-disable-next-line @typescript-eslint/only-throw-error -- some are not errors, on purpose
     throw THROWN[name]?.() ?? new HttpException(`Status ${name}.`, Number(name));
   }
 
@@ -153,7 +153,7 @@ export const ERRORS: readonly Row[] = [
     title: "a stream's own handler of errors",
     path: '/v1/test-errors/stream/handled',
     status: 418,
-    // `response.send` of Express: nothing of the service.
+    // `response.send` is of Express, not of the service.
     isNoErrorBody: true,
   },
 ];

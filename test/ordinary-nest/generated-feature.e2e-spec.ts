@@ -6,7 +6,7 @@ import { HttpClient } from '../support/http-client.js';
 import { RepositoryCopy } from '../support/repository-copy.js';
 import { ServiceProcess } from '../support/service-process.js';
 
-/* `nest g feature` in a copy of the repository: what it generates is what a team would commit, unchanged. */
+/* `nest g feature` in a copy of the repository: a team can commit the generated files unchanged. */
 
 import.meta.jest.setTimeout(600_000);
 
@@ -29,7 +29,7 @@ afterAll(async () => {
   await copy.remove();
 });
 
-/** The files of the copy that somebody edits. */
+/** The files of the copy that people edit: migrations, sources and tests. */
 async function filesOf({ path }: RepositoryCopy): Promise<string[]> {
   const folders = ['migrations', 'src', 'test'];
   const files = folders.map(async (folder) =>
@@ -41,8 +41,8 @@ async function filesOf({ path }: RepositoryCopy): Promise<string[]> {
 }
 
 /**
- * Lets the generator make features of these names, each beside what the copy holds, and writes none. Answers the sentence
- * with which it refuses a name, or else the migration's name.
+ * Runs the generator once for each name, without writing any file. Returns, for each name, the sentence with which it is
+ * refused, or else the name of the migration.
  */
 async function tryNames(names: readonly string[]): Promise<string[]> {
   const script = `
@@ -117,7 +117,7 @@ test('the script of package.json says by its exit code whether it has refused', 
 
 test('a feature has entity, migration, DTOs, repository, service, controller, module and test', async () => {
   const printed = await copy.run(NEST, ['generate', 'feature', 'gift-boxes']);
-  // The table of one order cannot be called `order`.
+  // A table cannot be named `order`.
   await copy.run(NEST, ['generate', 'feature', 'unions']);
   created = (await filesOf(copy)).filter((file) => !before.has(file));
   expect(created.map((file) => file.replace(/\d{13}/, '<time>')).sort()).toEqual([
@@ -145,7 +145,7 @@ test('a feature has entity, migration, DTOs, repository, service, controller, mo
   }
 });
 
-/** Adds the member that the guide adds, with its lines for the feature `unions`. */
+/** Adds the same member as the guide, with the guide's lines changed for the feature `unions`. */
 async function addTheMemberOfTheGuide(): Promise<void> {
   const guide = (await copy.read('docs/extending.md')).split('### Make it yours\n')[1] ?? '';
   const block = (/```ts\n(.*?)```/s.exec(guide)?.[1] ?? '').replaceAll('order', 'union').replaceAll('Order', 'Union');

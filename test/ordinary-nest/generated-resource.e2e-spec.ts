@@ -5,7 +5,7 @@ import { HttpClient } from '../support/http-client.js';
 import { RepositoryCopy } from '../support/repository-copy.js';
 import { ServiceProcess } from '../support/service-process.js';
 
-/* `nest g resource` in a copy of the repository: what it generates is accepted by compiler, linter and formatter, and serves. */
+/* `nest g resource` in a copy of the repository: compiler, linter and formatter accept the resource, and it serves requests. */
 
 import.meta.jest.setTimeout(300_000);
 
@@ -26,7 +26,7 @@ afterAll(async () => {
   await copy.remove();
 });
 
-/** Gives a module the hooks of a shutdown, which log the signal. */
+/** Adds shutdown hooks to a module, which log the signal. */
 async function addHooks(path: string): Promise<void> {
   const hooks = ['beforeApplicationShutdown', 'onApplicationShutdown'].map(
     (hook) => `${hook}(signal?: string) { new Logger('Hooks').log(\`${hook}: \${signal}\`); }`,
@@ -45,7 +45,7 @@ test('two resources compile, pass the linter, and serve', async () => {
   const generated = ['src/gadgets', 'src/gizmos', 'src/app.module.ts'];
   await copy.run('node_modules/prettier/bin/prettier.cjs', ['--check', ...generated]);
   await copy.run('node_modules/eslint/bin/eslint.js', generated);
-  // A rule, so that the handlers take a body that is checked.
+  // A rule, so that the bodies of the handlers are checked.
   const dto = 'src/gizmos/dto/create-gizmo.dto.ts';
   await writeFile(
     join(copy.path, dto),
@@ -76,7 +76,7 @@ test('two resources compile, pass the linter, and serve', async () => {
     [401, expect.objectContaining({ code: 'missing_api_key' })],
   ]);
   const document = (await client.get('/openapi.json')).text;
-  // The first one has the short name, unless a feature of this repository has it.
+  // The first resource gets the short name, unless a feature of this repository already has it.
   for (const id of ['(GadgetsController_)?findAll', 'GizmosController_findAll', 'listPets']) {
     expect(document).toMatch(new RegExp(`"operationId": "${id}"`));
   }

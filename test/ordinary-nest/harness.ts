@@ -13,16 +13,16 @@ import type { Difference } from './differences.js';
 export interface Row {
   readonly title: string;
   readonly path: string;
-  /** GET unless it is said. */
+  /** GET by default. */
   readonly method?: string;
   readonly send?: HttpCall;
-  /** The status that stock Nest answers, so that two wrong answers are not taken for equal ones. */
+  /** The status of stock Nest's answer, so that two equal but wrong answers are noticed. */
   readonly status: number;
-  /** Part of the body that both must have. */
+  /** A text that both bodies must contain. */
   readonly contains?: string;
-  /** The handler writes a 4xx or 5xx itself, so there is no error to give a body to. */
+  /** The handler itself writes the 4xx or 5xx, so its body is no Error body. */
   readonly isNoErrorBody?: boolean;
-  /** A difference of this row: what the service answers instead. Status and media type are those of stock Nest unless said. */
+  /** An intended difference: the service's answer. Status and media type are those of stock Nest if they are not given. */
   readonly meant?: {
     readonly difference: Difference;
     readonly status?: number;
@@ -31,7 +31,7 @@ export interface Row {
   };
 }
 
-/** The same modules on stock Nest 12 with its ValidationPipe, and on the service. */
+/** Runs the same modules on stock Nest 12 with its ValidationPipe, and on the service. */
 export class Pair {
   private constructor(
     readonly ours: TestApp,
@@ -67,7 +67,7 @@ export class Pair {
     if (meant !== undefined) {
       expect(bodyOf(ours)).toEqual(meant.body);
       if (meant.type !== undefined) expect(ours.headers['content-type']).toBe(meant.type);
-      // Otherwise the difference would be none.
+      // The two answers must really differ.
       const seen = ({ status, headers }: HttpAnswer, body: unknown): unknown => [status, headers['content-type'], body];
       expect(seen(ours, bodyOf(ours))).not.toEqual(seen(stock, bodyOf(stock)));
       return;
@@ -82,7 +82,7 @@ export class Pair {
   }
 }
 
-/** Differences in the header fields of every answer; each is a row of the table. */
+/** Header fields that differ in every answer. A comment names the row of the table in docs/extending.md. */
 const AMBIENT = [
   'connection',
   'content-length',
@@ -99,7 +99,7 @@ const AMBIENT = [
 const DEFAULT_VARY = ['Authorization', 'X-Api-Version', 'Accept'];
 const DEFAULT_CACHING = ['no-store', 'private, no-cache'];
 
-/** The header fields of an answer that stock Nest and the service must have in common. */
+/** The header fields of an answer that must be the same on stock Nest and on the service. */
 function fieldsOf({ status, headers }: HttpAnswer): Record<string, unknown> {
   const fields: Record<string, unknown> = { ...headers };
   for (const name of AMBIENT) delete fields[name];

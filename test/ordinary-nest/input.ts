@@ -25,7 +25,7 @@ class TagsQuery {
 }
 
 class NewOwner {
-  // The platform's decorator beside those of class-transformer.
+  // A decorator of the platform together with those of class-transformer.
   @Transform(({ value }: { value: unknown }) => (typeof value === 'string' ? value.trim() : value))
   @TextProperty({ description: 'Name.', minLength: 1, maxLength: 5 })
   name: string;

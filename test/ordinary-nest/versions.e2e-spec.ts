@@ -8,11 +8,11 @@ import type { HttpCall } from '../support/http-client.js';
 import { Pair } from './harness.js';
 import { rowsOfVersions, VersionsModule } from './versions.js';
 
-/* Versions that requests say elsewhere than in the address, on stock Nest and on the service. */
+/* Requests that name the version outside of the address, on stock Nest and on the service. */
 
 interface Way {
   readonly versioning: NonNullable<AppOptions['versioning']>;
-  /** What each answer to a version varies by, beside the key. */
+  /** The header fields in `Vary` of answers, besides `Authorization`. */
   readonly vary: string;
   readonly say: (version: string) => Record<string, string>;
 }

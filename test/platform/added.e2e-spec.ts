@@ -14,7 +14,7 @@ import { describeApplication } from '../../src/cli/preview.js';
 import { Config, readConfig } from '../../src/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* What a project adds by the options of AppModule.forRoot, and what the test kit offers it. */
+/* The additions of a project by the options of AppModule.forRoot, and the test kit for its tests. */
 
 @Injectable()
 class Harbour {
@@ -40,7 +40,7 @@ class TestShipsController {
 @Module({ controllers: [TestShipsController], providers: [Harbour] })
 class ShipsModule {}
 
-/** Refers to a table of the service, so it must come behind it, and to the other one, so it must come behind that. */
+/** Refers to a table of the service and to the table of the other migration, so it must run after both. */
 class FillShips1795500000001 implements Migration {
   readonly backwardCompatible = true;
 
@@ -102,7 +102,7 @@ describe('a project', () => {
   test('its title, version, tags and guide are those of the document and the pages', async () => {
     const { json } = await app.client.get('/openapi.json');
     expect(json.info).toMatchObject({ title: 'Ship Service', version: '7.8.9', license: { name: 'MIT' } });
-    // Features of a team may stand between those of the service and of the project.
+    // Features of a team may come between those of the service and those of the project.
     expect((json.tags as unknown[])[0]).toMatchObject({ name: 'Pets' });
     expect((json.tags as unknown[]).slice(-2)).toEqual([
       { name: 'Store', description: 'Ships.' },
@@ -141,7 +141,7 @@ describe('a project', () => {
     const { key } = await keys.create({ client: 'traveller', expiresAt: new Date('2027-03-05T05:06:07Z') });
     expect(key.createdAt).toEqual(new Date('2027-03-04T05:06:07Z'));
     app.clock.travelTo('2027-03-04T17:06:07Z');
-    // Its lifetime, a day, begins anew.
+    // Its lifetime of one day starts again.
     const { key: next } = await keys.rotate(String(key.id));
     expect([next.createdAt, next.expiresAt]).toEqual([
       new Date('2027-03-04T17:06:07Z'),
@@ -172,7 +172,7 @@ test('a test replaces a provider as in Nest', async () => {
   }
 });
 
-/** The classes of `petstore-service/platform` that Nest makes: a module asks for them in a constructor. */
+/** The classes of `petstore-service/platform` that Nest instantiates: a module injects them in a constructor. */
 const INJECTABLES: readonly Type[] = [ApiKeysService, Clock, Config, Database, Gateways, Idempotency, Metrics];
 
 test('a module without imports gets every provider of the platform that packages may use', async () => {

@@ -17,7 +17,7 @@ import { Int64Property, TextProperty } from '../../src/platform/input/property.d
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
-/* Bodies of other media types than application/json, which a handler takes by @ApiConsumes. */
+/* Bodies of other media types than application/json, which a handler accepts by @ApiConsumes. */
 
 const LIMIT = 2_000;
 
@@ -223,7 +223,7 @@ test.each<[string, string, string, Buffer, string | undefined, string]>([
   ['no content', 'text', 'text/csv', gzipSync(''), 'gzip', ''],
 ])('400: %s', async (title, path, type, body, coding, code) => {
   const answer = await send(path, type, body, coding);
-  // An empty content is a text like any other.
+  // Empty content is a valid text.
   if (title === 'no content') expect([answer.status, answer.json]).toEqual([200, { string: '' }]);
   else expect([answer.status, answer.json]).toMatchObject([400, { code }]);
 });

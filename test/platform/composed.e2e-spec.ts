@@ -18,7 +18,7 @@ import {
 import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 
-/* Scopes, rate limit, deprecation, stability, idempotency and paging on one handler: a search that is recorded. */
+/* Scopes, rate limit, deprecation, stability, idempotency and paging on one handler: a search that stores a row. */
 
 const ORDER = new Keyset({ id: 'int64' });
 
@@ -118,7 +118,7 @@ const MARKS = {
   'ratelimit-policy': '"client";q=6;w=60',
 };
 
-test('a page has the marks of all, and is the same again for its key', async () => {
+test('a page has the header fields of all, and is repeated for its key', async () => {
   const first = await search(client, '?limit=2', 'page-1');
   expect([first.status, first.text]).toEqual([
     200,
@@ -136,13 +136,13 @@ test('a page has the marks of all, and is the same again for its key', async () 
   expect(again.headers).toMatchObject({ ...MARKS, 'idempotent-replayed': 'true', ratelimit: '"client";r=4;t=20' });
   expect(await countSearches()).toBe(searches);
 
-  // Another page is another request.
+  // With another page it is another request, so the key is refused.
   expect((await search(client, next, 'page-1')).json).toMatchObject({ code: 'idempotency_key_reused', status: 422 });
   const second = await search(client, next, 'page-2');
   expect((second.json as unknown as Match[]).map(({ name }) => name)).toEqual(['Ann 3', 'Ann 4']);
 });
 
-test('each refuses in its turn: key, rate limit, scope, body, key of the request, cursor', async () => {
+test('requests are refused in this order: key, rate limit, scope, body, key of the request, cursor', async () => {
   const searches = await countSearches();
   const other = await newClient(['pets:read']);
   const codes: unknown[] = [];
@@ -164,7 +164,7 @@ test('each refuses in its turn: key, rate limit, scope, body, key of the request
     [400, 'invalid_idempotency_key'],
     [400, 'invalid_cursor'],
   ]);
-  // Nothing is kept of what was refused.
+  // Nothing is stored for refused requests.
   expect((await search(client, '', 'k')).status).toBe(200);
   expect((await search(client, '', 'k')).headers['idempotent-replayed']).toBe('true');
   const limited = await search(client, '', 'k');

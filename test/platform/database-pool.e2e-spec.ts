@@ -9,7 +9,7 @@ import { engine } from '../support/database.js';
 import { handedOver } from '../support/engines.js';
 import { administer } from '../support/postgresql-database.js';
 
-/* How statements use the connections of the pool, on the same application that main.ts starts. */
+/* How statements use the connections of the pool, in the application that main.ts starts. */
 
 let app: TestApp;
 let database: Database;
@@ -42,7 +42,7 @@ test('values of every kind are sent and read exactly', async () => {
   };
   const values = [-(2n ** 63n), 'naïve "quoted" \\', true, instant, Buffer.from([0, 255]), ['a', 'b,"c'], 7, null];
   const expected = [['-9223372036854775808', ...values.slice(1), 'sold']];
-  // The first describes the columns, the second knows them, the third is on a connection of its own.
+  // The first execution asks for the types of the columns, the second knows them, the third uses another connection.
   expect(await database.write(statement, values)).toEqual(expected);
   expect(await database.write(statement, values)).toEqual(expected);
   await database.transaction(async (transaction) => {
@@ -50,7 +50,7 @@ test('values of every kind are sent and read exactly', async () => {
   });
 });
 
-test('a statement is known by its name, whichever object says it', async () => {
+test('a statement is identified by its name, whichever object has it', async () => {
   const run = (): Promise<unknown[][]> => database.write({ name: 'seven', text: `SELECT 7::int, 'null'::json` }, []);
   for (let count = 0; count < 3; count++) expect(await run()).toEqual([[7, null]]);
 });
@@ -59,7 +59,7 @@ test('a statement that PostgreSQL refuses costs no connection, and the next one 
   const used = new Set<unknown>();
   const removed: unknown[] = [];
   const noteUse = (client: unknown): unknown => used.add(client);
-  // A connection of the test before may only now be gone.
+  // A connection of the previous test may be removed only now.
   const noteRemoval = (client: unknown): unknown => used.has(client) && removed.push(client);
   pool.on('acquire', noteUse).on('remove', noteRemoval);
   const statement = { name: 'division', text: 'SELECT 1 / $1::int' };
@@ -142,14 +142,14 @@ describe('statements that a connection has prepared, and cannot use any more', (
     ['the type of a column changes', 'ALTER TABLE stale ALTER value TYPE bigint', '7'],
     ['it changes again', 'ALTER TABLE stale ALTER value TYPE int', 7],
     ['somebody drops what is prepared', 'DEALLOCATE ALL', 7],
-  ])('are prepared again, under load, and nobody notices: %s', async (_, change, expected) => {
+  ])('are prepared again under load, without an error: %s', async (_, change, expected) => {
     await prepare();
     let isOver = false;
     const client = async (): Promise<unknown[]> => {
       const found: unknown[] = [];
       while (!isOver) {
         found.push((await database.write(MADE_OF, []))[0]?.[0]);
-        // The embedded engine answers within one turn of the event loop.
+        // Lets other work run: the embedded engine answers within one turn of the event loop.
         await nextTurn();
       }
       found.push((await database.write(MADE_OF, []))[0]?.[0]);
@@ -198,7 +198,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
       await app.sql('CREATE TABLE typed (id int, mood mood)');
     });
 
-    /** As one removes a value of an enum. */
+    /** Replaces the type, as one does to remove a value of an enum. */
     async function replaceType(): Promise<void> {
       await app.sql('ALTER TYPE mood RENAME TO mood_old');
       await app.sql(`CREATE TYPE mood AS ENUM ('calm')`);
@@ -235,7 +235,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
       expect(await app.sql('SELECT count(*)::int FROM typed')).toEqual([[before + 3 * 8]]);
     });
 
-    test('a mistake that is no stale type is reported as it is, and closes no connection', async () => {
+    test('an error that is no stale type is reported unchanged, and closes no connection', async () => {
       const wrong = { name: 'typed_wrong', text: 'SELECT no_such_function(1)' };
       let closed = 0;
       const count = (): number => closed++;
@@ -245,12 +245,12 @@ describe('statements that a connection has prepared, and cannot use any more', (
         await expect(database.write(wrong, [])).rejects.toMatchObject({ code: '42883' });
       }
       pool.off('remove', count);
-      // Connections of the tests before may only now be gone.
+      // Connections of previous tests may be removed only now.
       expect(closed).toBeLessThan(mistakes / 2);
     });
   });
 
-  test('the error that says so is told from others of its code', async () => {
+  test('the error of a stale type is distinguished from others with its code', async () => {
     await expect(
       database.write({ name: '', text: 'SELECT 1 FROM stale FOR UPDATE OF pg_class' }, []),
     ).rejects.toThrow();
@@ -260,18 +260,18 @@ describe('statements that a connection has prepared, and cannot use any more', (
 });
 
 if (engine === 'postgresql') {
-  test('a connection that breaks while it is idle is felt by nobody', async () => {
+  test('a connection that breaks while it is idle fails no statement', async () => {
     await Promise.all(Array.from({ length: 3 }, () => run('SELECT pg_sleep(0.05)')));
     await until(() => pool.idleCount === pool.totalCount);
     const removed = new Promise((resolve) => pool.once('remove', () => resolve(undefined)));
     const idle = await backend();
-    // From outside, so that the connection is not used for it.
+    // From another connection, so that the idle connection is not used.
     await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${String(idle)})`);
     await removed;
     expect(await backend()).not.toBe(idle);
   });
 
-  test('a statement that the connection breaks under fails, and the next one works', async () => {
+  test('a statement whose connection breaks fails, and the next one works', async () => {
     const used = await backend();
     const failure = run('SELECT pg_sleep(5)').catch((error: unknown) => error);
     await sleep(100);
@@ -285,13 +285,13 @@ if (engine === 'postgresql') {
     const used = await backend();
     const startedAt = performance.now();
     await expect(run('SELECT pg_sleep(30)')).rejects.toMatchObject({ definition: { code: 'unavailable' } });
-    // STATEMENT_TIMEOUT_MS and one second more, looked at a few times a second.
+    // STATEMENT_TIMEOUT_MS and 1 s more, checked a few times a second.
     expect(performance.now() - startedAt).toBeGreaterThan(1_900);
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(await backend()).not.toBe(used);
   });
 
-  test('behind an answer that does not come, a change ends soon, on connections that hang too', async () => {
+  test('after an answer that did not come, a change ends soon, also on connections that hang', async () => {
     const connect = (): Promise<unknown[][]> =>
       run(`SELECT pg_backend_pid(), set_config('statement_timeout', '0', false), pg_sleep(0.2)`);
     await Promise.all(Array.from({ length: 3 }, connect));
@@ -327,13 +327,13 @@ describe('a pool of one connection', () => {
   beforeAll(async () => {
     app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
   });
-  // A test that fails must not leave the service running, which Jest would wait for.
+  // A failed test must not leave the service running, because Jest would wait for it.
   afterAll(() => app.close());
 
   test('503 unavailable: no more than a thousand statements wait for a connection', async () => {
     const database = app.nest.get(Database);
     const outcomes = await database.transaction(async () => {
-      // The one connection is taken, so that all of these wait for it.
+      // The only connection is taken, so all of these wait for it.
       const waiting = Array.from({ length: 1_005 }, () => database.write({ name: 'one', text: 'SELECT 1' }, []));
       const refused = await Promise.all(
         waiting.slice(1_000).map((statement) => statement.catch((error: unknown) => error)),

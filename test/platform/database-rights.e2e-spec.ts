@@ -11,7 +11,7 @@ import { createEmptyTestDatabase, grantServiceRights, type TestDatabase } from '
 
 /*
  * All tests on PostgreSQL run the service as a role that owns nothing, with the rights that docs/operating.md grants.
- * Here is what that role is, and what no other test asks of it.
+ * These tests check the role itself, and the operations that no other test uses.
  */
 
 let app: TestApp;
@@ -33,7 +33,7 @@ test('the role of the service owns nothing, and is a member of no other', async 
   const owned = `SELECT classid::regclass::text, objid FROM pg_shdepend
     WHERE refobjid = current_user::regrole AND deptype = 'o'`;
   expect(await asService(owned)).toEqual([]);
-  // The same question finds what the owner has.
+  // The same query does find objects of the owner.
   expect(await app.sql(owned)).not.toEqual([]);
 });
 
@@ -68,7 +68,7 @@ test('it can do what the commands and the work in the background do', async () =
 });
 
 describe('the rights', () => {
-  /** Who may do what with every table and sequence, after an operator has migrated. */
+  /** Migrates as an operator does, before the rights on all tables and sequences are compared. */
   async function migrated(database: TestDatabase): Promise<DataSource> {
     const dataSource = await openDatabase(readConfig(database.ownerSettings));
     await migrate(dataSource);

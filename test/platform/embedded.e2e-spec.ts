@@ -39,7 +39,7 @@ function startProcess(): ChildProcess {
   return child;
 }
 
-/** Collects what a process prints until there are so many lines. */
+/** Collects the output of a process until it has this many lines. */
 async function linesOf(child: ChildProcess, count: number): Promise<string[]> {
   const lines: string[] = [];
   for await (const line of createInterface({ input: child.stdout! })) {
@@ -49,7 +49,7 @@ async function linesOf(child: ChildProcess, count: number): Promise<string[]> {
   return lines;
 }
 
-/** SIGKILL: nothing in the process learns of it. */
+/** Sends SIGKILL, which the process cannot handle. */
 async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((done) => child.once('exit', done));
@@ -110,7 +110,7 @@ test('DATA_DIR that is a file, or below one, is refused', async () => {
 });
 
 test('DATA_DIR that cannot be written is refused', async () => {
-  // Root, too, can make no directory there.
+  // Not even root can create a directory there.
   const message = expect.stringMatching(
     /^DATA_DIR '\/sys\/petstore' .+ Set DATA_DIR to a directory that can be written/,
   ) as string;

@@ -6,11 +6,11 @@ import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Streams of events: how many there may be, and how they end. `ordinary-nest` compares their answers with stock Nest. */
+/* Event streams: their limit and their end. `ordinary-nest` compares their answers with stock Nest. */
 
 @Controller('test-streams')
 class TestStreamsController {
-  /** How many observables have a subscriber. */
+  /** The number of observables that have a subscriber. */
   subscribed = 0;
 
   @Sse('open')
@@ -26,7 +26,7 @@ class TestStreamsController {
     return this.startingWith('late');
   }
 
-  /** Fewer characters than Nest keeps for a client that does not read, and more bytes than sockets do. */
+  /** Fewer characters than Nest buffers for a client that does not read, but more bytes than sockets buffer. */
   @Sse('large')
   @Public()
   large(): Observable<string> {
@@ -167,7 +167,7 @@ describe('the end of the service', () => {
     await until(() => streams[0]?.text.includes('data: first') ?? false);
     const startedAt = performance.now();
     const closed = app.close();
-    // Until then balancers may send new ones.
+    // During SHUTDOWN_DELAY_MS load balancers may still open new streams.
     streams.push(await Stream.open(app, 'open'));
     expect(controller.subscribed).toBe(3);
     await closed;

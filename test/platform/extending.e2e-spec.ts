@@ -21,8 +21,8 @@ import { Int64Property } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /*
- * A module of strangers, written as in any Nest application, that knows nothing of the platform but the decorators it
- * imports. What it gets without a word is what is tested.
+ * A module of another team, written as in any Nest application, that uses nothing of the platform but the decorators it
+ * imports. The tests check what the platform gives it without being asked.
  */
 
 class Address {
@@ -137,7 +137,7 @@ describe('authentication', () => {
     ['POST', '/v1/test-owners'],
     ['GET', '/v1/test-owners/ann'],
     ['POST', '/v1/test-owners/audits'],
-  ])('401: %s %s is closed without a word', async (method, path) => {
+  ])('401: %s %s needs a key by default', async (method, path) => {
     const body = method === 'POST' ? '{"not even JSON' : undefined;
     const answer = await app.client.send(method, path, { apiKey: null, body });
     expect(answer.json).toEqual(errorOf('missing_api_key', 401));
@@ -261,7 +261,7 @@ describe('around it', () => {
     expect(schemaOf(404)).toEqual({
       allOf: [error, { type: 'object', properties: { details: { $ref: '#/components/schemas/Address' } } }],
     });
-    // The platform answers it too, so its examples stay.
+    // The platform also answers 503, so its examples stay.
     expect(responses[503]?.content['application/json']).toMatchObject({ examples: { unavailable: {} } });
     expect(schemaOf(503)).toEqual({
       allOf: [error, { type: 'object', properties: { details: { type: 'array', items: { type: 'string' } } } }],

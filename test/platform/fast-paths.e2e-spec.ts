@@ -8,7 +8,7 @@ import { RequestLog } from '../../src/platform/observability/request-log.js';
 import { createTestApp } from '../support/app.js';
 import { testOnce } from '../support/database.js';
 
-/* Which fast paths a service uses. That answers are the same either way, the whole suite shows: it is run with FAST_PATHS=off too. */
+/* Which fast paths a service uses. The suite, which also runs with FAST_PATHS=off, shows that answers are the same. */
 
 interface Observed {
   /** Fast paths in use. */
@@ -26,7 +26,7 @@ async function observe(setting: string): Promise<Observed> {
       const ofRequest = Object.getPrototypeOf(request) as object;
       const ofResponse = Object.getPrototypeOf(response) as object;
       if (ofRequest === express.request && ofResponse === express.response) used.push('express-prototypes');
-      // The class of requests is the server's own, for `upgrade`.
+      // The server has a request class of its own, which handles `upgrade`.
       else if (
         Object.getPrototypeOf(ofRequest) !== IncomingMessage.prototype ||
         ofResponse !== ServerResponse.prototype
@@ -38,7 +38,7 @@ async function observe(setting: string): Promise<Observed> {
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
-    // pino's own way is a function of RequestLog's.
+    // Without the fast path, `writeLine` is a function that calls pino's logger.
     if (!/logger\.info/.test(String(app.nest.get<any>(RequestLog).writeLine))) used.push('log-lines');
     if (app.nest.get<any>(Database).statements.executeOn === executePreparedQuery) used.push('prepared-queries');
     return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };

@@ -21,7 +21,7 @@ import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Gateways of Nest, on either adapter: closed as controllers are. */
+/* Nest's gateways on either adapter: they are protected like controllers. */
 
 const LARGEST = 9223372036854775807n;
 
@@ -33,7 +33,7 @@ class Word {
   number?: bigint;
 }
 
-/** What both kinds of gateways do. */
+/** The handlers that both kinds of gateways have. */
 class Talk {
   @SubscribeMessage('echo')
   echo(@MessageBody() word: Word): unknown {
@@ -119,7 +119,7 @@ class PublicNamespace extends Talk {
 @Module({ providers: [ClosedIo, ClosedNamespace, PublicNamespace] })
 class IoModule {}
 
-/** The answer to a handshake that is refused. */
+/** The answer to a refused handshake. */
 interface Refusal {
   readonly status: number | undefined;
   readonly headers: IncomingMessage['headers'];
@@ -260,7 +260,7 @@ describe('platform-ws', () => {
     const { secret } = await keys.create({ client: 'limited' });
     await keys.limit('limited', 2);
     const socket = await open('/closed', bearer(secret));
-    // The handshake was the first call.
+    // The handshake counted as the first call.
     expect(await ask(socket, 'text', '1')).toContain('echoed');
     expect(JSON.parse(await ask(socket, 'text', '1'))).toMatchObject({ data: { code: 'rate_limited', status: 429 } });
   });
@@ -282,7 +282,7 @@ describe('platform-ws', () => {
     expect((await closed)[0]).toBe(1009);
   });
 
-  test('a client that leaves during its handshake ends nothing', async () => {
+  test('a client that leaves during its handshake does not end the process', async () => {
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'hasty' });
     const fields = `Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n`;
     const socket: NetSocket = connect(app.port, '127.0.0.1');
@@ -389,7 +389,7 @@ describe('platform-socket.io', () => {
     });
   });
 
-  test('an answer with an integer beyond 2^53 is an error, and ends nothing', async () => {
+  test('an answer with an integer beyond 2^53 is an error, and the connection stays', async () => {
     const socket = await open('/closed.io', '/', app.apiKey, ['websocket']);
     socket.emit('large');
     expect(await ask(socket, 'echo', { text: 'word', number: 7 }, 'echoed')).toEqual({
@@ -433,7 +433,7 @@ test('503 beyond MAX_CONNECTIONS clients of long polling, which have no connecti
       if (status === 200) ({ sid } = JSON.parse(text.slice(1)) as { sid: string });
     }
     expect(statuses).toEqual([200, 200, 200, 200, 503]);
-    // Those that are connected are served.
+    // Connected clients are still served.
     const path = `/closed.io/?EIO=4&transport=polling&sid=${sid}`;
     expect(await app.client.send('POST', path, { body: '1', headers: { 'content-type': 'text/plain' } })).toMatchObject(
       { status: 200, text: 'ok' },

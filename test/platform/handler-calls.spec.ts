@@ -62,14 +62,14 @@ import { PrecedingInterceptor } from '../../src/platform/fast-paths/preceding-in
 import { JsonBody } from '../../src/platform/json/json-body.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 
-/** What has been called for the request under way, in order. */
+/** The calls for the current request, in order. */
 let calls: string[] = [];
 
 function note(call: string): void {
   calls.push(call);
 }
 
-// Those that are bound have their label from their construction, so that one that was never constructed has none.
+// Bound classes get their label in the constructor, so an instance that was never constructed has none.
 
 // Guards
 
@@ -99,7 +99,7 @@ class ReadingGuard implements CanActivate {
   }
 }
 
-/** Its traces must not be found by interceptors, whose context is another. */
+/** Leaves traces in its context, which interceptors must not find: they have another context. */
 class LitteringGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     context.getArgs().push('litter');
@@ -130,7 +130,7 @@ function ordinary(
 ): Type<NestInterceptor> {
   @Injectable({ scope })
   class NotingInterceptor implements NestInterceptor {
-    /** A member that has the name by chance. */
+    /** A member that has the name of the platform's own method by chance, and must not be called. */
     precede(): void {
       note('never');
     }
@@ -194,7 +194,7 @@ const later = async (value: unknown): Promise<unknown> => {
   return `${String(value)} later`;
 };
 const atOnce = (value: unknown): Promise<unknown> => Promise.resolve(`${String(value)} at once`);
-/** Like a query of a query builder: what it stands for is asked for by `then`. */
+/** Like the query of a query builder, whose value is requested by `then`. */
 const thenable = (value: unknown) => ({
   then(resolve: (value: unknown) => void): void {
     note('then');
@@ -202,7 +202,7 @@ const thenable = (value: unknown) => ({
   },
 });
 
-/** A parameter whose value is that of a function. */
+/** A parameter whose value is the result of a function. */
 const From = createParamDecorator((make: () => unknown, context: ExecutionContext) => {
   note(`extract ${context.getClass().name}.${context.getHandler().name} ${context.getType()}`);
   return make();
@@ -227,19 +227,19 @@ const filter = (name: string): NotingFilter => new NotingFilter(name);
 
 // Handlers
 
-/** A handler, the request it gets, and what must come of it where nothing is bound globally. */
+/** A handler, its request, and the expected answer if nothing is bound globally. */
 interface Case {
-  /** On its controller. */
+  /** Decorators of its controller. */
   readonly onController?: ClassDecorator[];
   readonly scope?: Scope;
   readonly host?: string;
-  /** On the handler. */
+  /** Decorators of the handler. */
   readonly on?: MethodDecorator[];
   /** By default `@Get(':id')`. */
   readonly route?: MethodDecorator;
   readonly parameters?: ParameterDecorator[];
   readonly types?: Type[];
-  /** By default answers with its parameters. */
+  /** By default it returns its parameters. */
   readonly handle?: (...parameters: any[]) => unknown;
   readonly send?: HttpCall & { method?: string };
   readonly status?: number;
@@ -896,7 +896,7 @@ function controllerOf({ scope, host, types, ...tested }: Case, index: number): T
 
 const CONTROLLERS = CASES.map(([, tested], index) => controllerOf(tested, index));
 
-/** What is bound globally, to be sure that it is called where it belongs; it must change no answer. */
+/** Global providers, by title. They record their calls, so their order is checked; they must change no answer. */
 const GLOBALS: Record<string, Provider[]> = {
   'nothing bound globally': [],
   'guard, preceding interceptor, pipe and filter bound globally': [
@@ -937,7 +937,7 @@ async function start(providers: Provider[], setUp?: (app: INestApplication) => v
   return { client: new HttpClient(`http://127.0.0.1:${port}`), close: () => app.close() };
 }
 
-/** A view that needs no file. */
+/** A view engine that needs no file. */
 class View {
   readonly path = 'view';
   constructor(private readonly name: string) {}
@@ -973,7 +973,7 @@ describe.each(Object.entries(GLOBALS))('%s', (_name, providers) => {
   test.each(CASES.map(([name, tested], index) => [name, tested, index] as const))('%s', async (_, tested, index) => {
     const path = `/${index}/7?q=1`;
     const expected = await ask(byNest, path, tested.send);
-    // Twice, for nothing may stay of the first request.
+    // Twice, because the first request must leave no state.
     expect(await ask(directly, path, tested.send)).toEqual(expected);
     expect(await ask(directly, path, tested.send)).toEqual(expected);
     expect(unhandled).toEqual([]);

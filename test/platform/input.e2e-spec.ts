@@ -20,7 +20,7 @@ import { Int64Property, TextProperty } from '../../src/platform/input/property.d
 import { MAX_JSON_VALUES } from '../../src/platform/json/reader/json-reader.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* What handlers of modules get of a body, and what they may not declare. */
+/* The input that handlers of modules get, and the declarations that fail the start. */
 
 class NewNote {
   @TextProperty({ description: 'A text.', minLength: 1, maxLength: 40 })
@@ -30,7 +30,7 @@ class NewNote {
   number?: bigint;
 }
 
-/** What a decorator of the module finds in the body of the request. */
+/** A parameter decorator of the module that returns `request.body`. */
 const SentBody = createParamDecorator((_: unknown, execution: ExecutionContext) => {
   return execution.switchToHttp().getRequest<Request>().body as Promise<unknown>;
 });
@@ -157,7 +157,7 @@ describe("@Body('member')", () => {
       any: { c: [1] },
     });
     expect(await post('/one', sent)).toEqual({ note: { text: 'a' } });
-    // A middleware has begun to read it before the handler is known.
+    // A middleware has begun to read the body before the handler is known.
     expect(await post('/looked-at', sent)).toEqual({ note: { text: 'a' } });
   });
 

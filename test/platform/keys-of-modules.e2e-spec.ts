@@ -5,7 +5,7 @@ import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.
 import { TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* A module with which clients manage keys of their own. */
+/* A module with which clients manage their own API keys. */
 
 class NewKey {
   @TextProperty({ description: 'Scope of the key.', example: 'pets:read', minLength: 1, maxLength: 100 })

@@ -8,7 +8,7 @@ import { type PlannedMigration, planMigrations } from '../../src/platform/databa
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
 /*
- * What `migrate --plan` prints: the pending migrations, their SQL, and the locks that it takes.
+ * The output of `migrate --plan`: the pending migrations, their SQL, and the locks that the SQL takes.
  */
 
 let database: TestDatabase;
@@ -81,7 +81,7 @@ test('each statement with the locks that it takes on tables that were there, and
         {
           sql: 'DROP TABLE key_usage',
           parameters: [],
-          // It has a foreign key.
+          // The lock is needed for the foreign key.
           locks: [
             lock('api_key', 'ACCESS EXCLUSIVE', 'reads and writes'),
             lock('key_usage', 'ACCESS EXCLUSIVE', 'reads and writes'),

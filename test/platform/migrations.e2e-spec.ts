@@ -16,7 +16,7 @@ let database: TestDatabase;
 let dataSource: DataSource;
 
 const SOURCES = join(import.meta.dirname, '../../src');
-/** All of the platform and of every feature: a new one is compared with its migration without a line here. */
+/** All entities of the platform and of every feature. A new entity is compared with its migration without a change here. */
 const ENTITY_FILES = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((file) =>
   file.endsWith('.entity.ts'),
 );
@@ -34,7 +34,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Tables and types, beside the one that notes the migrations. */
+/** Tables and types, except the table of applied migrations. */
 async function schemaObjects(): Promise<unknown> {
   return dataSource.query(`
     SELECT relname AS name FROM pg_class
@@ -113,7 +113,7 @@ function pushMigration(migration: Migration): void {
   dataSource.migrations.push(migration);
 }
 
-/** A migration that a version with more than this one has. */
+/** A migration of a newer version. */
 function later(name: string, backwardCompatible: boolean): Migration {
   return {
     name,
@@ -123,7 +123,7 @@ function later(name: string, backwardCompatible: boolean): Migration {
   };
 }
 
-/** Applies migrations as a newer version does, which then ends. */
+/** Applies migrations as a newer version does; afterwards this version does not know them. */
 async function migrateAsNewerVersion(...migrations: Migration[]): Promise<void> {
   const count = dataSource.migrations.length;
   dataSource.migrations.push(...migrations);
@@ -224,7 +224,7 @@ function makesIndex(name: string, statement: string): Migration {
   };
 }
 
-/** Whether the index of a test is valid; nothing when there is none. */
+/** Whether the index of a test is valid; no row if it does not exist. */
 async function validity(): Promise<unknown> {
   return dataSource.query(`SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('ix_test')`);
 }
@@ -247,7 +247,7 @@ test('a migration without a transaction makes an index concurrently, and one tha
   expect(await migrate(dataSource)).toEqual(['UniqueName4102444800000']);
   expect(await validity()).toEqual([{ indisvalid: true }]);
 
-  // The end of the process between the index and the record of its migration: a valid index stays.
+  // As if the process had ended between the index and the record of its migration: a valid index is kept.
   const [{ oid }] = await dataSource.query<[{ oid: number }]>(`SELECT 'ix_test'::regclass::oid AS oid`);
   await dataSource.query(`DELETE FROM schema_migration WHERE name = 'UniqueName4102444800000'`);
   expect(await migrate(dataSource)).toEqual(['UniqueName4102444800000']);
@@ -258,7 +258,7 @@ test('a migration without a transaction makes an index concurrently, and one tha
 });
 
 test('the time limits of migrations end with them', async () => {
-  // No row before PostgreSQL 17.
+  // PostgreSQL before version 17 has no such row.
   const ofTransactions = `SELECT setting FROM pg_settings WHERE name = 'transaction_timeout'`;
   await dataSource.query(`UPDATE pg_settings SET setting = '9000' WHERE name = 'transaction_timeout'`);
   const before = await dataSource.query<unknown[]>(ofTransactions);
@@ -295,7 +295,7 @@ if (engine === 'postgresql') {
     async (transaction) => {
       const [backup, reader] = [await connect(), await connect()];
       await backup.query('BEGIN');
-      // A backup holds every table, that of the migrations too.
+      // A backup locks every table, also that of the migrations.
       await backup.query('SELECT count(*) FROM pet, schema_migration');
       const attempts: unknown[] = [];
       pushMigration({
@@ -312,7 +312,7 @@ if (engine === 'postgresql') {
       const migration = migrate(dataSource, {
         onLockRetry: (...attempt) => {
           attempts.push(attempt);
-          // It gets the lock at the third attempt.
+          // The migration gets the lock at the third attempt.
           if (attempts.length === 2) void backup.query('ROLLBACK');
         },
       }).finally(() => (isOver = true));
@@ -331,7 +331,7 @@ if (engine === 'postgresql') {
         ['AddNote4102444800000', 2],
       ]);
       expect(reads).toBeGreaterThan(20);
-      // The read waited for the lock, which ends at 2 s; the rest is for a busy machine.
+      // A read waited behind the migration, for at most 2 s; the rest is tolerance for a busy machine.
       expect(slowestMs).toBeGreaterThan(1_000);
       expect(slowestMs).toBeLessThan(3_500);
       expect(await dataSource.query('SELECT note FROM pet')).toEqual([]);

@@ -7,7 +7,7 @@ import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/** Its handlers have the names of the other one's, because both inherit them. */
+/** Base class of two controllers; so their handlers have the same names. */
 class Handlers {
   @Get(['', 'all'])
   findNames(): string[] {

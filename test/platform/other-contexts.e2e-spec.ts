@@ -74,8 +74,8 @@ describe('microservices', () => {
 });
 
 /*
- * No GraphQL server is installed. As GraphQLModule of @nestjs/graphql with Apollo does, this one provides its options,
- * answers its path behind Nest's router, takes `request.body` as it is, and calls resolvers in the context 'graphql'.
+ * No GraphQL server is installed. This substitute behaves like GraphQLModule of @nestjs/graphql with Apollo: it provides its
+ * options, answers its path after Nest's router, uses `request.body` unchanged, and calls resolvers in the context 'graphql'.
  */
 describe('GraphQL', () => {
   const Query = (): MethodDecorator => SetMetadata('graphql:resolver_type', 'Query');

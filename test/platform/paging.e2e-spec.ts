@@ -16,7 +16,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
 /*
- * A list of a module, in pages: two columns of which one is no number, and a relation with several rows each.
+ * A paged list of a module, ordered by two columns, one of which is not a number; each row has several related rows.
  */
 
 @Entity('test_keeper')

@@ -12,7 +12,7 @@ import { INT64_MAX, INT64_MIN } from '../../src/platform/json/int64.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /*
- * The fast path shared-statements is only speed: on one database, both repositories answer every call alike.
+ * The fast path shared-statements changes only the speed: on one database, both repositories return the same for every call.
  */
 
 let app: TestApp;
@@ -36,7 +36,7 @@ const newPet = fc.record({
   categoryId: id,
   status: fc.constantFrom(...PET_STATUSES),
 });
-/** The place of an animal among those that exist, or any id. */
+/** The position of an existing animal, or any id. */
 const target = fc.oneof({ arbitrary: fc.nat({ max: 30 }), weight: 3 }, id);
 
 type Step = (pets: readonly Pet[], isPlain: boolean, run: number) => Promise<Pet[]>;

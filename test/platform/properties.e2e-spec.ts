@@ -30,7 +30,7 @@ import {
 } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Decorators of properties on their way from the wire to the handler and back, and in the document. */
+/* Values of decorated properties from the request to the handler and back to the answer, and their schemas in the document. */
 
 class Address {
   @TextProperty({ description: 'The town.', example: 'Ulm', minLength: 1, maxLength: 40 })

@@ -8,7 +8,7 @@ import { READINESS_TIMEOUT_MS, ReadinessChecks } from '../../src/platform/health
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
-/* Checks of a module that take part in /health/ready. */
+/* Readiness checks of a module, which /health/ready includes. */
 
 @Injectable()
 class Payments {
@@ -80,7 +80,7 @@ test('503 while one throws, logged once, and 200 again', async () => {
   const lines = app.log.lines.filter(({ msg }) => msg === "The readiness check 'payments' fails.");
   expect(lines).toHaveLength(1);
   expect(JSON.stringify(lines)).toContain('no route to the bank');
-  // A check that fails does not stop the service.
+  // A failed check does not stop the service.
   expect((await app.client.get('/v1/pets')).status).toBe(200);
   expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
 
@@ -99,7 +99,7 @@ test('503 within a second or two while one does not answer; it is told so, and n
   payments.aborted = undefined;
   const started = performance.now();
   await readyWith(503);
-  // Up to a second until it is asked at all.
+  // It may take a second until the check is called at all.
   expect(performance.now() - started).toBeLessThan(4 * READINESS_TIMEOUT_MS);
   expect(payments.aborted).toEqual(new Error(`It has not answered within ${READINESS_TIMEOUT_MS} ms.`));
   const { calls } = payments;

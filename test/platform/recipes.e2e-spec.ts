@@ -23,7 +23,7 @@ import { FailsWith } from '../../src/platform/openapi/responses/fails-with.decor
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
-/* The recipes of docs/extending.md: a change of what was read alone, a metric of a module, a signed body. */
+/* The recipes of docs/extending.md: a conditional change, a metric of a module, a signed body. */
 
 const SECRET = 'shared with the partner';
 

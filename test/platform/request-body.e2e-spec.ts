@@ -64,14 +64,14 @@ class TestUploadsController {
 
 const seen: unknown[] = [];
 
-/** What a middleware does with `request.body`. The query of a request names one. */
+/** Things that a middleware does with `request.body`, by name. The query of a request selects one. */
 const MIDDLEWARE: Record<string, RequestHandler> = {
   looks: (request, _, next) => {
     seen.push(request.body);
     next();
   },
   parses: express.json(),
-  // As multer does with the fields of a form.
+  // Like multer with the fields of a form.
   uploads: (request, _, next) => {
     const fields = Object.create(null) as Record<string, unknown>;
     request.body = fields;
@@ -98,7 +98,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe('request.body', () => {
-  test('a middleware that looks at it on any request ends nothing', async () => {
+  test('a middleware that reads it on any request never ends the process', async () => {
     const rejections: unknown[] = [];
     const onRejection = (reason: unknown): void => void rejections.push(reason);
     process.on('unhandledRejection', onRejection);
@@ -199,7 +199,7 @@ describe('what code of modules reads', () => {
     expect(guarded).toBe(0);
   });
 
-  test('what is wrong with a body that guards and interceptors are shown is answered before they run', async () => {
+  test('a fault in a body that guards and interceptors get is answered before they run', async () => {
     guarded = 0;
     const post = (body: string): Promise<unknown> => impatient.client.post('/v1/test-uploads/note', body);
     expect(await post('{')).toMatchObject({ status: 400, json: { code: 'malformed_json' } });
@@ -220,7 +220,7 @@ describe('bodies that are still arriving', () => {
     await large.close();
   });
 
-  /** Sends all of a body but its last byte, and returns what is answered. */
+  /** Sends a body without its last byte, and returns the answer. */
   function sendAlmost(): { answer: string } {
     const sent = { answer: '' };
     const head = [

@@ -24,7 +24,7 @@ import { Public } from '../../src/platform/auth/public.decorator.js';
 import { PassesRequestToLog } from '../../src/platform/server/requests/served-request.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Which lines of Nest's Logger name the request that is being served. */
+/* Lines of Nest's Logger that name the request that is being served. */
 
 const logger = new Logger('Orders');
 
@@ -165,7 +165,7 @@ test.each([
 });
 
 test('an application whose controllers pass it themselves has no AsyncLocalStorage', async () => {
-  // The controllers of the service itself are those of every such application; a team's own feature may need it.
+  // This holds for the service's own controllers; with a team's feature the application may have AsyncLocalStorage.
   const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as unknown[];
   const expected = features.every((feature) => feature === PetsModule) ? undefined : (expect.any(String) as string);
   const app = await createTestApp({ features: [QuietModule] });

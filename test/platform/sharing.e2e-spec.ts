@@ -9,8 +9,8 @@ import { engine } from '../support/database.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 
 /*
- * Requests that wait together share a statement. Nobody must be able to tell: an answer shows the database at or after the
- * moment its request was sent, whatever instance it came from.
+ * Requests that wait together share a statement. Clients must not notice: an answer shows the database at or after the
+ * moment its request was sent, whichever instance answers.
  */
 
 const settings = { RATE_LIMIT_PER_MINUTE: '0', FAST_PATHS: 'shared-statements' };
@@ -34,7 +34,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   instance: fc.nat({ max: 1 }),
 });
 
-/** What one client after the other has been told. */
+/** The animals in all acknowledged answers so far. */
 class Acknowledged {
   readonly pets = new Map<number, string>();
 }
@@ -43,7 +43,7 @@ async function play(steps: readonly Step[], acknowledged: Acknowledged, name: st
   for (const { kind, instance } of steps) {
     const { origin, apiKey } = apps[instance % apps.length] as TestApp;
     const client = new HttpClient(origin, apiKey);
-    // Taken before the request is sent: all of it must be in the answer.
+    // A copy from before the request: all of these animals must be in its answer.
     const before = [...acknowledged.pets];
     if (kind === 'create') {
       const created = await client.post('/v1/pets', { name, categoryId: 1, status: 'sold' });
@@ -106,7 +106,7 @@ describe.each<[how: string, headersOf: (index: number) => HttpCall['headers']]>(
 ])('animals that are added at once, %s', (_, headersOf) => {
   test('are as many animals, each with its own id, answer and address', async () => {
     const { client } = apps[0] as TestApp;
-    // No two alike, and each value beside others.
+    // All animals differ, and each value is combined with others.
     const sent = Array.from({ length: 120 }, (_, index) => ({
       name: NAMES[index % NAMES.length] as string,
       categoryId: CATEGORY_IDS[Math.floor(index / NAMES.length) % CATEGORY_IDS.length] as bigint,
@@ -134,14 +134,14 @@ test('ids ascend in the order in which animals that are added at once have arriv
   const repository = nest.get(PetsRepository);
   await app.sql('TRUNCATE pet CASCADE');
   const names = Array.from({ length: 150 }, (_, index) => `Number ${index}`);
-  // Over HTTP the order of arrival would be anyone's guess.
+  // Over HTTP the order of arrival would be random.
   const added = await Promise.all(names.map((name) => repository.insert({ name, categoryId: 1n, status: 'sold' })));
   expect(await app.sql('SELECT id::text, name FROM pet ORDER BY id')).toEqual(
     added.map(({ id, name }) => [String(id), name]),
   );
 });
 
-// A batch of each: beside others, one that breaks the statement would only make each animal be added alone.
+// A batch for each name: if a name broke a shared statement, each animal would be added alone, and the fault stay unnoticed.
 test.each(['"Rex"', ' Rex ', 'back\\slash', '\\"', '{}', '{Rex}', 'NULL', 'a,b', 'a\u2028b', '🐕'])(
   'the name %j is kept, of many that are added at once',
   async (name) => {
@@ -155,7 +155,7 @@ test.each(['"Rex"', ' Rex ', 'back\\slash', '\\"', '{}', '{Rex}', 'NULL', 'a,b',
   },
 );
 
-test('one that the database refuses never fails its neighbours, nor takes what is theirs', async () => {
+test('a request that the database refuses fails no other of its statement, nor gets its answer', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
   const names = Array.from({ length: 30 }, (_, index) => (index % 10 === 5 ? 'refused' : `Neighbour ${index}`));
@@ -172,7 +172,7 @@ test('one that the database refuses never fails its neighbours, nor takes what i
   expect(told.map(([name]) => name)).toEqual(names.filter((name) => name !== 'refused'));
 });
 
-test('the answers to forty who ask for one page at once are the same, and the page is right', async () => {
+test('forty requests for one page at once get the same answer, and the page is right', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql('TRUNCATE pet CASCADE');
   await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Animal ' || n, n FROM generate_series(1, 50) n`);

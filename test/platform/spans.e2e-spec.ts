@@ -10,7 +10,7 @@ import { describeOnPostgresql } from '../support/database.js';
 import { CLIENT, OtlpCollector, type ReceivedSpan, SERVER } from '../support/otlp-collector.js';
 import { rawRequest } from '../support/raw-request.js';
 
-/* The spans of requests and statements, as a collector gets them. */
+/* The spans of requests and statements, as a collector receives them. */
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT_ID = '00f067aa0ba902b7';
@@ -18,7 +18,7 @@ const PARENT_ID = '00f067aa0ba902b7';
 @Public()
 @Controller('test-orders')
 class TestOrdersController {
-  /** Ends the handler of `findSlowly`. */
+  /** Lets the handler `findSlowly` end. */
   finish: () => void = () => undefined;
 
   constructor(private readonly database: Database) {}
@@ -201,7 +201,7 @@ describeOnPostgresql('what requests share', () => {
     expect(requests[0]).toMatchObject({ spanId: parentSpanId, traceId });
     for (const request of requests.slice(1))
       expect(request.links).toEqual([expect.objectContaining({ spanId, traceId })]);
-    // Each of the 20 requests has its statement, and no request has two.
+    // Each of the 20 requests has one statement, and none has two.
     const statements = collector.spans.filter(({ name }) => name === 'INSERT pet');
     for (const { spanId: id } of collector.spans.filter(
       ({ name, attributes }) => name === 'POST /v1/pets' && /^s-/.test(String(attributes['petstore.request_id'])),
@@ -325,7 +325,7 @@ test('requests that are sent ahead have spans of their own, each below its own c
   }
 });
 
-test('what a request leaves behind, and the service does by itself, has no span', async () => {
+test('work that a request leaves behind, and statements of the service itself, have no span', async () => {
   const answer = await app.client.get('/v1/test-orders/later');
   await collector.request(answer.headers['x-request-id']);
   await sleep(300);

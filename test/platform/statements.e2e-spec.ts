@@ -17,13 +17,13 @@ import {
   type TestDatabase,
 } from '../support/database.js';
 
-/** Animals: a few pending ones at the very end, where a list that reads through the others would have to go. */
+/** Number of animals. The few pending ones have the last ids, so a list without the right index would read all others. */
 const COUNT = 200_000;
 const PENDING = 150;
 const API_KEYS = 20_000;
 const IDEMPOTENCY_KEYS = 100_000;
 
-/** PostgreSQL compiles a plan whose estimated cost is higher than its setting jit_above_cost, 100,000 by default. */
+/** PostgreSQL compiles a plan (JIT) whose estimated cost is above its setting jit_above_cost, 100,000 by default. */
 const JIT_ABOVE_COST = 100_000;
 
 interface PlanNode {
@@ -39,7 +39,7 @@ let app: TestApp;
 let session: QueryRunner;
 
 beforeAll(async () => {
-  // One connection, whose prepared statements can be looked at.
+  // A single connection, whose prepared statements can be read.
   database = await createTestDatabase();
   app = await createTestApp({ database, settings: { DATABASE_POOL_SIZE: '1', STATEMENT_TIMEOUT_MS: '60000' } });
   await app.sql(
@@ -68,7 +68,7 @@ beforeAll(async () => {
   await app.sql('ANALYZE client');
   await app.sql('ANALYZE pet');
   await app.sql('ANALYZE api_key');
-  // Each statement has now been run by the service, the lookup of the key too.
+  // The service has now run each statement, also the look-up of the key.
   await app.client.get('/v1/pets');
   session = app.nest.get(DataSource).createQueryRunner();
 }, 120_000);
@@ -80,7 +80,7 @@ afterAll(async () => {
 
 const literal = (value: string | number): string => (typeof value === 'number' ? String(value) : `'${value}'`);
 
-/** The nodes of the plan of a statement, whose values PostgreSQL does (`custom`) or does not (`generic`) look at. */
+/** The nodes of a statement's plan. PostgreSQL plans with the values (`custom`) or without them (`generic`). */
 async function planOf(mode: 'custom' | 'generic', text: string, values: (string | number)[]): Promise<PlanNode[]> {
   await session.query(`SET plan_cache_mode = force_${mode}_plan`);
   await session.query(`PREPARE explained AS ${text}`);
@@ -101,7 +101,7 @@ async function planOf(mode: 'custom' | 'generic', text: string, values: (string 
   }
 }
 
-/** Reads what it returns and nothing else: no sequential scan, no sort, no row that a filter throws away. */
+/** Expects a plan that reads only the rows it returns: no sequential scan, no sort, no row removed by a filter. */
 function expectDirect(nodes: PlanNode[], index: string | undefined): void {
   const types = nodes.map((node) => node['Node Type']);
   expect(types).not.toContain('Seq Scan');
@@ -144,7 +144,7 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
       const { text } = PET_STATEMENTS[name as keyof typeof PET_STATEMENTS];
       for (const row of values) {
         const nodes = await planOf(mode, text, row);
-        // What is sorted, and joined, are the animals to insert, not the table.
+        // Only the animals to insert are sorted and joined, not the table.
         const isOfInputs = ({ 'Node Type': type }: PlanNode): boolean =>
           name.startsWith('INSERT_') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
         expectDirect(
@@ -193,7 +193,7 @@ describe('PetsRepository, with TypeORM', () => {
     repository = new PetsRepository(pets, app.nest.get(Idempotency), app.nest.get(Database));
   });
 
-  /** The one statement that a call makes TypeORM send, and its values. */
+  /** The only statement that TypeORM sends for a call, and its values. */
   async function statementOf(call: () => Promise<unknown>): Promise<[text: string, values: (string | number)[]]> {
     const sent = jest.spyOn(app.nest.get(DataSource).logger, 'logQuery');
     // The pool has one connection.
@@ -226,8 +226,8 @@ describe('PetsRepository, with TypeORM', () => {
   });
 });
 
-// Compiling takes longer than any of these statements. The size is only told to the planner.
-describeOnPostgresql('with a billion rows in every table, no plan is dear enough to be compiled', () => {
+// Compiling takes longer than any of these statements. The rows do not exist; only the planner's estimate is changed.
+describeOnPostgresql('with a billion rows in every table, no plan is expensive enough to be compiled', () => {
   beforeAll(async () => {
     await administerTestDatabase(
       database,
@@ -238,7 +238,7 @@ describeOnPostgresql('with a billion rows in every table, no plan is dear enough
   afterAll(() => administerTestDatabase(database, 'ANALYZE'));
 
   const page = (size: number, value: string | number): string => `{${Array(size).fill(value).join()}}`;
-  /** The largest batch of each statement that has batches. */
+  /** The largest batch of each statement that runs batches. */
   const BATCHES: Record<string, (string | number)[]> = {
     PAGES: [page(16, 7), page(16, 101)],
     PAGES_WITH_STATUS: [page(16, 7), page(16, 101), page(16, 'sold')],

@@ -7,7 +7,7 @@ import { MAX_STORED_ANSWER_BYTES, type Kept } from '../../src/platform/idempoten
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
-/* A POST whose answer has more in it than what the request says: an id, a time, and a sum over rows that change. */
+/* A POST whose answer cannot be derived from the request: it has an id, a time, and a sum over rows that change. */
 
 class NewBill {
   @TextProperty({ description: 'For whom.', minLength: 1, maxLength: 40 })
@@ -102,7 +102,7 @@ test('an answer longer than the limit is a bug: 500, the log names it, and nothi
   expect([refused.status, refused.json.code]).toEqual([500, 'internal_error']);
   expect(JSON.stringify(app.log)).toMatch(/The answer to POST \/v1\/test-bills has \d+ bytes, more than the 65536/);
   expect(await app.sql('SELECT count(*)::int FROM test_bill')).toEqual(before);
-  // The key is free.
+  // The key can be used again.
   expect((await add('k-2', { name: 'Ann', receipt: MAX_STORED_ANSWER_BYTES - 200 })).status).toBe(201);
 });
 

@@ -40,7 +40,7 @@ function spansOf(text: RegExp): ReadableSpan[] {
     .filter(({ attributes }) => Object.values(attributes).some((value) => text.test(String(value))));
 }
 
-test('a statement has one span, which ends behind the answer', async () => {
+test('a statement has one span, which ends after the answer', async () => {
   const statement = { name: 'traced', text: 'SELECT pg_sleep(0.1)::text, 17::int AS traced_once' };
   for (const calls of [1, 2]) {
     expect(await database.readPrimary(statement, [])).toEqual([['', 17]]);

@@ -17,7 +17,7 @@ import { HttpClient } from '../support/http-client.js';
 
 import.meta.jest.setTimeout(120_000);
 
-/** Tables of a feature, with what tables can have. */
+/** Tables of a feature, with all kinds of columns and constraints. */
 const FEATURE = [
   `CREATE DOMAIN test_colour AS text CHECK (value <> 'none')`,
   `CREATE TABLE test_visit (
@@ -133,7 +133,7 @@ const imported = (
   onProgress?: ImportOptions['onProgress'],
 ): Promise<unknown> => importDatabase(dataSource, stream(bytes), { replace, onProgress });
 
-/** Every row of every table as PostgreSQL writes it, and what an import takes away for a while. */
+/** Every row as PostgreSQL prints it, the foreign keys and triggers, which an import removes temporarily, and the sequences. */
 async function everythingIn(dataSource: DataSource): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
   for (const { name } of await dataSource.query<{ name: string }[]>(TABLES)) {
@@ -174,7 +174,7 @@ test('a database that was exported and imported is the same, with tables of ever
   }
 });
 
-test('what an import has made exports the same bytes behind the header', async () => {
+test('an imported database exports the same bytes after the header', async () => {
   const rowsOf = (bytes: Buffer): string[] => bytes.toString('latin1').match(/\{"table":.+?(?=,"sha256")/g) ?? [];
   const bytes = await exported(source);
   await imported(target, bytes, true);
@@ -183,7 +183,7 @@ test('what an import has made exports the same bytes behind the header', async (
   expect(rowsOf(bytes).length).toBeGreaterThan(10);
 });
 
-test('both say behind each frame how many rows are moved, of how many', async () => {
+test('both report after each frame how many rows are moved, of how many', async () => {
   const steps = { out: [] as [number, number][], in: [] as [number, number][] };
   const bytes = await exported(source, { onProgress: (...step) => void steps.out.push(step) });
   await imported(target, bytes, true, (...step) => void steps.in.push(step));
@@ -239,7 +239,7 @@ test('an export that is damaged or of another kind is refused, and the database 
   );
   const before = await everythingIn(target);
   const bytes = await exported(source);
-  // The seed is fixed, and the steps hit frames and lines at all kinds of places.
+  // The seed is fixed; the steps hit different places of frames and lines.
   for (let position = 0; position < bytes.length; position += 1 + Math.floor(bytes.length / 12)) {
     const changed = Buffer.from(bytes);
     changed[position] = (changed[position] as number) ^ 4;
@@ -347,7 +347,7 @@ test('keys work, a repeated request is answered as before, and the next id follo
   await opened.pop()?.destroy();
   const there = await createTestApp({ database: moved });
   const client = new HttpClient(there.origin, app.apiKey);
-  // Before the repeated request, which draws an id that it does not use.
+  // Before the repeated request, because that takes the next id without using it.
   expect((await client.post('/v1/pets', { name: 'Max', categoryId: 7 })).headers.location).toMatch(/\/3$/);
   const repeated = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: key });
   expect([repeated.status, repeated.json, repeated.headers['idempotent-replayed']]).toEqual([201, first.json, 'true']);

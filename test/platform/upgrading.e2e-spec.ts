@@ -9,7 +9,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
 /*
- * The example of docs/upgrading.md, as the page shows it, while a version that knows none of its migrations serves.
+ * Runs the example of docs/upgrading.md unchanged, while a version that knows none of its migrations serves requests.
  */
 
 const PAGE = readFileSync(new URL('../../docs/upgrading.md', import.meta.url), 'utf8');
@@ -26,13 +26,13 @@ async function migrationsOfPage(): Promise<Migration[]> {
   return Promise.all(migrations);
 }
 
-/** The statements of the page that stand for migrations of their own. */
+/** The statements of the page that represent further migrations. */
 function constraintSql(): string[] {
   const [, sql = ''] = /```sql\n(-- in one migration\n[^]*?)```/.exec(PAGE) ?? [];
   return sql.split(';').filter((statement) => statement.trim() !== '');
 }
 
-/** Rows enough for three batches of the backfill. */
+/** Enough rows for three batches of the backfill. */
 const PETS = 12_000;
 
 let database: TestDatabase;
@@ -49,14 +49,14 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The connection of an operator. The embedded engine has one process, which is the service's. */
+/** An operator's connection. The embedded engine has a single process, so there it is the service's connection. */
 async function operator(): Promise<DataSource> {
   const { DataSource: Token } = await import('typeorm');
   if (engine === 'embedded') return app.nest.get(Token);
   return (dataSource ??= await openDatabase(readConfig(database.ownerSettings)));
 }
 
-/** The old version serves, and is ready. */
+/** Expects that the old version is ready and serves requests. */
 async function expectServed(step: string): Promise<void> {
   const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
   const listed = await app.client.get('/v1/pets?limit=100');
@@ -76,7 +76,7 @@ test('each migration of the page runs, again too, and a version that knows none 
   ]);
   const opened = await operator();
   const known = opened.migrations.length;
-  /** As a newer version does, which then ends. */
+  /** Applies a migration as a newer version does; afterwards the old version does not know it. */
   const apply = async (migration: Migration): Promise<void> => {
     opened.migrations.push(migration);
     expect(await migrate(opened)).toEqual([migration.constructor.name]);
@@ -97,7 +97,7 @@ test('each migration of the page runs, again too, and a version that knows none 
   );
   await apply(indexNote);
   await apply(addRemark);
-  // Between an interrupted run and the next one some rows have a remark, and keep it.
+  // After an interrupted run some rows already have a remark, and must keep it.
   await app.sql(`UPDATE pet SET remark = 'kept' WHERE category_id = 10`);
   await apply(fillRemark);
   expect(
@@ -109,7 +109,7 @@ test('each migration of the page runs, again too, and a version that knows none 
   await app.sql(`DELETE FROM schema_migration WHERE name LIKE 'FillPetRemark%'`);
   await apply(fillRemark);
 
-  // The release that knows the column gives each new animal a remark; of this one the test takes the column's default.
+  // The release that knows the column gives each new animal a remark; here a default of the column does that.
   await app.sql(`ALTER TABLE pet ALTER remark SET DEFAULT ''`);
   await app.sql(`UPDATE pet SET remark = '' WHERE remark IS NULL`);
   for (const statement of constraintSql()) await app.sql(statement);

@@ -59,7 +59,7 @@ test('409 visits_full: no more than it may have, of many at once', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([...Array(3).fill(201), ...Array(9).fill(409)]);
 });
 
-test('400, 401, 403: without a word of its own', async () => {
+test('400, 401, 403: from the platform alone', async () => {
   const refused = await app.client.post('/v1/visits', { petId: '1', weightKg: -1 }, { apiKey });
   expect(refused.json).toMatchObject({ code: 'validation_failed', status: 400 });
   expect(refused.json.message).toBe(

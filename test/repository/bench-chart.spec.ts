@@ -7,7 +7,7 @@ const bars = [
 ];
 const svg = chart('CPU a request', bars);
 
-/** Widths of the bars of a part, in their order, without the legend. */
+/** Widths of the bars in one part of the chart, in their order, without the legend. */
 const widths = (part: string): number[] =>
   [...svg.matchAll(new RegExp(`<rect class="${part}" [^>]*width="([\\d.]+)"`, 'g'))].slice(1).map(([, w]) => Number(w));
 
@@ -24,7 +24,7 @@ test('the chart of the benchmark follows the theme of the reader, and loads and 
   expect(svg).toMatch(/@media \(prefers-color-scheme: dark\) \{\s+text \{ fill: #e/);
   expect(svg).toContain('a &amp; &lt;b>');
   expect(svg.replace('http://www.w3.org/2000/svg', '')).not.toMatch(/https?:|<script|@import|url\(|href/);
-  // All of it is inside the picture.
+  // Everything is inside the picture.
   const [, width = 0, height = 0] = (/viewBox="0 0 (\d+) (\d+)"/.exec(svg) ?? []).map(Number);
   for (const [, x, y, w] of svg.matchAll(/<rect class="\w+" x="([\d.]+)" y="(\d+)" width="([\d.]+)"/g)) {
     expect(Number(x) + Number(w)).toBeLessThanOrEqual(width);

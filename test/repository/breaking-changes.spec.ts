@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { breakingChanges } from '../../scripts/breaking-changes.js';
 
-/** An OpenAPI document, or a part of it, as JSON.parse gives it. */
+/** An OpenAPI document, or a part of it, as JSON.parse returns it. */
 type Node = any;
 
 const released = (): object =>
   JSON.parse(readFileSync(join(import.meta.dirname, '../../openapi.json'), 'utf8')) as object;
 
-/** The breaking changes of the document behind an edit. */
+/** The breaking changes that are found after an edit of the document. */
 function changesOf(edit: (document: Node, schemas: Node) => unknown): string[] {
   const current: Node = released();
   edit(current, current.components.schemas);

@@ -281,7 +281,7 @@ describe("README's first call", () => {
   beforeAll(async () => {
     app = await createTestApp();
     home = await mkdtemp(join(tmpdir(), 'petstore-readme-'));
-    // The commands run as they are written; curl alone knows that port 3000 is another one here.
+    // The commands run as they are written; this file lets curl connect to the port of this test instead of 3000.
     await writeFile(join(home, '.curlrc'), `connect-to = "localhost:3000:127.0.0.1:${app.port}"\nsilent\n`);
   });
   afterAll(async () => {

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/* What .gitattributes promises of a merge, in a clone without any set-up. */
+/* Merges behave as .gitattributes says, in a clone without any set-up. */
 
 const ROOT = join(import.meta.dirname, '../..');
 const GENERATED = ['openapi.json', 'openapi.released.json', 'clients/typescript/src/generated/api.ts'];

@@ -12,7 +12,7 @@ function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/* The package that projects of their own install. `npm run test:example` tries it in one. */
+/* The package that separate projects install. `npm run test:example` tries it in such a project. */
 
 describe('the entry points', () => {
   test.each([
@@ -20,7 +20,7 @@ describe('the entry points', () => {
     'petstore-service/dist/src/platform/clock.js',
     'petstore-service/test',
   ])('Node refuses to import %s', (path) => {
-    // The package may import itself by its name, by the same rules.
+    // When the package imports itself by its name, the same rules apply.
     const code = `import('${path}').catch(({ code }) => process.stdout.write(code))`;
     const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
       cwd: ROOT,

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/* The platform knows no feature: neither its code nor its comments and tests name one, nor what one is about. */
+/* The platform knows no feature: its code, comments and tests name neither a feature nor its subject. */
 
 const PLATFORM = join(import.meta.dirname, '../../src/platform');
 const FEATURE_WORDS = new Set(['pet', 'pets', 'animal', 'animals']);
 
-/** The words of a text, those within an identifier each by itself; `petstore` is one word. */
+/** The words of a text. An identifier is split into its words; `petstore` is one word. */
 function wordsOf(text: string): string[] {
   return (text.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).map((word) => word.toLowerCase());
 }
@@ -19,7 +19,7 @@ function featureWordsIn(text: string): string[] {
 }
 
 const files = readdirSync(PLATFORM, { recursive: true, withFileTypes: true })
-  // The README of the fast paths names the feature whose statements are shared.
+  // The README of the fast paths names the feature whose requests share statements.
   .filter((entry) => entry.isFile() && !entry.name.endsWith('.md'))
   .map((entry) => join(entry.parentPath, entry.name));
 

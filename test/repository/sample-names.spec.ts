@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-/* A feature of a team may have any name, so the samples of the tests have names that no team gives. */
+/* A team's feature may have any name, so the samples in the tests have names that no team would choose. */
 
 const TEST = join(import.meta.dirname, '..');
 
-/** The sample that docs/extending.md shows, and the test kit, which has none. */
+/** Exceptions: the sample that docs/extending.md shows, and the test kit, which contains no sample. */
 const NOT_SAMPLES = /^(example\/visits|kit)\//;
 
 const files = readdirSync(TEST, { recursive: true, withFileTypes: true })

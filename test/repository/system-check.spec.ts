@@ -11,7 +11,7 @@ interface Package {
 }
 const { engines, scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Package;
 
-/** Runs the check on a Node.js that says it is of this version. */
+/** Runs the check in a Node.js that reports this version as its own. */
 function check(version: string): [code: number | null, stderr: string] {
   const pretend =
     `Object.defineProperty(process, 'version', { value: 'v${version}' });` +

@@ -58,7 +58,7 @@ describe('every test', () => {
     ...['platform/operation-names', 'platform/other-contexts', 'platform/own-answers', 'platform/properties'],
     ...['platform/request-body', 'platform/request-in-log', 'repository/documentation'],
   );
-  /** What the embedded engine cannot have, or what takes long and is the same there. */
+  /** Tests that the embedded engine cannot run, or that take long and have the same result there. */
   const POSTGRESQL_ONLY = endToEnd(
     ...['api/unavailable', 'api-keys/keys-commands', 'platform/database-rights'],
     ...['ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
@@ -93,11 +93,11 @@ describe('every test', () => {
   });
 
   const everyProject = projects.map(({ displayName }) => displayName);
-  /** The projects that a script of npm runs; none if it runs something else than Jest. */
+  /** The projects that an npm script runs; none if it does not run Jest. */
   const projectsOfScript = (name: string): string[] =>
     / scripts\/test\.js (\S+)/.exec(scripts[name] ?? '')?.[1]?.split(',') ?? [];
 
-  /** The lines of the gate that run tests: what is before the command, such as `FAST_PATHS=off`, and the projects. */
+  /** The lines of the gate that run tests: the prefix of the command, such as `FAST_PATHS=off`, and the projects. */
   const gate = readFileSync(join(ROOT, '.ci/run'), 'utf8')
     .split('\n')
     .flatMap((line) => {
@@ -107,7 +107,7 @@ describe('every test', () => {
       if (name !== undefined) return [{ before: before.trim(), name, projects: projectsOfScript(name) }];
       return direct === undefined ? [] : [{ before: before.trim(), name: '', projects: direct.split(',') }];
     });
-  /** The projects that the gate runs with this before the command. */
+  /** The projects that the gate runs with this prefix of the command. */
   const projectsAtGate = (...before: string[]): string[] =>
     gate.filter((line) => before.includes(line.before)).flatMap((line) => line.projects);
 

@@ -9,11 +9,11 @@ import { ServiceProcess } from '../support/service-process.js';
 import { admittedPaths, assemble, commandOf, dockerfile, environmentOf } from './support/dockerfile.js';
 
 /*
- * What the Dockerfile puts together, in a folder: it needs no container engine. `.ci/image` builds the image itself, and
+ * Builds the content of the image in a folder, without a container engine. `.ci/image` builds the image itself, and
  * runs this file with IMAGE_ROOT, the root of its file system.
  */
 
-// It installs all packages and builds the service: a minute and a half on an idle machine.
+// The set-up installs all packages and builds the service: a minute and a half on an idle machine.
 import.meta.jest.setTimeout(1_200_000);
 
 const { IMAGE_ROOT } = process.env;
@@ -21,7 +21,7 @@ const { IMAGE_ROOT } = process.env;
 /** Bytes that the service adds to the base image. */
 const LARGEST_SIZE = 60_000_000;
 
-/** Root runs the service as the image does; anybody else as himself. */
+/** Root starts the service as the user of the image; any other user starts it as himself. */
 const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
 
 let target: string;
@@ -56,7 +56,7 @@ function start(settings: Readonly<Record<string, string>>): ServiceProcess {
   return service;
 }
 
-/** Runs another command of the image, and gives its standard output. */
+/** Runs another command of the image, and returns its standard output. */
 function petstore(settings: Readonly<Record<string, string>>, ...args: string[]): string {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/src/cli.js', ...args], {
     ...USER,

@@ -7,7 +7,7 @@ import { type Config, readConfig } from '../../src/config.js';
 import { commandOf, dockerfile } from './support/dockerfile.js';
 
 /*
- * compose.yaml and ops/kubernetes: their schemas, and what they say about the service.
+ * compose.yaml and ops/kubernetes: they are valid by their schemas, and their settings fit the service.
  */
 
 import.meta.jest.setTimeout(120_000);
@@ -16,20 +16,20 @@ const ROOT = join(import.meta.dirname, '../..');
 const KUBERNETES = join(ROOT, 'ops/kubernetes');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
-/** Time in ms that closing may take behind SHUTDOWN_TIMEOUT_MS: CLOSE_TIMEOUT_MS and the log's 2 s, rounded up. */
+/** Time in ms that closing may take after SHUTDOWN_TIMEOUT_MS: CLOSE_TIMEOUT_MS and the log's 2 s, rounded up. */
 const CLOSING_MS = 6_000;
-/** Connections of a PostgreSQL with its own settings, those for superusers left out. */
+/** Connections that PostgreSQL has by default, without those reserved for superusers. */
 const CONNECTIONS = 97;
-/** Connections of a process beside its pool: one listens, one probes. */
+/** Connections of a process outside its pool: one listens for changes of keys, one probes the database. */
 const BESIDE_POOL = 2;
 
 const { version } = JSON.parse(read('package.json')) as { version: string };
 
-/** The names that `readConfig` asks for. */
+/** The names of the settings that `readConfig` reads. */
 const settings = new Set<string>();
 readConfig(new Proxy({}, { get: (_, name) => void settings.add(String(name)) }));
 
-/** Reads settings as the service would, after a check that each of them is one. */
+/** Checks that each name is a setting, and reads the settings as the service does. */
 function configOf(environment: Record<string, string>): Config {
   expect(Object.keys(environment).filter((name) => !settings.has(name))).toEqual([]);
   return readConfig(environment);
@@ -128,13 +128,13 @@ interface Pod {
     securityContext: object;
   })[];
 }
-/** What the tests read of a manifest. The types of the API, which all members are checked by, make most of it optional. */
+/** The members that the tests read. The types of the Kubernetes API, which check all members, make most of them optional. */
 interface Manifest {
   path: string;
   apiVersion: string;
   kind: string;
   metadata: { name: string };
-  /** Of a kustomization. */
+  /** Only in a kustomization. */
   resources: string[];
   images: object[];
   data: Record<string, string>;
@@ -178,7 +178,7 @@ describe('ops/kubernetes', () => {
     'networking.k8s.io/v1': 'networking/v1',
   };
 
-  /** Faults of manifests by the types of the Kubernetes API, which know every member. */
+  /** Faults that the types of the Kubernetes API find in manifests; the types know every member. */
   function faultsOf(objects: readonly { apiVersion: string; kind: string }[]): string[] {
     const lines = objects.map(({ apiVersion, kind, ...rest }, index) => {
       const type = `import('kubernetes-types/${MODULES[apiVersion]}').${kind}`;

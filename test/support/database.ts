@@ -27,7 +27,7 @@ export function createTestDatabase(): Promise<TestDatabase> {
     : copyDirectory('templateDirectory');
 }
 
-/** A copy, because to make a cluster takes the embedded engine several seconds of CPU time. */
+/** Copies a prepared directory: creating a cluster costs the embedded engine several seconds of CPU time. */
 function copyDirectory(template: 'templateDirectory' | 'emptyTemplateDirectory'): Promise<TestDatabase> {
   return createDirectory((directory) => cp(handedOver(template), directory, { recursive: true }));
 }
@@ -44,13 +44,13 @@ export async function createEmptyTestDatabase(withRights = true): Promise<TestDa
   return database;
 }
 
-/** Gives the service's role its rights in a database that was made without. */
+/** Gives the service's role its rights in a database that was created without them. */
 export function grantServiceRights({ settings }: TestDatabase): Promise<void> {
   const name = new URL(settings.DATABASE_URL ?? '').pathname.slice(1);
   return grantRights(handedOver('serverUrl'), handedOver('templateDatabase'), name);
 }
 
-/** Runs a statement in a database of PostgreSQL as a superuser, for what an owner may not do either. */
+/** Runs a statement on PostgreSQL as a superuser, for operations that the owner may not perform either. */
 export function administerTestDatabase({ settings }: TestDatabase, statement: string): Promise<void> {
   const name = new URL(settings.DATABASE_URL ?? '').pathname.slice(1);
   return administer(databaseUrl(handedOver('serverUrl'), name), statement);

@@ -16,7 +16,7 @@ export interface HttpCall {
   body?: unknown;
   /** The API key; null for none. */
   apiKey?: string | null;
-  /** The test wants an answer 500: its cause is not printed. */
+  /** The test expects an answer 500, so its cause is not printed. */
   expects500?: boolean;
 }
 

@@ -26,12 +26,12 @@ export const CLIENT = 3;
 const REJECTION = { rejectedSpans: '1', errorMessage: 'too old' };
 const REJECTION_AS_PROTOBUF = Buffer.from('\x0a\x0b\x08\x01\x12\x07too old', 'latin1');
 
-/** A collector of OpenTelemetry that keeps what it receives as OTLP/HTTP in JSON. */
+/** An OpenTelemetry collector that records the exports it receives (OTLP/HTTP in JSON). */
 export class OtlpCollector {
   readonly spans: ReceivedSpan[] = [];
   readonly exports: { readonly path: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }[] =
     [];
-  /** What it does with exports. */
+  /** How the collector answers exports. */
   mode: 'take' | 'hang' | 'refuse' | 'reject' | 'reset' = 'take';
   private readonly server: Server;
 
@@ -50,7 +50,7 @@ export class OtlpCollector {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** The settings of a service that sends spans here soon. */
+  /** Settings of a service that sends its spans here after a short delay. */
   get settings(): Record<string, string> {
     return {
       OTEL_EXPORTER_OTLP_ENDPOINT: this.url,

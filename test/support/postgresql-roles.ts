@@ -8,20 +8,20 @@ import { administer, databaseUrl } from './postgresql-database.js';
  * the database that they were made with.
  */
 
-/** The URIs of a database as either role. */
+/** The URIs of a database, one for each role. */
 export interface RoleUrls {
   readonly ownerUrl: string;
   readonly serviceUrl: string;
 }
 
-/** The roles of the page, made together with an empty database of this name. */
+/** Creates an empty database of this name, with the roles of the page. */
 export async function createDatabaseWithRoles(serverUrl: string, name: string): Promise<RoleUrls> {
   for (const statement of documentedRoles(name)) await administer(serverUrl, statement);
   await grantRights(serverUrl, name, name);
   return roleUrls(serverUrl, name, name);
 }
 
-/** Gives the service's role its rights in a database of the owner, as `petstore grants` prints them. */
+/** Gives the service's role its rights in the owner's database, by the SQL that `petstore grants` prints. */
 export function grantRights(serverUrl: string, roles: string, database: string): Promise<void> {
   return administer(roleUrls(serverUrl, roles, database).ownerUrl, grantStatements(`${roles}_service`).join('\n'));
 }
@@ -36,7 +36,7 @@ export function roleUrls(serverUrl: string, roles: string, database: string): Ro
   return { ownerUrl: urlOf('owner'), serviceUrl: urlOf('service') };
 }
 
-/** The SQL of the page that makes roles and database, with another name for `petstore`. */
+/** The SQL of the page that creates roles and database, with `petstore` replaced by another name. */
 function documentedRoles(name: string): string[] {
   const page = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
   const section = page.slice(page.indexOf('**Roles and rights.**'));

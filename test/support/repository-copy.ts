@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** What is installed or built, and nobody edits. */
+/** Folders that are installed or built, and that nobody edits. */
 const LEFT_OUT = new Set(['.data', '.git', 'built', 'coverage', 'dist', 'node_modules']);
 
 /** A copy of the repository in which a test may change files. It shares the installed packages. */
@@ -26,10 +26,10 @@ export class RepositoryCopy {
   }
 
   /**
-   * Runs a script of Node in the copy, and returns what it prints. It gets no setting of this test run but its server.
+   * Runs a Node script in the copy, and returns its output. Of the settings of this test run it gets only the database server.
    *
    * @param script below the copy, such as `node_modules/eslint/bin/eslint.js`
-   * @throws Error with all that it has printed when it fails
+   * @throws Error with the whole output when the script fails
    */
   async run(
     script: string,

@@ -7,7 +7,7 @@ import { migrate } from '../../src/platform/database/schema/migrate.js';
 import { EmbeddedEngine } from '../../src/platform/database/embedded/embedded-engine.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
 
-/** Makes a DATA_DIR of the embedded engine without a schema, and a migrated one; each test file copies them. */
+/** Creates two directories of the embedded engine, one without a schema and one migrated; each test file copies them. */
 export async function setUp(): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), 'petstore-test-embedded-'));
   atTearDown(() => rm(home, { recursive: true, force: true }));

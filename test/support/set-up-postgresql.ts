@@ -24,7 +24,7 @@ export async function setUp(): Promise<void> {
   await dataSource.destroy();
 }
 
-/** Drops the roles, and first every database of theirs, also those that a failed test has left. */
+/** Drops all databases of the roles, also those left over from a failed test, and then the roles. */
 async function removeAll(server: string, template: string): Promise<void> {
   const client = new pg.Client({ connectionString: server });
   await client.connect();

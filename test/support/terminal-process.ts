@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What Ctrl+C sends. */
+/** The character that Ctrl+C sends. */
 export const CTRL_C = '\x03';
 
 /** A program on a pseudo-terminal of 80 columns, which `script` makes. Linux has it in util-linux, macOS its own. */
@@ -18,7 +18,7 @@ export class TerminalProcess {
    * @param environment the variables beside PATH, HOME, LANG and TMPDIR
    */
   constructor(command: string, cwd: string, environment: Readonly<Record<string, string>>) {
-    // Not the others: with `CI`, `TMUX` or `NO_COLOR` programs choose other colours than on a terminal of a person.
+    // Only these: with `CI`, `TMUX` or `NO_COLOR`, programs choose other colours than on an ordinary terminal.
     const { PATH, HOME, LANG, TMPDIR } = process.env;
     const line = `stty cols 80 rows 24 && exec ${command}`;
     const args = process.platform === 'darwin' ? ['-q', '/dev/null', 'sh', '-c', line] : ['-qefc', line, '/dev/null'];

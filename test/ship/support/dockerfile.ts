@@ -19,7 +19,7 @@ export function dockerfile(): Instruction[] {
     .map((line) => ({ name: line.split(' ', 1)[0] as string, text: line.slice(line.indexOf(' ') + 1).trim() }));
 }
 
-/** The array that an instruction has in JSON, such as the command of ENTRYPOINT or HEALTHCHECK. */
+/** The JSON array of an instruction, such as the command of ENTRYPOINT or HEALTHCHECK. */
 export function commandOf(name: string): string[] {
   const text = dockerfile().findLast((instruction) => instruction.name === name)?.text ?? '';
   return JSON.parse(text.slice(text.indexOf('['))) as string[];
@@ -33,18 +33,18 @@ export function environmentOf(): Record<string, string> {
   );
 }
 
-/** The paths that .dockerignore lets into the build. It excludes all others, and unit tests. */
+/** The paths that .dockerignore admits to the build. It excludes all other paths, and unit tests. */
 export function admittedPaths(): string[] {
   const lines = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n');
   return lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1));
 }
 
 /**
- * Carries out the Dockerfile with folders in place of images: each stage is a folder below `target`, in which COPY copies
+ * Executes the Dockerfile with folders instead of images: each stage is a folder below `target`, in which COPY copies
  * and RUN runs a shell, with the Node.js of this process.
  *
  * @returns the folder of the last stage
- * @throws when the Dockerfile has an instruction for which a folder is not enough, or one fails
+ * @throws when an instruction of the Dockerfile cannot be executed in a folder, or fails
  */
 export function assemble(target: string): string {
   const context = join(target, 'context');
@@ -90,7 +90,7 @@ export function assemble(target: string): string {
   return stage;
 }
 
-/** COPY: folders give what is in them; several files, or a target that ends in a slash, keep their names. */
+/** COPY: of a folder its content is copied; several files, or files with a target that ends in a slash, keep their names. */
 function copy(text: string, context: string, target: string, directory: string, stage: string): void {
   const words = text.split(' ');
   const from = words.find((word) => word.startsWith('--from='))?.slice('--from='.length);
@@ -106,7 +106,7 @@ function copy(text: string, context: string, target: string, directory: string, 
 }
 
 function run(command: string, cwd: string): void {
-  // Not the variables of the npm and the Jest that run this test.
+  // Leaves out the variables set by the npm and the Jest that run this test.
   const inherited = Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_|JEST_)/i.test(name));
   const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', command], {
     cwd,
