@@ -53,7 +53,8 @@ const NOT_API = endToEnd('(?!api/)|api/deprecation');
 export default {
   // One more than the two processors that everybody has: a third of the time a test waits for a timer or a process.
   maxWorkers: 3,
-  testTimeout: 30_000,
+  // Ends a test or hook that hangs. Some start the service several times, 1 s each, or 5 s on a slow machine.
+  testTimeout: 60_000,
   projects: [
     {
       ...shared,

@@ -62,17 +62,13 @@ const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 const requestIds = (text: string): string[] => [...text.matchAll(/X-Request-Id: (\S+)/gi)].map(([, id]) => String(id));
 
-<<<<<<< HEAD
 async function until(what: () => boolean): Promise<void> {
   const deadline = Date.now() + 40_000;
   while (!what() && Date.now() < deadline) await sleep(10);
   expect(what()).toBe(true);
 }
 
-/** Sends segments of bytes, one behind the other, and returns all that comes back until the server closes. */
-=======
 /** Sends segments of bytes, one after the other, and returns everything that the server sends until it closes. */
->>>>>>> pages
 async function sendSegments(...segments: string[]): Promise<string> {
   const socket = connect(app.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
   let answer = '';

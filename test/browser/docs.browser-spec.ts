@@ -52,7 +52,7 @@ afterAll(async () => {
 beforeEach(async () => {
   complaints = [];
   page = await browser.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(30_000);
   page.on('console', (message) => {
     // Chromium reports every error of the API, too.
     const isOfApi = new URL(message.location().url || origin).pathname.startsWith('/v1/');

@@ -175,17 +175,22 @@ test('connections are ended or reset in the middle of their statements', async (
 test('a process of PostgreSQL is killed, which restarts all others', async () => {
   await underLoad('a backend killed', async () => {
     for (let round = 0; round < 5; round++) {
-      const [row] = await rowsOf<[number]>(
-        server.url,
-        `SELECT pid FROM pg_stat_activity WHERE usename = 'petstore_service' LIMIT 1`,
-      );
-      if (row === undefined) throw new Error('The service has no connection.');
-      process.kill(row[0], 'SIGKILL');
+      process.kill(await someBackend(), 'SIGKILL');
       await sleep(100);
       await untilItAnswers();
     }
   });
 });
+
+/** The process id of a connection of the service, which may still have to make one. */
+async function someBackend(): Promise<number> {
+  const connections = `SELECT pid FROM pg_stat_activity WHERE usename = 'petstore_service' LIMIT 1`;
+  for (const deadline = performance.now() + 20_000; ; await sleep(20)) {
+    const [row] = await rowsOf<[number]>(server.url, connections);
+    if (row !== undefined) return row[0];
+    if (performance.now() > deadline) throw new Error('The service makes no connection.');
+  }
+}
 
 async function untilItAnswers(): Promise<void> {
   const deadline = performance.now() + 20_000;
@@ -233,7 +238,8 @@ test('the server hangs: a flood is answered at once, in bounded memory, and chan
   );
   expect(new Set(during.map(({ status }) => status))).toEqual(new Set([503]));
   // The silence is known: nobody waits for a time-out any more. What remains is the flood's own queue.
-  expect(percentile(during, 1)).toBeLessThan(ACQUIRE_TIMEOUT_MS);
+  expect(percentile(during, 0.99)).toBeLessThan(ACQUIRE_TIMEOUT_MS);
+  expect(percentile(during, 1)).toBeLessThan(ACQUIRE_TIMEOUT_MS + NOISE_MS);
   expect([...messages(outcomes)].some((message) => OUTCOME_UNKNOWN.test(message))).toBe(true);
   expect([...messages(outcomes)].some((message) => NOT_DONE.test(message))).toBe(true);
   report('hanging, with a flood: memory', {
@@ -301,7 +307,7 @@ test('the network drops everything while nobody asks: the first request after it
   proxy.swallow();
   await untilReadinessIs(503);
   proxy.deliver();
-  await sleep(RECOVERY_MS);
+  await untilReadinessIs(200);
   const outcomes = await Promise.all(Array.from({ length: 20 }, (_, index) => call(`/v1/pets?limit=${index + 1}`)));
   expect(tally(outcomes)).toEqual({ 200: 20 });
 });
@@ -357,6 +363,8 @@ test('the database is read-only: what reads goes on, and no change is made or in
   const outcomes = await underLoad('read-only', async (witness) => {
     await administer(server.url, `ALTER SYSTEM SET default_transaction_read_only = on`);
     await administer(server.url, 'SELECT pg_reload_conf()');
+    // The first process of PostgreSQL has told all others when one of them refuses a change.
+    await untilSome(witness, ({ request, status }) => request.method === 'POST' && status === 503);
     await sleep(500);
     const from = performance.now();
     await sleep(2_000);
@@ -552,10 +560,12 @@ test('another server takes over: read-only while it follows, and nothing that wa
       server.suspend();
       proxy.switchTo(databaseUrl);
       proxy.deliver();
-      await untilSome(witness, ({ request, status, text, startedAt }) => {
-        const isNew = startedAt > performance.now() - 100;
-        return isNew && request.method === 'POST' && status === 503 && NOT_DONE.test(messageOf({ text } as Outcome));
-      });
+      // A list shows that the successor is in use, which then refuses changes.
+      const isOf = (method: string, status: number, since: number) => (outcome: Outcome) =>
+        outcome.startedAt > since && outcome.request.method === method && outcome.status === status;
+      await untilSome(witness, isOf('GET', 200, performance.now()));
+      const usedFrom = performance.now();
+      await untilSome(witness, (one) => isOf('POST', 503, usedFrom)(one) && NOT_DONE.test(messageOf(one)));
       await untilReadinessIs(200);
       await administer(successor.url, 'SELECT pg_promote()');
     });

@@ -320,9 +320,15 @@ test('one process that gets SIGTERM drains and is replaced', async () => {
 });
 
 test('a second signal, more than a second later, ends all of them at once', async () => {
-  const { group, pids } = await startedGroup({ SHUTDOWN_DELAY_MS: '600000' });
+  const { group, origin, pids } = await startedGroup({ SHUTDOWN_DELAY_MS: '600000' });
   process.kill(group.pid, 'SIGTERM');
   process.kill(group.pid, 'SIGINT');
+  // A process that drains was told so by the first one, which has received the signals before.
+  const isDraining = async (): Promise<boolean> =>
+    (await send({ method: 'GET', path: '/health/ready' }, { origin, apiKey: API_KEY })).status === 503;
+  for (const deadline = Date.now() + 20_000; !(await isDraining()); await sleep(20)) {
+    if (Date.now() > deadline) throw new Error('The group does not drain.');
+  }
   await sleep(1_200);
   expect(pids.every(runs)).toBe(true);
   expect(await group.stop('SIGTERM')).toBe(1);

@@ -108,9 +108,10 @@ test('DATABASE_PASSWORD_FILE is read for each connection: a changed password nee
 
   const change = async (password: string): Promise<void> => {
     await administer(server.url, `ALTER ROLE petstore_service PASSWORD '${password}'`);
+    // Resolves when the connections have ended, at most 10 s later: one that still lives would answer the next request.
     await administer(
       server.url,
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'petstore%'`,
+      `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE 'petstore%'`,
     );
   };
   await change('another');

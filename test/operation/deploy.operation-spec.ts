@@ -8,7 +8,7 @@ import type { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { CHECK_INTERVAL_MS, freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
-import { createOwnDatabase } from '../support/own-database.js';
+import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { Services } from './support/services.js';
 
 /*
@@ -88,10 +88,13 @@ test('SIGTERM under load: every request that was accepted is answered, idle conn
 test('what does not finish within SHUTDOWN_TIMEOUT_MS is cut, and the log names it', async () => {
   const service = services.start({ SHUTDOWN_TIMEOUT_MS: '700', STATEMENT_TIMEOUT_MS: '60000' });
   const origin = await service.origin();
+  await client.query(`UPDATE api_key SET scopes = scopes || '{metrics:read}'`);
   await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
   await client.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
   try {
     const stuck = [1, 3, 5].map((index) => send(next(index), { origin, apiKey: API_KEY }));
+    // The fourth request in flight is the scrape.
+    await until(async () => (await requestsInFlight(origin)) === stuck.length + 1);
     await untilBlocked();
     const exitCode = await service.stop('SIGTERM');
     expect((await Promise.all(stuck)).map(({ status }) => status)).toEqual([undefined, undefined, undefined]);
@@ -103,15 +106,17 @@ test('what does not finish within SHUTDOWN_TIMEOUT_MS is cut, and the log names 
   }
 });
 
+async function requestsInFlight(origin: string): Promise<number> {
+  const { text } = await send({ method: 'GET', path: '/metrics' }, { origin, apiKey: API_KEY });
+  return Number(/^petstore_http_requests_in_flight (\d+)$/m.exec(text)?.[1]);
+}
+
 /** Waits until a statement waits for the lock. */
 async function untilBlocked(): Promise<void> {
-  const observer = new pg.Client({ connectionString: server.url });
-  await observer.connect();
-  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(20)) {
-    const { rowCount } = await observer.query(`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' `);
-    if (rowCount !== 0) break;
-  }
-  await observer.end();
+  await until(async () => {
+    const waiting = await rowsOf(server.url, `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
+    return waiting.length > 0;
+  });
 }
 
 test('a connection on which nothing was ever sent delays no shutdown', async () => {
@@ -172,13 +177,13 @@ test.each(['1', '2'])(
 );
 
 async function untilItServes({ origin }: Proxy): Promise<void> {
-  const isServed = async (): Promise<boolean> =>
-    (await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).status === 200;
-  while (!(await isServed())) await sleep(50);
+  await until(
+    async () => (await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).status === 200,
+  );
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 60_000; !holds(); await sleep(20)) {
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 60_000; !(await holds()); await sleep(20)) {
     if (Date.now() > deadline) throw new Error(`Not within 60 s: ${holds.toString()}`);
   }
 }

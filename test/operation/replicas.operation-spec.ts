@@ -160,8 +160,8 @@ class Catalogue {
     found.forEach((id) => this.known.add(id));
   }
 
-  async client(index: number, end: number): Promise<void> {
-    for (let round = index; performance.now() < end; round++) {
+  async client(index: number, goesOn: () => boolean): Promise<void> {
+    for (let round = index; goesOn(); round++) {
       const origin = origins[round % 2] as string;
       const { start } = this;
       const { status, text } = await send(creation(`animal-${round}`), { origin, apiKey: API_KEY });
@@ -178,8 +178,17 @@ class Catalogue {
 test('no list misses a change that was acknowledged, or seen, before it was sent', async () => {
   const before = await counted();
   const catalogue = new Catalogue();
-  const end = performance.now() + 5_000;
-  await Promise.all(Array.from({ length: 8 }, (_, index) => catalogue.client(index, end)));
+  // On a slow machine replicas are late more often, and it takes longer until they have answered as many lists.
+  const [end, latest] = [performance.now() + 5_000, performance.now() + 60_000];
+  let isEnough = false;
+  const clients = Array.from({ length: 8 }, (_, index) => catalogue.client(index, () => !isEnough));
+  const ended = Promise.all(clients).finally(() => (isEnough = true));
+  while (!isEnough) {
+    await Promise.race([ended, sleep(200)]);
+    const reads = (await counted()).reads - before.reads;
+    if ((performance.now() > end && reads > 200) || performance.now() > latest) isEnough = true;
+  }
+  await ended;
   const after = await counted();
   const reads = after.reads - before.reads;
   const fallbacks = after.fallbacks - before.fallbacks;
@@ -187,7 +196,7 @@ test('no list misses a change that was acknowledged, or seen, before it was sent
   report('two replicas, one of them late', { created, lists, missed, stepsBack, reads, fallbacks });
   expect({ missed, stepsBack }).toEqual({ missed: 0, stepsBack: 0 });
   expect(created).toBeGreaterThan(50);
-  expect(reads).toBeGreaterThan(fallbacks);
+  expect(reads).toBeGreaterThan(200);
 });
 
 test('REPLICA_READS=stale asks nobody, so a list may miss what was added just before', async () => {
@@ -203,11 +212,17 @@ test('REPLICA_READS=stale asks nobody, so a list may miss what was added just be
     }
     return ids.length;
   };
-  await sleep(3 * DELAY_MS);
-  const before = await list();
-  const { status } = await send(creation('stale-1'), { origin, apiKey: API_KEY });
-  expect(status).toBe(201);
-  expect(await list()).toBe(before);
+  const [[before]] = (await rowsOf(superUrl(), `SELECT count(*)::int FROM pet WHERE status = 'pending'`)) as [[number]];
+  await until(async () => (await list()) === before);
+  // Its delay would be over before a slow machine has listed all.
+  await administer(delayed.url, 'SELECT pg_wal_replay_pause()');
+  try {
+    const { status } = await send(creation('stale-1'), { origin, apiKey: API_KEY });
+    expect(status).toBe(201);
+    expect(await list()).toBe(before);
+  } finally {
+    await administer(delayed.url, 'SELECT pg_wal_replay_resume()');
+  }
   await until(async () => (await list()) === before + 1);
   await services.pop()?.kill();
 });
@@ -251,7 +266,8 @@ describe('a statement on a replica', () => {
     }
     report('write and read', { missed, onReplica });
     expect(missed).toBe(0);
-    expect(onReplica).toBeGreaterThan(0);
+    // Three of four on a machine that is eight times as busy as it can be, all of them on an idle one.
+    expect(onReplica).toBeGreaterThan(20);
   });
 
   test('that waits with others asks the primary for its position together with them', async () => {

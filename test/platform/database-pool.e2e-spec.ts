@@ -28,6 +28,11 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
+/** Blocks this process, and the application in it: as a machine that is suspended, or much too busy. */
+function stall(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 /** Runs SQL on a connection of the service. */
 const run = (text: string, values: unknown[] = []): Promise<unknown[][]> => database.write({ name: '', text }, values);
 
@@ -289,6 +294,30 @@ if (engine === 'postgresql') {
     expect(performance.now() - startedAt).toBeGreaterThan(1_900);
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(await backend()).not.toBe(used);
+  });
+
+  test('an answer that has arrived while this process did not run is in time', async () => {
+    // On connections that are there, the statements are sent at once. Their answers arrive while nobody reads them.
+    await Promise.all([run('SELECT pg_sleep(0.1)'), run('SELECT pg_sleep(0.1)')]);
+    const removed: unknown[] = [];
+    const noteRemoval = (client: unknown): unknown => removed.push(client);
+    pool.on('remove', noteRemoval);
+    const answers = [run('SELECT 1'), run('SELECT 2')];
+    await nextTurn();
+    stall(2_500);
+    expect(await Promise.all(answers)).toEqual([[[1]], [[2]]]);
+    await sleep(100);
+    pool.off('remove', noteRemoval);
+    expect(removed).toEqual([]);
+  });
+
+  test('a database whose answer has arrived while this process did not run is ready', async () => {
+    // The last readiness is shared for a second.
+    await sleep(1_100);
+    const readiness = database.readiness();
+    await nextTurn();
+    stall(1_500);
+    expect(await readiness).toBe('ready');
   });
 
   test('after an answer that did not come, a change ends soon, also on connections that hang', async () => {

@@ -151,7 +151,7 @@ describe('an answer that a handler writes itself', () => {
     const answers = Array.from({ length: 20 }, (_, index) =>
       rawRequest(app.port, `GET /v1/test-own/endless${index % 2 ? '' : '-stream'} HTTP/1.1\r\nHost: x\r\n\r\n`, {
         until: 'never',
-        timeout: 700,
+        timeout: 2_000,
       }).catch(String),
     );
     await sleep(300);

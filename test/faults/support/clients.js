@@ -3,7 +3,7 @@
  *   node clients.js <origin> <api key> <clients> <seconds>
  * Each client has a kept-alive connection, and sends its next request as soon as it has an answer. It uses raw sockets,
  * because an HTTP client would cost more than the measured server. Prints an empty line at the first answer, and one JSON
- * object at the end. `servedAt` is when each answer with status 200 came, in ms of Unix time.
+ * object at the end, which SIGTERM makes come sooner. `servedAt` is when each answer with status 200 came, in ms of Unix time.
  */
 import { connect } from 'node:net';
 
@@ -77,11 +77,10 @@ function print() {
 }
 
 for (let index = 0; index < Number(clients); index++) client();
-setTimeout(
-  () => {
-    stopped = true;
-    // Give requests in flight 1.5 s to finish.
-    setTimeout(print, 1_500);
-  },
-  Number(seconds) * 1_000,
-);
+function stop() {
+  stopped = true;
+  // Give requests in flight 1.5 s to finish.
+  setTimeout(print, 1_500);
+}
+setTimeout(stop, Number(seconds) * 1_000);
+process.once('SIGTERM', stop);

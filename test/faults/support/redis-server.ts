@@ -39,6 +39,11 @@ export class RedisServer {
     this.process?.kill('SIGSTOP');
   }
 
+  /** Lets the suspended process continue. */
+  goOn(): void {
+    this.process?.kill('SIGCONT');
+  }
+
   async stop(): Promise<void> {
     const { process } = this;
     if (!process || process.exitCode !== null || process.signalCode !== null) return;

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { untilArrivedAnswersAreRead } from '../connections/arrived-answers.js';
 import { NoPrimaryError } from '../connections/connection-errors.js';
 import { hangUp } from '../connections/hang-up.js';
 
@@ -97,9 +98,7 @@ export class Heartbeat {
   private async ask(timeoutMs: number): Promise<{ code?: string } | undefined> {
     const answered = new AbortController();
     const tooLate = sleep(timeoutMs, undefined, { signal: answered.signal })
-      // An answer that arrived while this process was busy is in time.
-      .then(() => nextTurn())
-      .then(() => nextTurn())
+      .then(untilArrivedAnswersAreRead)
       .then(() => Promise.reject(TOO_LATE));
     try {
       await Promise.race([this.query(), tooLate]);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import type { Statement } from '../statements/statement.js';
+import { untilArrivedAnswersAreRead } from '../connections/arrived-answers.js';
 import type { StatementRunner } from '../connections/statement-runner.js';
 import { type AppliedMigration, IS_BACKWARD_COMPATIBLE, statusOf } from '../schema/migration-history.js';
 import { schemaFault, type SchemaFault } from '../schema/schema-check.js';
@@ -55,10 +56,12 @@ export class ReadinessProbe {
       (error: { code?: string }) => (error.code === UNDEFINED_TABLE ? this.readinessWith([]) : 'unreachable'),
     );
     const stop = new AbortController();
-    const timeout = sleep(TIMEOUT_MS, undefined, { signal: stop.signal }).then(
-      () => this.readinessWithoutAnswer(),
-      (): Readiness => 'unreachable',
-    );
+    const timeout = sleep(TIMEOUT_MS, undefined, { signal: stop.signal })
+      .then(untilArrivedAnswersAreRead)
+      .then(
+        () => this.readinessWithoutAnswer(),
+        (): Readiness => 'unreachable',
+      );
     const readiness = await Promise.race([answer, timeout]).finally(() => stop.abort());
     this.wasReady = readiness === 'ready';
     return readiness;

@@ -1,4 +1,5 @@
 import type { ClientBase, PoolClient } from 'pg';
+import { untilArrivedAnswersAreRead } from './arrived-answers.js';
 import { isConnectionFailure, isStalePreparation, mayHaveStaleTypes } from './connection-errors.js';
 import { tooManyWaiting } from './queue-errors.js';
 import type { ServicePool } from './service-pool.js';
@@ -111,12 +112,18 @@ export class StatementRunner {
     }
   }
 
+  private async giveUp({ reject, answer }: Execution): Promise<void> {
+    await untilArrivedAnswersAreRead();
+    // Has no effect if the answer was among them.
+    reject(new AnswerTimeout(answer));
+  }
+
   /** Checks deadlines while statements are in flight. */
   private watch(): void {
     this.timer ??= setInterval(() => {
       const now = performance.now();
-      for (const { reject, answer, deadline } of this.executions) {
-        if (now > deadline) reject(new AnswerTimeout(answer));
+      for (const execution of this.executions) {
+        if (now > execution.deadline) void this.giveUp(execution);
       }
       if (this.executions.size === 0) {
         clearInterval(this.timer);
