@@ -39,7 +39,7 @@ export class OwnContext implements CommandContext {
   readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = async (work) => {
     const { openCurrentDatabase } = await import('../../platform/database/data-source.js');
     const { dataSourceOptions } = await import('../../platform/database/data-source-options.js');
-    const { directly, directSetting } = await import('../../platform/database/connection-check.js');
+    const { directly, directSetting } = await import('../../platform/database/direct-connection.js');
     // An import locks and sets limits, which need a session of their own.
     const config = readConfig();
     const options = await dataSourceOptions(directly(config), this.application.migrations);

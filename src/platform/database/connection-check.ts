@@ -4,12 +4,10 @@ import type { Config } from '../../config.js';
 import { hostUris } from '../../settings/database-uris.js';
 import { StartupError } from '../errors/startup-error.js';
 import { APPLICATION_NAME, IDLE_TIMEOUT_MS } from './connection-settings.js';
+import { directly, type PrimarySetting } from './direct-connection.js';
 import { connectionAdvice, uriAdvice } from './servers/connection-advice.js';
 import { checkTransactionMode, detectPooling, type Pooling } from './servers/pooling.js';
 import { type ServerAddress, ServerClient, serverAddress } from './servers/server-client.js';
-
-/** The settings that hold a URI of the primary. */
-export type PrimarySetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
 
 /**
  * Connects to the primary, and finds out whether the connection leads through a pooler. Without this check a start would
@@ -34,18 +32,6 @@ export async function checkConnection(config: Config, setting: PrimarySetting = 
   }
   if (databaseDirectUrl !== undefined) await checkConnection(directly(config), 'DATABASE_DIRECT_URL');
   return pooling;
-}
-
-/** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
-export function directly(config: Config): Config {
-  const { databaseDirectUrl } = config;
-  if (databaseDirectUrl === undefined) return config;
-  return { ...config, databaseUrl: databaseDirectUrl, databaseDirectUrl: undefined };
-}
-
-/** The setting that `directly` takes its URI from. */
-export function directSetting({ databaseDirectUrl }: Config): PrimarySetting {
-  return databaseDirectUrl === undefined ? 'DATABASE_URL' : 'DATABASE_DIRECT_URL';
 }
 
 function checkReplicaUrl(connectionString: string): void {
