@@ -35,8 +35,11 @@ class TestTurnController {
   }
 }
 
-@Module({ controllers: [TestSlowController, TestTurnController] })
+@Module({ controllers: [TestSlowController] })
 class SlowModule {}
+
+@Module({ controllers: [TestTurnController] })
+class TurnModule {}
 
 let app: TestApp;
 let authorized: string;
@@ -472,30 +475,35 @@ describe('an error in a body is the answer to its request', () => {
   });
 });
 
-test('new clients do not wait a turn of the event loop each while thousands of requests are served', async () => {
-  const busy = 200;
-  const ahead = 100;
+test.each<[situation: string, prepare: (server: Server) => void]>([
+  ['while thousands of requests are served', () => undefined],
+  ['while a module serves WebSockets, too', (server) => server.on('upgrade', (_, socket) => socket.destroy())],
+])('new clients do not wait a turn of the event loop each: %s', async (_, prepare) => {
+  const own = await createTestApp({ features: [TurnModule] });
+  prepare(own.nest.getHttpServer() as Server);
   const request = 'GET /v1/test-turn HTTP/1.1\r\nHost: x\r\n\r\n';
   const clients: Socket[] = [];
-  const connectClients = async (count: number, bytes: string): Promise<void> => {
+  const connectClients = async (count: number): Promise<void> => {
     const answered = Array.from({ length: count }, async () => {
-      const client = connect(app.port, '127.0.0.1', () => client.write(bytes));
+      const client = connect(own.port, '127.0.0.1', () => client.write(request));
       clients.push(client);
       await once(client, 'data');
     });
     await Promise.all(answered);
   };
   try {
-    await connectClients(busy, request);
-    for (const client of clients) client.resume().write(request.repeat(ahead));
-    const before = app.log.requests.length;
+    const busy = 200;
+    await connectClients(busy);
+    // From now on, each of them has a request in every turn.
+    for (const client of clients) client.resume().write(request.repeat(100));
+    const before = own.log.requests.length;
     const newcomers = 100;
-    await connectClients(newcomers, request);
-    const servedMeanwhile = app.log.requests.length - before - newcomers;
-    // Each busy client has a request in every turn.
-    expect(servedMeanwhile / busy).toBeLessThan(newcomers / 2);
+    await connectClients(newcomers);
+    const turns = (own.log.requests.length - before - newcomers) / busy;
+    expect(turns).toBeLessThan(newcomers / 2);
   } finally {
     for (const client of clients) client.destroy();
+    await own.close();
   }
 });
 

@@ -70,6 +70,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly inFlight: RequestsInFlight;
   private readonly arrivingBodies = new ArrivingBodies();
   private connections!: Connections;
+  private acceptQueue!: AcceptQueue;
   private drain!: Drain;
   private replies!: Replies;
   private handshakes!: Handshakes;
@@ -196,7 +197,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const server = createHttpServer(app, this.config);
     const eventStreams = new EventStreams(app, this.config.maxEventStreams, this.config.writeTimeoutMs);
     this.connections = new Connections(server, this.inFlight, this.config);
-    const acceptQueue = new AcceptQueue(server, this.connections);
+    this.acceptQueue = new AcceptQueue(server, this.connections);
     this.drain = new Drain(server, this.connections, eventStreams, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
@@ -222,11 +223,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       });
     };
     const serve = (request: Request, response: Response): void => {
-      if (!this.admits(request, response)) return;
-      acceptQueue.whenDrained(() => {
-        // The client may have left meanwhile.
-        if (!request.context.isOver) this.route(request, response);
-      });
+      if (this.admits(request, response)) this.route(request, response);
     };
     listen('request', serve);
     listen('checkContinue', (request, response) => {
@@ -274,8 +271,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   private route(request: Request, response: Response): void {
-    if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
-    else this.callExpress(request, response);
+    this.acceptQueue.whenDrained(() => {
+      // The client may have left meanwhile.
+      if (request.context.isOver) return;
+      if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
+      else this.callExpress(request, response);
+    });
   }
 
   private callExpress(request: Request, response: Response): void {
