@@ -1,5 +1,6 @@
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { KeyUsageRetention } from '../../src/platform/key-usage/key-usage-retention.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { KeyUsageRepository } from '../../src/platform/key-usage/key-usage.repository.js';
@@ -199,38 +200,48 @@ test('more counters are written at a time if they would take longer than a minut
 });
 
 describeOnPostgresql('a thousand keys in use', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
-  afterAll(() => app.close());
+  const all = [
+    ['api_key', 4_000, 4_000],
+    ['key_usage', 3_000, 3_000],
+  ];
+
+  /** Counts a call of each of a thousand keys four times. Returns the updates of each table, and how many of them were HOT. */
+  async function updatesOfFourWrites(): Promise<unknown[][]> {
+    const app = await createTestApp();
+    try {
+      await app.sql(
+        `INSERT INTO api_key (client_id, prefix, hash, scopes)
+          SELECT (SELECT min(id) FROM client), 'key', sha256(number::text::bytea), '{pets:read,pets:write}'
+          FROM generate_series(1, 999) AS number`,
+      );
+      const ids = (await app.sql('SELECT id FROM api_key ORDER BY id')) as [string][];
+      const usage = app.nest.get(KeyUsage);
+      for (const now of ['2027-03-01T12:00Z', '2027-03-01T12:02Z', '2027-03-01T12:04Z', '2027-03-01T12:06Z']) {
+        app.clock.travelTo(now);
+        for (const [id] of ids) usage.count(BigInt(id), 'listPets', 'agent/1');
+        await usage.write();
+      }
+      const updates = (): Promise<unknown[][]> =>
+        app.sql(`SELECT relname, n_tup_upd::int, n_tup_hot_upd::int FROM pg_stat_user_tables
+          WHERE relname IN ('api_key', 'key_usage') ORDER BY relname`);
+      // PostgreSQL updates its statistics of a connection up to a second later.
+      for (const deadline = Date.now() + 10_000; Date.now() < deadline;) {
+        if ((await updates()).every(([, rows], index) => rows === all[index]?.[1])) break;
+        await sleep(100);
+      }
+      return await updates();
+    } finally {
+      await app.close();
+    }
+  }
 
   test('their writes update no index, however often they are repeated', async () => {
-    await app.sql(
-      `INSERT INTO api_key (client_id, prefix, hash, scopes)
-        SELECT (SELECT min(id) FROM client), 'key', sha256(number::text::bytea), '{pets:read,pets:write}'
-        FROM generate_series(1, 999) AS number`,
-    );
-    const ids = (await app.sql('SELECT id FROM api_key ORDER BY id')) as [string][];
-    const usage = app.nest.get(KeyUsage);
-    for (const now of ['2027-03-01T12:00Z', '2027-03-01T12:02Z', '2027-03-01T12:04Z', '2027-03-01T12:06Z']) {
-      app.clock.travelTo(now);
-      for (const [id] of ids) usage.count(BigInt(id), 'listPets', 'agent/1');
-      await usage.write();
+    let updates = await updatesOfFourWrites();
+    // While autovacuum analyzes a table, its snapshot keeps earlier versions of rows, and pages have no room for new ones.
+    for (let attempt = 2; attempt <= 3 && !isDeepStrictEqual(updates, all); attempt++) {
+      updates = await updatesOfFourWrites();
     }
-    const updates = (): Promise<unknown[][]> =>
-      app.sql(`SELECT relname, n_tup_upd::int, n_tup_hot_upd::int FROM pg_stat_user_tables
-        WHERE relname IN ('api_key', 'key_usage') ORDER BY relname`);
-    const all = [
-      ['api_key', 4_000, 4_000],
-      ['key_usage', 3_000, 3_000],
-    ];
-    // PostgreSQL updates its statistics of a connection up to a second later.
-    for (const deadline = Date.now() + 10_000; Date.now() < deadline;) {
-      if ((await updates()).every(([, rows], index) => rows === all[index]?.[1])) break;
-      await sleep(100);
-    }
-    expect(await updates()).toEqual(all);
+    expect(updates).toEqual(all);
   });
 });
 
