@@ -296,16 +296,19 @@ if (engine === 'postgresql') {
     expect(await backend()).not.toBe(used);
   });
 
-  test('an answer that has arrived while this process did not run is in time', async () => {
+  test.each<[by: string, ask: () => Promise<unknown>]>([
+    ['Database', () => run('SELECT 1 AS one')],
+    ['TypeORM', () => app.nest.get(DataSource).query('SELECT 1 AS one')],
+  ])('an answer that has arrived while this process did not run is in time: %s', async (_, ask) => {
     // On connections that are there, the statements are sent at once. Their answers arrive while nobody reads them.
     await Promise.all([run('SELECT pg_sleep(0.1)'), run('SELECT pg_sleep(0.1)')]);
     const removed: unknown[] = [];
     const noteRemoval = (client: unknown): unknown => removed.push(client);
     pool.on('remove', noteRemoval);
-    const answers = [run('SELECT 1'), run('SELECT 2')];
+    const answers = Promise.allSettled([ask(), ask()]);
     await nextTurn();
     stall(2_500);
-    expect(await Promise.all(answers)).toEqual([[[1]], [[2]]]);
+    expect((await answers).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
     await sleep(100);
     pool.off('remove', noteRemoval);
     expect(removed).toEqual([]);

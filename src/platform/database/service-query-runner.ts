@@ -3,6 +3,7 @@ import type { ReplicationMode } from 'typeorm';
 // TypeORM exports its drivers by their paths only.
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import { untilArrivedAnswersAreRead } from './connections/arrived-answers.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { tooManyWaiting } from './connections/queue-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
@@ -85,8 +86,11 @@ export class ServiceQueryRunner extends PostgresQueryRunner {
   private async inTime<Answer>(answer: Promise<Answer>, client: PoolClient, isChange: boolean): Promise<Answer> {
     if (this.timeLimit === undefined) return answer;
     let timer: NodeJS.Timeout | undefined;
+    let isAnswered = false;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
+      const giveUp = async (): Promise<void> => {
+        await untilArrivedAnswersAreRead();
+        if (isAnswered) return;
         if (isChange && this.pool?.abandonedChanges.keep(client, answer) === true) {
           void super.release();
           reject(new Error('Query read timeout'));
@@ -94,11 +98,13 @@ export class ServiceQueryRunner extends PostgresQueryRunner {
           // Makes `answer` reject.
           destroySocket(client);
         }
-      }, this.timeLimit);
+      };
+      timer = setTimeout(() => void giveUp(), this.timeLimit);
     });
     try {
       return await Promise.race([answer, late]);
     } finally {
+      isAnswered = true;
       clearTimeout(timer);
     }
   }
