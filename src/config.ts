@@ -13,6 +13,7 @@ export const FAST_PATHS = [
   'log-lines',
   'prepared-queries',
   'shared-statements',
+  'young-allocations',
 ] as const;
 
 export type FastPath = (typeof FAST_PATHS)[number];

@@ -18,6 +18,7 @@ import { Services } from './support/services.js';
 import.meta.jest.setTimeout(120_000);
 
 const ROOT = new URL('../..', import.meta.url).pathname;
+const MAIN = join(ROOT, 'dist/src/main.js');
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
@@ -65,6 +66,26 @@ test('runs until SIGKILL, and what it has answered 201 for is there after the ne
       .split(/,(?=\{)/)
       .sort(),
   ).toEqual(created.map(({ text }) => text).sort());
+});
+
+testOnce.each([
+  ['off', true],
+  ['young-allocations', false],
+])('FAST_PATHS=%s: V8 chooses where to allocate new objects: %s', async (setting, chooses) => {
+  const service = services.start({ ...database.settings, BOOTSTRAP_API_KEY, FAST_PATHS: setting }, [
+    '--trace-gc',
+    '--trace-pretenuring-statistics',
+    MAIN,
+  ]);
+  const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
+  const atStart = service.stdout.length;
+  const collections = (): number => service.stdout.slice(atStart).match(/ Scavenge /g)?.length ?? 0;
+  for (let requests = 0; collections() < 3 && requests < 20_000; requests += 20) {
+    await Promise.all(Array.from({ length: 20 }, () => client.get('/v1/pets')));
+  }
+  expect(collections()).toBeGreaterThanOrEqual(3);
+  // V8 counts, at each collection, the objects that survive of each place in the code; and only where it chooses.
+  expect(service.stdout.slice(atStart).includes('pretenuring: ')).toBe(chooses);
 });
 
 testOnce('runs with the settings of .env in the working directory; those of the environment overrule it', async () => {
