@@ -42,8 +42,11 @@ interface Measurement {
   readonly requestsPerSecond: number;
   readonly p50Us: number;
   readonly p99Us: number;
+  /** Requests without an answer, or with an error. They count as requests, too, if they have an answer. */
+  readonly failures: number;
 }
 
+/** Medians of all turns; the failures are their sum. */
 interface Result extends Measurement {
   readonly rows: number;
   readonly connections: number;
@@ -200,6 +203,7 @@ async function measureWorkload(workload: Workload, connections: number): Promise
       requestsPerSecond: middle('requestsPerSecond'),
       p50Us: middle('p50Us'),
       p99Us: middle('p99Us'),
+      failures: all.reduce((sum, { failures }) => sum + failures, 0),
     };
   });
 }
@@ -236,8 +240,9 @@ async function load(server: Contestant, file: string, connections: number, secon
   const { stdout } = await promisify(execFile)('sh', wrk);
   const after = { server: server.cpuUs(), database: databaseCpuUs() };
   const result = JSON.parse(/^RESULT (.*)$/m.exec(stdout)?.[1] ?? '{}') as Record<string, number>;
-  const requests = result['requests'] ?? 0;
-  if (requests === 0 || result['failures'] !== 0) {
+  const { requests = 0, failures = 0 } = result;
+  // A peer may fail under thousands of connections, which the table says. This service may not.
+  if (requests === 0 || (failures > 0 && server.name.startsWith(OURS))) {
     throw new Error(`${server.name} failed under load: ${stdout}`);
   }
   return {
@@ -246,6 +251,7 @@ async function load(server: Contestant, file: string, connections: number, secon
     requestsPerSecond: requests / ((result['durationUs'] ?? 0) / 1_000_000),
     p50Us: result['p50Us'] ?? 0,
     p99Us: result['p99Us'] ?? 0,
+    failures,
   };
 }
 
@@ -374,19 +380,33 @@ function report(results: readonly Result[], upkeep: UpkeepReport | undefined): v
     round(each.requestsPerSecond),
     round(each.p50Us),
     round(each.p99Us),
+    String(each.failures),
     ratio(each.toReference, 'cpu', 'rate', 'p99'),
     ratio(each.toGo, 'cpu'),
     ratio(each.toRust, 'sum', 'rate'),
     ratio(each.toFirst, 'rate', 'p99'),
   ]);
-  const headings = ['animals', 'workload', 'conns', 'server', 'CPU µs', 'PG µs', 'sum µs', 'req/s', 'p50 µs', 'p99 µs'];
+  const headings = [
+    'animals',
+    'workload',
+    'conns',
+    'server',
+    'CPU µs',
+    'PG µs',
+    'sum µs',
+    'req/s',
+    'p50 µs',
+    'p99 µs',
+    'failed',
+  ];
   const comparisons = ['CPU / rate / p99 to the reference', 'CPU to Go', 'sum / rate to Rust', 'rate / p99 to first'];
   const others = servers.map((each) => [`${each.rows}`, each.name, `${each.startUpMs}`, `${each.peakMemoryMiB}`]);
   process.stdout.write(
     `${machine}\nMedians of ${options.rounds} alternating rounds of ${options.seconds} s.\n\n` +
       `${table([...headings, ...comparisons], rows, Infinity)}\n\n` +
-      `The reference is ${REFERENCE}, and on other sizes this service on the first; of a grown database this service on the other one. The last column compares with the ` +
-      `same server at the first number of connections.\n\n` +
+      `"failed" counts requests without an answer, or with an error, in all rounds. The reference is ${REFERENCE}, and on other ` +
+      `sizes this service on the first; of a grown database this service on the other one. The last column compares with ` +
+      `the same server at the first number of connections.\n\n` +
       `${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], others, Infinity)}\n`,
   );
   if (upkeep) reportUpkeep(upkeep);
