@@ -78,26 +78,9 @@ export class Keyset<const C extends Columns> {
 
   /** The cursor of the page after a row. */
   encode(last: Row<C>, filters: Filters): string {
-    const values = this.columns.map(([name, type]) => {
-      const value = last[name] as bigint | string;
-      return type === 'int64' ? BigInt(value) : Buffer.from(String(value));
-    });
-    const length = values.reduce<number>((sum, value) => sum + (typeof value === 'bigint' ? 8 : 2 + value.length), 0);
-    const end = HEAD_LENGTH + length;
-    const bytes = Buffer.allocUnsafe(end + CHECKSUM_LENGTH);
-    bytes.writeUInt8(VERSION, 0);
-    bytes.writeUInt32BE(checksumOf(filters), 1);
-    let offset = HEAD_LENGTH;
-    for (const value of values) {
-      if (typeof value === 'bigint') {
-        offset = bytes.writeBigInt64BE(value, offset);
-      } else {
-        offset = bytes.writeUInt16BE(value.length, offset);
-        offset += value.copy(bytes, offset);
-      }
-    }
-    bytes.writeUInt32BE(crc32(bytes.subarray(0, end)), end);
-    return bytes.toString('base64url');
+    const values = this.columns.map(([name, type]) => bytesOf(last[name] as bigint | string, type));
+    const content = Buffer.concat([Buffer.of(VERSION), uint32(checksumOf(filters)), ...values]);
+    return Buffer.concat([content, uint32(crc32(content))]).toString('base64url');
   }
 
   /**
@@ -177,6 +160,30 @@ export class Keyset<const C extends Columns> {
     }
     return offset === bytes.length ? (position as Position<C>) : undefined;
   }
+}
+
+function bytesOf(value: bigint | string, type: ColumnType): Buffer {
+  if (type === 'int64') return int64(BigInt(value));
+  const text = Buffer.from(String(value));
+  return Buffer.concat([uint16(text.length), text]);
+}
+
+function uint16(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(2);
+  bytes.writeUInt16BE(value);
+  return bytes;
+}
+
+function uint32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+function int64(value: bigint): Buffer {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeBigInt64BE(value);
+  return bytes;
 }
 
 /** The CRC-32 of the defined filters, independent of their order. A text and a number with the same digits differ. */
