@@ -165,7 +165,7 @@ describe('npm test -- <pattern>', () => {
   });
 
   test('passes options on to Jest', () => {
-    const { code, output } = run('test', 'docs-pages/html', '-t', 'keeps what is HTML');
+    const { code, output } = run('test', 'docs-pages/html', '-t', 'keeps values that are HTML');
     expect([code, output]).toEqual([0, expect.stringMatching(/Tests: +1 skipped, 1 passed, 2 total/)]);
   });
 });
