@@ -1,4 +1,4 @@
-/** What a server spends on a request of a workload, in µs of processor time. */
+/** The processor time in µs that a server uses for a request of a workload. */
 export interface Bar {
   readonly workload: string;
   readonly server: string;

@@ -8,7 +8,7 @@ export const UPKEEP_SETTINGS = { shared_preload_libraries: 'pg_stat_statements' 
 /** Longest time in ms until a server removes expired idempotency keys. It looks for them once a minute. */
 const FIRST_REMOVAL_MS = 90_000;
 
-/** The statements behind the requests, and how `pg_stat_statements` begins to show each. */
+/** The statements of background work, and patterns for their texts in `pg_stat_statements`. */
 const STATEMENTS = {
   'usage of 1,000 counters': 'INSERT INTO key_usage %',
   'last use of their keys': 'WITH latest AS (%UPDATE api_key %',
@@ -17,27 +17,27 @@ const STATEMENTS = {
 } as const;
 type StatementName = keyof typeof STATEMENTS;
 
-/** What the statements of one kind took in PostgreSQL. */
+/** The cost of the statements of one kind in PostgreSQL. */
 export interface Upkeep {
   readonly statement: StatementName;
   readonly count: number;
   readonly meanMs: number;
   readonly maxMs: number;
-  /** Write-ahead log a statement, in KiB. */
+  /** Write-ahead log per statement, in KiB. */
   readonly walKiB: number;
 }
 
-/** The work behind the requests since the start of the server. */
+/** The background work since the start of the server. */
 export interface UpkeepReport {
   readonly statements: readonly Upkeep[];
   readonly updates: readonly { readonly table: string; readonly rows: number; readonly withoutIndex: number }[];
-  /** Multixacts that all transactions have made. */
+  /** Number of multixacts of all transactions. */
   readonly multixacts: number;
 }
 
 /**
- * Gives a database API keys, each of a client of its own, and idempotency keys of these clients, half of which have
- * expired.
+ * Adds API keys to a database, each for its own client, and idempotency keys of these clients. Half of the idempotency
+ * keys have expired.
  *
  * @returns the secrets of the API keys
  */
@@ -57,8 +57,8 @@ export async function grow(databaseUrl: string, keys: number, idempotencyRows: n
         JOIN unnest($2::text[], $3::bytea[]) WITH ORDINALITY AS digest (prefix, hash, number) USING (number)`,
       [keys, digests.map(({ prefix }) => prefix), digests.map(({ hash }) => hash)],
     );
-    // Rows are in the order of their ages, and their keys in none: as clients send them. Building an index of ten million
-    // random keys row by row would take many times as long as at once.
+    // Rows are in the order of their ages, but their keys are random, as clients send them. Building an index of ten
+    // million random keys at once is many times faster than row by row.
     const { rows: indexes } = await client.query<{ drop: string; create: string }>(
       `SELECT format('DROP INDEX %s', indexrelid::regclass) AS drop, pg_get_indexdef(indexrelid) AS create
         FROM pg_index WHERE indrelid = 'idempotency_key'::regclass AND NOT indisprimary
@@ -95,7 +95,7 @@ export async function untilRemoval(databaseUrl: string): Promise<void> {
   });
 }
 
-/** @throws Error when a statement behind the requests has not run */
+/** @throws Error when a statement of background work has not run */
 export async function readUpkeep(databaseUrl: string): Promise<UpkeepReport> {
   return withClient(databaseUrl, async (client) => {
     const statements: Upkeep[] = [];

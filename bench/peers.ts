@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const PEERS = join(import.meta.dirname, 'peers');
 const BUILT = join(import.meta.dirname, 'built');
-/** Where Debian's packages install the sources of libraries. */
+/** The directory in which Debian's packages install the sources of libraries. */
 const GO_LIBRARIES = '/usr/share/gocode';
 const RUST_LIBRARIES = '/usr/share/cargo/registry';
 
@@ -12,19 +12,18 @@ const RUST_LIBRARIES = '/usr/share/cargo/registry';
 export const REFERENCE = 'hand-written';
 export const GO = 'go';
 export const RUST = 'rust';
-/** All servers beside this service, in the order of the table. */
+/** All other servers, in the order of the table. */
 export const PEER_NAMES = [REFERENCE, 'fastify', 'stock-nest', GO, RUST, 'bare-http'];
 
 /** A program and its arguments. */
 export type Command = readonly [program: string, ...args: string[]];
 
 /**
- * Builds peers from source: TypeScript by the compiler and the options that build this service, Go and Rust by their
- * release builds.
+ * Builds peers from source: TypeScript with the compiler and options of this service, Go and Rust as release builds.
  *
- * @returns how to start each peer, by name; those whose toolchain is absent are left out
- * @param leftOut called for each of these, with the reason in a sentence
- * @throws Error when a toolchain is there and the build fails
+ * @param leftOut called for each peer whose toolchain is missing, with the reason in a sentence
+ * @returns the command of each peer that was built, by name
+ * @throws Error when a build fails although its toolchain is installed
  */
 export function buildPeers(
   names: readonly string[],
@@ -87,7 +86,7 @@ function buildTypeScript(): void {
 }
 
 function compile(program: string, args: string[], options: ExecFileSyncOptions = {}): void {
-  // Standard output belongs to the figures.
+  // Standard output is reserved for the figures.
   execFileSync(program, args, { stdio: ['ignore', 2, 2], ...options });
 }
 

@@ -17,7 +17,7 @@ export interface RunningServer {
   cpuUs(): number;
   /** Largest resident memory so far, in MiB; the sum over the process and its descendants. */
   peakMemoryMiB(): number;
-  /** Lets its processes do nothing until `resume`; they do not notice. */
+  /** Suspends its processes until `resume`. */
   suspend(): void;
   resume(): void;
   stop(): Promise<void>;
@@ -34,7 +34,7 @@ export async function startServer(
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const startedAt = performance.now();
-  // A thousand open files, a usual limit, are too few for thousands of connections.
+  // The usual limit of 1,000 open files is too small for thousands of connections.
   const child = spawn('sh', ['-c', 'ulimit -n "$(ulimit -Hn)"; exec "$@"', 'sh', ...command], {
     env: { PATH: process.env['PATH'], ...environment, PORT: String(port) },
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -73,7 +73,7 @@ function signal(pids: readonly number[], name: NodeJS.Signals): void {
     try {
       process.kill(pid, name);
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
 }

@@ -55,8 +55,8 @@ interface Result extends Measurement {
 }
 
 const options = new Program('bench')
-  .description('Measures this service beside what a user would write or pick instead, in one run.')
-  .option('--rows <list>', 'sizes of the catalogue; the peers run on the first alone', '100000')
+  .description('Compares this service with servers that a user would write or choose instead, in one run.')
+  .option('--rows <list>', 'sizes of the catalogue; the peers run only on the first one', '100000')
   .option('--rounds <n>', 'rounds, in each of which every server has its turn', '5')
   .option('--seconds <n>', 'length of a turn', '3')
   .option('--connections <list>', 'connections', '32,1')
@@ -100,7 +100,7 @@ progress('Building the other servers');
 const peers = buildPeers(wanted, (name, reason) => progress(`LEFT OUT: ${name}. ${reason}`));
 
 const contestants: Contestant[] = [];
-// Nobody else would wake them.
+// No other process would resume suspended servers.
 process.once('exit', () => contestants.forEach((contestant) => contestant.resume()));
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => process.exit(1));
 
@@ -173,7 +173,7 @@ async function startGrown(
   return databaseUrl;
 }
 
-/** Medians over rounds, in each of which every server has one turn. */
+/** Medians over all rounds. Every server has one turn in each round. */
 async function measureWorkload(workload: Workload, connections: number): Promise<Result[]> {
   const measured = new Map<Contestant, Measurement[]>(contestants.map((contestant) => [contestant, []]));
   const files = new Map<Contestant, string>();
@@ -209,8 +209,8 @@ async function measureWorkload(workload: Workload, connections: number): Promise
 }
 
 /**
- * Loads one server for some seconds. Beside a grown database the others are suspended, so that its work behind requests
- * is measured with its server alone.
+ * Loads one server for some seconds. With a grown database the other servers are suspended, so that its background work
+ * is measured only with its own server.
  */
 async function turn(server: Contestant, file: string, connections: number, seconds: number): Promise<Measurement> {
   const others = growth ? contestants.filter((contestant) => contestant !== server) : [];
@@ -295,7 +295,7 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
 /**
  * @param fastPaths FAST_PATHS of this service, also added to its name; empty for the default
  * @param processes WEB_CONCURRENCY of this service, also added to its name unless it is 1
- * @param label its name in the table, before these
+ * @param label the name in the table, before these values
  */
 function start(
   name: string,
@@ -311,7 +311,7 @@ function start(
     NODE_ENV: 'production',
     FAST_PATHS: fastPaths,
     WEB_CONCURRENCY: String(processes),
-    // The peers have no limit.
+    // The peers have no rate limits.
     MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...numbers(options.connections))),
   };
   const command = name === OURS ? OURS_COMMAND : (peers.get(name) as Command);
@@ -319,7 +319,7 @@ function start(
   return startServer(fullName, command, environment, '/v1/pets?limit=1', API_KEY);
 }
 
-/** Makes a database with this many animals, by the service's own commands. */
+/** Makes a database with this many animals, with the service's own commands. */
 async function fill(rows: number, suffix = ''): Promise<string> {
   progress(`Filling a catalogue of ${rows} animals`);
   const name = `bench_${rows}${suffix}`;

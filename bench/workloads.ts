@@ -4,7 +4,7 @@ export type RequestLine = string;
 /** A kind of traffic. All servers get the same requests, except for cursors, which each server makes itself. */
 export interface Workload {
   readonly name: string;
-  /** Requests to send in turn, again and again, to a catalogue of `rows` animals. */
+  /** The requests, which are sent in turn again and again, for a catalogue of `rows` animals. */
   lines(rows: number, server: { follow(path: string, pages: number): Promise<string[]> }): Promise<RequestLine[]>;
 }
 

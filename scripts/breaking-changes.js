@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 
-/** Keywords that say nothing of which values are valid (JSON Schema 2020-12), beside `x-…`. */
+/** Keywords that do not affect which values are valid (JSON Schema 2020-12). Those with `x-…` do not either. */
 const ANNOTATIONS = new Set([
   ...['title', 'description', 'example', 'examples', 'deprecated', 'default', 'readOnly', 'writeOnly', '$comment'],
 ]);
 const LOWER_BOUNDS = new Set(['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties']);
 const UPPER_BOUNDS = new Set(['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties']);
-/** Keywords with rules of their own below. */
+/** Keywords for which `compareSchemas` has separate rules. */
 const STRUCTURE = new Set(['type', 'enum', 'required', 'properties', 'items']);
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
@@ -28,7 +28,7 @@ export function breakingChanges(released, current) {
 
 class Comparison {
   changes = [];
-  /** Pairs of references that are being compared: schemas may be recursive. */
+  /** Pairs of references that are being compared, because schemas may be recursive. */
   open = new Set();
 
   constructor(released, current) {
@@ -126,7 +126,7 @@ class Comparison {
     }
   }
 
-  /** @param direction which of the two sets of values must lie within the other */
+  /** @param direction `request`: the current values must include the released ones; `response`: the other way round */
   compareSchemas(where, released, current, direction) {
     const pair = `${released?.$ref} ${current?.$ref} ${direction}`;
     if (this.open.has(pair)) return;
@@ -164,7 +164,7 @@ class Comparison {
     }
     const [earlier, later] = [before.required ?? [], after.required ?? []];
     const isRequest = direction === 'request';
-    // Of a response, a member that is gone has been reported.
+    // Removed members of a response have been reported already.
     const names = isRequest
       ? without(later, earlier)
       : without(earlier, later).filter((name) => name in (after.properties ?? {}));
@@ -172,7 +172,7 @@ class Comparison {
     for (const name of names) this.report(`${where}, member ${name}`, what);
   }
 
-  /** What a node of a document says, references followed. Members beside `$ref` count (OpenAPI 3.1). */
+  /** A node of a document with its reference resolved. Members beside `$ref` count (OpenAPI 3.1). */
   of(document, node) {
     if (node?.$ref === undefined) return node;
     const { $ref, ...beside } = node;
@@ -194,7 +194,7 @@ class Comparison {
   }
 }
 
-/** The names that only the first list has. */
+/** The names that occur only in the first list. */
 function without(names, others) {
   return names.filter((name) => !others.includes(name));
 }
@@ -207,7 +207,7 @@ function isAnnotation(keyword) {
   return ANNOTATIONS.has(keyword) || keyword.startsWith('x-');
 }
 
-/** Whether every value that one keyword allows is allowed by the other; undefined allows every value. */
+/** Whether `outer` allows every value that `inner` allows; undefined allows every value. */
 function isWithin(keyword, inner, outer) {
   if (outer === undefined && (LOWER_BOUNDS.has(keyword) || UPPER_BOUNDS.has(keyword))) return true;
   if (LOWER_BOUNDS.has(keyword)) return inner >= outer;

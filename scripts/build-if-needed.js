@@ -1,4 +1,4 @@
-/** Builds the service unless the build is newer than every source. A production install, without compiler, has its build. */
+/** Builds the service unless the build is newer than every source. A production install has no compiler, but a build. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Compares openapi.json with the document of the last release, and fails when a client of that one would break. */
+/** Compares openapi.json with the document of the last release, and fails when a client of the last release would break. */
 import { readFileSync } from 'node:fs';
 import { breakingChanges } from './breaking-changes.js';
 

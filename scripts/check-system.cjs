@@ -1,6 +1,6 @@
 /*
- * Ends with one line when this Node.js is older than package.json asks for, or may open too few files to load the modules
- * of the service. Written in ECMAScript 5, so that every version can read it.
+ * Ends with one line when this Node.js is older than package.json requires, or may open too few files to load the modules
+ * of the service. Written in ECMAScript 5, so that every version of Node.js can read it.
  */
 'use strict';
 
@@ -29,9 +29,9 @@ if (!satisfies(process.versions.node.split('-')[0], wanted)) {
   process.exit(1);
 }
 
-// Without it the report asks DNS for the names of peers.
+// Otherwise the report asks DNS for the names of peers.
 process.report.excludeNetwork = true;
-// There are no limits on Windows. A limit may be the text 'unlimited'.
+// Windows has no limits. A limit may be the text 'unlimited'.
 var limits = process.report.getReport().userLimits;
 if (limits && Number(limits.open_files.soft) < OPEN_FILES) {
   var limit = 'The limit of open files is ' + limits.open_files.soft + ', too small to load the service.';

@@ -1,4 +1,4 @@
-/** Copies the documents that the service shows, and the test kit reads, into the build, which runs without the repository. */
+/** Copies documents into the build, which runs without the repository: the service shows them, and the test kit reads them. */
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 

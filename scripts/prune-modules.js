@@ -1,8 +1,8 @@
 /**
- * Removes from `node_modules` what Node.js never loads of it: about half of the size of the container image. The Dockerfile
- * runs it behind `npm prune`; never run it where you develop.
+ * Removes files from `node_modules` that Node.js never loads: about half of the size of the container image. The Dockerfile
+ * runs it after `npm prune`. Never run it where you develop.
  *
- * Licences stay. test/ship/image.ship-spec.ts runs the service and its commands on what is left.
+ * Licences stay. test/ship/image.ship-spec.ts runs the service and its commands on the remaining files.
  */
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,8 +21,8 @@ const NOT_LOADED = /\.(?:map|[cm]?ts|flow|md|markdown|html)$/i;
 const LICENCE = /^(?:licen[cs]e|copying|notice|copyright)/i;
 
 /**
- * The same code in other module formats and for browsers, and tests that were published. Each was seen to be there: one
- * that is missing ends this script with an error, so that the list stays true.
+ * The same code in other module formats and for browsers, and published tests. A missing path ends this script with an
+ * error, so that the list stays correct.
  */
 const UNUSED = [
   '@electric-sql/pglite/dist/contrib',

@@ -1,9 +1,9 @@
 /**
- * The public API of the package: what its entry points (`exports` of package.json) let others use, as the compiler has
- * declared it. Writes one file an entry point to `api-report/`; with `--check` it fails when a file there is another one.
+ * Reports the public API of the package: what its entry points (`exports` of package.json) export, from the compiler's
+ * declarations. Writes one file per entry point to `api-report/`; with `--check` it fails when a file there differs.
  *
  * A report has the declaration of each export, and of each type of this package that such a declaration names, without
- * comments and private members. So it changes when something changes that code of others may notice.
+ * comments and private members. So it changes when code of others may be affected.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
@@ -15,7 +15,7 @@ const DIST = join(ROOT, 'dist') + sep;
 
 const { name, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-/** The entry points that have types: what others import, and the declarations. */
+/** The entry points with types: the name that others import, and the file of declarations. */
 const entries = Object.entries(exports).flatMap(([path, { types }]) =>
   types === undefined ? [] : [[join(name, path), join(ROOT, types)]],
 );
@@ -28,7 +28,7 @@ if (missing) {
 const options = {
   module: ts.ModuleKind.NodeNext,
   moduleResolution: ts.ModuleResolutionKind.NodeNext,
-  // Declarations are printed as they stand, so those of other packages and of JavaScript need not be read.
+  // Declarations are printed unchanged, so those of other packages and of JavaScript are not needed.
   noLib: true,
   types: [],
 };
@@ -53,7 +53,7 @@ function reportOf(entry, file) {
   const exported = checker.getExportsOfModule(module).map((symbol) => [symbol.name, original(symbol)]);
   const seen = new Set(exported.map(([, symbol]) => symbol));
   const named = [];
-  // Grows while it is walked: a type that is found may name others.
+  // Grows during the loop: a type that is found may name others.
   const open = [...seen];
   for (const symbol of open) {
     for (const other of symbolsNamedBy(symbol)) {
@@ -106,7 +106,7 @@ function textOf(symbol, exportedName) {
   return exportedName === symbol.name ? text : `${text}\n// exported as ${exportedName}`;
 }
 
-/** The node without what the compiler keeps others from using. */
+/** The node without private members. */
 function withoutPrivate(node) {
   if (!ts.isClassDeclaration(node)) return node;
   const members = node.members.filter((member) => !isPrivate(member));
@@ -125,7 +125,7 @@ function isPrivate(member) {
   return (flags & ts.ModifierFlags.Private) !== 0 || (member.name !== undefined && ts.isPrivateIdentifier(member.name));
 }
 
-/** The symbols of this package that the declarations of a symbol name, those of private members left out. */
+/** The symbols of this package that the declarations of a symbol name, except those of private members. */
 function symbolsNamedBy(symbol) {
   const found = new Set();
   const visit = (node) => {

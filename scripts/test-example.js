@@ -1,7 +1,7 @@
 /**
- * Tests `examples/` as other projects would: packs the service, installs the package into a copy of each example in a
- * temporary folder, and there builds, lints, tests, migrates and starts the example. Nothing of the repository is visible
- * there. Needs a build, and the registry of npm or its cache.
+ * Tests `examples/` as separate projects: packs the service, installs the package into a copy of each example in a
+ * temporary folder, and builds, lints, tests, migrates and starts the example there, without access to the repository.
+ * Needs a build, and the registry of npm or its cache.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -33,7 +33,7 @@ async function testExample(name, archive) {
   });
   step(`${name}: install`);
   run(directory, 'npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', archive);
-  step(`${name}: one copy of what must be shared`);
+  step(`${name}: one copy of shared packages`);
   for (const shared of ['@nestjs/common', '@nestjs/core', 'class-transformer', 'class-validator', 'typeorm']) {
     if (existsSync(join(directory, 'node_modules/petstore-service/node_modules', shared))) {
       throw new Error(`The service has its own copy of ${shared}: the versions of the example do not meet its own.`);
@@ -43,7 +43,7 @@ async function testExample(name, archive) {
   run(directory, 'npm', 'run', '--silent', 'build');
   step(`${name}: lint`);
   run(directory, join(ROOT, 'node_modules/.bin/eslint'), '--config', join(ROOT, 'eslint.config.js'), 'src', 'test');
-  step(`${name}: everything else of the package is private`);
+  step(`${name}: files that are not exported cannot be imported`);
   expectRefused(directory, 'petstore-service/dist/src/app.module.js');
   expectRefused(directory, 'petstore-service/src/app.module.js');
   step(`${name}: test`);
@@ -53,7 +53,7 @@ async function testExample(name, archive) {
   petstore('migrate:status', { status: 1 });
   petstore('migrate');
   petstore('migrate:status');
-  // The commands know the scopes of the example: those of no operation are refused.
+  // The commands know the scopes of the example, and refuse a scope of no operation.
   petstore('keys', 'create', '--client', 'shop', '--scopes', 'orders:read', '--quiet');
   petstore('keys', 'create', '--client', 'shop', '--scopes', 'nothing:read', { status: 1 });
   await expectStart(directory);
@@ -66,7 +66,7 @@ function step(text) {
 /** Runs a command, whose output is that of this process. Its last argument may be an object with the expected exit code. */
 function run(cwd, command, ...args) {
   const { status: expected } = typeof args.at(-1) === 'object' ? args.pop() : { status: 0 };
-  // As in a project of its own: npm hands this one's settings to the commands below it as variables.
+  // Without npm's variables of this project, as in a separate project.
   const own = Object.entries(process.env).filter(([name]) => !/^npm_(package|lifecycle|command)_?/.test(name));
   const { status, error } = spawnSync(command, args, { cwd, stdio: ['ignore', 1, 2], env: Object.fromEntries(own) });
   if (status !== expected) {

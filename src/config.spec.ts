@@ -59,24 +59,24 @@ const DEFAULTS: Config = {
 };
 
 describe('readConfig', () => {
-  test('every setting has a default, and the result never changes', () => {
+  test('every setting has a default, and the result is frozen', () => {
     const config = readConfig({});
     expect(config).toBeInstanceOf(Config);
     expect({ ...config }).toEqual(DEFAULTS);
     expect(Object.isFrozen(config)).toBe(true);
   });
 
-  test('an empty value, or white space alone, counts as not set', () => {
+  test('an empty value, or only white space, counts as not set', () => {
     const names = [...settingsInCode()];
     expect({ ...readConfig(Object.fromEntries(names.map((name) => [name, '']))) }).toEqual(DEFAULTS);
     expect({ ...readConfig(Object.fromEntries(names.map((name) => [name, ' \t']))) }).toEqual(DEFAULTS);
   });
 
-  test('PUBLIC_BASE_URL is kept in the ASCII form of URLs, so that it may stand in header fields', () => {
+  test('PUBLIC_BASE_URL is converted to ASCII, because header fields contain it', () => {
     expect(readConfig({ PUBLIC_BASE_URL: 'https://例え.jp/v1/' }).publicBaseUrl).toBe('https://xn--r8jz45g.jp/v1');
   });
 
-  test('PUBLIC_BASE_URL follows PORT, but not the port that the system chooses', () => {
+  test('the default of PUBLIC_BASE_URL has the port of PORT, or 3000 if the system chooses the port', () => {
     expect(readConfig({ PORT: '8080' }).publicBaseUrl).toBe('http://localhost:8080/v1');
     expect(readConfig({ PORT: '0' }).publicBaseUrl).toBe('http://localhost:3000/v1');
     expect(readConfig({ PORT: '8080', PUBLIC_BASE_URL: 'https://a.example/v1' }).publicBaseUrl).toBe(
@@ -84,7 +84,7 @@ describe('readConfig', () => {
     );
   });
 
-  test('MIGRATE_ON_START is true on the embedded engine and false with DATABASE_URL, unless it is set', () => {
+  test('MIGRATE_ON_START is by default true on the embedded engine and false with DATABASE_URL', () => {
     expect(readConfig({ DATABASE_URL }).migrateOnStart).toBe(false);
     expect(readConfig({ DATABASE_URL, MIGRATE_ON_START: 'true' }).migrateOnStart).toBe(true);
     expect(readConfig({ MIGRATE_ON_START: 'false' }).migrateOnStart).toBe(false);
@@ -142,7 +142,7 @@ describe('readConfig', () => {
     ['AFTER_SUNSET', 'afterSunset', ['remove', 'serve']],
     ['MIGRATE_ON_START', 'migrateOnStart', ['true', 'false']],
     ['REPLICA_READS', 'replicaReads', ['fresh', 'stale']],
-  ])('%s is one of a few words', (name, property, choices) => {
+  ])('%s is one of its choices', (name, property, choices) => {
     for (const choice of choices) {
       expect(String(readConfig({ [name]: choice })[property])).toBe(choice);
     }
@@ -156,7 +156,7 @@ describe('readConfig', () => {
     'postgres://db.example/petstore',
     'postgresql://user@[::1]:5433/petstore?sslmode=require',
     'postgresql:///petstore?host=/var/run/postgresql',
-  ])('DATABASE_URL may be %s, and be given to replicas', (url) => {
+  ])('DATABASE_URL and DATABASE_REPLICA_URLS may be %s', (url) => {
     const config = readConfig({ DATABASE_URL: url, DATABASE_REPLICA_URLS: ` ${url} ,, ${DATABASE_URL},` });
     expect([config.databaseUrl, config.databaseReplicaUrls]).toEqual([url, [url, DATABASE_URL]]);
   });
@@ -178,7 +178,7 @@ describe('readConfig', () => {
     expect(faultOf({ DATABASE_URL: url })).toContain(fault);
   });
 
-  test('a replica is one host, and DATABASE_DIRECT_URL needs DATABASE_URL', () => {
+  test('each of DATABASE_REPLICA_URLS names one host, and DATABASE_DIRECT_URL needs DATABASE_URL', () => {
     const url = `${DATABASE_URL}?target_session_attrs=any`;
     expect(faultOf({ DATABASE_URL, DATABASE_REPLICA_URLS: url })).toContain('URIs of one replica each');
     expect(faultOf({ DATABASE_DIRECT_URL: DATABASE_URL })).toContain('DATABASE_DIRECT_URL needs DATABASE_URL.');
@@ -205,7 +205,7 @@ describe('readConfig', () => {
     'postgresql://',
     'postgresql://user:secret@db.example:99999/petstore',
     'secret',
-  ])('DATABASE_URL and DATABASE_REPLICA_URLS must not be %s, which is not repeated', (url) => {
+  ])('DATABASE_URL and DATABASE_REPLICA_URLS must not be %s, which the message does not repeat', (url) => {
     const expected = 'must be a PostgreSQL URI such as postgresql://user:password@host:5432/petstore';
     const faults = [
       faultOf({ DATABASE_URL: url }),
@@ -258,7 +258,7 @@ describe('readConfig', () => {
     'secret key with white space',
     'secret-key-with-ä-in-it',
     '=secret=key=secret=key',
-  ])('BOOTSTRAP_API_KEY must not be %s, which is not repeated', (key) => {
+  ])('BOOTSTRAP_API_KEY must not be %s, which the message does not repeat', (key) => {
     const fault = faultOf({ BOOTSTRAP_API_KEY: key });
     expect(fault).toContain('BOOTSTRAP_API_KEY must be 20 to 255 characters of A-Z a-z 0-9 - . _ ~ + /');
     expect(fault).not.toContain(key);
@@ -318,7 +318,7 @@ describe('readConfig', () => {
     );
   });
 
-  test('HOST and DATA_DIR are taken as they are', () => {
+  test('HOST and DATA_DIR are used unchanged', () => {
     const { host, dataDir } = readConfig({ HOST: '::1', DATA_DIR: '/var/lib/pet store' });
     expect([host, dataDir]).toEqual(['::1', '/var/lib/pet store']);
   });
@@ -328,7 +328,7 @@ describe('readConfig', () => {
     ['off', []],
     ['handler-calls', ['handler-calls']],
     ['shared-statements, handler-calls', ['handler-calls', 'shared-statements']],
-  ])('FAST_PATHS=%s', (value, expected) => {
+  ])('FAST_PATHS=%s is accepted', (value, expected) => {
     expect(readConfig({ FAST_PATHS: value }).fastPaths).toEqual(expected);
   });
 
@@ -341,7 +341,7 @@ describe('readConfig', () => {
     const traced = (others: Record<string, string> = {}): TracingSettings =>
       readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT, ...others }).tracing as TracingSettings;
 
-    test('it has the defaults of OpenTelemetry, and needs an endpoint', () => {
+    test('needs an endpoint, and has the defaults of OpenTelemetry', () => {
       expect(traced()).toEqual({
         url: 'http://collector.example:4318/v1/traces',
         protocol: 'http/protobuf',
@@ -362,7 +362,7 @@ describe('readConfig', () => {
       expect(traced({ OTEL_TRACES_EXPORTER: 'none' })).toBeUndefined();
     });
 
-    test('what is not traced needs no valid settings of tracing', () => {
+    test('its settings are not checked while tracing is off', () => {
       const wrong = { OTEL_TRACES_SAMPLER: 'ratio', OTEL_BSP_MAX_QUEUE_SIZE: '0', OTEL_RESOURCE_ATTRIBUTES: 'a' };
       expect(
         readConfig({ ...wrong, OTEL_TRACES_EXPORTER: 'console', OTEL_SDK_DISABLED: 'yes' }).tracing,
@@ -374,11 +374,11 @@ describe('readConfig', () => {
     test.each([
       [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c.example/otlp/' }, 'https://c.example/otlp/v1/traces'],
       [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://t.example/spans' }, 'http://t.example/spans'],
-    ])('%j: spans go to %s', (settings, url) => {
+    ])('with %j spans go to %s', (settings, url) => {
       expect(traced(settings).url).toBe(url);
     });
 
-    test('a setting for traces wins over the one for all signals, and header fields of both are added together', () => {
+    test('settings for traces override those for all signals, and the header fields of both are sent', () => {
       const settings = {
         OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
         OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
@@ -395,7 +395,7 @@ describe('readConfig', () => {
       });
     });
 
-    test('OTEL_SERVICE_NAME wins over OTEL_RESOURCE_ATTRIBUTES', () => {
+    test('OTEL_SERVICE_NAME overrides OTEL_RESOURCE_ATTRIBUTES', () => {
       const OTEL_RESOURCE_ATTRIBUTES = 'service.name=other,deployment.environment.name=staging';
       expect(traced({ OTEL_RESOURCE_ATTRIBUTES }).resource['service.name']).toBe('other');
       expect(traced({ OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME: 'shop' }).resource).toEqual({
@@ -404,7 +404,7 @@ describe('readConfig', () => {
       });
     });
 
-    test('the argument is the share of a sampler by ratio, and that of another sampler is not read', () => {
+    test('OTEL_TRACES_SAMPLER_ARG is the share of a ratio sampler, and is ignored for other samplers', () => {
       const ratioOf = (sampler: string, argument: string): number =>
         traced({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: argument }).ratio;
       expect(ratioOf('traceidratio', '0.25')).toBe(0.25);
@@ -433,7 +433,7 @@ describe('readConfig', () => {
       ['OTEL_BSP_SCHEDULE_DELAY', '5s', 'an integer between 1 and 600000'],
       ['OTEL_SDK_DISABLED', 'yes', 'one of true, false'],
       ['OTEL_TRACES_EXPORTER', 'console', 'one of otlp, none'],
-    ])('%s must not be %s, which is not repeated', (name, value, expected) => {
+    ])('%s must not be %s, which the message does not repeat', (name, value, expected) => {
       const fault = faultOf({ OTEL_EXPORTER_OTLP_ENDPOINT, [name]: value });
       expect(fault).toContain(`Wrong settings: ${name} must be ${expected}`);
       expect(fault).not.toContain('secret');
@@ -446,7 +446,7 @@ describe('readConfig', () => {
     });
   });
 
-  test('all faults are named at once, in one line, each setting once', () => {
+  test('one line names all wrong settings, each once', () => {
     const fault = faultOf({
       PORT: 'secret-1',
       DATABASE_REPLICA_URLS: 'secret-2,secret-3',
@@ -473,12 +473,12 @@ describe('.env.example', () => {
     ([, name = '', value = '']) => [name, value] as const,
   );
 
-  test('has every setting that is read, once, and no other', () => {
+  test('has exactly the settings that are read, each once', () => {
     const names = described.map(([name]) => name);
     expect([...names].sort()).toEqual([...settingsInCode()].sort());
   });
 
-  test('sets nothing, and the values it shows are the defaults', () => {
+  test('sets nothing, and shows the defaults', () => {
     expect(text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))).toEqual([]);
     expect({ ...readConfig(Object.fromEntries(described)) }).toEqual(DEFAULTS);
   });

@@ -1,10 +1,10 @@
--- Sends the requests of a file, one a line: METHOD <tab> path <tab> body <tab> "once". The file is walked round and round.
+-- Sends the requests of a file, again and again. Each line is one request: METHOD <tab> path <tab> body <tab> "once".
 -- Requests with "once" get an Idempotency-Key that no other request has.
--- Arguments: the file; a file of API keys, one a line, which the requests use in turn.
+-- Arguments: the file; a file with one API key a line, which the requests use in turn.
 local requests = {}
 local position = 0
 
--- A text that each request replaces by a number of the same length.
+-- Each request replaces this text by a number of the same length.
 local NUMBER = "0000000000"
 local sent = 0
 

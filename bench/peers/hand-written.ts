@@ -1,4 +1,4 @@
-/** node:http and pg with prepared statements, as a good engineer writes a service with nothing more to do. */
+/** node:http and pg with prepared statements, as a good engineer writes a service without further requirements. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import pg from 'pg';
 import {

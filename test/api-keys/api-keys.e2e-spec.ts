@@ -18,7 +18,7 @@ import type { HttpAnswer } from '../support/http-client.js';
 
 const HOUR = 3_600_000;
 
-/** Resolves when an application has handled the notifications of all committed changes of keys, so that none arrives later. */
+/** Waits until an application has handled the notifications of all committed changes of keys. */
 async function untilChangesAreHeard(app: TestApp): Promise<void> {
   const changes: unknown = app.nest.get(ApiKeyChanges);
   const { connection } = changes as { connection?: { query(sql: string): Promise<unknown> } };
@@ -66,7 +66,7 @@ describe('one instance', () => {
     expect(queries).toEqual([]);
   });
 
-  test('a key in use is looked up again in the background, before its time to live is over', async () => {
+  test('a key in use is looked up again in the background before its time to live ends', async () => {
     app.clock.travelTo(Date.now());
     await call(app, app.apiKey);
     app.nest.get(ApiKeyVerifier).forgetAll();
@@ -81,7 +81,7 @@ describe('one instance', () => {
     expect(app.nest.get(ApiKeyVerifier).verify(app.apiKey)).not.toBeInstanceOf(Promise);
   });
 
-  test('requests that meet a new key at the same moment share one query', async () => {
+  test('simultaneous requests with a new key share one query', async () => {
     const { secret } = await keys.create({ client: 'shared' });
     await untilChangesAreHeard(app);
     const queries = watchQueries(app);
@@ -90,7 +90,7 @@ describe('one instance', () => {
     expect(queries.reduce((sum, size) => sum + size, 0)).toBe(1);
   });
 
-  test('a refused key is remembered for its time to live, and then looked up again', async () => {
+  test('a refused key is cached for its time to live, and then looked up again', async () => {
     const secret = createApiKey();
     app.clock.travelTo(Date.now());
     const queries = watchQueries(app);
@@ -103,7 +103,7 @@ describe('one instance', () => {
     expect(queries).toEqual([1, 1]);
   });
 
-  test('a clock that is set back prolongs no cached key', async () => {
+  test('a clock that is set back does not prolong the life of a cached key', async () => {
     await call(app, app.apiKey);
     const queries = watchQueries(app);
     app.clock.travelTo(Date.now() - HOUR);
@@ -139,7 +139,7 @@ describe('one instance', () => {
     expect(queries.length).toBe(before);
   });
 
-  test('503 unavailable when more keys wait for the database than can be asked at once', async () => {
+  test('503 unavailable: more unknown keys wait for the database than the limit', async () => {
     const verifier = app.nest.get(ApiKeyVerifier);
     const outcomes = await Promise.allSettled(
       Array.from({ length: 2_500 }, async () => verifier.verify(createApiKey())),
@@ -182,7 +182,7 @@ describe('one instance', () => {
     await expect(keys.create({ client })).rejects.toThrow("A client's name has 1 to 255 printable characters");
   });
 
-  test('a key is named by its id, its prefix, or the whole secret, which no message repeats', async () => {
+  test('a key is found by its id, its prefix or the whole secret, and no message repeats a secret', async () => {
     const { key, secret } = await keys.create({ client: 'named' });
     for (const reference of [String(key.id), key.prefix, `${key.prefix}…`, key.prefix.slice(0, 8), secret]) {
       expect((await keys.find(reference)).id).toBe(key.id);
@@ -199,7 +199,7 @@ describe('one instance', () => {
     await expect(keys.find(prefix)).rejects.toThrow(`'${prefix}' means 2 API keys; name one by its id`);
   });
 
-  test('a key that is revoked, expired or replaced cannot be replaced', async () => {
+  test('a revoked, expired or already rotated key cannot be rotated', async () => {
     const { key } = await keys.create({ client: 'rotating' });
     const { key: successor } = await keys.rotate(String(key.id));
     await expect(keys.rotate(String(key.id))).rejects.toThrow(
@@ -211,7 +211,7 @@ describe('one instance', () => {
     await expect(keys.rotate(String(key.id))).rejects.toThrow('has expired and cannot be replaced');
   });
 
-  test('a successor gets the lifetime of its predecessor, and the overlap prolongs no key', async () => {
+  test('a rotated key gets the lifetime of its predecessor, whose expiry the overlap does not postpone', async () => {
     const { key } = await keys.create({ client: 'lasting', expiresAt: new Date(Date.now() + HOUR) });
     const { key: successor, predecessor } = await keys.rotate(String(key.id), 24 * HOUR);
     expect(predecessor.expiresAt).toEqual(key.expiresAt);
@@ -219,7 +219,7 @@ describe('one instance', () => {
     expect(Math.abs(lifetime - HOUR)).toBeLessThan(5_000);
   });
 
-  test('of two rotations at the same moment one succeeds', async () => {
+  test('exactly one of two simultaneous rotations succeeds', async () => {
     const { key } = await keys.create({ client: 'twice' });
     const outcomes = await Promise.allSettled([keys.rotate(String(key.id)), keys.rotate(String(key.id))]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
@@ -227,7 +227,7 @@ describe('one instance', () => {
   });
 });
 
-test('whatever any test of the suite logs is searched for secrets at its end', async () => {
+test('closing a tested application fails if its log contains a secret', async () => {
   const BOOTSTRAP_API_KEY = 'a-key-of-our-own-making';
   for (const secret of [createApiKey(), BOOTSTRAP_API_KEY]) {
     const app = await createTestApp({ settings: { BOOTSTRAP_API_KEY } });
@@ -238,7 +238,7 @@ test('whatever any test of the suite logs is searched for secrets at its end', a
   }
 });
 
-test('keys that are older than the table of clients become keys of the client of their name', async () => {
+test('the migration to the table of clients groups existing keys by their name', async () => {
   const database = await createTestDatabase();
   const dataSource = await openDatabase(readConfig(database.ownerSettings));
   while ((await revertLastMigration(dataSource)) !== 'CreateClient1795228920000');
@@ -298,7 +298,7 @@ describeOnPostgresql('two instances', () => {
     return performance.now() - startedAt;
   }
 
-  test('create, use, rotate, use both, end of the overlap, expired_api_key', async () => {
+  test('after a rotation both keys work until the end of the overlap; then the old one gets expired_api_key', async () => {
     const { key, secret: old } = await keys.create({ client: 'acme-mobile' });
     expect(await statuses(both, old)).toEqual([200, 200]);
     const { secret: successor, predecessor } = await keys.rotate(key.prefix, 24 * HOUR);
@@ -324,14 +324,14 @@ describeOnPostgresql('two instances', () => {
     expect((await call(two, secret)).json).toMatchObject({ code: 'revoked_api_key' });
   });
 
-  test('a key that is revoked directly in the database is refused, too', async () => {
+  test('a key that is revoked with SQL is also refused within one second', async () => {
     const { key, secret } = await keys.create({ client: 'by-hand' });
     expect(await statuses(both, secret)).toEqual([200, 200]);
     await one.sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [key.id]);
     expect(await untilRefused(secret)).toBeLessThan(1_000);
   });
 
-  test('a lost notification has no effect beyond the time to live of a cached key', async () => {
+  test('after a lost notification, a revoked key works no longer than its time to live in the cache', async () => {
     const { key, secret } = await keys.create({ client: 'unheard' });
     await Promise.all(both.map(untilChangesAreHeard));
     const now = Date.now();
@@ -344,7 +344,7 @@ describeOnPostgresql('two instances', () => {
     expect(await statuses(both, secret)).toEqual([401, 401]);
   });
 
-  test('a broken connection is opened again, and changes that it missed take effect', async () => {
+  test('a broken connection for notifications is opened again, and missed changes take effect', async () => {
     const { key, secret } = await keys.create({ client: 'disconnected' });
     await Promise.all(both.map(untilChangesAreHeard));
     expect(await statuses(both, secret)).toEqual([200, 200]);
@@ -362,7 +362,7 @@ describeOnPostgresql('two instances', () => {
     expect(await untilRefused(nextSecret)).toBeLessThan(1_000);
   });
 
-  test('writing usage every few seconds makes no instance forget its keys', async () => {
+  test('writing the last use of keys does not clear the cache of any instance', async () => {
     await Promise.all(both.map(untilChangesAreHeard));
     await statuses(both, one.apiKey);
     const queries = watchQueries(two);
@@ -372,7 +372,7 @@ describeOnPostgresql('two instances', () => {
     expect(queries).toEqual([]);
   });
 
-  test('a change of a key, and of a client, leaves all other keys in memory', async () => {
+  test('a change of a key or a client leaves all other keys in the cache', async () => {
     const { key, secret } = await keys.create({ client: 'changing' });
     const { secret: sibling } = await keys.create({ client: 'changing' });
     const { secret: stranger } = await keys.create({ client: 'unchanged' });
@@ -415,7 +415,7 @@ describeOnPostgresql('two instances', () => {
     }
   });
 
-  test('a start with a BOOTSTRAP_API_KEY that exists notifies nobody', async () => {
+  test('a start with an existing BOOTSTRAP_API_KEY sends no notification', async () => {
     const settings = { BOOTSTRAP_API_KEY: createApiKey() };
     await (await createTestApp({ database, settings })).close();
     await Promise.all(both.map(untilChangesAreHeard));
@@ -429,7 +429,7 @@ describeOnPostgresql('two instances', () => {
     expect(queries).toEqual([[1], [1]]);
   });
 
-  /** Revokes a key without a notification, as if a pooler in between had lost it. */
+  /** Revokes a key without a notification, as if a pooler had lost it. */
   async function revokeUnheard(id: bigint): Promise<void> {
     await one.sql('ALTER TABLE api_key DISABLE TRIGGER tr_api_key_change');
     await one.sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [id]);

@@ -12,7 +12,7 @@ interface Outcome {
   stderr: string;
 }
 
-// Each test runs several commands. Each is a process that starts in a second, or in many seconds on a busy machine.
+// Each test starts several processes. Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
 describe('petstore', () => {
@@ -62,7 +62,7 @@ describe('petstore', () => {
     successorId: string | null;
   }
 
-  test('keys list finds those that expire soon and those that nobody uses', async () => {
+  test('keys list finds keys that expire soon and keys that are not used', async () => {
     const soon = await made({ client: 'ages', expiresAt: new Date(Date.now() + 13 * DAY) });
     const late = await made({ client: 'ages', expiresAt: new Date(Date.now() + 15 * DAY) });
     await app.sql(`UPDATE api_key SET created_at = now() - interval '31 days' WHERE id = $1`, [late.id]);
@@ -78,7 +78,7 @@ describe('petstore', () => {
     expect(await keys.list({ client: 'ages' })).toHaveLength(2);
   });
 
-  test('keys rotate, show and revoke', async () => {
+  test('keys rotate, keys show and keys revoke: both keys work after a rotation, and a second revocation changes nothing', async () => {
     const old = await made({ client: 'rotated' });
     const { stdout } = await petstore('keys', 'rotate', old.prefix, '--overlap', '24h', '--quiet');
     const successor = stdout.trimEnd();
@@ -95,11 +95,11 @@ describe('petstore', () => {
     expect((await app.client.get('/v1/pets', { apiKey: successor })).json).toMatchObject({ code: 'revoked_api_key' });
     // A second revocation keeps the first time and reason.
     const again = await json<KeyJson>('keys', 'revoke', revoked.id, '--reason', 'another');
-    // Meanwhile the service may have written the last use of the key.
+    // The service may write the last use of the key between the two commands.
     expect({ ...again, lastUsedAt: undefined }).toEqual({ ...revoked, lastUsedAt: undefined });
   });
 
-  test('keys limit gives a client a limit, and takes it away', async () => {
+  test('keys limit sets the limit of a client, and removes it', async () => {
     const { secret } = await made({ client: 'limited' });
     const limitOf = async (): Promise<unknown> => {
       await new Promise((next) => setTimeout(next, 300));
@@ -121,7 +121,7 @@ describe('petstore', () => {
     ['a limit of an unknown client', ['keys', 'limit', 'nobody', '--default'], /No client has the name 'nobody'/],
     ['a limit without its value', ['keys', 'limit', 'x'], /needs either --per-minute or --default/],
     ['a report of no deprecated operation', ['deprecations', 'report', 'listPets'], /; deprecated are: getPet/],
-  ])('%s is refused in one line, with exit code 1', async (_what, args, message) => {
+  ])('%s is refused with one line and exit code 1', async (_what, args, message) => {
     const { code, stdout, stderr } = await petstore(...args);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(message);
@@ -142,7 +142,7 @@ describe('petstore', () => {
       return { code, ...(JSON.parse(stdout) as Report) };
     }
 
-    /** Calls on a day, at noon. */
+    /** Stores calls of a new key of a client, at noon of a day. */
     async function called(
       client: string,
       operation: string,
@@ -160,9 +160,9 @@ describe('petstore', () => {
       ]);
     }
 
-    test('a month of traffic: who, how often, when last, with what; and whether it is safe', async () => {
+    test('lists each client with its calls, last call and user agent, and says whether a removal is safe', async () => {
       await app.sql('DELETE FROM key_usage');
-      // Usage is known only since today, so the absence of calls proves nothing.
+      // Usage is counted only since today, so the absence of calls proves nothing.
       expect(await report()).toMatchObject({ code: 2, safeToRemove: false, clients: [] });
 
       await called('web', 'listPets', 45, 10, 'web/1');

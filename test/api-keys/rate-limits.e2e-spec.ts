@@ -73,7 +73,7 @@ describe('in memory', () => {
     expect((await call(app, await newKey('another'))).status).toBe(200);
   });
 
-  test('429 comes after 401 and before 403, and every answer after this check has the fields', async () => {
+  test('429 comes after 401 and before 403, and every answer after this check has RateLimit fields', async () => {
     const key = await newKey('reader', ['pets:read']);
     const forbidden = await app.client.post('/v1/pets', '{', { apiKey: key });
     expect([forbidden.status, forbidden.headers.ratelimit]).toEqual([403, '"client";r=5;t=10']);
@@ -85,14 +85,14 @@ describe('in memory', () => {
     expect([unauthorized.status, unauthorized.headers.ratelimit]).toEqual([401, undefined]);
   });
 
-  test('requests that need no key have no limit', async () => {
+  test('requests that need no key have no rate limit', async () => {
     for (let count = 0; count < 10; count++) {
       const { status, headers } = await app.client.get('/health/live', { apiKey: null });
       expect([status, headers.ratelimit]).toEqual([200, undefined]);
     }
   });
 
-  test("a client's own limit holds at once, and can be taken away", async () => {
+  test("a client's own limit takes effect at once, and can be removed", async () => {
     const key = await newKey('limited');
     await keys.limit('limited', 2);
     const { headers } = await call(app, key);
@@ -108,7 +108,7 @@ describe('in memory', () => {
   });
 });
 
-test('RATE_LIMIT_PER_MINUTE is 6000 unless it is set, and 0 turns it off', async () => {
+test('RATE_LIMIT_PER_MINUTE is 6000 by default, and 0 turns the limit off', async () => {
   const app = await createTestApp();
   expect((await app.client.get('/v1/pets')).headers).toMatchObject({
     'ratelimit-policy': '"client";q=6000;w=60',
@@ -128,7 +128,7 @@ describeOnPostgresql('two instances', () => {
     expect((await call(two, one.apiKey)).headers['ratelimit-policy']).toBe('"client";q=6000;w=60');
     await one.nest.get(ApiKeysService).limit('test-client', 12);
     const policy = async (): Promise<unknown> => (await call(two, one.apiKey)).headers['ratelimit-policy'];
-    // Without the notification, it would be as long as a key is remembered.
+    // Without the notification, the other instance would keep the old limit for the key's whole time to live.
     const deadline = performance.now() + KEY_TIME_TO_LIVE_MS / 2;
     while ((await policy()) !== '"client";q=12;w=60' && performance.now() < deadline) await sleep(20);
     expect(performance.now()).toBeLessThan(deadline);

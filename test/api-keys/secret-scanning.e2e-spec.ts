@@ -15,7 +15,7 @@ test('the rule for gitleaks has the published pattern, which RE2 can run', () =>
   expect(createApiKey()).toContain(keyword);
 });
 
-test('the published pattern finds every key that is made, wherever it stands', () => {
+test('the published pattern finds every created key, in any surrounding text', () => {
   for (let count = 0; count < 2_000; count++) {
     const key = createApiKey();
     for (const text of [key, `"${key}"`, `API_KEY=${key}\n`, `Bearer ${key},`, `https://x.example/?key=${key}&a=b`]) {
@@ -25,7 +25,7 @@ test('the published pattern finds every key that is made, wherever it stands', (
   }
 });
 
-test('and no key of another form', () => {
+test('the published pattern finds no text of another form', () => {
   const key = createApiKey();
   const others = [
     key.slice(0, -1),

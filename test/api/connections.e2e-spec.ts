@@ -106,7 +106,7 @@ async function answerSlow(count: number): Promise<void> {
   }
 }
 
-describe('every header field counts, however many there are', () => {
+describe('every header field is read, however many there are', () => {
   // Shorter than the limit of the header section.
   const many = 'x:\r\n'.repeat(1_500);
 
@@ -115,7 +115,7 @@ describe('every header field counts, however many there are', () => {
     [400, 'Host', () => 'Host: y'],
     [400, 'Content-Type', () => 'Content-Type: text/plain'],
     [415, 'Content-Encoding', () => 'Content-Encoding: gzip'],
-  ])('%i of a %s behind 1,500 others', async (status, _, field) => {
+  ])('%i because of a %s after 1,500 other fields', async (status, _, field) => {
     const before = await countPets();
     const answer = await rawRequest(
       app.port,
@@ -125,7 +125,7 @@ describe('every header field counts, however many there are', () => {
     expect(await countPets()).toBe(before);
   });
 
-  test('an Idempotency-Key behind 1,500 others is seen', async () => {
+  test('an Idempotency-Key after 1,500 other fields is used', async () => {
     const before = await countPets();
     const request = `${post}${LENGTH}${many}Idempotency-Key: behind-many\r\nConnection: close\r\n\r\n${PET}`;
     const [first, second] = [await rawRequest(app.port, request), await rawRequest(app.port, request)];
@@ -149,7 +149,7 @@ describe('Upgrade', () => {
     ['h2c', upgrade],
     ['websocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'],
     ['several protocols', 'Connection: keep-alive, Upgrade\r\nUpgrade: h2c, websocket\r\n'],
-  ])('%s is ignored: the request is served, and its answer says that nothing behind it is', async (_, fields) => {
+  ])('%s is ignored: the request is served, and its answer closes the connection', async (_, fields) => {
     for (const segments of [
       [`${LIVE}${fields}\r\n`, SLOW],
       [`${LIVE}${fields}\r\n${SLOW}`],
@@ -312,7 +312,7 @@ describe('requests that are sent ahead', () => {
     return opened;
   };
   const waiting = (): (() => void)[] => app.nest.get(TestSlowController).waiting;
-  test('are all answered in their order, and no more than those of one read are held meanwhile', async () => {
+  test('are all answered in their order, and at most 128 KiB of them are read ahead', async () => {
     const count = 1_000;
     const request = (index: number): string =>
       `${LIVE}X-Request-Id: ahead-${index}\r\nX: ${'x'.repeat(200 + (index % 100))}\r\n\r\n`;
@@ -372,7 +372,7 @@ describe('requests that are sent ahead', () => {
     client.destroy();
   });
 
-  test('are bounded over all connections: those beyond are cut, the others are served', async () => {
+  test('are bounded over all connections: connections beyond the bound are cut, the others are served', async () => {
     const chunked = `${LIVE}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`;
     // Each request counts a little more than 2 MiB.
     const fits = 31;
@@ -464,7 +464,7 @@ describe('an error in a body is the answer to its request', () => {
     expect(lines).toEqual([expect.objectContaining({ status: Number(status), code, operation: 'createPet' })]);
   });
 
-  test('401 comes first, and a body that nobody reads breaks no answer', async () => {
+  test('401 comes first, and an invalid body that is not read breaks no answer', async () => {
     const anonymous = post.replace(/Authorization: .*\r\n/, '');
     expect(statuses(await sendSegments(`${anonymous}${BROKEN_CHUNK}`))).toEqual([401]);
     const answer = sendSegments(`${SLOW.slice(0, -2)}Transfer-Encoding: chunked\r\n\r\n`, 'not-hex\r\n', 'more\r\n');

@@ -185,7 +185,7 @@ describe('CORS: answers that are given before the route is known', () => {
     expect(fields(await rawRequest(app.port, other)).slice(0, 2)).toEqual([status, undefined]);
   });
 
-  test('400 of a broken body behind a request that is being served', async () => {
+  test('400 for a broken body after a request in flight', async () => {
     const broken = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nTransfer-Encoding: chunked\r\n\r\nnot-hex\r\n`;
     const answer = await rawRequest(app.port, `GET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n${broken}`);
     expect(fields(answer.slice(answer.lastIndexOf('HTTP/1.1 ')))).toEqual([400, ORIGIN, true, 'Origin']);

@@ -141,14 +141,17 @@ const OF_MODULES = [
   'gateway_timeout',
 ];
 
-test.each(Object.entries(PROVOCATIONS))('the example of %s is what is sent', async (code, provoke) => {
-  const answer = (await provoke()) as HttpAnswer | object;
-  const sent = 'json' in answer ? answer.json : answer;
-  expect(sent).toEqual(examples[code]?.value);
-  expect(sent).toMatchObject({ code });
-});
+test.each(Object.entries(PROVOCATIONS))(
+  'the example of %s is the body that the service sends',
+  async (code, provoke) => {
+    const answer = (await provoke()) as HttpAnswer | object;
+    const sent = 'json' in answer ? answer.json : answer;
+    expect(sent).toEqual(examples[code]?.value);
+    expect(sent).toMatchObject({ code });
+  },
+);
 
-test.each(OF_MODULES)('the example of %s is what a module sends without a message of its own', async (code) => {
+test.each(OF_MODULES)('the example of %s is the body of a module without its own message', async (code) => {
   const answer = await app.client.get(`/v1/test-errors/${code}`);
   expect(answer.json).toEqual(examples[code]?.value);
   expect(answer.json).toMatchObject({ code, status: answer.status });

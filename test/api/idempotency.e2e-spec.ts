@@ -138,7 +138,7 @@ describe('the same request again', () => {
     expectReplay(await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 }), first);
   });
 
-  test('201: the meaning counts: spelling, order, a default and unknown members make no other request', async () => {
+  test('201: notation, order, defaults and unknown members do not make a different request', async () => {
     const key = newKey();
     const first = await add(key, '{"name":"Rex","categoryId":100,"status":"available"}');
     for (const body of [
@@ -149,7 +149,7 @@ describe('the same request again', () => {
     }
   });
 
-  test('201: a key that an earlier version has stored', async () => {
+  test('201: a key that an earlier version has stored is recognised', async () => {
     const key = newKey();
     const first = await add(key, { name: 'Rex', categoryId: 7 });
     // The fingerprint of version 1 has the handler's name and all members.
@@ -175,7 +175,7 @@ describe('the same request again', () => {
     expectReplay(await add(key), first);
   });
 
-  test('201: without a key, and with another one, each request is one of its own', async () => {
+  test('201: requests without a key, and with different keys, each create an animal', async () => {
     const answers = [await add(undefined), await add(undefined), await add(newKey()), await add(newKey())];
     expect(new Set(answers.map(({ json }) => String(json.id))).size).toBe(4);
     expect(answers.map(({ headers }) => headers['idempotent-replayed'])).toEqual(Array(4).fill(undefined));
@@ -255,7 +255,7 @@ function printable(): string {
 }
 
 describe('the owner of a key', () => {
-  test('each client has keys of its own', async () => {
+  test('each client has its own keys', async () => {
     const key = newKey();
     const [one, other] = [await clientOf('one'), await clientOf('other')];
     const [first, second] = [await add(key, REX, one), await add(key, { ...REX, name: 'Tom' }, other)];

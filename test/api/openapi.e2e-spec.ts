@@ -96,7 +96,7 @@ const SCHEMAS = ['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets'];
 const TAGS = ['Pets', 'Store'];
 
 describe('the document', () => {
-  test('is the one that is checked in, byte for byte', async () => {
+  test('is openapi.json, byte for byte', async () => {
     const checkedIn = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8');
     expect((await app.client.get('/openapi.json')).text).toBe(checkedIn);
   });
@@ -122,7 +122,7 @@ describe('the document', () => {
     expect([again.status, again.text]).toEqual([304, '']);
   });
 
-  test('has the title, version and tags of the specification, and whom to ask', () => {
+  test('has the title, version and tags of the specification, and a contact', () => {
     expect(document.openapi).toMatch(/^3\.1\./);
     expect(document.info).toMatchObject({ title: 'Pet Store Service', version: '1.0.0', license: { name: 'MIT' } });
     expect(document.info['contact']).toEqual({ name: 'The operators of the Pet Store Service' });
@@ -141,7 +141,7 @@ describe('the document', () => {
         [STAGING, 'Staging'],
       ],
     ],
-  ])('has no server but those that %j names', async (settings, servers) => {
+  ])('has exactly the servers of %j', async (settings, servers) => {
     const document = await describeApplication(readConfig(settings));
     const described = (JSON.parse(document.json) as OpenApi).servers;
     expect(described.map(({ url, description }) => [url, description])).toEqual(servers);
@@ -253,7 +253,7 @@ describe('the document', () => {
     }
   });
 
-  test('closes everything with a bearer token that is not called a JWT', () => {
+  test('requires a bearer token for everything, and does not call it a JWT', () => {
     expect(document.security).toEqual([{ bearerAuth: [] }]);
     const scheme = { type: 'http', scheme: 'bearer', description: expect.any(String) as string };
     expect(document.components.securitySchemes).toEqual({ bearerAuth: scheme });
@@ -306,7 +306,7 @@ describe('the document', () => {
     expect(gaps).toEqual([]);
   });
 
-  test('has no reference that leads nowhere, and no component that nothing refers to', () => {
+  test('has no broken reference and no unused component', () => {
     const references = new Set(JSON.stringify(document).match(/(?<="\$ref":")[^"]+/g));
     for (const $ref of references) {
       expect(resolve(document, { $ref })).toBeDefined();
@@ -324,7 +324,7 @@ describe('the document', () => {
     expect(JSON.stringify(schemas)).not.toMatch(/"nullable"|"example":|"allOf":\[\{"\$ref"/);
   });
 
-  test('has an example of each body, made of the examples in its schema', () => {
+  test('has an example of each body, made from the examples in its schema', () => {
     const newPet = { name: 'Rex', categoryId: 7, status: 'available' };
     const pet = { id: 1, ...newPet };
     const exampleOf = (body?: Response): unknown => body?.content?.['application/json']?.example;
@@ -334,7 +334,7 @@ describe('the document', () => {
     expect(exampleOf(responseOf(document, 'listPets', '200'))).toEqual([pet]);
   });
 
-  test('has examples of required parameters alone, so that a program sends no other', () => {
+  test('has examples only of required parameters, so that programs that use them send no others', () => {
     const named = operationsOf(document).flatMap(([name, { parameters = [] }]) =>
       parameters
         .filter(({ example }) => example !== undefined)
@@ -381,7 +381,7 @@ describe('the document', () => {
     expect(count).toBeGreaterThan(30);
   });
 
-  test('names every code of the catalogue where it can be met, with the right status', () => {
+  test('names every code of the catalogue at the operations that can answer it, with the right status', () => {
     const named = new Set(
       operationsOf(document).flatMap(([name, { responses }]) =>
         Object.keys(responses).flatMap((status) => codesOf(document, name, status)),
@@ -400,7 +400,7 @@ describe('the document', () => {
   });
 });
 
-describe('what is sent', () => {
+describe('requests and answers', () => {
   const ajv = new Ajv2020({ strict: false });
   addFormats.default(ajv);
 
@@ -419,7 +419,7 @@ describe('what is sent', () => {
     }
   });
 
-  test('the schema of cursor has room for every cursor that is given away, and all that it refuses is refused', async () => {
+  test('the schema of cursor accepts every issued cursor, and the service refuses everything that the schema refuses', async () => {
     const schema = operationOf(document, 'listPets').parameters?.[2]?.['schema'] as object;
     await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
     await app.client.post('/v1/pets', { name: 'Tom', categoryId: 7 });
@@ -448,7 +448,7 @@ describe('what is sent', () => {
     [`"${'x'.repeat(256)}"`, false],
     ['""', false],
     ['"x', false],
-  ])('the schema of Idempotency-Key takes a value exactly if the service does: %#', async (key, isValid) => {
+  ])('the schema of Idempotency-Key accepts exactly the values that the service accepts: %#', async (key, isValid) => {
     const schema = operationOf(document, 'createPet').parameters?.[0]?.['schema'] as object;
     expect(ajv.validate(schema, key)).toBe(isValid);
     const headers = { 'idempotency-key': key };
@@ -628,7 +628,7 @@ describe('the pages', () => {
     expect(text).not.toMatch(/\.md"|localhost:3000\/docs/);
   });
 
-  test('/docs/guide says what a client that stores ids can do when getPet ends', async () => {
+  test('/docs/guide says how a client that stores ids can replace getPet', async () => {
     const { text } = await app.client.get('/docs/guide', { apiKey: null });
     const section = text.slice(text.indexOf('<h2 id="deprecation">'), text.indexOf('<h2 id="cors">'));
     expect(section.replace(/\s+/g, ' ')).toMatch(
@@ -712,7 +712,7 @@ class TestAtticController {
 @Module({ controllers: [TestToysController, TestAtticController] })
 class ToysModule {}
 
-describe('a module that the platform has never seen', () => {
+describe('a module that the platform does not know', () => {
   let extended: TestApp;
   let openApi: OpenApi;
   beforeAll(async () => {
@@ -735,7 +735,7 @@ describe('a module that the platform has never seen', () => {
     });
   });
 
-  test('is marked as public, scoped, unstable or deprecated by its decorators alone', () => {
+  test('is marked as public, scoped, unstable or deprecated only by its decorators', () => {
     expect(operationOf(openApi, 'listToys')).toMatchObject({
       security: [],
       'x-stability': 'experimental',
@@ -753,12 +753,12 @@ describe('a module that the platform has never seen', () => {
     expect(headersOf(openApi, 'deleteToy', '204')).toContain('Sunset');
   });
 
-  test('is on the pages, and what it says stays text there', async () => {
+  test('is on the pages, which show its texts without interpreting HTML in them', async () => {
     expect((await extended.client.get('/docs/deprecations')).text).toContain('Keep &#60;it&#62;.');
     expect((await extended.client.get('/docs/errors')).text).toContain('id="toy_broken"');
   });
 
-  test('is left out where it is served outside of /v1, schemas and all', () => {
+  test('is omitted with its schemas if it is served outside of /v1', () => {
     const added = (section: 'paths' | 'schemas'): string[] => {
       const [all, before] = [openApi, document].map(({ paths, components }) =>
         Object.keys(section === 'paths' ? paths : components.schemas),

@@ -76,7 +76,7 @@ describe('GET /v1/pets', () => {
     expect(walked).toEqual(all.filter((pet) => pet.status === status).map(({ id }) => id));
   });
 
-  test('a page misses and repeats nothing when animals come and go meanwhile', async () => {
+  test('pages miss and repeat nothing when animals are added and removed between them', async () => {
     await fill(10);
     const first = await app.client.get('/v1/pets?limit=5');
     await app.sql('DELETE FROM pet WHERE id = $1', [idsOf(first)[4]]);

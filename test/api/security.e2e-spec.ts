@@ -252,7 +252,7 @@ describe('header fields', () => {
     ]);
   });
 
-  test('every answer says nosniff and its request id, and has no field but those that are known', () => {
+  test('every answer has nosniff, its request id, and only known header fields', () => {
     for (const [name, { headers }] of seen) {
       expect([name, headers['x-content-type-options']]).toEqual([name, 'nosniff']);
       expect([name, headers['x-request-id']]).toEqual([name, expect.stringMatching(/^[A-Za-z0-9._-]{16}$/)]);
@@ -304,7 +304,7 @@ const INSIDE = new RegExp(
 );
 
 describe('errors reveal nothing about the inside', () => {
-  test('every error is code, message and status, and its message holds no word of the inside', () => {
+  test('every error has code, message and status, and its message contains no internal word', () => {
     expect(errors().length).toBeGreaterThan(35);
     for (const [name, { status, text, headers }] of errors()) {
       expect([name, headers['content-type']]).toEqual([name, 'application/json']);
@@ -387,7 +387,7 @@ describe('keys are found by their SHA-256', () => {
   });
 });
 
-test('a connection that nobody uses is closed after KEEP_ALIVE_TIMEOUT_MS', async () => {
+test('an idle connection is closed after KEEP_ALIVE_TIMEOUT_MS', async () => {
   const other = await createTestApp({ settings: { KEEP_ALIVE_TIMEOUT_MS: '300' } });
   const startedAt = performance.now();
   const answer = await rawRequest(other.port, 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n', { timeout: 20_000 });

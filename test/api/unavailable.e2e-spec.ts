@@ -35,7 +35,7 @@ async function allowConnections(allowed: boolean): Promise<void> {
   }
 }
 
-test('503 unavailable with Retry-After while the database is away; liveness stays; all is well when it is back', async () => {
+test('503 unavailable with Retry-After while the database is unreachable; liveness stays 200; requests succeed when it returns', async () => {
   const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
   expect(created.status).toBe(201);
   const awayFrom = performance.now();
@@ -81,7 +81,7 @@ test('503 unavailable with Retry-After while the database is away; liveness stay
   }
 });
 
-test('replicas that cannot be used prevent no start, and the primary answers their reads', async () => {
+test('unusable replicas do not prevent a start, and the primary answers their reads', async () => {
   const other = await createTestDatabase();
   const noStandby = other.settings['DATABASE_URL'] ?? '';
   const wrongPassword = Object.assign(new URL(noStandby), { password: 'secret-word' }).href;
@@ -168,7 +168,7 @@ describe('a pool of one connection', () => {
     expect(await one.sql(`SELECT FROM client WHERE name = 'Rex'`)).toEqual([]);
   });
 
-  test('through TypeORM, too, it is 503, which says whether a change may have been made', async () => {
+  test('503 through TypeORM also says whether a change may have been made', async () => {
     const dataSource = one.nest.get(DataSource);
     const end = 'pg_terminate_backend(pg_backend_pid())';
     await expect(dataSource.query(`SELECT ${end}`)).rejects.toMatchObject({

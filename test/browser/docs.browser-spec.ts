@@ -54,7 +54,7 @@ beforeEach(async () => {
   page = await browser.newPage();
   page.setDefaultTimeout(30_000);
   page.on('console', (message) => {
-    // Chromium reports every error of the API, too.
+    // Chromium also reports every error answer of the API.
     const isOfApi = new URL(message.location().url || origin).pathname.startsWith('/v1/');
     if (!isOfApi) complaints.push(`${message.type()}: ${message.text()}`);
   });
@@ -71,7 +71,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await page.close();
-  // Chromium reports violations of the content security policy on the console too.
+  // The console also shows violations of the content security policy.
   expect(complaints).toEqual([]);
 });
 
@@ -122,7 +122,7 @@ async function openOperation(operationId: string): Promise<Locator> {
   return operation;
 }
 
-/** Tries an operation out, and returns its answer as the page shows it. */
+/** Executes an operation, and returns its answer as the page shows it. */
 async function tryOut(
   operationId: string,
   fill?: (operation: Locator) => Promise<unknown>,
@@ -141,7 +141,7 @@ async function tryOut(
   };
 }
 
-/** Violations of WCAG and of good practice that axe finds and calls serious or critical. */
+/** Violations of WCAG and of good practice that axe rates serious or critical. */
 async function violations(): Promise<string[]> {
   await page.evaluate(AXE);
   return page.evaluate<string[]>(`axe.run().then(({ violations }) =>
@@ -151,7 +151,7 @@ async function violations(): Promise<string[]> {
 }
 
 describe('/docs', () => {
-  test('shows the three operations, the deprecated one struck', async () => {
+  test('shows the three operations, and the deprecated one with a line through it', async () => {
     await openDocs();
     const operations = await page.evaluate<string[]>(
       "[...document.querySelectorAll('.operation')].map(({ id }) => id)",
@@ -163,7 +163,7 @@ describe('/docs', () => {
     expect(decorations).toEqual(['none', 'none', 'line-through']);
   });
 
-  test('every operation can be tried out, and no digit is lost', async () => {
+  test('executes every operation, and loses no digit of an int64', async () => {
     await openDocs();
     await useKey();
     await page.reload();
@@ -197,7 +197,7 @@ describe('/docs', () => {
     expect(largest.curl).toContain(`'${origin}/v1/pets/9223372036854775807'`);
   });
 
-  test('header fields are shown as they were sent', async () => {
+  test('shows header fields as they were sent', async () => {
     await openDocs();
     await useKey();
     const { fields } = await tryOut('getPet', (operation) => operation.getByLabel('petId').fill('0'));
@@ -210,7 +210,7 @@ describe('/docs', () => {
     expect(stable(fields.split('\n'))).toEqual(sent);
   });
 
-  test('a new request removes the answer of the one before, and a missing value does, too', async () => {
+  test('removes the previous answer when a new request is sent or a value is missing', async () => {
     await openDocs();
     await useKey();
     const operation = await openOperation('getPet');
@@ -235,7 +235,7 @@ describe('/docs', () => {
     await answers.waitFor({ state: 'detached' });
   });
 
-  test('the focus stays on Execute, and the answer is right below it', async () => {
+  test('keeps the focus on Execute, and shows the answer right below it', async () => {
     await page.setViewportSize({ width: 1440, height: 900 });
     await openDocs();
     await useKey();
@@ -251,7 +251,7 @@ describe('/docs', () => {
     expect(below).toBeLessThan(40);
   });
 
-  test('an opened operation fits on two screens, and shows no regular expression and no section without content', async () => {
+  test('shows an opened operation on at most two screens, without regular expressions and empty sections', async () => {
     await page.setViewportSize({ width: 1440, height: 900 });
     await openDocs();
     for (const operationId of ['listPets', 'createPet', 'getPet']) {
@@ -261,14 +261,14 @@ describe('/docs', () => {
     expect(await page.locator('body').innerText()).not.toMatch(/\^\(|\[!#-~\]|Store orders/);
     expect(await page.locator('main').count()).toBe(1);
 
-    // Answers that all operations have are described once.
+    // Answers that all operations share are described once.
     for (const name of ['X-Request-Id', 'RateLimit-Policy', 'rate_limited', 'missing_api_key']) {
       expect(await page.getByText(name, { exact: true }).count()).toBe(1);
     }
     expect(await page.getByRole('link', { name: 'what every operation may answer' }).count()).toBe(3);
   });
 
-  test('says where its requests go, and sends them there by the name by which it was reached', async () => {
+  test('sends requests to the host name of the page, and says so', async () => {
     const otherName = origin.replace('127.0.0.1', 'localhost');
     await openDocs(otherName);
     expect(await page.locator('main').innerText()).toContain(`Requests from this page go to ${otherName}/v1`);
@@ -277,7 +277,7 @@ describe('/docs', () => {
     expect([status, curl.includes(`'${otherName}/v1/pets'`)]).toEqual(['200 OK', true]);
   });
 
-  test('an address opens its operation', async () => {
+  test('opens the operation that the fragment of the address names', async () => {
     await page.goto(`${origin}/docs#/Pets/createPet`);
     await page.locator('#operations-Pets-createPet .execute').waitFor();
     expect(await page.locator('.operation .execute').count()).toBe(1);
@@ -288,7 +288,7 @@ describe('the API key', () => {
   const kept = (storage: string): Promise<boolean> =>
     page.evaluate(`Object.values(${storage}).some((value) => value.includes('${API_KEY}'))`);
 
-  test('is called accepted only when the service accepts it', async () => {
+  test('is shown as accepted only when the service accepts it', async () => {
     await openDocs();
     expect(await keyState().innerText()).toContain('No key is set');
     await keyField().fill('some text');
@@ -299,7 +299,7 @@ describe('the API key', () => {
     expect(await keyState().innerText()).toContain('accepts this key');
   });
 
-  test('is masked, wide and labelled', async () => {
+  test('is masked, in a wide field, until it is shown on demand', async () => {
     await page.setViewportSize({ width: 1440, height: 900 });
     await openDocs();
     expect(await keyField().getAttribute('type')).toBe('password');
@@ -308,7 +308,7 @@ describe('the API key', () => {
     expect(await keyField().getAttribute('type')).toBe('text');
   });
 
-  test('is kept for the session alone, beyond it when asked, and forgotten on demand', async () => {
+  test('is kept for the session only, or permanently on demand, and forgotten on demand', async () => {
     await openDocs();
     await useKey();
     expect([await kept('localStorage'), await kept('sessionStorage')]).toEqual([false, true]);
@@ -325,27 +325,30 @@ describe('the API key', () => {
 const PAGES = ['/docs', '/docs/guide', '/docs/deprecations', '/docs/errors'];
 
 describe.each(PAGES)('%s', (path) => {
-  test.each(['light', 'dark'] as const)('has no serious violation of accessibility, %s', async (colorScheme) => {
-    await page.emulateMedia({ colorScheme });
-    await page.goto(origin + path);
-    await page.locator('h1').waitFor();
-    if (path === '/docs') {
-      await useKey();
-      for (const operationId of ['createPet', 'listPets', 'getPet']) await openOperation(operationId);
-      await tryOut('listPets');
-    }
-    for (const width of [1440, 768, 390]) {
-      await page.setViewportSize({ width, height: 900 });
-      expect(await violations()).toEqual([]);
-      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
-      expect(await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches')).toBe(colorScheme === 'dark');
-    }
-    const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
-    expect(background).toBe(colorScheme === 'dark' ? 'rgb(28, 32, 34)' : 'rgb(255, 255, 255)');
-  });
+  test.each(['light', 'dark'] as const)(
+    'has no serious accessibility violation in the %s theme',
+    async (colorScheme) => {
+      await page.emulateMedia({ colorScheme });
+      await page.goto(origin + path);
+      await page.locator('h1').waitFor();
+      if (path === '/docs') {
+        await useKey();
+        for (const operationId of ['createPet', 'listPets', 'getPet']) await openOperation(operationId);
+        await tryOut('listPets');
+      }
+      for (const width of [1440, 768, 390]) {
+        await page.setViewportSize({ width, height: 900 });
+        expect(await violations()).toEqual([]);
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+        expect(await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches')).toBe(colorScheme === 'dark');
+      }
+      const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+      expect(background).toBe(colorScheme === 'dark' ? 'rgb(28, 32, 34)' : 'rgb(255, 255, 255)');
+    },
+  );
 });
 
-test('/docs/deprecations#getPet tells until when, and what to use instead', async () => {
+test('/docs/deprecations#getPet shows the date of removal and the replacement', async () => {
   await page.goto(`${origin}/docs/deprecations#getPet`);
   const section = page.locator('section:target');
   expect(await section.isVisible()).toBe(true);
@@ -360,7 +363,7 @@ describe('the samples of /docs/guide', () => {
     page.evaluate(`[...document.querySelectorAll('.samples pre')]
       .filter((sample) => sample.offsetHeight > 0).map((sample) => sample.getAttribute('aria-label'))`);
 
-  test('are shown in the language that was chosen, also after a reload', async () => {
+  test('are shown in the chosen language, also after a reload', async () => {
     await page.goto(`${origin}/docs/guide`);
     const before = await shown();
     expect(new Set(before)).toEqual(new Set(['curl', 'JavaScript']));
@@ -371,7 +374,7 @@ describe('the samples of /docs/guide', () => {
     await page.evaluate("localStorage.removeItem('sample-language')");
   });
 
-  test('are tabs without JavaScript, too', async () => {
+  test('are tabs also without JavaScript', async () => {
     const plain = await (browser.browser() as Browser).newContext({ javaScriptEnabled: false });
     try {
       const tab = await plain.newPage();

@@ -11,8 +11,8 @@ import { type LoadRequest, send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
 
 /*
- * Clients that are broken, slow or hostile. Each of them is cut within a time limit, none costs more than a bounded amount of
- * memory, none is understood in two ways, and the others are served all the while.
+ * Broken, slow and hostile clients. The service closes each of their connections within a time limit, spends a bounded
+ * amount of memory on each, reads no request in two ways, and serves the other clients all the time.
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
@@ -20,8 +20,8 @@ const HEADERS_TIMEOUT_MS = 1_000;
 const REQUEST_TIMEOUT_MS = 2_500;
 const WRITE_TIMEOUT_MS = 1_500;
 const REQUESTS_IN_FLIGHT = 100;
-/** Requests that a client sends ahead: more than a single read of the service holds. */
-const SENT_AHEAD = 200;
+/** Requests that a client pipelines: more bytes than the service reads at once. */
+const PIPELINED = 200;
 
 const LIST: LoadRequest = { method: 'GET', path: '/v1/pets?limit=1' };
 const AUTHORIZED = `Host: x\r\nAuthorization: Bearer ${API_KEY}\r\n`;
@@ -54,7 +54,7 @@ beforeAll(async () => {
 }, 60_000);
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  // Nothing that a client did needs a person.
+  // ERROR in the log means that a person must act; no client may cause it.
   expect(service.stdout).not.toMatch(/"level":(50|60)/);
 });
 afterAll(async () => {
@@ -62,13 +62,13 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** No place is lost: as many requests as may be in flight are served at once. */
+/** Checks that no place in flight was lost: the largest allowed number of requests is served at the same time. */
 async function expectAllPlaces(): Promise<void> {
   const calls = Array.from({ length: REQUESTS_IN_FLIGHT }, () => send(LIST, { origin, apiKey: API_KEY }));
   expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(calls.map(() => 200));
 }
 
-/** A connection of a client that does what no HTTP client does. */
+/** Opens a raw connection, on which a test can send what no HTTP client sends. */
 async function open(): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   sockets.push(socket);
@@ -77,7 +77,7 @@ async function open(): Promise<Socket> {
   return socket;
 }
 
-/** Opens connections, no more at a time than the queue of a listening socket takes: one that does not fit is never heard of. */
+/** Opens connections, 100 at a time: the kernel drops connections that do not fit into the queue of the listening socket. */
 async function openMany(count: number): Promise<Socket[]> {
   const opened: Socket[] = [];
   while (opened.length < count) {
@@ -86,7 +86,7 @@ async function openMany(count: number): Promise<Socket[]> {
   return opened;
 }
 
-/** Sends a byte now and then until the connection ends; what came back, and after how many ms it ended. */
+/** Sends a byte every 100 ms until the connection ends, at most 25 s. Returns the answer and the time until the end. */
 async function trickle(socket: Socket, bytes: string): Promise<{ answer: string; ms: number }> {
   const startedAt = performance.now();
   let answer = '';
@@ -100,7 +100,7 @@ async function trickle(socket: Socket, bytes: string): Promise<{ answer: string;
   return { answer, ms: performance.now() - startedAt };
 }
 
-/** Others are served meanwhile; the time of the slowest of them in ms. */
+/** Sends other requests until `during` settles. All must succeed. Returns the slowest time in ms. */
 async function othersAreServed(during: Promise<unknown>): Promise<number> {
   let isOver = false;
   let slowest = 0;
@@ -114,7 +114,7 @@ async function othersAreServed(during: Promise<unknown>): Promise<number> {
   return Math.ceil(slowest);
 }
 
-/** Lets the service take the memory that it needs for answers of any size, so that what it takes later has another reason. */
+/** Makes the service allocate its memory for answers of any size, so that later growth has another cause. */
 async function warmUp(): Promise<void> {
   const list: LoadRequest = { method: 'GET', path: '/v1/pets?limit=100' };
   for (let round = 0; round < 10; round++) {
@@ -128,14 +128,14 @@ function memory(): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1_024;
 }
 
-test('header sections and bodies that trickle in are cut with 408, and take nobody’s place', async () => {
+test('slow header sections and bodies get 408 and a closed connection, and take no place in flight', async () => {
   const clients = 1.5 * REQUESTS_IN_FLIGHT;
   const heads = (await openMany(clients)).map((socket) =>
     trickle(socket, `GET /v1/pets HTTP/1.1\r\nX: ${'a'.repeat(500)}`),
   );
   const bodies: Promise<{ answer: string; ms: number }>[] = [];
   while (bodies.length < clients) {
-    // Until the service has looked at its key, a request is in flight.
+    // A request is in flight until the service has checked its key, so not too many may arrive at once.
     for (const socket of await openMany(REQUESTS_IN_FLIGHT / 2)) {
       socket.write(`${POST}Content-Length: 60000\r\n\r\n`);
       bodies.push(trickle(socket, `{"name":"${'a'.repeat(500)}`));
@@ -158,14 +158,14 @@ test('header sections and bodies that trickle in are cut with 408, and take nobo
   });
 }, 60_000);
 
-test('clients that send requests ahead and never read are cut, and hold a bounded amount of memory', async () => {
+test('clients that pipeline requests and never read are disconnected, and cost a bounded amount of memory', async () => {
   const name = '\u{1f40e}'.repeat(255);
   for (let count = 0; count < 100; count += REQUESTS_IN_FLIGHT) {
     const create: LoadRequest = { method: 'POST', path: '/v1/pets', body: JSON.stringify({ name, categoryId: 1 }) };
     await Promise.all(Array.from({ length: REQUESTS_IN_FLIGHT }, () => send(create, { origin, apiKey: API_KEY })));
   }
   // Each answer has a hundred of these: over 100 000 bytes.
-  const requests = `GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(SENT_AHEAD);
+  const requests = `GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(PIPELINED);
   const silent = 50;
   const rounds = 4;
   await warmUp();
@@ -188,20 +188,20 @@ test('clients that send requests ahead and never read are cut, and hold a bounde
   }
   report('clients that never read', {
     clients: silent * rounds,
-    'asked for MiB': Math.round((silent * rounds * SENT_AHEAD * 105) / 1_024),
+    'asked for MiB': Math.round((silent * rounds * PIPELINED * 105) / 1_024),
     'memory before MiB': Math.round(before),
     'peak MiB': Math.round(peak),
   });
-  // However many rounds there are.
+  // The bound does not depend on the number of rounds.
   expect(peak - before).toBeLessThan(150);
 }, 300_000);
 
-/** Requests whose answer could not be delivered, by the log. */
+/** Number of requests in the log whose answers could not be delivered. */
 function abortedRequests(): number {
   return service.stdout.split('"aborted":true').length - 1;
 }
 
-test('a client that reads slowly, but reads, gets its whole answer', async () => {
+test('a client that reads slowly gets its whole answer', async () => {
   const socket = await open();
   let length = 0;
   socket.write(`GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}Connection: close\r\n\r\n`);
@@ -214,7 +214,7 @@ test('a client that reads slowly, but reads, gets its whole answer', async () =>
   expect(length).toBeGreaterThan(100_000);
 });
 
-test('thousands of idle connections cost little, and those on which nothing is sent are closed', async () => {
+test('5,000 silent connections cost less than 150 KiB each, and are closed', async () => {
   const count = 5_000;
   await warmUp();
   const before = memory();
@@ -227,7 +227,7 @@ test('thousands of idle connections cost little, and those on which nothing is s
   await Promise.all(ends);
 }, 60_000);
 
-test('a reset in the middle of a body is no error, and frees its place', async () => {
+test('a connection reset during a body is no error, and frees its place in flight', async () => {
   const clients = await openMany(10 * REQUESTS_IN_FLIGHT);
   await Promise.all(
     clients.map(async (socket, index) => {
@@ -239,7 +239,7 @@ test('a reset in the middle of a body is no error, and frees its place', async (
   await expectAllPlaces();
 });
 
-test('thousands of requests that are sent ahead are answered in order', async () => {
+test('5,000 pipelined requests are answered in order', async () => {
   const paths = Array.from({ length: 5_000 }, (_, index) => `/v1/pets/${10_000_000 + index}`);
   const requests = paths.map((path) => `GET ${path} HTTP/1.1\r\n${AUTHORIZED}X-Request-Id: ${path.slice(-8)}\r\n\r\n`);
   const answer = await rawRequest(port, `${requests.join('')}GET /health/live HTTP/1.0\r\n\r\n`, { timeout: 60_000 });
@@ -247,12 +247,12 @@ test('thousands of requests that are sent ahead are answered in order', async ()
   expect(ids).toEqual(paths.map((path) => path.slice(-8)));
 }, 60_000);
 
-test('clients that send megabytes of requests ahead behind a slow answer cost little, and the others are served', async () => {
+test('clients that pipeline megabytes of requests and do not read cost less than 400 MiB, and the others are served', async () => {
   const requests = `GET /v1/pets?limit=1 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(20_000);
   await warmUp();
   const before = memory();
   const clients = await openMany(300);
-  // Behind answers that nobody takes: more than the buffers of the operating system hold.
+  // First 40 large answers that nobody reads: more than the buffers of the operating system hold.
   for (const socket of clients) {
     socket.pause();
     socket.write(`GET /openapi.json HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(40) + requests);
@@ -276,7 +276,7 @@ function statuses(answer: string): string[] {
   return [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => status as string);
 }
 
-/** What a proxy in front could read another way, with the request that would then be hidden in it. */
+/** A request that follows an ambiguous one, which a proxy could read as part of that one. */
 const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n';
 const LENGTH = `Content-Length: ${PET.length}\r\n`;
 
@@ -345,7 +345,7 @@ describe('no request is hidden in another', () => {
   test.each<[what: string, status: string, request: string]>([
     ['a chunk extension', '201', `${POST}Transfer-Encoding: chunked\r\n\r\n1d;a=b\r\n${PET}\r\n0\r\n\r\n`],
     ['chunked in capitals', '201', `${POST}Transfer-Encoding: CHUNKED\r\n\r\n${CHUNKED}`],
-    // RFC 9112, section 3 allows it, and Node's parser leaves no trace of either.
+    // RFC 9112, section 3 allows both, and Node's parser does not report either.
     ['several spaces in the request line', '200', `GET   /v1/pets   HTTP/1.1\r\n${AUTHORIZED}\r\n`],
     ['RTSP as the name of the protocol', '200', `GET /v1/pets RTSP/1.1\r\n${AUTHORIZED}\r\n`],
     ['a body of GET', '200', `GET /v1/pets HTTP/1.1\r\n${AUTHORIZED}${LENGTH}\r\n${PET}`],
@@ -354,12 +354,12 @@ describe('no request is hidden in another', () => {
       '200',
       `GET /v1/pets HTTP/1.1\r\n${AUTHORIZED}Content-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
     ],
-  ])('one meaning only: %s', async (_what, status, request) => {
-    // Exactly the request behind it is seen as one.
+  ])('only one meaning: %s', async (_what, status, request) => {
+    // Exactly the following request is read as a second one.
     expect(statuses(await rawRequest(port, `${request}GET /hidden HTTP/1.0\r\n\r\n`))).toEqual([status, '404']);
   });
 
-  test('nothing behind an Upgrade is read, in whatever segments it arrives', async () => {
+  test('bytes after a request with Upgrade are never read as a request, however TCP splits them', async () => {
     const upgrade = `${POST}${LENGTH}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n${PET}`;
     const bytes = `${upgrade}${HIDDEN}`;
     for (let split = 1; split < bytes.length; split += 7) {

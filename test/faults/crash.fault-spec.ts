@@ -56,7 +56,7 @@ function start(settings: Record<string, string>): Promise<string> {
 /**
  * Lets clients create animals continuously while something crashes and restarts, `ROUNDS` times.
  *
- * @param crash crashes and restarts it, and returns the service's address
+ * @param crash crashes and restarts the service or PostgreSQL, and returns the service's address
  * @param readRows reads all stored animals at the end
  */
 async function rounds(
@@ -114,7 +114,7 @@ async function rounds(
   return outcomes;
 }
 
-test('the service is killed, on PostgreSQL', async () => {
+test('no acknowledged animal is lost when the service is killed, on PostgreSQL', async () => {
   const settings = { DATABASE_URL: await createOwnDatabase(server, 'service_killed') };
   const crash = async (): Promise<string> => {
     expect(await service.stop('SIGKILL')).toBeNull();
@@ -123,7 +123,7 @@ test('the service is killed, on PostgreSQL', async () => {
   await rounds('service killed, PostgreSQL', await start(settings), crash, () => petsOf(settings.DATABASE_URL, 'pet'));
 });
 
-test('PostgreSQL is killed, all of it at once, and the service goes on by itself when it is back', async () => {
+test('no acknowledged animal is lost when all of PostgreSQL is killed, and the service recovers by itself', async () => {
   const url = await createOwnDatabase(server, 'server_killed');
   const origin = await start({ DATABASE_URL: url });
   const { pid } = service;
@@ -141,7 +141,7 @@ test('PostgreSQL is killed, all of it at once, and the service goes on by itself
   );
 });
 
-test('the service is killed, on the embedded engine', async () => {
+test('no acknowledged animal is lost when the service is killed, on the embedded engine', async () => {
   const settings = { DATA_DIR: join(home, 'data') };
   const crash = async (): Promise<string> => {
     expect(await service.stop('SIGKILL')).toBeNull();

@@ -23,26 +23,28 @@ import {
 } from '../support/witness.js';
 
 /*
- * The database goes away, in every way we could think of, under a running service; and comes back.
+ * The database fails in different ways while clients call the service, and returns. "Survives" in the titles means:
+ * every answer is one that the contract promises and arrives in time, every acknowledged animal is stored once and as
+ * it was sent, and the service works again at most 2 s after the database's return.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
 const ACQUIRE_TIMEOUT_MS = 1_000;
 const STATEMENT_TIMEOUT_MS = 1_500;
 
-/** The longest that an answer may take: its turn, a connection, its statement, and what is waited for that beyond. */
+/** Longest time in ms for an answer: its place in the queue, a connection, its statement, and 1 s of grace. */
 const LONGEST_MS = 2 * ACQUIRE_TIMEOUT_MS + STATEMENT_TIMEOUT_MS + 1_000;
-/** What a machine that is busy with other things may add. */
+/** Time in ms that a busy machine may add. */
 const NOISE_MS = 2_000;
 
-/** A silence is noticed 2 s after a probe that is sent every 0.5 s; and so much more on a machine that is busy. */
+/** The heartbeat sends a probe every 0.5 s and waits 2 s for its answer; a busy machine may take 0.25 s longer. */
 const KNOWN_AFTER_MS = 2_500 + 250;
-/** Length of a silence that is known for half of its time. */
+/** Length of a silence. The service knows of it for about half of this time. */
 const SILENCE_MS = 5_500;
-/** The longest that an answer may take which waits for nothing, on a machine that is busy. */
+/** Longest time in ms of an answer that waits for nothing, on a busy machine. */
 const AT_ONCE_MS = 1_000;
 
-/** Within this time in ms of the database's return, everything works. */
+/** Longest time in ms from the database's return until everything works. */
 const RECOVERY_MS = 2_000;
 
 import.meta.jest.setTimeout(120_000);
@@ -51,7 +53,7 @@ let server: PostgresqlServer;
 let standby: PostgresqlServer | undefined;
 let proxy: DatabaseProxy;
 let home: string;
-/** The database, past the proxy. */
+/** The address of the database without the proxy. */
 let databaseUrl: string;
 let service: ServiceProcess;
 let origin: string;
@@ -71,7 +73,7 @@ beforeAll(async () => {
       ACQUIRE_TIMEOUT_MS: String(ACQUIRE_TIMEOUT_MS),
       STATEMENT_TIMEOUT_MS: String(STATEMENT_TIMEOUT_MS),
       RATE_LIMIT_PER_MINUTE: '0',
-      // So that readiness shows what a process knows of the database.
+      // Readiness then shows whether the process considers the database reachable.
       READY_WITHOUT_DATABASE: 'false',
       LOG_LEVEL: 'warn',
     },
@@ -103,10 +105,10 @@ function messageOf({ text }: Outcome): string {
 }
 
 /**
- * Lets clients call while something goes wrong, and after it has ended, until all is well; and checks that every answer
- * was one that is promised, and is the truth.
+ * Lets clients call during a fault and afterwards until everything works. Then compares all answers with what the
+ * service promises, and with the stored animals.
  *
- * @param fault lets something go wrong and mends it; the moment that it resolves is the database's return
+ * @param fault causes the fault and repairs it; it resolves when the database is back
  */
 async function underLoad(
   name: string,
@@ -139,7 +141,7 @@ async function underLoad(
   return outcomes;
 }
 
-/** The status that readiness comes to; 20 s at the most. */
+/** Waits until readiness answers this status, at most 20 s. */
 async function untilReadinessIs(status: number): Promise<void> {
   const deadline = performance.now() + 20_000;
   while ((await call('/health/ready')).status !== status) {
@@ -151,7 +153,7 @@ async function untilReadinessIs(status: number): Promise<void> {
 const messages = (outcomes: readonly Outcome[]): Set<string> =>
   new Set(outcomes.filter(({ status }) => status === 503).map(messageOf));
 
-test('the server is shut down, and started again', async () => {
+test('the service survives a shutdown and a new start of the database server', async () => {
   const outcomes = await underLoad('shut down', async () => {
     await server.shutDown();
     await untilReadinessIs(503);
@@ -161,7 +163,7 @@ test('the server is shut down, and started again', async () => {
   expect(messages(outcomes)).toContain('The database is not available. Try again.');
 });
 
-test('connections are ended or reset in the middle of their statements', async () => {
+test('the service survives connections that are ended or reset during statements', async () => {
   const ours = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'petstore_service'`;
   await underLoad('connections ended or reset', async () => {
     for (let round = 0; round < 40; round++) {
@@ -172,17 +174,17 @@ test('connections are ended or reset in the middle of their statements', async (
   });
 });
 
-test('a process of PostgreSQL is killed, which restarts all others', async () => {
+test('the service survives a killed backend of PostgreSQL, which makes PostgreSQL restart all backends', async () => {
   await underLoad('a backend killed', async () => {
     for (let round = 0; round < 5; round++) {
       process.kill(await someBackend(), 'SIGKILL');
       await sleep(100);
-      await untilItAnswers();
+      await untilPostgresqlAnswers();
     }
   });
 });
 
-/** The process id of a connection of the service, which may still have to make one. */
+/** Waits until the service has a connection, and returns the process id of its backend. */
 async function someBackend(): Promise<number> {
   const connections = `SELECT pid FROM pg_stat_activity WHERE usename = 'petstore_service' LIMIT 1`;
   for (const deadline = performance.now() + 20_000; ; await sleep(20)) {
@@ -192,7 +194,7 @@ async function someBackend(): Promise<number> {
   }
 }
 
-async function untilItAnswers(): Promise<void> {
+async function untilPostgresqlAnswers(): Promise<void> {
   const deadline = performance.now() + 20_000;
   for (;;) {
     try {
@@ -205,20 +207,20 @@ async function untilItAnswers(): Promise<void> {
   }
 }
 
-/** Waits for that many answers; 20 s at the most, for a slow machine has less to warm up. */
+/** Waits for that many answers, at most 20 s. A slow machine gets fewer; they warm it up as well. */
 async function untilAnswers(witness: Witness, count: number): Promise<void> {
   const deadline = performance.now() + 20_000;
   while (witness.outcomes.length < count && performance.now() < deadline) await sleep(20);
 }
 
-test('the server hangs: a flood is answered at once, in bounded memory, and changes of unknown outcome are called so', async () => {
+test('the server hangs: a flood is answered at once, with bounded memory, and changes of unknown outcome are reported as such', async () => {
   let during: readonly Outcome[] = [];
   let before = 0;
   let peak = 0;
   const outcomes = await underLoad(
     'hanging, with a flood',
     async (witness) => {
-      // The load itself takes memory, most of it with its first requests.
+      // The load itself takes memory, mostly for its first requests.
       await untilAnswers(witness, 5_000);
       before = residentMiB(service.pid);
       server.suspend();
@@ -237,7 +239,7 @@ test('the server hangs: a flood is answered at once, in bounded memory, and chan
     { clients: 100, pauseMs: 0 },
   );
   expect(new Set(during.map(({ status }) => status))).toEqual(new Set([503]));
-  // The silence is known: nobody waits for a time-out any more. What remains is the flood's own queue.
+  // The service knows of the silence, so no request waits for a time-out. The flood waits only in its own queue.
   expect(percentile(during, 0.99)).toBeLessThan(ACQUIRE_TIMEOUT_MS);
   expect(percentile(during, 1)).toBeLessThan(ACQUIRE_TIMEOUT_MS + NOISE_MS);
   expect([...messages(outcomes)].some((message) => OUTCOME_UNKNOWN.test(message))).toBe(true);
@@ -245,16 +247,16 @@ test('the server hangs: a flood is answered at once, in bounded memory, and chan
   report('hanging, with a flood: memory', {
     'before in MiB': Math.round(before),
     'peak in MiB': Math.round(peak),
-    'answers while silent': during.length,
+    'answers during the silence': during.length,
     'the slowest in ms': Math.round(percentile(during, 1)),
   });
   expect(peak - before).toBeLessThan(50);
 });
 
-test('the network drops everything, also on connections that stay open for ever', async () => {
+test('the service survives a network that drops everything and closes no connection', async () => {
   await underLoad('network dead', async () => {
     proxy.swallow();
-    // Longer than any answer may take.
+    // Longer than any answer may take, so that every wait reaches its time-out.
     await sleep(LONGEST_MS + NOISE_MS + 1_500);
     proxy.deliver();
   });
@@ -263,46 +265,49 @@ test('the network drops everything, also on connections that stay open for ever'
 test.each([
   ['nothing is delivered', () => proxy.swallow(), () => proxy.deliver()],
   ['the server hangs', () => server.suspend(), () => server.resume()],
-])('a silence that is known: no request waits, whenever it was sent: %s', async (name, begin, end) => {
-  const outcomes: Promise<Outcome>[] = [];
-  const ask = (index: number): Promise<Outcome> => {
-    if (index % 3 === 0) return call(`/v1/pets?limit=${(index % 7) + 1}`);
-    if (index % 3 === 1) return call(`/v1/pets/${knownId}`);
-    const keyed = index % 2 === 0 ? { headers: { 'idempotency-key': `${prefix}-${index}` } } : {};
-    return send({ ...creation(`${prefix}-${index}`), ...keyed }, { origin, apiKey: API_KEY });
-  };
-  // The clock begins with the silence: 100 requests a second, whether the ones before are answered or not.
-  expect((await call('/v1/pets')).status).toBe(200);
-  begin();
-  const silentFrom = performance.now();
-  for (let index = 0; performance.now() - silentFrom < SILENCE_MS; index++) {
-    outcomes.push(ask(index));
-    await sleep(Math.max(0, silentFrom + 10 * (index + 1) - performance.now()));
-  }
-  end();
-  const all = await Promise.all(outcomes);
-  await untilReadinessIs(200);
-  const during = all.filter(({ startedAt, durationMs }) => startedAt + durationMs - silentFrom < SILENCE_MS - 500);
-  expect(tally(during)).toEqual({ 503: during.length });
-  // The silence is known for certain 2.5 s after its beginning; those that wait then are answered then.
-  const waited = all.filter(({ startedAt }) => startedAt - silentFrom < KNOWN_AFTER_MS);
-  const late = all.filter(({ startedAt }) => {
-    const since = startedAt - silentFrom;
-    return since >= KNOWN_AFTER_MS && since < SILENCE_MS - 500;
-  });
-  const answeredAt = Math.max(...waited.map(({ startedAt, durationMs }) => startedAt + durationMs - silentFrom));
-  report(`known silence: ${name}`, {
-    'requests before it was known': waited.length,
-    'last answer to them after ms': Math.round(answeredAt),
-    'requests after it was known': late.length,
-    'slowest of them in ms': Math.round(percentile(late, 1)),
-  });
-  expect(late.length).toBeGreaterThan(100);
-  expect(percentile(late, 1)).toBeLessThan(AT_ONCE_MS);
-  expect(answeredAt).toBeLessThan(KNOWN_AFTER_MS + AT_ONCE_MS);
-});
+])(
+  'a silence of the database that the service knows of delays no request, whenever it was sent: %s',
+  async (name, begin, end) => {
+    const outcomes: Promise<Outcome>[] = [];
+    const ask = (index: number): Promise<Outcome> => {
+      if (index % 3 === 0) return call(`/v1/pets?limit=${(index % 7) + 1}`);
+      if (index % 3 === 1) return call(`/v1/pets/${knownId}`);
+      const keyed = index % 2 === 0 ? { headers: { 'idempotency-key': `${prefix}-${index}` } } : {};
+      return send({ ...creation(`${prefix}-${index}`), ...keyed }, { origin, apiKey: API_KEY });
+    };
+    // 100 requests a second from the beginning of the silence, without waiting for answers to earlier ones.
+    expect((await call('/v1/pets')).status).toBe(200);
+    begin();
+    const silentFrom = performance.now();
+    for (let index = 0; performance.now() - silentFrom < SILENCE_MS; index++) {
+      outcomes.push(ask(index));
+      await sleep(Math.max(0, silentFrom + 10 * (index + 1) - performance.now()));
+    }
+    end();
+    const all = await Promise.all(outcomes);
+    await untilReadinessIs(200);
+    const during = all.filter(({ startedAt, durationMs }) => startedAt + durationMs - silentFrom < SILENCE_MS - 500);
+    expect(tally(during)).toEqual({ 503: during.length });
+    // The service knows of the silence at the latest 2.5 s after its beginning. Then it answers all waiting requests.
+    const waited = all.filter(({ startedAt }) => startedAt - silentFrom < KNOWN_AFTER_MS);
+    const late = all.filter(({ startedAt }) => {
+      const since = startedAt - silentFrom;
+      return since >= KNOWN_AFTER_MS && since < SILENCE_MS - 500;
+    });
+    const answeredAt = Math.max(...waited.map(({ startedAt, durationMs }) => startedAt + durationMs - silentFrom));
+    report(`known silence: ${name}`, {
+      'requests before the service knew': waited.length,
+      'last answer to them after ms': Math.round(answeredAt),
+      'requests after that': late.length,
+      'slowest of them in ms': Math.round(percentile(late, 1)),
+    });
+    expect(late.length).toBeGreaterThan(100);
+    expect(percentile(late, 1)).toBeLessThan(AT_ONCE_MS);
+    expect(answeredAt).toBeLessThan(KNOWN_AFTER_MS + AT_ONCE_MS);
+  },
+);
 
-test('the network drops everything while nobody asks: the first request after it finds no dead connection', async () => {
+test('the network drops everything while no request is in flight: later requests meet no dead connection', async () => {
   await underLoad('before the silence', () => Promise.resolve());
   proxy.swallow();
   await untilReadinessIs(503);
@@ -312,7 +317,7 @@ test('the network drops everything while nobody asks: the first request after it
   expect(tally(outcomes)).toEqual({ 200: 20 });
 });
 
-test('a table is locked: the database lives, its statements do not end, and nobody waits for longer than is promised', async () => {
+test('a table is locked: readiness stays 200, and no request waits longer than promised', async () => {
   const locker = new pg.Client({ connectionString: server.url.replace(/postgres$/, 'petstore') });
   await locker.connect();
   const outcomes = await underLoad('table locked', async (witness) => {
@@ -320,16 +325,16 @@ test('a table is locked: the database lives, its statements do not end, and nobo
     await locker.query('LOCK TABLE pet IN ACCESS EXCLUSIVE MODE');
     await sleep(10_000);
     await locker.query('COMMIT');
-    // The database itself is there, and readiness says so.
+    // The database itself is reachable.
     expect(tally(witness.readiness)).toEqual({ 200: witness.readiness.length });
   });
   await locker.end();
-  // PostgreSQL has cancelled them, so that nothing was done.
+  // PostgreSQL has cancelled these statements, so it is certain that they changed nothing.
   expect([...messages(outcomes)].every((message) => NOT_DONE.test(message))).toBe(true);
   expect(messages(outcomes).size).toBeGreaterThan(0);
 });
 
-test('others have taken every connection', async () => {
+test('the service survives other clients that take every connection of the database', async () => {
   const others: pg.Client[] = [];
   const takeAll = async (): Promise<void> => {
     for (;;) {
@@ -345,7 +350,7 @@ test('others have taken every connection', async () => {
     }
   };
   await underLoad('out of connections', async () => {
-    // Stopped meanwhile, the service cannot be the one who takes what becomes free.
+    // A suspended service cannot take the connections that become free.
     process.kill(service.pid, 'SIGSTOP');
     await takeAll();
     const ours = `SELECT pid FROM pg_stat_activity WHERE application_name = 'petstore'`;
@@ -359,11 +364,11 @@ test('others have taken every connection', async () => {
   });
 });
 
-test('the database is read-only: what reads goes on, and no change is made or in doubt', async () => {
+test('the database is read-only: reads are served, and changes are refused as certainly not made', async () => {
   const outcomes = await underLoad('read-only', async (witness) => {
     await administer(server.url, `ALTER SYSTEM SET default_transaction_read_only = on`);
     await administer(server.url, 'SELECT pg_reload_conf()');
-    // The first process of PostgreSQL has told all others when one of them refuses a change.
+    // The setting reaches every backend soon after the first refusal.
     await untilSome(witness, ({ request, status }) => request.method === 'POST' && status === 503);
     await sleep(500);
     const from = performance.now();
@@ -382,7 +387,7 @@ test('the database is read-only: what reads goes on, and no change is made or in
   expect(messages(outcomes)).toEqual(new Set(['The database is not available. Try again.']));
 });
 
-test('the disk is full: what reads goes on, and no change is made or in doubt', async () => {
+test('the disk is full: reads are served, and changes are refused as certainly not made', async () => {
   const disk = await SmallDisk.under('pet');
   try {
     const outcomes = await underLoad('disk full', async (witness) => {
@@ -410,8 +415,8 @@ async function untilSome(witness: Witness, condition: (outcome: Outcome) => bool
 }
 
 /**
- * A disk that can be full below a table: a file system of its own where this user may mount one. Elsewhere a trigger
- * raises what PostgreSQL does when a disk is full, SQLSTATE 53100, which is less.
+ * A disk for one table that a test can fill: a separate file system, if this user may mount one. Otherwise a trigger
+ * raises the error of a full disk, SQLSTATE 53100, which simulates less.
  */
 class SmallDisk {
   private constructor(
@@ -472,11 +477,11 @@ function superUrl(): string {
   return server.url.replace(/postgres$/, 'petstore');
 }
 
-test('keys while the database is away: one in use passes until its time is over, and then it is 503 and never 401', async () => {
+test('database unreachable: a cached key is valid until its time to live ends; then the answer is 503, never 401', async () => {
   const refused = { method: 'POST', path: '/v1/pets', body: '{}' } as const;
   const status = async (apiKey: string): Promise<number | undefined> =>
     (await send(refused, { origin, apiKey })).status;
-  // 400 is beyond authentication, and needs nothing of the database.
+  // 400 shows that authentication has succeeded. The refused body needs no database.
   await untilStatusIs(400, () => status(API_KEY));
   expect(await status('a-key-that-nobody-has-made')).toBe(401);
   await server.shutDown();
@@ -501,7 +506,7 @@ async function untilStatusIs(wanted: number, status: () => Promise<number | unde
   }
 }
 
-test('after all that: the news of changed keys arrive, and no connection was left behind', async () => {
+test('after all these faults, notifications of changed keys arrive, and no connection is left over', async () => {
   const secret = 'a-key-that-is-made-with-sql';
   const status = async (): Promise<number | undefined> =>
     (await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: secret })).status;
@@ -523,13 +528,13 @@ test('after all that: the news of changed keys arrive, and no connection was lef
       INSERT INTO api_key (client_id, prefix, hash, scopes)
       SELECT id, 'a-key-that', sha256('${secret}'), ARRAY['pets:read'] FROM client`,
   );
-  // Without the news, that it is none would be remembered for longer.
+  // Without the notification, the service would remember the refusal for the whole time to live.
   const madeAt = performance.now();
   while ((await status()) !== 200 && performance.now() - madeAt < KEY_TIME_TO_LIVE_MS) await sleep(20);
   expect(performance.now() - madeAt).toBeLessThan(KEY_TIME_TO_LIVE_MS / 2);
 });
 
-test('after all that: the usage of keys is written', async () => {
+test('after all these faults, key usage is still written', async () => {
   const calls = async (): Promise<number> =>
     Number((await rowsOf<[string]>(superUrl(), 'SELECT coalesce(sum(calls), 0)::text FROM key_usage'))[0]?.[0]);
   const before = await calls();
@@ -541,7 +546,7 @@ test('after all that: the usage of keys is written', async () => {
   }
 });
 
-test('another server takes over: read-only while it follows, and nothing that was acknowledged is lost', async () => {
+test('a standby takes over: it serves reads until its promotion, and no acknowledged animal is lost', async () => {
   await server.shutDown();
   const successor = (standby = await startPostgresqlServer({ max_connections: '40' }, server));
   await server.start();
@@ -554,13 +559,13 @@ test('another server takes over: read-only while it follows, and nothing that wa
   databaseUrl = past.replace(/:\d+\//, `:${new URL(successor.url).port}/`);
   try {
     await underLoad('failed over', async (witness) => {
-      // The machine of the primary is gone, and says so to nobody.
+      // The primary's machine disappears without closing its connections.
       proxy.swallow();
       await sleep(5_000);
       server.suspend();
       proxy.switchTo(databaseUrl);
       proxy.deliver();
-      // A list shows that the successor is in use, which then refuses changes.
+      // A successful list shows that the service uses the standby, which then refuses changes.
       const isOf = (method: string, status: number, since: number) => (outcome: Outcome) =>
         outcome.startedAt > since && outcome.request.method === method && outcome.status === status;
       await untilSome(witness, isOf('GET', 200, performance.now()));

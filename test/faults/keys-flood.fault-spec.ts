@@ -8,13 +8,15 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { report } from '../support/figures.js';
 import { HttpClient } from '../support/http-client.js';
 
-/** Rounds, and the length of a round in s. */
+/** Number of rounds. */
 const ROUNDS = 3;
+/** Length of a round in s. */
 const SECONDS = 4;
-/** Largest allowed rise of the p99, in ms, and of the memory, in MiB. */
+/** Largest allowed rise of the p99 in ms. */
 const P99_ALLOWANCE_MS = 100;
+/** Largest allowed growth of the memory in MiB. */
 const MEMORY_ALLOWANCE_MIB = 64;
-/** Half of what the machine can do, if that is less. */
+/** Rate of the flood; a slow machine gets half of the rate that it can serve. */
 const INVALID_PER_SECOND = 1_000;
 const VALID_PER_SECOND = 50;
 
@@ -48,7 +50,7 @@ test(`a thousand different invalid keys a second raise the p99 of valid requests
     await Promise.all([flood(origin, INVALID_PER_SECOND, 2, differentKeys), measure(client, 2)]);
     const perSecond = Math.min(INVALID_PER_SECOND, (await mostPerSecond(origin)) / 2);
 
-    // Both floods are the same number of requests, so that the difference is that of the keys, however slow the machine is.
+    // Both floods send the same number of requests, so only the keys can cause a difference, on machines of any speed.
     const measured = async (key: () => string): Promise<Measurement> => {
       const startedAt = performance.now();
       const [refused, times] = await Promise.all([flood(origin, perSecond, SECONDS, key), measure(client, SECONDS)]);
@@ -80,7 +82,7 @@ test(`a thousand different invalid keys a second raise the p99 of valid requests
     expect(refused).toBeGreaterThan(0.5 * perSecond * SECONDS * ROUNDS);
     // At most 100 key queries per second, one query per valid request, and 70 a round for everything else.
     expect(transactions).toBeLessThan(100 * seconds + (VALID_PER_SECOND * SECONDS + 70) * ROUNDS);
-    // Other load of the machine makes some rounds slow, a service that keeps valid requests waiting all of them.
+    // Other load on the machine slows some rounds. A service that keeps valid requests waiting would slow all of them.
     const best = (rounds: readonly Measurement[]): number => Math.min(...rounds.map(({ p99 }) => p99));
     expect(best(different)).toBeLessThan(best(same) + P99_ALLOWANCE_MS);
     expect(memoryGrowth).toBeLessThan(MEMORY_ALLOWANCE_MIB);
@@ -119,7 +121,7 @@ async function flood(origin: string, perSecond: number, seconds: number, key: ()
   return refused;
 }
 
-/** Number of refusals a second that this machine manages, with the work of the clients. */
+/** Refusals a second that this machine can serve while it also runs the clients. */
 async function mostPerSecond(origin: string): Promise<number> {
   const client = new HttpClient(origin);
   const requests = 2_000;
@@ -154,7 +156,7 @@ async function evenly(perSecond: number, seconds: number, send: () => Promise<vo
   await Promise.all(sent);
 }
 
-/** Number of transactions that the database has committed. Its statistics are 1 s behind. */
+/** Number of transactions that the database has committed. PostgreSQL's statistics are up to 1 s behind. */
 async function countTransactions(app: TestApp): Promise<number> {
   await sleep(1_100);
   const [row] = await app.sql('SELECT xact_commit::int FROM pg_stat_database WHERE datname = current_database()');

@@ -25,7 +25,7 @@ const PETS: LoadRequest = { method: 'GET', path: '/v1/pets' };
 let server: PostgresqlServer;
 let settings: Record<string, string>;
 const running: ServiceProcess[] = [];
-/** Processes that a test has stopped. */
+/** Processes that a test has suspended. */
 const stopped: number[] = [];
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ beforeAll(async () => {
   };
 }, 60_000);
 afterEach(async () => {
-  // Those that a failed test has left: the end of a group is not known before theirs.
+  // Kill processes that a failed test left suspended: a group counts as ended only after all its processes.
   for (const pid of stopped.splice(0)) if (runs(pid)) process.kill(pid, 'SIGKILL');
   for (const group of running.splice(0)) await group.kill();
 });
@@ -122,7 +122,7 @@ function statuses(outcomes: readonly Outcome[], status: number): number {
   return outcomes.filter((outcome) => outcome.status === status).length;
 }
 
-test('the processes answer on one port, and a scrape of any of them tells of all', async () => {
+test('the processes share one port, and a scrape of any of them returns the metrics of all', async () => {
   const { group, origin, pids } = await startedGroup();
   expect(pids).not.toContain(group.pid);
   expect(group.stderr).toBe(
@@ -149,9 +149,9 @@ test('the processes answer on one port, and a scrape of any of them tells of all
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-test('the log lines that the primary process drops are in the metrics', async () => {
+test('the metrics count the log lines that the primary process drops', async () => {
   const full = openSync('/dev/full', 'w');
-  // At this level workers write nothing here. Without a reader of the log, their ids come from the system.
+  // At this level workers write nothing here. Nobody reads this log, so the workers' ids come from the system.
   const group = new ServiceProcess({ ...settings, LOG_LEVEL: 'error' }, tmpdir(), { stdout: full });
   running.push(group);
   closeSync(full);
@@ -164,7 +164,7 @@ test('the log lines that the primary process drops are in the metrics', async ()
   const [worker] = stdout.trim().split(/\s+/);
   if (!worker) throw new Error('The group has no worker process.');
   process.kill(Number(worker), 'SIGKILL');
-  // A scrape on its way to the process that was killed gets no answer.
+  // A scrape in flight to the killed process gets no answer.
   for (const deadline = Date.now() + 20_000; (await dropped().catch(() => 0)) !== 1;) {
     if (Date.now() > deadline) throw new Error(`${await dropped()} dropped lines are counted.`);
     await sleep(50);
@@ -172,7 +172,7 @@ test('the log lines that the primary process drops are in the metrics', async ()
   expect(await group.stop('SIGTERM')).toBe(0);
 }, 120_000);
 
-test('a suspended process does not block scrapes of the others', async () => {
+test('a suspended process does not block scrapes of the other processes', async () => {
   const { group, origin, pids } = await startedGroup();
   process.kill(pids[0] as number, 'SIGSTOP');
   try {
@@ -187,12 +187,12 @@ test('a suspended process does not block scrapes of the others', async () => {
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-/** The lines of processes that ended. */
+/** Log lines that report the end of a process. */
 function endsOf(group: ServiceProcess): LogLine[] {
   return logOf(group).filter(({ ended }) => ended !== undefined);
 }
 
-test('a process that hangs is killed and replaced, and the others serve meanwhile', async () => {
+test('a process that hangs is killed and replaced while the others serve', async () => {
   const { group, origin, pids } = await startedGroup({ HANG_TIMEOUT_MS: '3000' });
   const [victim, ...others] = pids as [number, ...number[]];
   const stoppedAt = performance.now();
@@ -201,7 +201,7 @@ test('a process that hangs is killed and replaced, and the others serve meanwhil
   const served = await Promise.all(
     Array.from({ length: 12 }, () => send(PETS, { origin, apiKey: API_KEY, timeoutMs: 10_000 })),
   );
-  // At most one connection at a time is handed to a process that does not confirm it.
+  // The primary hands a process no further connection before it has confirmed the last one.
   expect(statuses(served, 200)).toBeGreaterThanOrEqual(11);
   for (const deadline = Date.now() + 20_000; endsOf(group).length === 0 && Date.now() < deadline;) await sleep(50);
   const afterMs = performance.now() - stoppedAt;
@@ -220,7 +220,7 @@ test('a process that hangs is killed and replaced, and the others serve meanwhil
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-test('a pause of the whole group, or of its first process, kills none', async () => {
+test('no process is killed because the whole group, or its primary process, was paused', async () => {
   const { group, origin, pids } = await startedGroup({ HANG_TIMEOUT_MS: '2000' });
   for (const paused of [[group.pid, ...pids], [group.pid]]) {
     stopped.push(...paused);
@@ -236,9 +236,9 @@ test('a pause of the whole group, or of its first process, kills none', async ()
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-test('a process that dies is replaced, and the service stays up', async () => {
+test('a killed process is replaced, and the service stays up', async () => {
   const { group, origin } = await startedGroup();
-  // With pauses, so that a process that starts gets a processor.
+  // Pauses leave CPU time for a process that starts.
   const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS, pauseMs: 5 });
   const kills = 5;
   for (let kill = 0; kill < kills; kill++) {
@@ -259,7 +259,7 @@ test('a process that dies is replaced, and the service stays up', async () => {
   expect(await group.stop('SIGTERM')).toBe(0);
 }, 240_000);
 
-test('processes that die again and again are replaced ever later, and all at once are all replaced', async () => {
+test('processes that die at once are all replaced, and the delay doubles each time they die again', async () => {
   const { group, origin, pids } = await startedGroup();
   const died = (): LogLine[] => logOf(group).filter(({ ended }) => ended !== undefined);
   for (const pid of pids) process.kill(pid, 'SIGKILL');
@@ -279,37 +279,34 @@ test('processes that die again and again are replaced ever later, and all at onc
   expect(await group.stop('SIGTERM')).toBe(0);
 }, 120_000);
 
-test.each(['SIGTERM', 'SIGINT'] as const)(
-  '%s drains all of them: no request that was accepted fails',
-  async (signal) => {
-    const { group, origin, pids } = await startedGroup({ SHUTDOWN_LINGER_MS: '1000' });
-    const load = new Load({
-      origin,
-      apiKey: API_KEY,
-      clients: 16,
-      next: (index) => ({
-        method: 'POST',
-        path: '/v1/pets',
-        body: JSON.stringify({ name: `Rex ${index}`, categoryId: 1 }),
-      }),
-    });
-    await sleep(500);
-    // Signal every process, as a terminal does.
-    for (const pid of pids) process.kill(pid, signal);
-    expect(await group.stop(signal)).toBe(0);
-    const outcomes = await load.stop();
-    const lost = outcomes.filter(({ status }) => status !== 201);
-    expect(statuses(outcomes, 201)).toBeGreaterThan(0);
-    // The socket is closed, or the kernel accepted a connection that the service had not yet accepted.
-    expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
-    expect(pids.filter(runs)).toEqual([]);
-    expect(group.stderr).toMatch(/^The Pet Store Service [^\n]+\nDocumentation: [^\n]+\nDatabase: PostgreSQL\n$/);
-    report(`${signal} to a group`, {
-      created: statuses(outcomes, 201),
-      'slowest ms': Math.ceil(percentile(outcomes, 1)),
-    });
-  },
-);
+test.each(['SIGTERM', 'SIGINT'] as const)('%s drains all processes: no accepted request fails', async (signal) => {
+  const { group, origin, pids } = await startedGroup({ SHUTDOWN_LINGER_MS: '1000' });
+  const load = new Load({
+    origin,
+    apiKey: API_KEY,
+    clients: 16,
+    next: (index) => ({
+      method: 'POST',
+      path: '/v1/pets',
+      body: JSON.stringify({ name: `Rex ${index}`, categoryId: 1 }),
+    }),
+  });
+  await sleep(500);
+  // Signal every process, as a terminal does.
+  for (const pid of pids) process.kill(pid, signal);
+  expect(await group.stop(signal)).toBe(0);
+  const outcomes = await load.stop();
+  const lost = outcomes.filter(({ status }) => status !== 201);
+  expect(statuses(outcomes, 201)).toBeGreaterThan(0);
+  // Only new connections may fail: the port is closed, or the kernel held a connection that no process had accepted.
+  expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
+  expect(pids.filter(runs)).toEqual([]);
+  expect(group.stderr).toMatch(/^The Pet Store Service [^\n]+\nDocumentation: [^\n]+\nDatabase: PostgreSQL\n$/);
+  report(`${signal} to a group`, {
+    created: statuses(outcomes, 201),
+    'slowest ms': Math.ceil(percentile(outcomes, 1)),
+  });
+});
 
 test('one process that gets SIGTERM drains and is replaced', async () => {
   const { group, origin, pids } = await startedGroup();
@@ -319,11 +316,11 @@ test('one process that gets SIGTERM drains and is replaced', async () => {
   expect(await group.stop('SIGTERM')).toBe(0);
 });
 
-test('a second signal, more than a second later, ends all of them at once', async () => {
+test('a second signal, more than a second after the first, ends all processes at once', async () => {
   const { group, origin, pids } = await startedGroup({ SHUTDOWN_DELAY_MS: '600000' });
   process.kill(group.pid, 'SIGTERM');
   process.kill(group.pid, 'SIGINT');
-  // A process that drains was told so by the first one, which has received the signals before.
+  // Workers drain because the primary told them to, so it has received both signals.
   const isDraining = async (): Promise<boolean> =>
     (await send({ method: 'GET', path: '/health/ready' }, { origin, apiKey: API_KEY })).status === 503;
   for (const deadline = Date.now() + 20_000; !(await isDraining()); await sleep(20)) {
@@ -335,7 +332,7 @@ test('a second signal, more than a second later, ends all of them at once', asyn
   expect(pids.filter(runs)).toEqual([]);
 });
 
-test('no process outlives the first one, however that ends', async () => {
+test('no process outlives the primary process, even if that one is killed', async () => {
   const { group, origin, pids } = await startedGroup();
   const load = new Load({ origin, apiKey: API_KEY, clients: 8, next: () => PETS });
   await sleep(300);
@@ -343,10 +340,10 @@ test('no process outlives the first one, however that ends', async () => {
   expect(await group.stop('SIGKILL')).toBeNull();
   const outcomes = await load.stop();
   expect(pids.filter(runs)).toEqual([]);
-  report('the first process is killed', tally(outcomes));
+  report('the primary process is killed', tally(outcomes));
 });
 
-test('a start that must fail fails once, in one line', async () => {
+test('a start with wrong settings fails once, with one line', async () => {
   const occupant = createServer().listen(0, '127.0.0.1');
   await new Promise((listening) => occupant.once('listening', listening));
   const { port } = occupant.address() as AddressInfo;

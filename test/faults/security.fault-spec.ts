@@ -22,8 +22,8 @@ import { report } from '../support/figures.js';
 import { type Outcome, percentile, send } from '../support/load.js';
 
 /*
- * The service as an operator installs it: the files it needs and writes, and the connections it makes. And whether the
- * time of a refusal reveals anything about a key.
+ * The service as an operator installs it: the files that it reads and writes, and the connections that it makes. Also
+ * whether the time of a refusal reveals anything about a key.
  */
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -90,7 +90,7 @@ function localPortsOfConnections(pid: number): number[] {
 const INSTALLATION = `a production install${isRoot ? ', as another user,' : ''}`;
 
 test.each([INSTALLATION])(
-  '%s serves, writes nothing outside DATA_DIR, which is its own, and calls nobody',
+  '%s serves, writes only to DATA_DIR, which no other user can read, and opens no connection',
   async () => {
     const installation = await installForProduction();
     const home = join(directory, 'home');
@@ -148,12 +148,12 @@ test.each([INSTALLATION])(
   300_000,
 );
 
-test('the time of a refusal tells nothing of how much of a key is right', async () => {
+test('the time of a refusal does not reveal how many characters of a key are right', async () => {
   const valid = `a-bootstrap-key-${'0123456789abcdef'.repeat(3)}`;
   const tokens = {
     near: `${valid.slice(0, -1)}X`,
     far: `X${valid.slice(1)}`,
-    // Another wrong first character: its distance from `far` is chance.
+    // Another wrong first character: a difference from `far` is chance.
     control: `Y${valid.slice(1)}`,
   };
   const settings = { DATA_DIR: join(directory, 'data'), BOOTSTRAP_API_KEY: valid, LOG_LEVEL: 'warn' };

@@ -16,9 +16,9 @@ export interface TestDatabase {
    * they name the role of the service, which owns nothing and has the rights that `docs/operating.md` grants.
    */
   readonly settings: Readonly<Record<string, string>>;
-  /** The same database as the role that owns its schema, for migrations, and to check data past the service. */
+  /** The same database as the role that owns its schema, for migrations, and to check data without the service. */
   readonly ownerSettings: Readonly<Record<string, string>>;
-  /** Drops the database, even while clients are connected. An embedded database must be closed first. */
+  /** Drops the database, even while clients are connected. Close an embedded database first. */
   drop(): Promise<void>;
 }
 

@@ -5,6 +5,8 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readConfig } from '../../src/config.js';
+import { openDatabase } from '../../src/platform/database/data-source.js';
 import { HttpClient } from '../support/http-client.js';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { createDatabaseWithRoles, roleUrls } from '../support/postgresql-roles.js';
@@ -16,8 +18,8 @@ import { postgresql15 } from './support/postgresql-15.js';
 import { freePort } from './support/proxies.js';
 
 /*
- * The commands of docs/backup.md, on PostgreSQL 15 with its own tools, while clients add animals. The last thing that
- * happens is an accident.
+ * The commands of docs/backup.md, on PostgreSQL 15 with its own tools, while clients add animals. The last test recovers
+ * from an accidental DELETE.
  */
 
 const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
@@ -30,7 +32,7 @@ let installation: string;
 let server: PostgresqlServer;
 let serviceUrl: string;
 let ownerUrl: string;
-/** The directory of backups, which belongs to the user of PostgreSQL. */
+/** The directory of backups; its owner is the user of PostgreSQL. */
 let backup: string;
 let service: ServiceProcess;
 let client: HttpClient;
@@ -50,7 +52,7 @@ beforeAll(async () => {
       .split('\n')
       .map((line) => /^(\w+) = '?(.+?)'?$/.exec(line)?.slice(1) as [string, string]),
   );
-  // A restored server must allow as many connections as the primary, and these settings are not in its files.
+  // A restored server must allow as many connections as the primary, but its files do not contain this setting.
   server = await startPostgresqlServer({ ...archiving, max_connections: '100' }, undefined, installation);
   serviceUrl = await createOwnDatabase(server, DATABASE);
   ({ ownerUrl } = roleUrls(server.url, DATABASE, DATABASE));
@@ -68,7 +70,7 @@ async function start(settings: Record<string, string>): Promise<[ServiceProcess,
   return [started, new HttpClient(await started.origin(), API_KEY)];
 }
 
-/** A block of code of the page: that of a section which contains the words. */
+/** The code block of a section of docs/backup.md that contains these words. */
 function block(language: string, section: string, words = ''): string {
   const text = PAGE.slice(PAGE.indexOf(`\n## ${section}\n`)).replace(/(?<=\n## [^]*)\n## [^]*/, '');
   const found = [...text.matchAll(/```(\w+)\n([^]*?)```/g)].find(
@@ -78,7 +80,7 @@ function block(language: string, section: string, words = ''): string {
   return found[2] as string;
 }
 
-/** Runs commands of the page: those of PostgreSQL as its user, those of the service as they were built. */
+/** Runs commands of the page: those of PostgreSQL as its user, those of the service from the build. */
 async function run(commands: string, variables: Record<string, string> = {}): Promise<void> {
   const petstore = `"${process.execPath}" "${CLI}"`;
   // PostgreSQL does not run as root; its user may not be able to read this checkout.
@@ -91,7 +93,7 @@ async function run(commands: string, variables: Record<string, string> = {}): Pr
   });
   let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  // A server that the commands start keeps the pipe open.
+  // Wait for `exit`, not `close`: a server that the commands start keeps the pipe open.
   const [code] = (await once(child, 'exit')) as [number];
   if (code !== 0) throw new Error(`${commands} fails:\n${output}`);
 }
@@ -111,7 +113,7 @@ const idsIn = async (url: string): Promise<string[]> =>
   (await rowsOf<[string]>(url, 'SELECT id FROM pet ORDER BY id')).map(([id]) => id);
 const sorted = (ids: string[]): string[] => [...ids].sort((a, b) => Number(BigInt(a) - BigInt(b)));
 
-test('export and import: onto another database, and into the embedded engine', async () => {
+test('export and import move every animal to another database and to the embedded engine', async () => {
   await addMany('exported');
   await run(block('sh', 'Export and import', 'export'), { DATABASE_URL: serviceUrl });
   const url = (await createDatabaseWithRoles(server.url, 'imported')).ownerUrl;
@@ -120,10 +122,13 @@ test('export and import: onto another database, and into the embedded engine', a
 
   const directory = join(backup, 'embedded');
   await run(block('sh', 'Export and import', '$NEW_DATA_DIR'), { NEW_DATA_DIR: directory });
-  await run(`"${process.execPath}" "${CLI}" export --to embedded-again.gz`, { DATA_DIR: directory });
+  const embedded = await openDatabase(readConfig({ DATA_DIR: directory }));
+  const rows = await embedded.query<{ id: string }[]>('SELECT id::text FROM pet ORDER BY pet.id');
+  await embedded.destroy();
+  expect(rows.map(({ id }) => id)).toEqual(await idsIn(serviceUrl));
 }, 180_000);
 
-test('pg_dump and pg_restore: the service runs on what they have made', async () => {
+test('the service runs on a database that pg_dump and pg_restore have made', async () => {
   await addMany('dumped');
   await run(block('sh', 'pg_dump', 'pg_dump'), { DATABASE_URL: ownerUrl });
   await administer(server.url, `CREATE DATABASE again OWNER ${DATABASE}_owner`);
@@ -140,7 +145,7 @@ test('pg_dump and pg_restore: the service runs on what they have made', async ()
   await other.stop('SIGTERM');
 }, 120_000);
 
-test('point in time: every animal that was acknowledged before an accidental DELETE is there again', async () => {
+test('point-in-time recovery restores every animal that was acknowledged before an accidental DELETE', async () => {
   await run(block('sh', 'Point in time', 'pg_basebackup'), { REPLICATION_URL: server.url });
   await addMany('behind the base backup', 200);
   const before = await idsIn(serviceUrl);

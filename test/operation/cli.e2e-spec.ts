@@ -17,14 +17,14 @@ import {
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
- * The petstore command as a process. A test runs several commands, for each of them is a start.
+ * The petstore command as a process. Tests check several commands each, because every command is a slow start.
  */
 
-// Several commands a test, each a process that starts in a second, or in many on a busy machine.
+// Each test starts several processes. Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
 let database: TestDatabase;
-/** Working directory of the processes, where no `.env` is. */
+/** Working directory of the processes; it has no `.env`. */
 let home: string;
 
 beforeAll(async () => {
@@ -41,11 +41,11 @@ const petstoreOn = (settings: Readonly<Record<string, string>>, ...args: string[
 
 const petstore = (...args: string[]): Promise<Outcome> => petstoreOn(database.settings, ...args);
 
-/** What changes the schema, an operator runs as its owner, and everything else as the service. */
+/** Operators run commands that change the schema as its owner, and all others with the service's role. */
 const settingsFor = ({ ownerSettings, settings }: TestDatabase, command = ''): Readonly<Record<string, string>> =>
   ['migrate', 'migrate:revert'].includes(command) ? ownerSettings : settings;
 
-/** Runs a command that must fail, in one line on standard error, which is returned. */
+/** Runs a command that must fail with one line on standard error, and returns that line. */
 async function failure(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await petstore(...args);
   expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^petstore: [^\n]+\n$/) as string]);
@@ -69,21 +69,24 @@ async function listWith(apiKey: string): Promise<unknown[]> {
   return [status, (json as { code?: string }).code];
 }
 
-testOnce('grants prints the SQL by which the tests give the service its rights, whatever the role', async () => {
-  const printed = await petstore('grants', '--role', 'my "role"; DROP TABLE pet');
-  const statements = grantStatements('my "role"; DROP TABLE pet');
-  expect(printed).toEqual({ code: 0, stdout: `${statements.join('\n')}\n`, stderr: '' });
-  expect(statements[0]).toBe('GRANT USAGE ON SCHEMA public TO "my ""role""; DROP TABLE pet";');
-  const json = await petstore('grants', '--role', 'petstore_service', '--json');
-  expect(JSON.parse(json.stdout)).toEqual({
-    role: 'petstore_service',
-    statements: grantStatements('petstore_service'),
-  });
-  expect(await failure('grants', '--role', 'x'.repeat(64))).toBe('--role must be a name of 1 to 63 bytes');
-});
+testOnce(
+  'grants prints the SQL with which the tests grant rights to the service, for any name of the role',
+  async () => {
+    const printed = await petstore('grants', '--role', 'my "role"; DROP TABLE pet');
+    const statements = grantStatements('my "role"; DROP TABLE pet');
+    expect(printed).toEqual({ code: 0, stdout: `${statements.join('\n')}\n`, stderr: '' });
+    expect(statements[0]).toBe('GRANT USAGE ON SCHEMA public TO "my ""role""; DROP TABLE pet";');
+    const json = await petstore('grants', '--role', 'petstore_service', '--json');
+    expect(JSON.parse(json.stdout)).toEqual({
+      role: 'petstore_service',
+      statements: grantStatements('petstore_service'),
+    });
+    expect(await failure('grants', '--role', 'x'.repeat(64))).toBe('--role must be a name of 1 to 63 bytes');
+  },
+);
 
 describe('migrate, migrate:status, migrate:revert', () => {
-  test('make the schema, tell its state by the exit code, and undo the last step', async () => {
+  test('create the schema, report its state by the exit code, and revert the last migration', async () => {
     const empty = await createEmptyTestDatabase();
     const run = (...args: string[]): Promise<Outcome> => petstoreOn(settingsFor(empty, args[0]), ...args);
 
@@ -145,7 +148,7 @@ describe('seed', () => {
 });
 
 describe('keys', () => {
-  test('create makes a key that works, list shows it without its secret, and revoke ends it', async () => {
+  test('create makes a working key, list shows it without its secret, and revoke makes it invalid', async () => {
     const created = await petstore('keys', 'create', '--client', 'shop window', '--quiet');
     expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^pets_\w{49}\n$/) as string, stderr: '' });
     const secret = created.stdout.trim();
@@ -165,7 +168,7 @@ describe('keys', () => {
     expect(await listWith(secret)).toEqual([401, 'revoked_api_key']);
   });
 
-  test('create takes scopes and an end, and prints JSON', async () => {
+  test('create accepts scopes and an expiry, and prints JSON', async () => {
     const { stdout, stderr } = await petstore(
       ...[
         'keys',
@@ -190,7 +193,7 @@ describe('keys', () => {
     expect(list.filter(({ secret }) => secret !== undefined)).toEqual([]);
   });
 
-  testOnce('tables fit 80 columns, whatever the keys hold', async () => {
+  testOnce('tables fit 80 columns, also with long names and many scopes', async () => {
     const name = 'a client whose name is longer than a column of the table';
     await petstore(
       'keys',
@@ -210,7 +213,7 @@ describe('keys', () => {
     expect(shown.stdout).toContain(`${name}, 6000 requests a minute (the default)\n`);
   });
 
-  testOnce('an empty list says what it means', async () => {
+  testOnce('an empty list says whether there are no keys or none that match', async () => {
     const empty = await createTestDatabase();
     const { stdout } = await petstoreOn(empty.settings, 'keys', 'list');
     expect(stdout).toBe('No API keys yet. Make one: npm run petstore -- keys create --client my-app\n');
@@ -220,7 +223,7 @@ describe('keys', () => {
     await empty.drop();
   });
 
-  testOnce('create for people says that the secret is shown once', async () => {
+  testOnce('create without --quiet and --json says that the secret is shown only once', async () => {
     const { code, stdout } = await petstore('keys', 'create', '--client', 'me');
     expect([code, stdout]).toEqual([
       0,
@@ -239,7 +242,7 @@ describe('keys', () => {
     expect(await failure('keys', 'create', '--client', 'wrong', ...options)).toMatch(expected);
   });
 
-  test('revoke of an unknown, a too short or an ambiguous reference is refused', async () => {
+  test('revoke refuses an unknown, a too short and an ambiguous reference', async () => {
     await sql(`WITH twin AS (INSERT INTO client (name) VALUES ('twin') RETURNING id)
       INSERT INTO api_key (client_id, prefix, hash, scopes)
       SELECT id, 'pets_Twins00', sha256(n::text::bytea), '{pets:read}' FROM twin, generate_series(1, 2) n`);
@@ -254,7 +257,7 @@ describe('keys', () => {
   });
 
   if (engine === 'postgresql') {
-    test('a key that is made or revoked while the service runs is known at once', async () => {
+    test('the running service knows at once that a key was created or revoked', async () => {
       const app = await createTestApp({ database });
       const secret = (await petstore('keys', 'create', '--client', 'now', '--quiet')).stdout.trim();
       expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(200);
@@ -278,9 +281,9 @@ describe('openapi', () => {
 
 const DURATION = '--expires must be a duration such as 30s, 15m, 24h or 90d, at most 36500d';
 
-// What follows asks no database.
+// The following tests need no database of their own.
 if (engine === 'postgresql') {
-  test('a database that cannot be used, or a wrong setting, is one line without a secret', async () => {
+  test('an unusable database or a wrong setting gives one line without a secret', async () => {
     const url = 'postgresql://nobody:secret-word@127.0.0.1:1/none';
     for (const args of [['migrate:status'], ['seed', '--count', '1'], ['keys', 'list']]) {
       const { code, stdout, stderr } = await petstoreOn({ DATABASE_URL: url }, ...args);
@@ -351,14 +354,14 @@ if (engine === 'postgresql') {
       ['<operation>', '--days', '--json', 'exit code'],
     ],
     [['openapi'], ['--yaml', '--json']],
-  ])('%j --help tells what there is', async (command, words) => {
+  ])('%j --help lists its commands, arguments and options', async (command, words) => {
     const { code, stdout, stderr } = await petstore(...command, '--help');
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(new RegExp(`^Usage: ${['petstore', ...command].join(' ')} `));
     for (const word of words) expect(stdout).toContain(word);
   });
 
-  test('help with the words of a command is the help of that command, and --version is the version', async () => {
+  test('help with the name of a command prints the help of that command, and --version prints the version', async () => {
     for (const command of [['seed'], ['keys'], ['keys', 'create'], ['deprecations', 'report']]) {
       expect(await petstore('help', ...command)).toEqual(await petstore(...command, '--help'));
     }
@@ -368,8 +371,8 @@ if (engine === 'postgresql') {
     expect(await petstore('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  test('--help waits for nothing that only a command needs: neither Nest nor TypeORM is loaded', async () => {
-    // Both load reflect-metadata, which leaves this function behind.
+  test('--help and a refused option load neither Nest nor TypeORM', async () => {
+    // Both load reflect-metadata, which defines this function.
     const probe = "process.on('exit',()=>process.stderr.write(typeof(Reflect.getMetadata)))";
     const settings = { ...database.settings, NODE_OPTIONS: `--import=data:text/javascript,${probe}` };
     for (const command of [['--help'], ['keys', 'create', '--help'], ['seed', '--count', '0']]) {
@@ -400,7 +403,7 @@ if (engine === 'postgresql') {
     [['keys', 'revoke'], /^error: missing required argument 'key'/],
     [['migrate', 'now'], /^error: too many arguments/],
     [[], /^Usage: petstore /],
-  ])('%j fails and tells what would be right', async (args, expected) => {
+  ])('%j fails and says what would be right', async (args, expected) => {
     const { code, stdout, stderr } = await petstore(...args);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(expected);

@@ -11,8 +11,8 @@ import { untilItWorks } from '../support/witness.js';
 import { Services } from './support/services.js';
 
 /*
- * TLS with a certificate authority of one's own, a password that changes while the service runs, and connections that are
- * replaced when they are old.
+ * TLS with a private certificate authority, a password that changes while the service runs, and the replacement of old
+ * connections.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
@@ -30,7 +30,7 @@ function openssl(...words: string[]): void {
   if (status !== 0) throw new Error(`openssl fails: ${stderr}`);
 }
 
-/** A certificate authority and a key and certificate of the server `localhost` that it has signed. */
+/** Makes a certificate authority, and a key with a certificate for `localhost` that it has signed. */
 function makeCertificates(): void {
   const request = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   for (const name of ['ca', 'other-ca']) {
@@ -68,10 +68,10 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** Something of each connection of the service. */
-function sessions<Row extends unknown[]>(column: string): Promise<Row[]> {
+/** The value of an SQL expression for each connection of the service. */
+function sessions<Row extends unknown[]>(expression: string): Promise<Row[]> {
   const from = `pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE application_name LIKE 'petstore%'`;
-  return rowsOf<Row>(databaseUrl(server.url, 'petstore'), `SELECT ${column} FROM ${from}`);
+  return rowsOf<Row>(databaseUrl(server.url, 'petstore'), `SELECT ${expression} FROM ${from}`);
 }
 
 test('sslmode=verify-full with sslrootcert: every connection is encrypted, and the server is verified', async () => {
@@ -81,20 +81,20 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   const origin = await services.start(verified('localhost', 'ca.crt')).origin();
   expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(200);
   const encrypted = await sessions<[boolean]>('ssl');
-  // The pool, the heartbeat, and notifications.
+  // At least one connection each for the pool, the heartbeat and the notifications.
   expect(encrypted.length).toBeGreaterThanOrEqual(3);
   expect(encrypted.every(([ssl]) => ssl)).toBe(true);
 
   const tls = / cannot be used over TLS: .*Correct sslmode and certificates\.$/;
   expect(await services.refusal(verified('localhost', 'other-ca.crt'))).toMatch(tls);
-  // The certificate is of localhost.
+  // The certificate is for localhost only.
   expect(await services.refusal(verified('127.0.0.1', 'ca.crt'))).toMatch(tls);
   expect(await services.refusal(verified('localhost', 'none.crt'))).toMatch(
     /^petstore: DATABASE_URL: its certificate file '.*none\.crt' cannot be read \(ENOENT\)/,
   );
 });
 
-test('DATABASE_PASSWORD_FILE is read for each connection: a changed password needs no restart', async () => {
+test('DATABASE_PASSWORD_FILE is read for each new connection, so a changed password needs no restart', async () => {
   const file = join(home, 'password');
   const withoutPassword = url.replace(/:secret[^@]*@/, '@');
   const settings = { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: file };
@@ -108,7 +108,7 @@ test('DATABASE_PASSWORD_FILE is read for each connection: a changed password nee
 
   const change = async (password: string): Promise<void> => {
     await administer(server.url, `ALTER ROLE petstore_service PASSWORD '${password}'`);
-    // Resolves when the connections have ended, at most 10 s later: one that still lives would answer the next request.
+    // Waits up to 10 s until the connections have ended: an open one would answer the next request.
     await administer(
       server.url,
       `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE 'petstore%'`,
@@ -120,7 +120,7 @@ test('DATABASE_PASSWORD_FILE is read for each connection: a changed password nee
   writeFileSync(file, 'another');
   await untilItWorks(LIST, { origin, apiKey: API_KEY });
 
-  // A file that cannot be read is 503, too, and ends nothing.
+  // A file that cannot be read also gives 503, and the service keeps running.
   rmSync(file);
   await change('third');
   expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(503);
@@ -152,6 +152,6 @@ test('connections are replaced at DATABASE_CONNECTION_MAX_AGE_MS, and no request
   }
   expect(Object.keys(tally(await load.stop()))).toEqual(['200']);
   expect(processes.size).toBeGreaterThanOrEqual(3);
-  // A machine that is busy may be late by so much.
+  // A busy machine may replace connections this late.
   expect(oldest).toBeLessThan(2.5);
 });

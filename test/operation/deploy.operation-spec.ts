@@ -12,7 +12,7 @@ import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { Services } from './support/services.js';
 
 /*
- * A new version is deployed while clients send requests, and no client notices. Requests that cannot finish in time are
+ * A new version is deployed while clients send requests, and no request fails. Requests that cannot finish in time are
  * cut and logged.
  */
 
@@ -40,7 +40,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Every second request adds an animal, which a proxy must not send twice. */
+/** Every second request creates an animal; a proxy must not repeat these requests. */
 function next(index: number): LoadRequest {
   return index % 2 === 0
     ? { method: 'GET', path: '/v1/pets' }
@@ -56,21 +56,22 @@ function created(outcomes: readonly Outcome[]): number {
   return outcomes.filter(({ status }) => status === 201).length;
 }
 
-test('SIGTERM under load: every request that was accepted is answered, idle connections or not', async () => {
+test('SIGTERM under load: every accepted request is answered, on busy and on mostly idle connections', async () => {
   const rounds = 4;
   const figures = { requests: 0, refused: 0, reset: 0 };
   for (let round = 0; round < rounds; round++) {
     const service = services.start();
     const origin = await service.origin();
     const before = await countPets();
-    // Clients without a pause are always busy. With the other pauses, some connections are idle or about to send at any
-    // time.
+    // Clients without a pause are always busy. With the other pauses, some connections are idle at any moment, or about
+    // to send.
     const loads = [0, 5, 30, 100].map((pauseMs) => new Load({ origin, apiKey: API_KEY, clients: 8, next, pauseMs }));
     await sleep(500);
     expect(await service.stop('SIGTERM')).toBe(0);
     const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
     const failed = outcomes.filter(({ failure }) => failure !== undefined);
-    // The socket is closed, or the kernel accepted a connection that the service had not yet accepted.
+    // Only new connections may fail: the port is closed, or the kernel held a connection that the service had not
+    // accepted.
     expect(failed.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
     expect(tally(outcomes)).toEqual({
       200: expect.any(Number) as number,
@@ -85,7 +86,7 @@ test('SIGTERM under load: every request that was accepted is answered, idle conn
   report('SIGTERM under load', { rounds, ...figures });
 }, 120_000);
 
-test('what does not finish within SHUTDOWN_TIMEOUT_MS is cut, and the log names it', async () => {
+test('requests that do not finish within SHUTDOWN_TIMEOUT_MS are cut, and the log names them', async () => {
   const service = services.start({ SHUTDOWN_TIMEOUT_MS: '700', STATEMENT_TIMEOUT_MS: '60000' });
   const origin = await service.origin();
   await client.query(`UPDATE api_key SET scopes = scopes || '{metrics:read}'`);
@@ -93,13 +94,13 @@ test('what does not finish within SHUTDOWN_TIMEOUT_MS is cut, and the log names 
   await client.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
   try {
     const stuck = [1, 3, 5].map((index) => send(next(index), { origin, apiKey: API_KEY }));
-    // The fourth request in flight is the scrape.
+    // The scrape itself is one more request in flight.
     await until(async () => (await requestsInFlight(origin)) === stuck.length + 1);
     await untilBlocked();
     const exitCode = await service.stop('SIGTERM');
     expect((await Promise.all(stuck)).map(({ status }) => status)).toEqual([undefined, undefined, undefined]);
     expect(service.stdout).toContain('"Cutting 3 requests that did not finish within 700 ms: createPet (3)."');
-    // The service gives the statements some time to end, then exits.
+    // The service waits some time for the statements, then exits.
     expect([exitCode, service.stderr]).toEqual([1, expect.stringMatching(/\npetstore: The database did not close /)]);
   } finally {
     await client.query('ROLLBACK');
@@ -119,7 +120,7 @@ async function untilBlocked(): Promise<void> {
   });
 }
 
-test('a connection on which nothing was ever sent delays no shutdown', async () => {
+test('a silent connection does not delay the shutdown', async () => {
   const service = services.start({ SHUTDOWN_TIMEOUT_MS: '20000', SHUTDOWN_LINGER_MS: '100' });
   const { port } = new URL(await service.origin());
   const socket = connect(Number(port), '127.0.0.1');

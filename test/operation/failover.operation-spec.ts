@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-test('clients of HAProxy get the 503 of the service, as JSON with Retry-After, and none of the proxy', async () => {
+test('clients of HAProxy get 503 answers of the service, as JSON with Retry-After, and none of the proxy', async () => {
   const url = await createOwnDatabase(server, 'petstore');
   const ports = [await freePort(), await freePort()];
   for (const port of ports) {
@@ -53,7 +53,7 @@ test('clients of HAProxy get the 503 of the service, as JSON with Retry-After, a
   });
   await sleep(1_000);
   await server.crash();
-  // Many checks of the proxy.
+  // Long enough for many health checks of the proxy.
   await sleep(4_000);
   await server.start();
   await untilItWorks(creation('after-1'), target);

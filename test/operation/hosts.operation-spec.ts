@@ -13,13 +13,13 @@ import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witne
 import { Services } from './support/services.js';
 
 /*
- * DATABASE_URL lists several hosts: one that is dead, a primary, and its synchronous standby. The service finds the primary,
+ * DATABASE_URL lists several hosts: a dead one, a primary, and its synchronous standby. The service finds the primary,
  * also after a failover.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
 
-/** Far below the second that each host has to answer. */
+/** In ms; far below HOST_TIMEOUT_MS, the second that each host has to answer. */
 const AT_ONCE_MS = 400;
 
 import.meta.jest.setTimeout(120_000);
@@ -54,7 +54,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** The database at several ports of this machine. */
+/** The URI of the database with several ports of this machine. */
 function urlOf(...ports: (string | number)[]): string {
   return primaryUrl.replace(/127\.0\.0\.1:\d+/, ports.map((port) => `127.0.0.1:${port}`).join(','));
 }
@@ -62,19 +62,19 @@ function urlOf(...ports: (string | number)[]): string {
 const portOf = ({ url }: PostgresqlServer): string => new URL(url).port;
 
 describe('a start without a primary is refused in one line', () => {
-  test('hosts that are dead or standbys, each with its state', async () => {
+  test('with the state of each host, dead or a standby', async () => {
     expect(await services.refusal({ DATABASE_URL: urlOf(deadPort, portOf(standby)) })).toMatch(
       /^petstore: DATABASE_URL: No host of the database is the primary: 127\.0\.0\.1:\d+ connect ECONNREFUSED 127\.0\.0\.1:\d+; 127\.0\.0\.1:\d+ is a standby\. Start or promote one of them, or correct the hosts\.$/,
     );
   });
 
-  test('target_session_attrs=read-write with one host, a standby', async () => {
+  test('for target_session_attrs=read-write and a standby as the only host', async () => {
     expect(
       await services.refusal({ DATABASE_URL: `${urlOf(portOf(standby))}?target_session_attrs=read-write` }),
     ).toMatch(/is a standby/);
   });
 
-  test('a standby without target_session_attrs, and an API key to store', async () => {
+  test('for a standby without target_session_attrs when an API key must be stored', async () => {
     await sleep(200);
     const line = await services.refusal({ DATABASE_URL: urlOf(portOf(standby)) });
     expect(line).toMatch(
@@ -83,7 +83,7 @@ describe('a start without a primary is refused in one line', () => {
   });
 });
 
-test('the primary hangs and nobody is promoted: requests are answered 503 at once, until it goes on', async () => {
+test('the primary hangs and no standby is promoted: requests get 503 at once, and succeed when the primary resumes', async () => {
   const service = services.start({ DATABASE_URL: urlOf(deadPort, portOf(primary), portOf(standby)) });
   const target = { origin: await service.origin(), apiKey: API_KEY };
   expect((await send(creation('hang-1'), target)).status).toBe(201);
@@ -92,7 +92,7 @@ test('the primary hangs and nobody is promoted: requests are answered 503 at onc
     if (performance.now() > deadline) throw new Error(`No silence:\n${service.stdout}`);
     await sleep(50);
   }
-  // Several attempts of the heartbeat to find a primary.
+  // Long enough for several attempts to find a primary.
   await sleep(2_000);
   const next = (index: number): LoadRequest => creation(`hang-${index + 2}`);
   const load = new Load({ ...target, clients: 4, next, pauseMs: 20 });
@@ -104,11 +104,11 @@ test('the primary hangs and nobody is promoted: requests are answered 503 at onc
   report('several hosts, the primary hangs', { ...tally(outcomes), 'median in ms': median, 'p95 in ms': p95 });
   expect(Object.keys(tally(outcomes))).toEqual(['503']);
   expect(median).toBeLessThan(AT_ONCE_MS);
-  // A request that asks the host which hangs waits for so long at least.
+  // A request that waits for the hanging host takes at least this long.
   expect(p95).toBeLessThan(HOST_TIMEOUT_MS);
 });
 
-test('the primary is killed and the standby promoted: the service follows, and no acknowledged animal is lost or doubled', async () => {
+test('the primary hangs and the standby is promoted: the service follows, and no acknowledged animal is lost or doubled', async () => {
   // A host that hangs must not delay a connection to the others.
   const service = services.start({ DATABASE_URL: urlOf(deadPort, portOf(primary), portOf(standby)) });
   const origin = await service.origin();
@@ -121,13 +121,13 @@ test('the primary is killed and the standby promoted: the service follows, and n
     pauseMs: 5,
   });
   await sleep(1_000);
-  const killedAt = performance.now();
-  // A machine that hangs sends nothing, so its connections do not break.
+  const suspendedAt = performance.now();
+  // A hanging machine sends nothing, so its connections do not break.
   primary.suspend();
   await sleep(500);
   await administer(standby.url, 'SELECT pg_promote()');
   await untilItWorks(creation('after-1'), { origin, apiKey: API_KEY });
-  const recoveredMs = performance.now() - killedAt;
+  const recoveredMs = performance.now() - suspendedAt;
   await sleep(500);
   const outcomes = await load.stop();
   report('a failover with several hosts', { ...tally(outcomes), 'recovered after ms': Math.round(recoveredMs) });
@@ -136,7 +136,7 @@ test('the primary is killed and the standby promoted: the service follows, and n
   const rows = await petsOf(databaseUrl(standby.url, 'petstore'), prefix);
   expect(balance(outcomes, rows)).toMatchObject(NOTHING_WRONG);
 
-  // The old primary runs again, as if nothing had happened, and must not be used: no host is looked for while one works.
+  // The old primary resumes and must not be used: the service looks for a host only when the current one fails.
   const created = await send(creation('after-2'), { origin, apiKey: API_KEY });
   expect(created.status).toBe(201);
   const found = await rowsOf(databaseUrl(standby.url, 'petstore'), `SELECT FROM pet WHERE name LIKE 'after-%'`);

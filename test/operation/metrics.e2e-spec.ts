@@ -9,7 +9,7 @@ import { ReadinessCheck } from '../../src/platform/health/readiness-check.decora
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Each series of /metrics that somebody needs at night: what it counts is done, and the next scrape shows it. */
+/* The metrics that operators need in an emergency: a test causes what a metric counts, and the next scrape shows it. */
 
 @Injectable()
 class Gate {
@@ -67,7 +67,7 @@ class TestGatedController {
 @Module({ controllers: [TestGatedController], providers: [Gate] })
 class GatedModule {}
 
-/** An application, and its /metrics for a client without a rate limit. */
+/** Starts an application; `scrape` requests its /metrics as a client without a rate limit. */
 async function start(
   settings: Record<string, string> = {},
 ): Promise<{ app: TestApp; gate: Gate; scrape: () => Promise<string> }> {
@@ -83,7 +83,7 @@ async function start(
   return { app, gate: app.nest.get(Gate), scrape };
 }
 
-/** The value of a series; 0 where there is none yet. */
+/** The value of a series; 0 if it does not exist yet. */
 function valueOf(metrics: string, series: string): number {
   const line = metrics.split('\n').find((text) => text.startsWith(`${series} `));
   return Number(line?.slice(series.length + 1) ?? 0);
@@ -114,12 +114,12 @@ describe('an application with small limits', () => {
   });
   afterAll(() => app.close());
 
-  test('requests in flight, and those that are refused', async () => {
+  test('requests in flight and refused requests are counted', async () => {
     expect(valueOf(await scrape(), 'petstore_http_requests_in_flight')).toBe(1);
     expect(valueOf(await scrape(), 'petstore_http_requests_in_flight_limit')).toBe(1);
     gate.close();
     const passing = app.client.get('/v1/test-gated/passage');
-    // The scrape is one of the two.
+    // One of the two is the scrape.
     await until(scrape, 'petstore_http_requests_in_flight', 2);
     const before = valueOf(await scrape(), UNAVAILABLE('', 'requests_in_flight'));
     const refused = await app.client.get('/v1/pets', { headers: { 'x-request-id': 'refused-1' } });
@@ -133,7 +133,7 @@ describe('an application with small limits', () => {
     ]);
   });
 
-  test('503 by cause: streams of events, a check of a module, an exception of a module', async () => {
+  test('503 by cause: event streams, a readiness check of a module, an exception of a module', async () => {
     const stream = await new Promise<IncomingMessage>((resolve) =>
       get(`${app.origin}/v1/test-gated/events`, { headers: { authorization: `Bearer ${app.apiKey}` } }, resolve),
     );
@@ -153,7 +153,7 @@ describe('an application with small limits', () => {
     await until(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
   });
 
-  test('replays of an Idempotency-Key, by operation', async () => {
+  test('replayed answers of an Idempotency-Key are counted by operation', async () => {
     const create = async (): Promise<number> =>
       (await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: { 'idempotency-key': 'once' } }))
         .status;
@@ -164,13 +164,12 @@ describe('an application with small limits', () => {
     await until(scrape, replays, 2);
   });
 
-  test('failed writes of the usage of keys, and calls that are not counted', async () => {
+  test('failed writes of key usage are counted, and so are calls that usage omits', async () => {
     const usage = app.nest.get(KeyUsage);
     await usage.write();
     expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBe(0);
     await app.sql('ALTER TABLE key_usage RENAME TO key_usage_away');
     await usage.write();
-    // The connection may have been closed, and is opened anew.
     await app.sql('ALTER TABLE key_usage_away RENAME TO key_usage');
     expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBeGreaterThan(0);
     expect(valueOf(await scrape(), 'petstore_key_usage_uncounted_calls_total')).toBe(0);
@@ -180,7 +179,7 @@ describe('an application with small limits', () => {
     expect(valueOf(metrics, 'petstore_key_usage_uncounted_calls_total')).toBeGreaterThan(0);
   });
 
-  test('the version of the service and of Node.js; no gauge is named like a counter', async () => {
+  test('petstore_build_info has the versions of the service and of Node.js, and no gauge is named like a counter', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };
@@ -200,10 +199,10 @@ test('503 by cause: draining', async () => {
   await app.close();
 });
 
-test('connections: open ones, requests on those beyond the limit, and those that are dropped', async () => {
+test('open connections, dropped ones, and requests refused on connections beyond the limit are counted', async () => {
   const { app, scrape } = await start({ MAX_CONNECTIONS: '5' });
   const sockets: Socket[] = [];
-  // At once: those beyond the limit are closed after a second.
+  // All at the same time: connections beyond the limit are closed after a second.
   const open = (count: number): Promise<unknown> => {
     const opened = Array.from({ length: count }, () => connect(app.port, '127.0.0.1').on('error', () => undefined));
     sockets.push(...opened);
@@ -223,7 +222,7 @@ test('connections: open ones, requests on those beyond the limit, and those that
     );
     await until(scrape, UNAVAILABLE('', 'connections'), 1);
     expect(valueOf(await scrape(), 'petstore_http_connections_dropped_total')).toBe(0);
-    // A busy machine may close the first ones before it has accepted the last.
+    // A busy machine may close the first connections before it has accepted the last ones, so try several times.
     const dropped = async (): Promise<number> => valueOf(await scrape(), 'petstore_http_connections_dropped_total');
     for (let waves = 0; waves < 50 && (await dropped()) === 0; waves++) await open(70);
     expect(await dropped()).toBeGreaterThan(0);
@@ -233,7 +232,7 @@ test('connections: open ones, requests on those beyond the limit, and those that
   }
 });
 
-test('429 by client; Redis that does not answer', async () => {
+test('429 answers are counted by client, and an unreachable Redis is shown', async () => {
   const { app, scrape } = await start({ RATE_LIMIT_PER_MINUTE: '2', REDIS_URL: 'redis://127.0.0.1:1' });
   const statuses: number[] = [];
   for (let calls = 0; calls < 4; calls++) statuses.push((await app.client.get('/v1/pets')).status);

@@ -11,8 +11,8 @@ import { send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
 
 /*
- * What watches the service: promtool checks the names of the metrics, the alerts with their tests, and the expressions of
- * the dashboard. Debian's package `prometheus` has promtool.
+ * Monitoring: promtool checks the names of the metrics, the alerts with their tests, and the expressions of the
+ * dashboard. Debian's package `prometheus` contains promtool.
  */
 
 import.meta.jest.setTimeout(120_000);
@@ -37,14 +37,14 @@ const expressions = [
   ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
 ];
 
-/** Runs promtool; its exit code and what it has printed. */
+/** Runs promtool; returns its exit code and output. */
 function promtool(args: string[], input?: string): { code: number | null; output: string } {
   const { status, stdout, stderr, error } = spawnSync('promtool', args, { cwd: ROOT, input, encoding: 'utf8' });
   if (error) throw new Error('These tests need promtool, of the Debian package prometheus.', { cause: error });
   return { code: status, output: stdout + stderr };
 }
 
-/** The families of metrics in an expression of PromQL. */
+/** The names of the metrics in a PromQL expression. */
 function metricsIn(expression: string): string[] {
   const names = expression.replace(/"[^"]*"/g, '""').match(/\b(?:petstore|nodejs|process)_\w+/g) ?? [];
   return names.map((name) => name.replace(/_(?:bucket|count|sum)$/, ''));
@@ -74,7 +74,7 @@ beforeAll(async () => {
     { env: { ...settings, PATH: process.env.PATH }, cwd: tmpdir() },
   );
   const apiKey = stdout.trim();
-  // A series of each metric that has labels only when it has counted something.
+  // Metrics with labels have a series only after they have counted something.
   await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey });
   metrics = (await send({ method: 'GET', path: '/metrics' }, { origin, apiKey })).text;
 }, 120_000);

@@ -9,7 +9,7 @@ import type { LogLine } from '../support/memory-log.js';
 import { rawRequest } from '../support/raw-request.js';
 
 /*
- * An answer that was not sent completely counts as aborted, and not under a status that the client never saw.
+ * A request whose answer was not sent completely counts as aborted, not under the status of that answer.
  */
 
 /** Larger than the buffers of a connection. */
@@ -42,7 +42,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Asks again and again, for 10 s at most, until the answer is there. */
+/** Repeats a question until it has an answer, at most 10 s. */
 async function until<T>(ask: () => T | undefined): Promise<T> {
   for (const deadline = performance.now() + 10_000; performance.now() < deadline; await sleep(10)) {
     const answer = ask();
@@ -51,12 +51,12 @@ async function until<T>(ask: () => T | undefined): Promise<T> {
   throw new Error(`Not within 10 s: ${ask.toString()}`);
 }
 
-/** The log line of a request, which comes when its answer is over. */
+/** The log line of a request; the service writes it at the end of the answer. */
 function lineOf({ log }: TestApp, requestId: string): Promise<LogLine> {
   return until(() => log.requests.find((line) => line['requestId'] === requestId));
 }
 
-/** How many answers of an operation were observed, by status. */
+/** Number of observed answers of an operation, by status. */
 async function countsOf({ nest }: TestApp, operation: string): Promise<Record<string, number>> {
   const { values } = await nest.get(Metrics).requestDurations.get();
   const counts: Record<string, number> = {};
@@ -71,7 +71,7 @@ async function countsOf({ nest }: TestApp, operation: string): Promise<Record<st
 const head = (method: string, path: string, requestId: string, fields = ''): string =>
   `${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${requestId}\r\n${fields}\r\n`;
 
-test('aborted: the client goes away before the answer; the log has no status, because none was sent', async () => {
+test('aborted: the client disconnects before the answer; the log has no status, because none was sent', async () => {
   const socket = connect(app.port, '127.0.0.1');
   socket.write(head('GET', '/v1/test-answers/waiting', 'before'));
   const { waiting } = app.nest.get(TestAnswersController);
@@ -98,7 +98,7 @@ test.each([
   expect(await countsOf(app, 'answerLarge')).toEqual({ aborted: before + 1 });
 });
 
-test('aborted: the client goes away in the middle of its body', async () => {
+test('aborted: the client disconnects in the middle of its body', async () => {
   const fields = `Authorization: Bearer ${app.apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n`;
   await rawRequest(app.port, head('POST', '/v1/pets', 'body', fields), { until: '100 Continue' });
   const line = await lineOf(app, 'body');
@@ -107,7 +107,7 @@ test('aborted: the client goes away in the middle of its body', async () => {
   expect(await countsOf(app, 'createPet')).toEqual({ aborted: 1 });
 });
 
-test('aborted: a shutdown cuts what is not answered in time, before and during the answer', async () => {
+test('aborted: a shutdown cuts a request that is not answered in time, before or during its answer', async () => {
   const stopping = await createTestApp({ features: [AnswersModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const waiting = connect(stopping.port, '127.0.0.1');
   waiting.write(head('GET', '/v1/test-answers/waiting', 'cut-before'));
@@ -124,7 +124,7 @@ test('aborted: a shutdown cuts what is not answered in time, before and during t
   large.destroy();
 });
 
-test('no answer that a client gets whole is aborted, whoever closes the connection then', async () => {
+test('not aborted: an answer that the client receives completely, whichever side closes the connection afterwards', async () => {
   const authorization = `Authorization: Bearer ${app.apiKey}\r\n`;
   const calls: [status: number, requestId: string, bytes: string][] = [
     [200, 'keep-alive', head('GET', '/v1/pets', 'keep-alive', authorization)],
@@ -139,7 +139,7 @@ test('no answer that a client gets whole is aborted, whoever closes the connecti
     [414, 'long', head('GET', `/v1/pets?${'x'.repeat(8_200)}`, 'long')],
   ];
   for (const [status, requestId, bytes] of calls) {
-    // The client closes as soon as it has the header section.
+    // The client closes the connection as soon as it has the header section.
     await rawRequest(app.port, bytes, { until: '\r\n\r\n' });
     const line = await lineOf(app, requestId);
     expect([requestId, line['status'], line['aborted']]).toEqual([requestId, status, undefined]);

@@ -18,7 +18,7 @@ test.each(['/health/live', '/health/ready'])('200: %s, without a key and not cac
   expect(answer.headers['cache-control']).toBe('no-store');
 });
 
-test('503 unavailable: readiness while a migration is missing, which is named; liveness stays', async () => {
+test('503 unavailable: readiness names a missing migration; liveness stays 200', async () => {
   const other = await createTestApp();
   const removed = await other.sql(
     'DELETE FROM schema_migration WHERE id = (SELECT max(id) FROM schema_migration) RETURNING name',
@@ -40,10 +40,10 @@ test('503 unavailable: readiness while a migration is missing, which is named; l
   await other.close();
 });
 
-test('readiness on a newer schema: 200 if its unknown migrations are backward compatible, else 503 that names one', async () => {
+test('readiness on a newer schema: 200 if all unknown migrations are backward compatible, else 503 that names the other one', async () => {
   const other = await createTestApp();
   const ready = async (): Promise<unknown> => {
-    // The answer is shared for a second.
+    // Readiness is cached for one second.
     await sleep(1_000);
     const { status, json } = await other.client.get('/health/ready', { apiKey: null });
     return [status, (json as { message?: string }).message];
@@ -98,7 +98,7 @@ test('/metrics needs a key with metrics:read, and counts by operation and status
   expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(403);
 });
 
-test('the database is silent for a group when it is for one process, or for more', async () => {
+test('petstore_database_silent of a group is 1, however many of its processes report a silent database', async () => {
   const metrics = await app.nest.get(Metrics).registry.getMetricsAsJSON();
   const silent = metrics
     .filter(({ name }) => name === 'petstore_database_silent')
@@ -107,7 +107,7 @@ test('the database is silent for a group when it is for one process, or for more
   expect(group).toMatch(/^petstore_database_silent 1$/m);
 });
 
-test('one log line a request, with request id, operation, client, status, code and duration', async () => {
+test('each request has one log line with request id, operation, client, status, code and duration', async () => {
   await app.client.get('/v1/pets?limit=0', { headers: { 'x-request-id': 'log-me' } });
   expect(app.log.requests.filter((line) => line['requestId'] === 'log-me')).toEqual([
     expect.objectContaining({
@@ -122,7 +122,7 @@ test('one log line a request, with request id, operation, client, status, code a
   ]);
 });
 
-test('a line of a request has the trace id of traceparent, and nothing of one that is not well-formed', async () => {
+test('the log line of a request has the trace id of a well-formed traceparent, and nothing of a malformed one', async () => {
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
   const send = async (id: string, traceparent?: string | string[]): Promise<unknown> => {
     await app.client.get('/v1/pets?limit=0', { headers: { 'x-request-id': id, traceparent } });
@@ -139,7 +139,7 @@ test('a line of a request has the trace id of traceparent, and nothing of one th
   expect(app.log.text).not.toContain('secret-trace');
 });
 
-test('the log holds no key, no header, no body and no query', async () => {
+test('the log contains no API key, header field, body or query', async () => {
   const headers = { 'x-secret': 'secret-header-value', cookie: 'secret-cookie' };
   await app.client.post('/v1/pets', { name: 'secret-body-value', categoryId: 7 }, { headers });
   await app.client.get('/v1/pets?status=secret-query-value', { headers });

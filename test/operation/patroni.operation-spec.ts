@@ -13,14 +13,14 @@ import { freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js'
 import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witness.js';
 
 /*
- * The example of ops/patroni: three members of Patroni, etcd, and HAProxy, all from their packages. One instance of the
- * service finds the primary itself, the other one is led there by HAProxy, and a HAProxy as of docs/operating.md is in
- * front of both.
+ * The example of ops/patroni: three members of Patroni, etcd and HAProxy, all from their packages. One instance of the
+ * service finds the primary itself, the other one reaches it through HAProxy. Another HAProxy, configured as in
+ * docs/operating.md, is in front of both instances.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
 
-/** `ttl` and `loop_wait` of ops/patroni/patroni.yml in ms, and what starts and reconnects may add. */
+/** Longest failover in ms: `ttl` and `loop_wait` of ops/patroni/patroni.yml, and 10 s for starts and new connections. */
 const FAILOVER_MS = 20_000 + 5_000 + 10_000;
 
 import.meta.jest.setTimeout(240_000);
@@ -30,7 +30,7 @@ interface Target {
   readonly apiKey: string;
 }
 
-/** Longest time in ms that a client which is to stop repeats its last request. */
+/** Longest time in ms that a client repeats its last request after the test has stopped it. */
 const LAST_REQUEST_MS = 5_000;
 
 /** A client that adds animals, each under an Idempotency-Key, and repeats each request until it succeeds. */
@@ -101,7 +101,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-test('the standbys answer lists, and the leader is left alone', async () => {
+test('an instance that lists all members reads from both standbys, and one behind HAProxy from its port for standbys', async () => {
   const statesOf = async (target: Target): Promise<string> => {
     const { text } = await send({ method: 'GET', path: '/metrics' }, target);
     const states = [...text.matchAll(/^petstore_replica_state\{.*state="(\w+)"\} 1$/gm)].map(([, state]) => state);
@@ -125,7 +125,7 @@ test.each<[name: string, fault: (leader: MemberName) => Promise<unknown>, longes
 ])(
   '%s of the leader: clients get success or our 503, and no animal is lost or doubled',
   async (name, fault, longestMs) => {
-    // Without a synchronous standby nobody may become the leader.
+    // Patroni promotes only a synchronous standby, so wait until there is one.
     await cluster.untilComplete();
     const leader = await cluster.leader();
     const writers = Object.entries(targets).flatMap(([way, target]) =>

@@ -15,8 +15,8 @@ import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
 import { Services } from './support/services.js';
 
 /*
- * The service behind PgBouncer: of Debian 12 (1.18), and 1.24. What works keeps its limits; what cannot work is refused at
- * the start in one line; a pooler that is full is overload, not a database that is away.
+ * The service behind PgBouncer 1.18 (Debian 12) and 1.24. Configurations that work keep the statement limits. Others are
+ * refused at the start, with one line. A full pooler counts as overload, not as an unreachable database.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
@@ -26,7 +26,7 @@ import.meta.jest.setTimeout(120_000);
 
 let home: string;
 let server: PostgresqlServer;
-/** The database as the service's role, without a pooler. */
+/** URI of the database with the service's role, without a pooler. */
 let directUrl: string;
 let services: Services;
 const poolers: PgBouncer[] = [];
@@ -54,7 +54,7 @@ async function pooler(program: PgBouncerProgram, settings: Record<string, string
 
 const superUrl = (): string => databaseUrl(server.url, 'petstore');
 
-/** What the role needs for a pooler in transaction mode, as the refusal says. */
+/** Gives the role the limits that a pooler in transaction mode requires, as the refusal text says, while `work` runs. */
 async function withLimitsOfRole(work: () => Promise<void>): Promise<void> {
   await administer(superUrl(), `ALTER ROLE petstore_service SET statement_timeout = 700`);
   await administer(superUrl(), `ALTER ROLE petstore_service SET idle_in_transaction_session_timeout = 60000`);
@@ -67,7 +67,7 @@ async function expectLimits(origin: string, service: ServiceProcess): Promise<vo
   await client.connect();
   try {
     await client.query('BEGIN; LOCK TABLE pet IN ACCESS EXCLUSIVE MODE');
-    // More than a session, and each more than once.
+    // Enough calls to use several sessions, each more than once.
     const calls = Array.from({ length: 8 }, () =>
       send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY }),
     );
@@ -105,7 +105,7 @@ async function keyIsRevokedWithin(origin: string): Promise<number> {
 }
 
 test.each(['pgbouncer', 'pgbouncer-1.24'] as const)(
-  '%s in session mode, which refuses parameters of the start: everything works, and the limits are in force',
+  '%s in session mode, which refuses startup parameters: everything works, and the statement limits are in force',
   async (program) => {
     const url = await pooler(program, { pool_mode: 'session', default_pool_size: 10 });
     const service = services.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '5', STATEMENT_TIMEOUT_MS: '700' });
@@ -121,7 +121,7 @@ test.each(['pgbouncer', 'pgbouncer-1.24'] as const)(
   },
 );
 
-test('transaction mode with max_prepared_statements and DATABASE_DIRECT_URL: everything works, and the limits are in force', () =>
+test('transaction mode with max_prepared_statements and DATABASE_DIRECT_URL: everything works, and the statement limits are in force', () =>
   withLimitsOfRole(async () => {
     const url = await pooler('pgbouncer-1.24', {
       pool_mode: 'transaction',
@@ -155,21 +155,21 @@ test('transaction mode with max_prepared_statements and DATABASE_DIRECT_URL: eve
     expect([status, stdout]).toEqual([0, 'The schema is current.\n']);
   }));
 
-describe('refused at the start, in one line that says what to do', () => {
+describe('the start is refused with one line that says what to do', () => {
   const LOSES =
     / leads through a pooler in transaction mode that loses prepared statements\. Use its session mode, or /;
 
   test.each([
     ['pgbouncer', {}],
     ['pgbouncer-1.24', { max_prepared_statements: 0 }],
-  ] as const)('%s in transaction mode, without prepared statements', async (program, settings) => {
+  ] as const)('for %s in transaction mode without prepared statements', async (program, settings) => {
     const url = await pooler(program, { pool_mode: 'transaction', ...settings });
     expect(await services.refusal({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl })).toMatch(LOSES);
-    // As the only setting, too; and with parameters that PgBouncer accepts and ignores.
+    // Also without DATABASE_DIRECT_URL, although PgBouncer accepts the startup parameters and ignores them.
     expect(await services.refusal({ DATABASE_URL: url })).toMatch(LOSES);
   });
 
-  test('transaction mode where the role has no limits: the line has the SQL that mends it', async () => {
+  test('for transaction mode and a role without limits; the line contains SQL that sets them', async () => {
     const url = await pooler('pgbouncer-1.24', { pool_mode: 'transaction', max_prepared_statements: 200 });
     const line = await services.refusal({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl });
     expect(line).toContain('statement_timeout is 0 ms');
@@ -184,7 +184,7 @@ describe('refused at the start, in one line that says what to do', () => {
     }
   });
 
-  test('transaction mode without DATABASE_DIRECT_URL, or as DATABASE_DIRECT_URL', () =>
+  test('for transaction mode without DATABASE_DIRECT_URL, or with a pooler as DATABASE_DIRECT_URL', () =>
     withLimitsOfRole(async () => {
       const url = await pooler('pgbouncer-1.24', { pool_mode: 'transaction', max_prepared_statements: 200 });
       expect(await services.refusal({ DATABASE_URL: url })).toMatch(/Set DATABASE_DIRECT_URL to PostgreSQL itself/);
@@ -193,17 +193,17 @@ describe('refused at the start, in one line that says what to do', () => {
       );
     }));
 
-  test('a pooler without room', async () => {
+  test('for a pooler that accepts no more clients', async () => {
     const url = await pooler('pgbouncer', { pool_mode: 'session', max_client_conn: 1 });
     expect(await services.refusal({ DATABASE_URL: url })).toMatch(/no more connections allowed.*max_client_conn/);
   });
 });
 
-describe('a pooler that is full is overload: 503 with Retry-After, and no silence', () => {
+describe('a full pooler is reported as overload, 503 with Retry-After, not as a silent database', () => {
   test.each([
-    // Two of its sessions listen and probe. The requests of others wait, as long as they may.
-    ['its sessions are taken', { default_pool_size: 4 }, /no session of PostgreSQL within 500 ms/],
-    ['clients wait for too long', { default_pool_size: 4, query_wait_timeout: 1 }, /query_wait_timeout/],
+    // Notifications and the heartbeat hold two of these sessions. Requests wait for the others, as long as they may.
+    ['all its sessions are in use', { default_pool_size: 4 }, /no session of PostgreSQL within 500 ms/],
+    ['its clients reach query_wait_timeout', { default_pool_size: 4, query_wait_timeout: 1 }, /query_wait_timeout/],
     ['it accepts no more clients', { default_pool_size: 20, max_client_conn: 4 }, /no more connections allowed/],
   ])('%s', async (title, settings, line) => {
     const url = await pooler('pgbouncer-1.24', { pool_mode: 'session', ...settings });
@@ -211,7 +211,7 @@ describe('a pooler that is full is overload: 503 with Retry-After, and no silenc
     const service = services.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '8', ACQUIRE_TIMEOUT_MS: acquire });
     const origin = await service.origin();
     const prefix = title.replaceAll(' ', '_');
-    // The probe loses its session, and must wait for another one, longer than a database may be silent.
+    // The heartbeat loses its session and waits for another one, longer than the database may be silent.
     const load = new Load({ origin, apiKey: API_KEY, clients: 30, next: mixed(prefix), pauseMs: 5 });
     await sleep(1_000);
     await administer(

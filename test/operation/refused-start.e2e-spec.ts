@@ -21,14 +21,15 @@ import { administer } from '../support/postgresql-database.js';
 import { Services } from './support/services.js';
 
 /*
- * A start that must fail ends with exit code 1 and one line on standard error, which says what to do.
+ * A refused start ends with exit code 1 and one line on standard error that says what to do. Titles name the reason for
+ * the refusal.
  */
 
 // Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
 let database: TestDatabase;
-/** Working directory of the processes, where no `.env` is. */
+/** Working directory of the processes; it has no `.env` unless a test makes one. */
 let home: string;
 let services: Services;
 
@@ -52,10 +53,10 @@ async function sql(settings: Readonly<Record<string, string>>, statement: string
   await dataSource.destroy();
 }
 
-/** A test that mounts a file system, which only root may do; skipped, and listed as skipped, for others. */
+/** For tests that mount a file system, which only root may do. For other users Jest lists them as skipped. */
 const testAsRoot = process.getuid?.() === 0 ? test : test.skip;
 
-/** A file system of its own. */
+/** Mounts a file system and returns its directory. */
 function mount(type: string, options: string): string {
   const directory = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
   const { status, stderr } = spawnSync('mount', ['-t', type, '-o', options, type, directory], { encoding: 'utf8' });
@@ -68,7 +69,7 @@ function unmount(directory: string): void {
   rmdirSync(directory);
 }
 
-testOnce('every wrong setting is named at once, and no value is printed', async () => {
+testOnce('wrong settings: the line names all of them, and no value', async () => {
   const numbers = [
     ...['PORT', 'DATABASE_POOL_SIZE', 'STATEMENT_TIMEOUT_MS', 'ACQUIRE_TIMEOUT_MS', 'MAX_BODY_BYTES'],
     ...[
@@ -89,9 +90,9 @@ testOnce('every wrong setting is named at once, and no value is printed', async 
 });
 
 testOnce.each([
-  ['BOOTSTRAP_API_KEY that is too short', 'secret-key-19-chars', /: BOOTSTRAP_API_KEY must be 20 to 255 characters/],
+  ['a BOOTSTRAP_API_KEY that is too short', 'secret-key-19-chars', /: BOOTSTRAP_API_KEY must be 20 to 255 characters/],
   [
-    'BOOTSTRAP_API_KEY of our form with a wrong checksum',
+    'a BOOTSTRAP_API_KEY that looks like a key of this service but has a wrong checksum',
     `pets_${'secret0'.repeat(7)}`,
     /^petstore: BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong/,
   ],
@@ -114,7 +115,7 @@ testOnce.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of thi
   expect(line).toBe(`petstore: HOST is no address of this machine. Set it to one, or leave it out to listen on all.`);
 });
 
-test('an outdated schema with MIGRATE_ON_START=false names the command', async () => {
+test('an outdated schema with MIGRATE_ON_START=false: the line names the command', async () => {
   const empty = await createEmptyTestDatabase();
   const line = await services.refusal({ ...empty.settings, MIGRATE_ON_START: 'false' });
   expect(line).toMatch(
@@ -231,7 +232,7 @@ if (engine === 'postgresql') {
     });
   });
 
-  test('a database that is read-only: nothing can be added, and what changes nothing works', async () => {
+  test('a read-only database where rows must be added; a migrate without pending migrations succeeds', async () => {
     const { pathname } = new URL(database.settings.DATABASE_URL ?? '');
     await administer(
       handedOver('serverUrl'),
@@ -241,7 +242,7 @@ if (engine === 'postgresql') {
     const withKey = { ...database.settings, BOOTSTRAP_API_KEY: 'bootstrap-key-of-the-tests' };
     expect(await services.refusal(withKey)).toMatch(expected);
     expect(await services.refusal(database.settings, [CLI, 'keys', 'create', '--client', 'x'])).toMatch(expected);
-    // Nothing is pending, so nothing needs to be written.
+    // No migration is pending, so nothing is written.
     const migrated = services.start(database.ownerSettings, [CLI, 'migrate']);
     expect([await migrated.ended, migrated.stdout]).toEqual([0, 'The schema is current.\n']);
 
@@ -254,7 +255,7 @@ if (engine === 'postgresql') {
     await empty.drop();
   });
 } else {
-  test('DATA_DIR that is a file', async () => {
+  test('a DATA_DIR that is a file', async () => {
     const file = join(home, 'file');
     await writeFile(file, '');
     const line = await services.refusal({ DATA_DIR: file });
@@ -263,13 +264,13 @@ if (engine === 'postgresql') {
     );
   });
 
-  test('DATA_DIR that cannot be written', async () => {
-    // Root, too, can make no directory there.
+  test('a DATA_DIR that cannot be written', async () => {
+    // Not even root can make a directory there.
     const line = await services.refusal({ DATA_DIR: '/sys/petstore' });
     expect(line).toMatch(/^petstore: DATA_DIR '\/sys\/petstore' .+ Set DATA_DIR to a directory that can be written/);
   });
 
-  testAsRoot('DATA_DIR on a disk that is full: what is stored is there again when it has room', async () => {
+  testAsRoot('a DATA_DIR on a full disk; with free space the stored rows are there again', async () => {
     const disk = mount('tmpfs', 'size=200m');
     try {
       const directory = join(disk, 'data');
@@ -289,7 +290,7 @@ if (engine === 'postgresql') {
     }
   });
 
-  testAsRoot('DATA_DIR where too little is left to make a database', async () => {
+  testAsRoot('a DATA_DIR with too little free space for a new database', async () => {
     const disk = mount('tmpfs', 'size=20m');
     try {
       expect(await services.refusal({ DATA_DIR: join(disk, 'data') })).toMatch(/ is full \(\d+ MiB left\): /);
@@ -298,8 +299,8 @@ if (engine === 'postgresql') {
     }
   });
 
-  testAsRoot('DATA_DIR on a file system where PostgreSQL cannot keep files', async () => {
-    // Files there cannot be written, only mapped into memory.
+  testAsRoot('a DATA_DIR on a file system where PostgreSQL cannot keep files', async () => {
+    // Files on hugetlbfs can only be mapped into memory, not written.
     const disk = mount('hugetlbfs', 'mode=777');
     try {
       const line = await services.refusal({ DATA_DIR: join(disk, 'data') });
@@ -312,7 +313,7 @@ if (engine === 'postgresql') {
     }
   });
 
-  test('DATA_DIR that another process uses, which goes on', async () => {
+  test('a DATA_DIR that another process uses; that process goes on', async () => {
     const first = services.start({ ...database.settings });
     const origin = await first.origin();
     const line = await services.refusal({ ...database.settings });
@@ -323,7 +324,7 @@ if (engine === 'postgresql') {
   });
 }
 
-testOnce('a limit of open files below MAX_CONNECTIONS is said, in one line, and the service serves', async () => {
+testOnce('not refused: a limit of open files below the need of MAX_CONNECTIONS only gives a warning', async () => {
   const script = `
     const command = ['-c', 'ulimit -n 500; exec "$@"', 'sh', process.execPath, ${JSON.stringify(MAIN)}];
     const child = require('child_process').spawn('sh', command, { stdio: 'inherit' });
@@ -348,7 +349,7 @@ testOnce('a limit of open files below MAX_CONNECTIONS is said, in one line, and 
   }
 });
 
-testOnce('.env that cannot be read stops the start in one line', async () => {
+testOnce('an unreadable .env', async () => {
   await mkdir(join(home, '.env'));
   const service = services.start({ ...database.settings });
   expect(await service.ended).toBe(1);

@@ -14,7 +14,7 @@ import { Services } from './support/services.js';
 
 /*
  * A standby that lags, one that was promoted and is rebuilt at the same address, and processes that are replaced while a
- * standby is away. operation/replicas tests what clients notice of standbys.
+ * standby is unreachable. operation/replicas tests what clients see during faults of standbys.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
@@ -76,7 +76,7 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
 const untilStateIs = (state: string): Promise<void> =>
   until(async () => (await metric(new RegExp(`^petstore_replica_state\\{.*state="${state}"`))) === 1);
 
-/** Adds an animal, and expects it in the next list, whoever answers that. */
+/** Adds an animal, and expects it in the next list, whichever server answers that. */
 async function addAndFind(name: string): Promise<void> {
   expect((await send(creation(name), { origin, apiKey: API_KEY })).status).toBe(201);
   expect((await call('/v1/pets?limit=100')).text).toContain(`"${name}"`);
@@ -89,7 +89,7 @@ async function untilReplicaReads(): Promise<void> {
   await until(async () => (await call('/v1/pets')).status === 200 && (await readsOfReplica()) > before);
 }
 
-test('one that lags: a list shows the newest animal, and metrics and log say how far behind and how many fell back', async () => {
+test('a standby lags: a list has the newest animal, and metrics and log show the lag and the fallbacks', async () => {
   await untilReplicaReads();
   const fallbacks = (): Promise<number> => metric(/^petstore_replica_fallbacks_total/);
   const before = await fallbacks();
@@ -99,7 +99,7 @@ test('one that lags: a list shows the newest animal, and metrics and log say how
     await untilStateIs('behind');
     await until(async () => (await metric(/^petstore_replica_behind_bytes/)) > 0);
     expect(await fallbacks()).toBeGreaterThan(before);
-    // It is logged when it lasts.
+    // The service logs only a lag that lasts.
     await until(() => Promise.resolve(/Replica 127\.0\.0\.1:\d+ is not used: /.test(service.stdout)));
   } finally {
     await administer(standby.url, 'SELECT pg_wal_replay_resume()');
@@ -109,14 +109,14 @@ test('one that lags: a list shows the newest animal, and metrics and log say how
   await untilReplicaReads();
 });
 
-/** Replaces the files of the standby by a base backup of the primary, which goes on. */
+/** Replaces the files of the standby by a base backup of the running primary. */
 async function rebuild(): Promise<void> {
   await standby.shutDown();
   const settings = readFileSync(join(standby.data, 'postgresql.auto.conf'), 'utf8');
   const backup = new pg.Client({ connectionString: primary.url });
   await backup.connect();
   await backup.query(`SELECT pg_backup_start('rebuild', true)`);
-  // Files that vanish meanwhile are no fault (PostgreSQL, "Making a Base Backup Using the Low Level API").
+  // Files may vanish during the copy (PostgreSQL, "Making a Base Backup Using the Low Level API").
   const copy = 'rm -r "$1" && { cp -a "$0" "$1" || true; } && rm -rf "$1"/pg_wal/* "$1"/postmaster.*';
   const { status, stderr } = spawnSync('/bin/sh', ['-c', copy, primary.data, standby.data], { encoding: 'utf8' });
   if (status !== 0) throw new Error(stderr);
@@ -134,7 +134,7 @@ async function rebuild(): Promise<void> {
   await standby.start();
 }
 
-test('one that was promoted and is rebuilt at the same address is used again, without a restart', async () => {
+test('a promoted standby that is rebuilt at the same address is used again without a restart of the service', async () => {
   await addAndFind('before-1');
   await administer(standby.url, 'SELECT pg_promote()');
   await untilStateIs('primary');
@@ -148,7 +148,7 @@ test('one that was promoted and is rebuilt at the same address is used again, wi
 test.each<[how: string, away: () => unknown, back: () => unknown]>([
   ['is stopped', () => standby.shutDown(), () => standby.start()],
   ['hangs', () => standby.suspend(), () => standby.resume()],
-])('one that %s: processes that die are replaced, and serve', async (_, away, back) => {
+])('a standby %s: killed processes are replaced, and the new ones serve', async (_, away, back) => {
   await services.kill();
   await away();
   try {
@@ -163,7 +163,7 @@ test.each<[how: string, away: () => unknown, back: () => unknown]>([
         return Promise.resolve(now.length === 2 && !now.includes(pid));
       });
     }
-    // Both are new, so whoever answers has started without the standby.
+    // All processes are new, so the answer comes from one that started without the standby.
     await until(async () => (await call('/v1/pets')).status === 200);
     expect(childrenOf(service.pid).filter((pid) => first.includes(pid))).toEqual([]);
     expect(service.isRunning).toBe(true);

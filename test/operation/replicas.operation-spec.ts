@@ -15,16 +15,16 @@ import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { creation } from '../support/witness.js';
 
 /*
- * Two instances with two standbys, which replay each commit 10 and 200 ms late. Standbys lag, stop, hang, are promoted and
- * cancel statements; clients must notice nothing of it.
+ * Two instances and two standbys, one of which replays each commit 10 ms late, the other 200 ms. Standbys lag, stop,
+ * hang, are promoted and cancel statements. No client may notice.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
-/** A read waits for the one replica, and never for the other. */
+/** A read waits for a replica with this delay, and never for the other one. */
 const NEAR_DELAY_MS = 10;
 const DELAY_MS = 200;
 
-/** The longest that a list may take while a replica fails: tens of ms, and what a machine that is busy may add. */
+/** Longest time in ms of a list while a replica fails: 70 ms, and 2 s that a busy machine may add. */
 const LIST_MS = 70 + 2_000;
 
 import.meta.jest.setTimeout(120_000);
@@ -61,7 +61,7 @@ beforeAll(async () => {
     LOG_LEVEL: 'warn',
   };
   await primary.shutDown();
-  // A statement in the way of the replay is cancelled at once.
+  // The replay cancels a conflicting statement at once.
   const standby = { max_connections: '60', synchronous_commit: 'on', max_standby_streaming_delay: '0' };
   near = await startPostgresqlServer({ ...standby, recovery_min_apply_delay: `${NEAR_DELAY_MS}ms` }, primary);
   delayed = await startPostgresqlServer({ ...standby, recovery_min_apply_delay: `${DELAY_MS}ms` }, primary);
@@ -85,7 +85,7 @@ afterAll(async () => {
 const call = (path: string, origin = origins[0] as string): Promise<Outcome> =>
   send({ method: 'GET', path }, { origin, apiKey: API_KEY });
 
-/** A metric of an instance; 0 if it has no such line. */
+/** The value of a metric of an instance; 0 if the metric is missing. */
 async function metric(name: string, origin?: string): Promise<number> {
   const { text } = await call('/metrics', origin);
   const line = text.split('\n').find((one) => one.startsWith(`${name} `));
@@ -112,7 +112,7 @@ async function until(condition: () => Promise<unknown>): Promise<void> {
 const untilReady = (server: PostgresqlServer): Promise<void> =>
   until(async () => (await Promise.all(origins.map((origin) => isInState(server, 'ready', origin)))).every(Boolean));
 
-/** The statements that replicas answered, and those that fell back. */
+/** Number of statements that replicas answered, and of those that fell back to the primary, on both instances. */
 async function counted(): Promise<{ reads: number; fallbacks: number }> {
   const sums = { reads: 0, fallbacks: 0 };
   for (const origin of origins) {
@@ -125,13 +125,13 @@ async function counted(): Promise<{ reads: number; fallbacks: number }> {
   return sums;
 }
 
-/** Where the page begins that new animals appear on. */
+/** The start of the page on which new animals appear. */
 interface Start {
   readonly path: string;
   readonly after: number;
 }
 
-/** Clients that create an animal and list it, on either instance in turn, and remember all that any of them has seen. */
+/** Clients that create animals and list them on both instances, and share what any of them has seen. */
 class Catalogue {
   readonly known = new Set<number>();
   created = 0;
@@ -140,7 +140,7 @@ class Catalogue {
   stepsBack = 0;
   start: Start = { path: '/v1/pets?limit=100', after: 0 };
 
-  /** Reads all pages from a start. What was known before must be there. */
+  /** Reads all pages from the start, and counts it if an animal is missing that was known before. */
   async list(origin: string, own: number | undefined): Promise<void> {
     const { start } = this;
     const before = [...this.known].filter((id) => id > start.after);
@@ -175,10 +175,10 @@ class Catalogue {
   }
 }
 
-test('no list misses a change that was acknowledged, or seen, before it was sent', async () => {
+test('no list misses a change that was acknowledged or seen before the list was sent', async () => {
   const before = await counted();
   const catalogue = new Catalogue();
-  // On a slow machine replicas are late more often, and it takes longer until they have answered as many lists.
+  // On a slow machine replicas lag more often, so it takes longer until they have answered 200 lists.
   const [end, latest] = [performance.now() + 5_000, performance.now() + 60_000];
   let isEnough = false;
   const clients = Array.from({ length: 8 }, (_, index) => catalogue.client(index, () => !isEnough));
@@ -199,7 +199,7 @@ test('no list misses a change that was acknowledged, or seen, before it was sent
   expect(reads).toBeGreaterThan(200);
 });
 
-test('REPLICA_READS=stale asks nobody, so a list may miss what was added just before', async () => {
+test('REPLICA_READS=stale: a list may miss an animal that was created just before', async () => {
   const origin = await startService({ REPLICA_READS: 'stale', DATABASE_REPLICA_URLS: on(delayed) });
   await until(() => isInState(delayed, 'ready', origin));
   const start = '/v1/pets?status=pending&limit=100';
@@ -214,7 +214,7 @@ test('REPLICA_READS=stale asks nobody, so a list may miss what was added just be
   };
   const [[before]] = (await rowsOf(superUrl(), `SELECT count(*)::int FROM pet WHERE status = 'pending'`)) as [[number]];
   await until(async () => (await list()) === before);
-  // Its delay would be over before a slow machine has listed all.
+  // A slow machine needs longer for a list than the replica's delay, so its replay is paused.
   await administer(delayed.url, 'SELECT pg_wal_replay_pause()');
   try {
     const { status } = await send(creation('stale-1'), { origin, apiKey: API_KEY });
@@ -227,7 +227,7 @@ test('REPLICA_READS=stale asks nobody, so a list may miss what was added just be
   await services.pop()?.kill();
 });
 
-/** The database as a process of the service sees it, in this process. */
+/** Opens the database in this process, with the settings of the service. */
 async function openReplicas(
   others: Record<string, string>,
 ): Promise<{ dataSource: DataSource; database: Database; close: () => Promise<void> }> {
@@ -253,7 +253,7 @@ describe('a statement on a replica', () => {
   });
   afterAll(() => close());
 
-  test('shows what was committed just before', async () => {
+  test('sees a change that was committed just before', async () => {
     const insert = { name: '', text: `INSERT INTO client (name) VALUES ($1) RETURNING id` };
     const select = { name: '', text: `SELECT max(id), pg_is_in_recovery() FROM client` };
     let missed = 0;
@@ -266,11 +266,11 @@ describe('a statement on a replica', () => {
     }
     report('write and read', { missed, onReplica });
     expect(missed).toBe(0);
-    // Three of four on a machine that is eight times as busy as it can be, all of them on an idle one.
+    // On an idle machine the replica answers all of them, on one with eight times its load about three of four.
     expect(onReplica).toBeGreaterThan(20);
   });
 
-  test('that waits with others asks the primary for its position together with them', async () => {
+  test('shares one question for the position of the primary with all statements that wait', async () => {
     const settle = async (value: string): Promise<void> => {
       await administer(primary.url, `ALTER SYSTEM SET log_statement = '${value}'`);
       await administer(primary.url, 'SELECT pg_reload_conf()');
@@ -281,12 +281,12 @@ describe('a statement on a replica', () => {
       (await database.read({ name: '', text: 'SELECT pg_is_in_recovery()' }, []))[0]?.[0];
     await settle('all');
     try {
-      // A read may find the replica late on a busy machine, and is no proof then.
+      // On a busy machine the replica may lag; then the primary answers, and the round proves nothing.
       await until(async () => {
         const before = questions();
         const answers = await Promise.all(Array.from({ length: 40 }, onReplica));
         const asked = questions() - before;
-        // One may be in flight already, which is too old for those that come later.
+        // A question in flight is too old for later statements, so there may be two.
         return answers.every(Boolean) && (asked === 1 || asked === 2);
       });
     } finally {
@@ -306,15 +306,15 @@ describe('a statement on a replica', () => {
         return rows.map((row) => Object.values(row));
       },
     ],
-  ])('may be slow; when the replay cancels it, the primary answers: %s', async (_, read) => {
+  ])('is answered by the primary when the replay cancels it: %s', async (_, read) => {
     const runsOnReplica = async (): Promise<boolean> => (await read()).at(0)?.at(2) === true;
     const { refused = 0 } = fallbacks();
-    // A read may find the replica late on a busy machine, and is no proof then.
+    // On a busy machine the replica may lag; then the primary answers, and the round proves nothing.
     await until(async () => {
       await until(runsOnReplica);
       const cancelled = read();
       await sleep(200);
-      // The replay has to wait for the statement, and cancels it: 40001.
+      // The replay conflicts with the statement and cancels it with 40001.
       await administer(superUrl(), 'BEGIN; LOCK TABLE pet IN ACCESS EXCLUSIVE MODE; SELECT txid_current(); COMMIT');
       expect(await cancelled).toEqual([[true, '', false]]);
       return fallbacks().refused === refused + 1;
@@ -322,27 +322,30 @@ describe('a statement on a replica', () => {
     await until(runsOnReplica);
   });
 
-  // An error that the replica alone raises: as PostgreSQL does when the replay and a statement wait for each other, and for a
-  // table or column whose migration it has not replayed.
-  test.each(['40P01', '42P01', '42703'])('that a replica refuses by %s is answered by the primary', async (code) => {
-    await administer(
-      superUrl(),
-      `CREATE OR REPLACE FUNCTION fail_on_replica() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+  // Errors that only a replica raises: a deadlock between the replay and a statement, and a table or column whose
+  // migration is not replayed yet.
+  test.each(['40P01', '42P01', '42703'])(
+    'that fails on the replica with %s is answered by the primary',
+    async (code) => {
+      await administer(
+        superUrl(),
+        `CREATE OR REPLACE FUNCTION fail_on_replica() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
         IF pg_is_in_recovery() THEN RAISE EXCEPTION 'refused' USING ERRCODE = '${code}'; END IF;
         RETURN true;
       END $$`,
-    );
-    const statement = { name: '', text: 'SELECT fail_on_replica(), pg_is_in_recovery()' };
-    const { refused = 0 } = fallbacks();
-    // A read may find the replica late on a busy machine, and is no proof then.
-    await until(async () => {
-      expect(await database.read(statement, [])).toEqual([[true, false]]);
-      return (fallbacks().refused ?? 0) > refused;
-    });
-    expect(statesOf(database)[0]).toBe('ready');
-  });
+      );
+      const statement = { name: '', text: 'SELECT fail_on_replica(), pg_is_in_recovery()' };
+      const { refused = 0 } = fallbacks();
+      // On a busy machine the replica may lag; then the primary answers, and the round proves nothing.
+      await until(async () => {
+        expect(await database.read(statement, [])).toEqual([[true, false]]);
+        return (fallbacks().refused ?? 0) > refused;
+      });
+      expect(statesOf(database)[0]).toBe('ready');
+    },
+  );
 
-  test('of a table that the replica has not replayed is answered by the primary, also with REPLICA_READS=stale', async () => {
+  test('on a table or column that the replica has not replayed is answered by the primary, also with REPLICA_READS=stale', async () => {
     const stale = await openReplicas({ DATABASE_REPLICA_URLS: on(near), REPLICA_READS: 'stale' });
     try {
       await until(() => Promise.resolve(statesOf(stale.database)[0] === 'ready'));
@@ -363,14 +366,14 @@ describe('a statement on a replica', () => {
     await until(() => Promise.resolve(statesOf(database)[0] === 'ready'));
   });
 
-  test('that is wrong fails with the error of the primary', async () => {
+  test('with a fault of its own fails with the error of the primary', async () => {
     await expect(database.read({ name: '', text: 'SELECT * FROM no_such_table' }, [])).rejects.toMatchObject({
       code: '42P01',
     });
   });
 });
 
-test('a primary that acknowledges commits before they are in its log has no use of replicas', async () => {
+test('replicas are not used when the primary acknowledges commits before they are in its log', async () => {
   const url = `${settings.DATABASE_URL}?options=${encodeURIComponent('-c synchronous_commit=off')}`;
   const { database, close } = await openReplicas({ DATABASE_URL: url, DATABASE_REPLICA_URLS: on(near) });
   closers.push(close);
@@ -380,7 +383,7 @@ test('a primary that acknowledges commits before they are in its log has no use 
 });
 
 describe('no request fails and no list is late', () => {
-  /** Lists, and creates an animal now and then, on both instances while something happens to a replica. */
+  /** Lists animals, and sometimes creates one, on both instances during a fault of a replica. */
   async function underLoad(name: string, fault: () => Promise<unknown>): Promise<void> {
     const next = (index: number): LoadRequest =>
       index % 5 === 0
@@ -407,7 +410,7 @@ describe('no request fails and no list is late', () => {
     expect(percentile(lists, 1)).toBeLessThan(LIST_MS);
   }
 
-  test('a replica is stopped, and comes back', async () => {
+  test('while a replica stops and returns', async () => {
     await underLoad('stopped', async () => {
       await near.shutDown();
       await until(() => isInState(near, 'away'));
@@ -416,7 +419,7 @@ describe('no request fails and no list is late', () => {
     });
   });
 
-  test('all replicas hang, and go on', async () => {
+  test('while all replicas hang and resume', async () => {
     await underLoad('hanging', async () => {
       near.suspend();
       delayed.suspend();
@@ -428,10 +431,10 @@ describe('no request fails and no list is late', () => {
     });
   });
 
-  test('a replica is promoted: it is not used, and the log says so', async () => {
+  test('while a replica is promoted, which is then not used, and the log says so', async () => {
     await underLoad('promoted', async () => {
       await administer(near.url, 'SELECT pg_promote()');
-      // What only the promoted server has must never be seen.
+      // No client may see a change that was made on the promoted server alone.
       await administer(databaseUrl(near.url, 'petstore'), `DELETE FROM pet`);
       await until(() => isInState(near, 'primary'));
     });
@@ -443,13 +446,13 @@ describe('no request fails and no list is late', () => {
   });
 });
 
-test('after a failover: what follows the new timeline is used, what follows the old one is not; a start needs neither', async () => {
+test('after a failover a replica on the new timeline is used, one on the old timeline is not, and a start needs neither', async () => {
   await near.shutDown();
   delayed.suspend();
   follower = await startPostgresqlServer({ max_connections: '60' }, near);
   const all = { DATABASE_URL: on(near), DATABASE_REPLICA_URLS: `${on(delayed)},${on(follower)}` };
   await near.start();
-  // A replica that hangs, as the other one, which is stopped, prevents no start.
+  // One replica hangs and the other one is stopped. Neither prevents the start.
   await follower.shutDown();
   const { database, close } = await openReplicas(all);
   closers.push(close);
@@ -462,7 +465,7 @@ test('after a failover: what follows the new timeline is used, what follows the 
   await until(readsOnStandby);
 });
 
-test('the synchronous standby is away: changes that wait for it take no more than half of the pool, and reads go on', async () => {
+test('the synchronous standby is away: at most as many changes wait for it as the pool has connections, and lists are served', async () => {
   for (const service of services.splice(0)) await service.kill();
   const poolSize = 4;
   const origin = await startService({
@@ -498,11 +501,11 @@ test('the synchronous standby is away: changes that wait for it take no more tha
   expect(backends).toBeLessThanOrEqual(poolSize);
 });
 
-describe('the synchronous standby is away: at most as many changes wait as the pool has connections, and reads go on', () => {
+describe('the synchronous standby is away: waiting changes leave connections for reads', () => {
   const poolSize = 4;
   const insert = { name: '', text: 'INSERT INTO client (name) VALUES ($1)' };
   let opened: Awaited<ReturnType<typeof openReplicas>>;
-  /** Idle connections that tests before this one have left open. */
+  /** Idle connections that earlier tests have left open. */
   let others: number;
 
   const backends = async (): Promise<[connections: number, waiting: number]> => {
@@ -544,7 +547,7 @@ describe('the synchronous standby is away: at most as many changes wait as the p
     };
     const reads: unknown[] = [];
     const reader = async (): Promise<void> => {
-      // By then half of the pool is kept.
+      // By then waiting changes hold their half of the pool.
       await sleep(2_000);
       while (performance.now() < end) {
         reads.push(await opened.database.read({ name: '', text: 'SELECT 1' }, []).catch((error: unknown) => error));
@@ -565,7 +568,8 @@ describe('the synchronous standby is away: at most as many changes wait as the p
     expect(reads.length).toBeGreaterThan(10);
     expect(reads.filter((read) => read instanceof Error)).toEqual([]);
     expect(waiting).toBeGreaterThan(0);
-    // All may have been sent at the same moment; half of them keep their places, and the others are replaced.
+    // The pool may have sent changes on all its connections at once. Half of them keep waiting; the other connections
+    // are replaced.
     expect(waiting).toBeLessThanOrEqual(poolSize);
     expect(connections).toBeLessThanOrEqual(others + 1.5 * poolSize);
     for (const error of errors) expect(error).toMatchObject({ definition: { code: 'unavailable' } });

@@ -11,11 +11,11 @@ import { ServiceProcess } from '../support/service-process.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
- * Commands beside a running service. On the embedded engine the service runs them, on PostgreSQL they have connections of
- * their own; for the operator there is no difference.
+ * Commands beside a running service. On the embedded engine the service runs them; on PostgreSQL they open their own
+ * connections. The operator sees no difference.
  */
 
-// A service and several commands, each of which starts in a second, or in many on a busy machine.
+// Each test starts several processes. Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
 const API_KEY = 'bootstrap-key-of-the-tests';
@@ -56,7 +56,7 @@ test('seed adds animals beside the running service, so that a list has a next pa
   expect(headers.link).toMatch(/rel="next"/);
 });
 
-test('export writes a file of the command beside the running service, which goes on', async () => {
+test('export writes a file in the directory of the command while the service serves requests', async () => {
   const run = petstore('export', '--to', 'all.gz', '--json');
   let isRunning = true;
   const ended = run.finally(() => (isRunning = false));
@@ -81,7 +81,7 @@ test('export writes a file of the command beside the running service, which goes
   expect((await readdir(home)).filter((name) => name.includes('all.gz'))).toEqual(['all.gz']);
 });
 
-test('deprecations report says what is not safe, with its exit code', async () => {
+test('deprecations report exits with the code that says whether a removal is safe', async () => {
   const { code, stdout, stderr } = await petstore('deprecations', 'report', 'getPet');
   expect([code, stdout, stderr]).toEqual([2, expect.stringMatching(/^getPet \(GET \/pets\/\{petId\}\), /), '']);
 });
@@ -97,7 +97,7 @@ test('a failure is one line on standard error and exit code 1, as without the se
 if (engine === 'embedded') {
   const directory = (): string => join(database.settings.DATA_DIR ?? '', 'commands');
 
-  /** What the service sends to a peer that sends these bytes. */
+  /** Sends bytes to the socket for commands, and returns all that the service sends until it closes the connection. */
   function answerTo(bytes: string): Promise<string> {
     return new Promise((done, fail) => {
       let answer = '';
@@ -107,7 +107,7 @@ if (engine === 'embedded') {
     });
   }
 
-  test('import needs the database for itself', async () => {
+  test('import is refused while the service uses the database', async () => {
     const { code, stderr } = await petstore('import', '--from', 'all.gz', '--replace');
     expect([code, stderr]).toEqual([
       1,
@@ -115,11 +115,11 @@ if (engine === 'embedded') {
     ]);
   });
 
-  test('nobody else may enter the directory of its socket', async () => {
+  test('no other user may enter the directory of the socket', async () => {
     expect(((await stat(directory())).mode & 0o777).toString(8)).toBe('700');
   });
 
-  test('a peer that sends no command, or one that is not served, gets nothing, and the service goes on', async () => {
+  test('a peer that sends something else than a served command gets no answer, and the service goes on', async () => {
     expect(await answerTo('GET / HTTP/1.1\r\n')).toBe('');
     expect(await answerTo('{"words":1}\n')).toBe('');
     expect(await answerTo('["migrate:revert"]\n')).toBe('');
@@ -127,20 +127,20 @@ if (engine === 'embedded') {
     expect((await client.get('/v1/pets')).status).toBe(200);
   });
 
-  test('a fifth command at a time is refused', async () => {
+  test('a fifth concurrent command is refused', async () => {
     const idle = Array.from({ length: 4 }, () => connect(join(directory(), 'socket')));
     await Promise.all(idle.map((socket) => once(socket, 'connect')));
     const { code, stderr } = await petstore('keys', 'list');
     for (const socket of idle) socket.destroy();
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^petstore: The service runs 4 commands already\./)]);
-    // Their places are free when the service has seen that they are gone.
+    // A place becomes free when the service notices that its peer has closed the connection.
     for (const deadline = Date.now() + 20_000; Date.now() < deadline;) {
       if ((await petstore('keys', 'list')).code === 0) return;
     }
-    throw new Error('The places of commands that are gone are not free.');
+    throw new Error('The places of closed connections do not become free.');
   });
 
-  test('requests are served while seed runs, which ends when nobody waits for it', async () => {
+  test('requests are served while seed runs, and seed stops when its client disconnects', async () => {
     const socket = connect(join(directory(), 'socket'));
     let sent = '';
     socket.setEncoding('utf8').on('data', (text: string) => (sent += text));
@@ -155,14 +155,14 @@ if (engine === 'embedded') {
     expect(Number(/\d+$/.exec(headers.location ?? '')?.[0])).toBeLessThan(900_000);
   });
 
-  test('an export whose reader does nothing delays no stop', async () => {
+  test('an export whose reader reads nothing does not delay the stop of the service', async () => {
     expect((await petstore('seed', '--count', '100000')).code).toBe(0);
     const socket = connect(join(directory(), 'socket'));
     socket.write('["export","--to","-"]\n');
     const [first] = (await once(socket, 'data')) as [Buffer];
     expect(first.toString()).toContain('"create"');
     socket.pause().write('\n');
-    // The service fills what the kernel holds for the reader, and waits.
+    // The service fills the kernel's buffers for the reader, then waits.
     await sleep(2_000);
     expect((await client.get('/v1/pets')).status).toBe(200);
     const startedAt = performance.now();
@@ -173,10 +173,10 @@ if (engine === 'embedded') {
     client = new HttpClient(await service.origin(), API_KEY);
   });
 
-  test('the socket is removed at the stop; one that a dead process has left is replaced', async () => {
+  test('the service removes its socket when it stops, and replaces one that a killed process has left', async () => {
     expect(await service.stop('SIGTERM')).toBe(0);
     expect(await readdir(database.settings.DATA_DIR ?? '')).toEqual(['postgres']);
-    // A closed server removes its socket, so one is left that nobody closes.
+    // Closing a server removes its socket, so this test leaves an open one.
     await mkdir(directory());
     const left = createServer().listen(join(directory(), 'socket'));
     await once(left, 'listening');

@@ -45,7 +45,7 @@ class SlowModule {}
 
 type Falsy = false | undefined;
 
-/** Asks again and again, for 10 s at most, until the answer is truthy; returns it. */
+/** Repeats a question until its answer is truthy, at most 10 s; returns the answer. */
 async function until<T>(ask: () => T | Falsy | Promise<T | Falsy>): Promise<T> {
   const deadline = Date.now() + 10_000;
   for (;;) {
@@ -56,7 +56,7 @@ async function until<T>(ask: () => T | Falsy | Promise<T | Falsy>): Promise<T> {
   }
 }
 
-test('readiness turns 503 while SHUTDOWN_DELAY_MS lets a load balancer see it, and requests are served on', async () => {
+test('during SHUTDOWN_DELAY_MS readiness is 503, so that load balancers see it, and requests are still served', async () => {
   const app = await createTestApp({ settings: { SHUTDOWN_DELAY_MS: '1500' } });
   const closed = app.close();
   const ready = await until(async () => {
@@ -71,7 +71,7 @@ test('readiness turns 503 while SHUTDOWN_DELAY_MS lets a load balancer see it, a
   await closed;
 });
 
-test('requests in flight finish on connections that close, and new ones are refused', async () => {
+test('requests in flight finish and their connections close, and new connections are refused', async () => {
   const app = await createTestApp({ features: [SlowModule] });
   const slow = rawRequest(app.port, 'GET /v1/test-slow HTTP/1.1\r\nHost: x\r\n\r\n');
   const pipelined = rawRequest(
@@ -92,7 +92,7 @@ test('requests in flight finish on connections that close, and new ones are refu
   await closed;
 });
 
-test('an answer that began before it and ends later closes its connection, and is not cut', async () => {
+test('an answer that began before the shutdown is sent completely, and its connection then closes', async () => {
   const app = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '60000' } });
   const parts = rawRequest(app.port, 'GET /v1/test-parts HTTP/1.1\r\nHost: x\r\n\r\n');
   const slow = connect(app.port, '127.0.0.1');
@@ -110,7 +110,7 @@ test('an answer that began before it and ends later closes its connection, and i
   expect(app.log.text).not.toContain('Cutting');
 });
 
-test('after SHUTDOWN_TIMEOUT_MS what is left is cut, and the log says so', async () => {
+test('requests that are left after SHUTDOWN_TIMEOUT_MS are cut, and the log names them', async () => {
   const app = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const slow = app.client.get('/v1/test-slow', { apiKey: null });
   const failed = expect(slow).rejects.toThrow();

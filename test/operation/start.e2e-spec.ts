@@ -11,7 +11,7 @@ import { HttpClient } from '../support/http-client.js';
 import { Services } from './support/services.js';
 
 /*
- * The program as a process: what it prints when it starts, and how it ends.
+ * The service as a process: its output at the start, and its end.
  */
 
 // Each start takes a second, or many on a busy machine.
@@ -22,7 +22,7 @@ const MAIN = join(ROOT, 'dist/src/main.js');
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
-/** Working directory of the processes, where no `.env` is. */
+/** Working directory of the processes; it has no `.env` unless a test writes one. */
 let home: string;
 let services: Services;
 
@@ -50,7 +50,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)('runs until %s, and ends with exit cod
   expect(service.stdout).not.toContain(BOOTSTRAP_API_KEY);
 });
 
-test('runs until SIGKILL, and what it has answered 201 for is there after the next start', async () => {
+test('every animal that was answered 201 before SIGKILL is listed after the next start', async () => {
   const first = services.start({ ...database.settings, BOOTSTRAP_API_KEY });
   const client = new HttpClient(await first.origin(), BOOTSTRAP_API_KEY);
   const created = await Promise.all(
@@ -88,7 +88,7 @@ testOnce.each([
   expect(service.stdout.slice(atStart).includes('pretenuring: ')).toBe(chooses);
 });
 
-testOnce('runs with the settings of .env in the working directory; those of the environment overrule it', async () => {
+testOnce('settings come from .env in the working directory, and the environment overrides them', async () => {
   await writeFile(join(home, '.env'), `# settings\nBOOTSTRAP_API_KEY=${BOOTSTRAP_API_KEY}\nLOG_LEVEL=wrong\n`);
   const service = services.start({ ...database.settings, LOG_LEVEL: 'silent' });
   const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
@@ -96,18 +96,21 @@ testOnce('runs with the settings of .env in the working directory; those of the 
   expect(service.stdout).toBe('');
 });
 
-testOnce('a name in .env that looks like a setting is warned of; a wrong value says that .env sets it', async () => {
-  await writeFile(join(home, '.env'), 'DATABSE_URL=secret\nEDITOR=vi\nLOG_LEVEL=secret\n');
-  const wrong = services.start({ ...database.settings, MAX_BODY_BYTES: '1' });
-  expect(await wrong.ended).toBe(1);
-  expect(wrong.stderr).toMatch(
-    /^petstore: \.env sets DATABSE_URL, which is no setting; did you mean DATABASE_URL\?\npetstore: Wrong settings: LOG_LEVEL [^\n]+; MAX_BODY_BYTES [^\n]+ \(LOG_LEVEL: set in \.env\)\n$/,
-  );
-});
+testOnce(
+  'a misspelled setting in .env gives a warning, and the error for a wrong value says that .env sets it',
+  async () => {
+    await writeFile(join(home, '.env'), 'DATABSE_URL=secret\nEDITOR=vi\nLOG_LEVEL=secret\n');
+    const wrong = services.start({ ...database.settings, MAX_BODY_BYTES: '1' });
+    expect(await wrong.ended).toBe(1);
+    expect(wrong.stderr).toMatch(
+      /^petstore: \.env sets DATABSE_URL, which is no setting; did you mean DATABASE_URL\?\npetstore: Wrong settings: LOG_LEVEL [^\n]+; MAX_BODY_BYTES [^\n]+ \(LOG_LEVEL: set in \.env\)\n$/,
+    );
+  },
+);
 
 if (engine === 'embedded') {
-  test('the first start prints a key once, with curl lines that work as they are; the second finds the animals', async () => {
-    // Nothing is set but where to listen, as by who types npm start.
+  test('the first start prints an API key with curl lines that work unchanged; the second start keeps key and animals', async () => {
+    // Only host and port are set, as after a plain `npm start`.
     const first = services.start({});
     const origin = await first.origin();
     const key = /^ {2}export API_KEY=(pets_\w{49})$/m.exec(first.stderr)?.[1] ?? '';
@@ -134,14 +137,14 @@ if (engine === 'embedded') {
     expect([answer.status, answer.text]).toEqual([200, `[${pet}]`]);
   });
 } else {
-  test('no start prints a key when DATABASE_URL is set', async () => {
+  test('a start with DATABASE_URL prints no API key', async () => {
     const service = services.start({ ...database.settings });
     await service.origin();
     expect(service.stderr).not.toMatch(/API_KEY|pets_/);
   });
 }
 
-testOnce('the log of a running service is written within seconds, what Nest and its modules say too', async () => {
+testOnce('log lines, those of Nest included, are written within 10 s while the service runs', async () => {
   const service = services.start({ ...database.settings, LOG_LEVEL: 'debug' });
   await fetch(`${await service.origin()}/health/live`);
   for (let waited = 0; waited < 10_000 && !service.stdout.includes('"operation":"checkLiveness"'); waited += 50) {
@@ -151,23 +154,26 @@ testOnce('the log of a running service is written within seconds, what Nest and 
   expect(service.stdout).toContain('Nest application successfully started');
 });
 
-// A process of its own, because what must not happen is its end.
-testOnce('clients that reset a CONNECT, or anything else, do not end the service', async () => {
-  const service = services.start({ ...database.settings });
-  const origin = await service.origin();
-  for (const bytes of ['CONNECT a:1 HTTP/1.1', 'BROKEN', 'GET /v1/pets HTTP/1.1\r\nHost: x']) {
-    for (let round = 0; round < 100; round++) {
-      await resetAfter(Number(new URL(origin).port), `${bytes}\r\n\r\n`);
+// Needs a separate process, because a regression would end it.
+testOnce(
+  'clients that reset their connection after CONNECT, broken bytes or a GET do not end the service',
+  async () => {
+    const service = services.start({ ...database.settings });
+    const origin = await service.origin();
+    for (const bytes of ['CONNECT a:1 HTTP/1.1', 'BROKEN', 'GET /v1/pets HTTP/1.1\r\nHost: x']) {
+      for (let round = 0; round < 100; round++) {
+        await resetAfter(Number(new URL(origin).port), `${bytes}\r\n\r\n`);
+      }
     }
-  }
-  expect((await fetch(`${origin}/health/live`)).status).toBe(200);
-});
+    expect((await fetch(`${origin}/health/live`)).status).toBe(200);
+  },
+);
 
 /** Sends bytes and resets the connection at once. */
 function resetAfter(port: number, bytes: string): Promise<void> {
   return new Promise((done) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes, () => socket.resetAndDestroy()));
-    // The end of the service shows in the answer that is asked for afterwards.
+    // Ignored: the request at the end of the test shows whether the service still runs.
     socket.on('error', () => undefined).once('close', () => done());
   });
 }

@@ -7,7 +7,7 @@ import { HttpClient } from '../support/http-client.js';
 import { CTRL_C, TerminalProcess } from '../support/terminal-process.js';
 
 /*
- * The service on a terminal of 80 columns, as a person sees it.
+ * The output of the service on a terminal of 80 columns.
  */
 
 // Each start takes seconds, or many on a busy machine.
@@ -18,7 +18,7 @@ const MAIN = join(ROOT, 'dist/src/main.js');
 const API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
-/** Working directory of processes that are not started by npm. No `.env` is there. */
+/** Working directory of processes that npm does not start; it has no `.env`. */
 let home: string;
 const terminals: TerminalProcess[] = [];
 
@@ -32,7 +32,7 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** Runs a command on a terminal; the end of the test ends it. */
+/** Runs a command on a terminal until the end of the test. */
 function open(command: string, settings: Readonly<Record<string, string>>, cwd = home): TerminalProcess {
   const terminal = new TerminalProcess(command, cwd, { HOST: '127.0.0.1', PORT: '0', ...settings });
   terminals.push(terminal);
@@ -45,14 +45,14 @@ const npmStart = (settings: Readonly<Record<string, string>> = {}): TerminalProc
 const serve = (settings: Readonly<Record<string, string>> = {}): TerminalProcess =>
   open(`${process.execPath} ${MAIN}`, { ...database.settings, BOOTSTRAP_API_KEY: API_KEY, ...settings });
 
-/** A client of the service on a terminal, once it listens. */
+/** Waits until the service on a terminal listens, and returns a client of it. */
 async function clientOf(terminal: TerminalProcess): Promise<HttpClient> {
   const [, origin = ''] = await terminal.shows(/listens on (http:\/\/localhost:\d+)\/v1/);
   return new HttpClient(origin, API_KEY);
 }
 
 describe('Ctrl+C under npm start', () => {
-  test('lets requests in flight finish, ends with code 0, and leaves the database closed', async () => {
+  test('ends with code 0, without an error of npm, and closes the database', async () => {
     const ids: unknown[] = [];
     for (let round = 0; round < 3; round++) {
       const terminal = npmStart();
@@ -65,29 +65,32 @@ describe('Ctrl+C under npm start', () => {
       expect(terminal.shown).toMatch(/\nStopping…\n/);
       expect(terminal.shown).not.toMatch(/npm error|ELIFECYCLE/);
     }
-    // A database that was not closed skips up to 32 ids at the next start.
+    // PostgreSQL skips up to 32 ids after a start on a database that was not closed.
     expect(ids).toEqual([1, 2, 3]);
     if (engine === 'embedded') {
       expect(await readdir(database.settings.DATA_DIR ?? '')).toEqual(['postgres']);
     }
   });
 
-  testOnce('again within a second counts as one; later it ends the service at once, with code 1', async () => {
-    const terminal = npmStart({ SHUTDOWN_DELAY_MS: '600000' });
-    await clientOf(terminal);
-    terminal.type(CTRL_C);
-    await terminal.shows(/Stopping…/);
-    terminal.type(CTRL_C);
-    await sleep(1_500);
-    const stillRuns = await Promise.race([terminal.ended, sleep(100, 'runs')]);
-    expect(stillRuns).toBe('runs');
-    terminal.type(CTRL_C);
-    expect(await terminal.ended).toBe(1);
-  });
+  testOnce(
+    'twice within a second counts once; later, Ctrl+C ends the draining service at once with code 1',
+    async () => {
+      const terminal = npmStart({ SHUTDOWN_DELAY_MS: '600000' });
+      await clientOf(terminal);
+      terminal.type(CTRL_C);
+      await terminal.shows(/Stopping…/);
+      terminal.type(CTRL_C);
+      await sleep(1_500);
+      const stillRuns = await Promise.race([terminal.ended, sleep(100, 'runs')]);
+      expect(stillRuns).toBe('runs');
+      terminal.type(CTRL_C);
+      expect(await terminal.ended).toBe(1);
+    },
+  );
 });
 
 describe('the log on a terminal', () => {
-  testOnce('shows a line for each request, with its path and without its query, which fits the width', async () => {
+  testOnce('has a line for each request, which fits the width and has the path without the query', async () => {
     const terminal = serve();
     const client = await clientOf(terminal);
     await client.get('/v1/pets?limit=2');
@@ -115,7 +118,7 @@ describe('the log on a terminal', () => {
 });
 
 if (engine === 'embedded') {
-  test('a first start says that it prepares the database, and its text fits 80 columns', async () => {
+  test('the first start says that it prepares the database, in at most 80 columns', async () => {
     const terminal = open(`${process.execPath} ${MAIN}`, {});
     await terminal.shows(/^Preparing the database…\n/);
     await terminal.shows(/export API_KEY=pets_\w{49}\n[^]+v1\/pets\n\n/);

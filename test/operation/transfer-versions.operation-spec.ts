@@ -12,14 +12,14 @@ import { postgresql15 } from './support/postgresql-15.js';
 import { Services } from './support/services.js';
 
 /*
- * `export` and `import` between major versions of PostgreSQL, and from the embedded engine to the oldest one. operation/transfer
- * tests commands that are killed, platform/transfer what tables of a feature can hold.
+ * `export` and `import` between major versions of PostgreSQL, and from the embedded engine to the oldest version.
+ * operation/transfer tests commands that are killed; platform/transfer tests the tables of a feature.
  */
 
 import.meta.jest.setTimeout(180_000);
 
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
-/** Enough for an export and an import that take longer than the role's transactions may. */
+/** Enough that export and import take longer than the transaction_timeout of the role. */
 const ANIMALS = 50_000;
 const [LEAST, LARGEST] = [-(2n ** 63n), 2n ** 63n - 1n];
 /** Code points beyond 16 bits, combining ones in two normal forms, a change of direction, and what COPY escapes. */
@@ -28,7 +28,7 @@ const NAMES = [
   'tab\t line\n return\r \\ \\N \\. {a,b} "\'',
 ];
 
-/** A database as settings of the service: as its own role, and as the owner of the schema. */
+/** The settings for a database: with the service's role, and with the owner of the schema. */
 interface Database {
   readonly version: string;
   readonly settings: Record<string, string>;
@@ -54,7 +54,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** Makes a database without a schema. The owner's transactions may take 300 ms, where PostgreSQL has such a limit. */
+/** Makes a database without a schema. On PostgreSQL 18 the owner's transactions may take 300 ms. */
 const MAKERS: Record<string, () => Promise<Database>> = {
   'the embedded engine': () => {
     const settings = { DATA_DIR: join(home, `data-${++made}`) };
@@ -90,7 +90,7 @@ async function query({ ownerSettings }: Database, ...statements: string[]): Prom
   return results;
 }
 
-/** Adds rows with values at the ends of their types, and sequences that have given values. */
+/** Adds rows with the smallest and largest values of their types, and advances sequences. */
 async function fill(database: Database): Promise<void> {
   const [first, second] = NAMES.map((name) => `'${name.replaceAll("'", "''")}'`);
   await query(
@@ -112,7 +112,7 @@ async function fill(database: Database): Promise<void> {
 const TABLES = ['api_key', 'client', 'idempotency_key', 'key_usage', 'pet'];
 const SEQUENCES = ['api_key_id_seq', 'client_id_seq', 'pet_id_seq'];
 
-/** Every row as PostgreSQL writes it, those of the many animals as one digest, and the states of the sequences. */
+/** Every row in PostgreSQL's own text form, the animals as one digest, and the states of the sequences. */
 async function contentOf(database: Database): Promise<unknown> {
   const [names, ...contents] = await query(
     database,
@@ -133,54 +133,67 @@ test.each([
   ['the embedded engine', 'PostgreSQL 15'],
   ['PostgreSQL 15', 'PostgreSQL 18'],
   ['PostgreSQL 18', 'PostgreSQL 15'],
-])('from %s to %s: every value is the same, and clients notice nothing', async (from, to) => {
-  const source = await (MAKERS[from] as () => Promise<Database>)();
-  const target = await (MAKERS[to] as () => Promise<Database>)();
-  await petstore(source, 'migrate');
-  const before = services.start({ ...source.settings, BOOTSTRAP_API_KEY });
-  const old = new HttpClient(await before.origin(), BOOTSTRAP_API_KEY);
-  const [path, animal, call] = ['/v1/pets', { name: 'Bella', categoryId: 7 }, { headers: { 'idempotency-key': 'k' } }];
-  const first = await old.post(path, animal, call);
-  expect([first.status, first.headers.location]).toEqual([201, expect.stringMatching(/\/v1\/pets\/1$/)]);
-  expect((await old.get(path)).status).toBe(200);
-  expect(await before.stop('SIGTERM')).toBe(0);
-  const readKey = (
-    await petstore(source, 'keys', 'create', '--client', 'r', '--scopes', 'pets:read', '--quiet')
-  ).trim();
-  await fill(source);
+])(
+  'a move from %s to %s keeps every value, and API keys, idempotency keys and usage counts go on',
+  async (from, to) => {
+    const source = await (MAKERS[from] as () => Promise<Database>)();
+    const target = await (MAKERS[to] as () => Promise<Database>)();
+    await petstore(source, 'migrate');
+    const before = services.start({ ...source.settings, BOOTSTRAP_API_KEY });
+    const old = new HttpClient(await before.origin(), BOOTSTRAP_API_KEY);
+    const [path, animal, call] = [
+      '/v1/pets',
+      { name: 'Bella', categoryId: 7 },
+      { headers: { 'idempotency-key': 'k' } },
+    ];
+    const first = await old.post(path, animal, call);
+    expect([first.status, first.headers.location]).toEqual([201, expect.stringMatching(/\/v1\/pets\/1$/)]);
+    expect((await old.get(path)).status).toBe(200);
+    expect(await before.stop('SIGTERM')).toBe(0);
+    const readKey = (
+      await petstore(source, 'keys', 'create', '--client', 'r', '--scopes', 'pets:read', '--quiet')
+    ).trim();
+    await fill(source);
 
-  await petstore(source, 'export', '--to', `${made}.gz`);
-  await petstore(target, 'migrate');
-  await petstore(target, 'import', '--from', `${made}.gz`);
-  expect(await contentOf(target)).toEqual(await contentOf(source));
-  for (const database of [source, target]) {
-    const [[version] = []] = await query(database, 'SHOW server_version');
-    expect(version).toEqual({ server_version: expect.stringMatching(new RegExp(`^${database.version}\\.`)) as string });
-  }
+    await petstore(source, 'export', '--to', `${made}.gz`);
+    await petstore(target, 'migrate');
+    await petstore(target, 'import', '--from', `${made}.gz`);
+    expect(await contentOf(target)).toEqual(await contentOf(source));
+    for (const database of [source, target]) {
+      const [[version] = []] = await query(database, 'SHOW server_version');
+      expect(version).toEqual({
+        server_version: expect.stringMatching(new RegExp(`^${database.version}\\.`)) as string,
+      });
+    }
 
-  const after = services.start(target.settings);
-  const client = new HttpClient(await after.origin(), BOOTSTRAP_API_KEY);
-  for (const [id, name, categoryId, status] of [
-    [LEAST, NAMES[0], LARGEST, 'sold'],
-    [LARGEST, NAMES[1], LEAST, 'pending'],
-  ]) {
-    expect((await client.get(`${path}/${id}`)).json).toEqual({ id, name, categoryId, status });
-  }
-  // Before the repeated request, which draws an id that it does not use.
-  expect((await client.post(path, animal)).headers.location).toMatch(new RegExp(`/${ANIMALS + 2}$`));
-  const repeated = await client.post(path, animal, call);
-  expect([repeated.status, repeated.text, repeated.headers['idempotent-replayed']]).toEqual([201, first.text, 'true']);
-  expect((await client.get(path, { apiKey: readKey })).status).toBe(200);
-  expect((await client.post(path, animal, { apiKey: readKey })).status).toBe(403);
-  expect((await client.get(path)).status).toBe(200);
-  expect(await after.stop('SIGTERM')).toBe(0);
-  const [calls] = await query(
-    target,
-    `SELECT client_id::int AS client, sum(calls)::int AS calls FROM key_usage JOIN api_key ON id = key_id
+    const after = services.start(target.settings);
+    const client = new HttpClient(await after.origin(), BOOTSTRAP_API_KEY);
+    for (const [id, name, categoryId, status] of [
+      [LEAST, NAMES[0], LARGEST, 'sold'],
+      [LARGEST, NAMES[1], LEAST, 'pending'],
+    ]) {
+      expect((await client.get(`${path}/${id}`)).json).toEqual({ id, name, categoryId, status });
+    }
+    // Before the repeated request, which draws an id that it does not use.
+    expect((await client.post(path, animal)).headers.location).toMatch(new RegExp(`/${ANIMALS + 2}$`));
+    const repeated = await client.post(path, animal, call);
+    expect([repeated.status, repeated.text, repeated.headers['idempotent-replayed']]).toEqual([
+      201,
+      first.text,
+      'true',
+    ]);
+    expect((await client.get(path, { apiKey: readKey })).status).toBe(200);
+    expect((await client.post(path, animal, { apiKey: readKey })).status).toBe(403);
+    expect((await client.get(path)).status).toBe(200);
+    expect(await after.stop('SIGTERM')).toBe(0);
+    const [calls] = await query(
+      target,
+      `SELECT client_id::int AS client, sum(calls)::int AS calls FROM key_usage JOIN api_key ON id = key_id
       WHERE operation = 'listPets' GROUP BY 1 ORDER BY 1`,
-  );
-  expect(calls).toEqual([
-    { client: 1, calls: 2 },
-    { client: 2, calls: 1 },
-  ]);
-});
+    );
+    expect(calls).toEqual([
+      { client: 1, calls: 2 },
+      { client: 2, calls: 1 },
+    ]);
+  },
+);

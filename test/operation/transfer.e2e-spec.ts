@@ -12,18 +12,18 @@ import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
- * `export` and `import` as processes. platform/transfer tests what they move.
+ * `export` and `import` as processes. platform/transfer tests which data they move.
  */
 
 import.meta.jest.setTimeout(240_000);
 
 const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
-/** Enough for some frames, so that a command can be stopped between two. */
+/** Enough for several frames, so that a command can be stopped between two of them. */
 const ANIMALS = 60_000;
 
 let source: TestDatabase;
 let home: string;
-/** The file of a whole export. */
+/** The file of a complete export. */
 let file: string;
 const databases: TestDatabase[] = [];
 
@@ -62,8 +62,8 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test('from one engine to the other and back, gzipped and through pipes', async () => {
-  // The path of an embedded database that the import makes.
+test('all animals arrive from one engine in the other and back, with gzip and through pipes', async () => {
+  // The import creates an embedded database here.
   const directory = join(home, 'data');
   const settings = { DATA_DIR: directory };
   const other: TestDatabase = { settings, ownerSettings: settings, drop: () => Promise.resolve() };
@@ -87,7 +87,7 @@ test('from one engine to the other and back, gzipped and through pipes', async (
   expect(await query(source, CONTENT)).toEqual(content);
 });
 
-test('a file is readable for its owner alone, and replaced only when told so, by a whole one', async () => {
+test('only its owner may read an export, and only a complete export with --overwrite replaces a file', async () => {
   expect(((await stat(file)).mode & 0o777).toString(8)).toBe('600');
   const old = join(home, 'old.gz');
   await writeFile(old, 'keep');
@@ -97,7 +97,7 @@ test('a file is readable for its owner alone, and replaced only when told so, by
     '',
     "petstore: 'old.gz' exists. Name another one, or replace it with --overwrite.\n",
   ]);
-  // Fails behind its beginning: a database without a schema.
+  // This export fails after it has begun, because the database has no schema.
   const bare = await createEmptyTestDatabase();
   databases.push(bare);
   expect(await petstore(bare, 'export', '--to', 'old.gz', '--overwrite')).toEqual({
@@ -119,11 +119,11 @@ test.each([
   [['export', '--to', 'none/x'], "'none/x' cannot be written: its directory does not exist."],
   [['import', '--from', 'none'], "'none' cannot be read: it does not exist."],
   [['import', '--from', '.'], "'.' is a directory. Name a file."],
-])('%j is one line', async (args, message) => {
+])('%j fails with one line', async (args, message) => {
   expect(await petstore(source, ...args)).toEqual({ code: 1, stdout: '', stderr: `petstore: ${message}\n` });
 });
 
-test('a full disk, or a reader that has gone, is one line', async () => {
+test('an export to a full disk, or to a reader that is gone, fails with one line', async () => {
   for (const [stdout, message] of [
     [openSync('/dev/full', 'w'), 'the disk is full'],
     ['pipe', 'nobody reads it'],
@@ -142,7 +142,7 @@ test('a full disk, or a reader that has gone, is one line', async () => {
   }
 });
 
-test('an export that is killed leaves no file of the name; one that is interrupted leaves nothing', async () => {
+test('a killed export leaves only a .part file, which import refuses; an interrupted one leaves nothing', async () => {
   for (const signal of ['SIGKILL', 'SIGINT'] as const) {
     const child = spawn(process.execPath, [CLI, 'export', '--to', 'partial'], {
       cwd: home,
@@ -167,7 +167,7 @@ test('an export that is killed leaves no file of the name; one that is interrupt
   }
 });
 
-test('an import that is killed leaves nothing, and another one works', async () => {
+test('a killed import leaves no rows, and another import works', async () => {
   const bytes = await readFile(file);
   const target = await emptyDatabase();
   const child = spawn(process.execPath, [CLI, 'import', '--from', '-'], {
@@ -175,7 +175,7 @@ test('an import that is killed leaves nothing, and another one works', async () 
     env: { PATH: process.env.PATH, ...target.ownerSettings },
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  // All but the end: it has taken nearly everything, and waits for the rest.
+  // The import has received all but the last 100 bytes, and waits for them.
   await new Promise((taken) => child.stdin.write(bytes.subarray(0, bytes.length - 100), taken));
   await sleep(3_000);
   expect(child.exitCode).toBeNull();

@@ -12,8 +12,8 @@ import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { CHECK_INTERVAL_MS, freePort, HAPROXY, startProxy } from './support/proxies.js';
 
 /*
- * A version with a new column replaces the last release behind HAProxy, and is rolled back, as docs/upgrading.md says. No
- * request fails. The newer version is this build with two migrations more.
+ * A version with a new column replaces the last release behind HAProxy and is rolled back, as docs/upgrading.md says. No
+ * request fails. The newer version is this build with two more migrations.
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
@@ -74,7 +74,7 @@ async function start(installation: string, port: number): Promise<ServiceProcess
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     PORT: String(port),
-    // A list waits in two queues, half of this time in each; a migration may wait for its lock for 2 s.
+    // A list waits in two queues, for half of this time in each. A migration may wait 2 s for its lock.
     ACQUIRE_TIMEOUT_MS: '6000',
     SHUTDOWN_DELAY_MS: String(4 * CHECK_INTERVAL_MS),
   };
@@ -144,7 +144,7 @@ test('migrate behind a backup, a crash, a rolling replacement and a rollback beh
     await backup.query('COMMIT');
     await backup.end();
     expect([await migration.ended, migration.stdout]).toEqual([0, 'Applied 2 migration(s).\n']);
-    // More than the second for which a readiness is remembered, and the checks of the proxy.
+    // Readiness is cached for 1 s; then the proxy needs several checks.
     await sleep(1_000 + 4 * CHECK_INTERVAL_MS);
     const status = petstore(ROOT, 'migrate:status');
     expect(await status.ended).toBe(0);
@@ -163,7 +163,7 @@ test('migrate behind a backup, a crash, a rolling replacement and a rollback beh
       failed: failed.length,
       'slowest ms': Math.ceil(percentile(outcomes, 1)),
     });
-    // The body tells who has answered: the service, or the proxy for want of an instance.
+    // The body shows who answered: the service, or the proxy because no instance was available.
     const answers = failed.map(({ failure, text, startedAt }) => [Math.round(startedAt - begunAt), failure ?? text]);
     expect(answers).toEqual([]);
     const created = outcomes.filter(({ status: code }) => code === 201).length;

@@ -196,7 +196,7 @@ class TestBodiesController {
   }
 }
 
-/** Like the middleware of GraphQL servers: a parser of its own, and then a middleware that answers. */
+/** A middleware that answers, behind its own parser, as GraphQL servers have it. */
 function answerQuery({ body }: { body?: { query?: string } }, response: Response, next: NextFunction): void {
   if (body?.query === undefined) next();
   else response.json({ data: body.query });

@@ -1,6 +1,6 @@
 /**
- * Every difference from stock Nest that is meant. The table "Differences from stock Nest" in docs/extending.md has a row
- * for each, with its reason; a test compares the names.
+ * Every intended difference from stock Nest. The table "Differences from stock Nest" in docs/extending.md has a row with
+ * the reason of each; a test compares the names.
  */
 export const DIFFERENCES = [
   'header fields of every answer',

@@ -27,7 +27,7 @@ import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { Pair, type Row } from './harness.js';
 
-/* Guards, interceptors, pipes and filters of a module that apply to all modules: on stock Nest and here, and with animals. */
+/* Guards, interceptors, pipes and filters that a module binds for all modules: on stock Nest, on the service, and with animals. */
 
 class Visit {
   @Exclude()
@@ -43,7 +43,7 @@ class Visit {
 
 class OutOfHours extends Error {}
 
-/** Client and operation that a global guard of the module finds, by path. */
+/** The client and operation that a global guard of the module has seen, by path. */
 const clientsOfGuard: Record<string, unknown> = {};
 
 @Injectable()
@@ -138,7 +138,12 @@ const ROWS: readonly Row[] = [
     contains: 'until nine',
     isNoErrorBody: true,
   },
-  { title: 'what no filter of the module takes', path: '/v1/test-bound/missing', status: 404, contains: 'No visit.' },
+  {
+    title: 'an exception for which the module has no filter',
+    path: '/v1/test-bound/missing',
+    status: 404,
+    contains: 'No visit.',
+  },
   { title: 'a guard', path: '/v1/test-bound/visit', send: refuse, status: 403 },
   { title: 'a pipe', path: '/v1/test-bound/piped/ann/7', status: 200, contains: 'ANN' },
   { title: 'a pipe of a parameter', path: '/v1/test-bound/piped/ann/x', status: 400 },
@@ -148,7 +153,7 @@ test.each(ROWS.map((row) => [row.title, row] as const))('bound for all modules: 
   await pair.compare(row);
 });
 
-test('a guard of all modules runs after authentication, and finds client and operation', async () => {
+test('a guard for all modules runs after authentication, and sees client and operation', async () => {
   await app.client.get('/v1/test-bound/visit');
   await app.client.get('/v1/test-bound/public', { apiKey: null });
   expect(clientsOfGuard['/v1/test-bound/visit']).toEqual(['test-client', 'visit']);
@@ -161,7 +166,7 @@ test('a guard of all modules runs after authentication, and finds client and ope
 describe('animals', () => {
   const LARGEST = 9223372036854775807n;
 
-  test('are answered as without interceptors, byte for byte', async () => {
+  test('have the same bytes with and without interceptors that change nothing', async () => {
     const bare = await createTestApp();
     try {
       for (const { client } of [bare, app]) {
@@ -185,7 +190,7 @@ describe('animals', () => {
     }
   });
 
-  test('are values to an interceptor, with all digits', async () => {
+  test('reach an interceptor as values with all digits', async () => {
     const created = await app.client.post('/v1/pets', { name: 'Max', categoryId: LARGEST }, wrap);
     const { id } = (created.json as { data: { id: number } }).data;
     expect([created.status, created.json]).toEqual([
@@ -199,7 +204,7 @@ describe('animals', () => {
   });
 });
 
-test('a start fails for an interceptor of all modules that is made for each request', async () => {
+test('the start fails for a request-scoped interceptor for all modules', async () => {
   @Injectable({ scope: Scope.REQUEST })
   class RequestInterceptor extends WrappingInterceptor {}
   @Module({ providers: [{ provide: APP_INTERCEPTOR, scope: Scope.REQUEST, useClass: RequestInterceptor }] })

@@ -136,9 +136,9 @@ export const ERRORS: readonly Row[] = [
     status,
   })),
   { title: 'an error as the response of an exception', path: '/v1/test-errors/wrapped', status: 502 },
-  { title: 'sendFile of a file that is not there', path: '/v1/test-errors/sent-file', status: 404 },
+  { title: 'sendFile of a missing file', path: '/v1/test-errors/sent-file', status: 404 },
   {
-    title: 'a stream of a file that is not there',
+    title: 'a stream of a missing file',
     path: '/v1/test-errors/stream/missing',
     status: 400,
     meant: { difference: 'stream that fails', status: 404, body: failed('not_found', 404) },
@@ -153,7 +153,7 @@ export const ERRORS: readonly Row[] = [
     title: "a stream's own handler of errors",
     path: '/v1/test-errors/stream/handled',
     status: 418,
-    // `response.send` is of Express, not of the service.
+    // Express writes this answer, not the service.
     isNoErrorBody: true,
   },
 ];

@@ -6,7 +6,7 @@ import { HttpClient } from '../support/http-client.js';
 import { RepositoryCopy } from '../support/repository-copy.js';
 import { ServiceProcess } from '../support/service-process.js';
 
-/* `nest g feature` in a copy of the repository: a team can commit the generated files unchanged. */
+/* `nest generate feature` in a copy of the repository: a team can commit the generated files unchanged. */
 
 import.meta.jest.setTimeout(600_000);
 
@@ -41,8 +41,8 @@ async function filesOf({ path }: RepositoryCopy): Promise<string[]> {
 }
 
 /**
- * Runs the generator once for each name, without writing any file. Returns, for each name, the sentence with which it is
- * refused, or else the name of the migration.
+ * Runs the generator once for each name, without writing files. Returns for each name the message of the refusal, or the
+ * name of the migration.
  */
 async function tryNames(names: readonly string[]): Promise<string[]> {
   const script = `
@@ -68,7 +68,7 @@ async function tryNames(names: readonly string[]): Promise<string[]> {
   return JSON.parse(printed.slice(printed.lastIndexOf('\n'))) as string[];
 }
 
-test('a name that cannot be one is refused with a sentence', async () => {
+test('an unusable name is refused with a message that says what to take instead', async () => {
   const refusals: [name: string, sentence: string][] = [
     ['pets', 'src/pets exists. Remove it, or take another name.'],
     ['clients', 'migrations/1795228920000-create-client.ts makes a table client already. Take another name.'],
@@ -94,7 +94,7 @@ test('a name that cannot be one is refused with a sentence', async () => {
   expect(await tryNames(refusals.map(([name]) => name))).toEqual(refusals.map(([, sentence]) => sentence));
 });
 
-test('a refusal of the command writes nothing', async () => {
+test('a refused command writes nothing', async () => {
   const printed = await copy.run(NEST, ['generate', 'feature', 'gift-box']);
   expect(printed).toContain("Error: 'gift-box' is no plural. Take gift-boxes.");
   await writeFile(join(copy.path, 'test/api/gift-boxes.e2e-spec.ts'), '');
@@ -106,7 +106,7 @@ test('a refusal of the command writes nothing', async () => {
   await rm(join(copy.path, 'test/api/gift-boxes.e2e-spec.ts'));
 });
 
-test('the script of package.json says by its exit code whether it has refused', async () => {
+test('npm run generate:feature fails when the name is refused', async () => {
   const { scripts } = JSON.parse(await copy.read('package.json')) as { scripts: Record<string, string> };
   const [program, ...options] = scripts['generate:feature']?.split(' ') ?? [];
   const run = (name: string): Promise<string> =>
@@ -117,7 +117,7 @@ test('the script of package.json says by its exit code whether it has refused', 
 
 test('a feature has entity, migration, DTOs, repository, service, controller, module and test', async () => {
   const printed = await copy.run(NEST, ['generate', 'feature', 'gift-boxes']);
-  // A table cannot be named `order`.
+  // `union` is reserved in SQL, so the table of this feature is called `unions`.
   await copy.run(NEST, ['generate', 'feature', 'unions']);
   created = (await filesOf(copy)).filter((file) => !before.has(file));
   expect(created.map((file) => file.replace(/\d{13}/, '<time>')).sort()).toEqual([
@@ -168,7 +168,7 @@ async function addTheMemberOfTheGuide(): Promise<void> {
   await edit(spec, "'name is required'", "'total is required; name is required'");
 }
 
-test('compiler, linter, formatter and all tests accept it unchanged, and one with the member that the guide adds', async () => {
+test('compiler, linter, formatter and tests accept a generated feature, unchanged and with the member that the guide adds', async () => {
   await addTheMemberOfTheGuide();
   const changed = [...created, 'src/app.module.ts'];
   const types = { extends: './tsconfig.json', include: [...changed, 'src/**/*.d.ts', 'test/**/*.d.ts'] };
@@ -194,7 +194,7 @@ test('compiler, linter, formatter and all tests accept it unchanged, and one wit
   ]);
 });
 
-test('its table is made by the command, and the service serves it', async () => {
+test('the command migrate creates the table of a generated feature, and the service serves it', async () => {
   const cli = 'dist/src/cli.js';
   expect(await copy.run(cli, ['migrate'], database.ownerSettings)).toMatch(/CreateGiftBox\d{13}[^]*CreateUnion\d{13}/);
   const scopes = 'gift-boxes:read,gift-boxes:write';
@@ -211,7 +211,7 @@ test('its table is made by the command, and the service serves it', async () => 
   expect((await client.get('/v1/gift-boxes')).json).toEqual([added.json]);
 });
 
-test('the words that PostgreSQL reserves are known', async () => {
+test('the generator knows all words that PostgreSQL reserves', async () => {
   const client = new pg.Client({ connectionString: database.ownerSettings['DATABASE_URL'] });
   await client.connect();
   const { rows } = await client

@@ -5,7 +5,7 @@ import { HttpClient } from '../support/http-client.js';
 import { RepositoryCopy } from '../support/repository-copy.js';
 import { ServiceProcess } from '../support/service-process.js';
 
-/* `nest g resource` in a copy of the repository: compiler, linter and formatter accept the resource, and it serves requests. */
+/* `nest generate resource` in a copy of the repository: compiler, linter and formatter accept the resource, and it serves requests. */
 
 import.meta.jest.setTimeout(300_000);
 
@@ -26,7 +26,7 @@ afterAll(async () => {
   await copy.remove();
 });
 
-/** Adds shutdown hooks to a module, which log the signal. */
+/** Adds shutdown hooks that log the signal to a module. */
 async function addHooks(path: string): Promise<void> {
   const hooks = ['beforeApplicationShutdown', 'onApplicationShutdown'].map(
     (hook) => `${hook}(signal?: string) { new Logger('Hooks').log(\`${hook}: \${signal}\`); }`,
@@ -37,7 +37,7 @@ async function addHooks(path: string): Promise<void> {
   await writeFile(join(copy.path, path), text);
 }
 
-test('two resources compile, pass the linter, and serve', async () => {
+test('two generated resources compile, pass linter and formatter, and serve requests', async () => {
   for (const name of ['gadgets', 'gizmos']) {
     await copy.run(NEST, ['generate', 'resource', name, '--type', 'rest', '--crud']);
   }
@@ -45,7 +45,7 @@ test('two resources compile, pass the linter, and serve', async () => {
   const generated = ['src/gadgets', 'src/gizmos', 'src/app.module.ts'];
   await copy.run('node_modules/prettier/bin/prettier.cjs', ['--check', ...generated]);
   await copy.run('node_modules/eslint/bin/eslint.js', generated);
-  // A rule, so that the bodies of the handlers are checked.
+  // With a rule in its class, the service checks the bodies of this resource.
   const dto = 'src/gizmos/dto/create-gizmo.dto.ts';
   await writeFile(
     join(copy.path, dto),
@@ -82,7 +82,7 @@ test('two resources compile, pass the linter, and serve', async () => {
   }
 });
 
-test('hooks of a shutdown get the signal', async () => {
+test('shutdown hooks of modules get the signal', async () => {
   expect(await service?.stop('SIGINT')).toBe(0);
   expect(service?.stdout).toContain('"msg":"beforeApplicationShutdown: SIGINT"');
   expect(service?.stdout).toContain('"msg":"onApplicationShutdown: SIGINT"');

@@ -9,7 +9,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, type HttpCall, HttpClient } from '../support/http-client.js';
 import type { Difference } from './differences.js';
 
-/** A request, and how the answer of the service may differ from that of stock Nest. */
+/** A request, and the intended difference between the answers of the service and of stock Nest, if there is one. */
 export interface Row {
   readonly title: string;
   readonly path: string;
@@ -39,7 +39,7 @@ export class Pair {
     private readonly stockClient: HttpClient,
   ) {}
 
-  /** @param versioning where requests say the version, if not in the address */
+  /** @param versioning where requests name the version; by default in the path */
   static async start(modules: Type[], versioning?: AppOptions['versioning']): Promise<Pair> {
     class StockModule {}
     const stock = await NestFactory.create({ module: StockModule, imports: modules }, new ExpressAdapter(), {
@@ -67,7 +67,7 @@ export class Pair {
     if (meant !== undefined) {
       expect(bodyOf(ours)).toEqual(meant.body);
       if (meant.type !== undefined) expect(ours.headers['content-type']).toBe(meant.type);
-      // The two answers must really differ.
+      // A declared difference must exist.
       const seen = ({ status, headers }: HttpAnswer, body: unknown): unknown => [status, headers['content-type'], body];
       expect(seen(ours, bodyOf(ours))).not.toEqual(seen(stock, bodyOf(stock)));
       return;
@@ -82,7 +82,7 @@ export class Pair {
   }
 }
 
-/** Header fields that differ in every answer. A comment names the row of the table in docs/extending.md. */
+/** Header fields that differ in every answer. Comments in this file name the row of the table in docs/extending.md. */
 const AMBIENT = [
   'connection',
   'content-length',

@@ -8,7 +8,7 @@ import type { HttpCall } from '../support/http-client.js';
 import { Pair } from './harness.js';
 import { rowsOfVersions, VersionsModule } from './versions.js';
 
-/* Requests that name the version outside of the address, on stock Nest and on the service. */
+/* Requests that name the version elsewhere than in the path, on stock Nest and on the service. */
 
 interface Way {
   readonly versioning: NonNullable<AppOptions['versioning']>;
@@ -53,7 +53,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { versioning, vary, say }) => {
     },
   );
 
-  test('caches keep the answers of versions apart', async () => {
+  test('Vary makes caches keep the answers of different versions apart', async () => {
     const { headers } = await pair.ours.client.get('/test-versioned/kept', call('2'));
     expect([headers['cache-control'], headers.vary]).toEqual([
       'max-age=60',
@@ -61,7 +61,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { versioning, vary, say }) => {
     ]);
   });
 
-  test('the animals have no version in their address, nor in addresses of theirs', async () => {
+  test('neither the paths of animals nor their Location have a version', async () => {
     const { client } = pair.ours;
     const created = await client.post('/pets', { name: 'Rex', categoryId: 7 });
     expect(created.status).toBe(201);
@@ -72,7 +72,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { versioning, vary, say }) => {
     expect((await client.get('/health/ready')).status).toBe(200);
   });
 
-  test('the document has the operations of all versions, also without a database', async () => {
+  test('the document has the operations of all versions, and is the same without a database', async () => {
     const served = (await pair.ours.client.get('/openapi.json')).json as OpenAPIObject;
     const { json } = await describeApplication(readConfig({}), { features: [VersionsModule], versioning });
     expect(operationsOf(JSON.parse(json) as OpenAPIObject)).toEqual(operationsOf(served));
@@ -102,17 +102,19 @@ describe.each(Object.entries(WAYS))('%s', (_, { versioning, vary, say }) => {
     const { headers } = await client.get('/test-versioned', call('2'));
     const line = log.lines.find(({ requestId, status }) => requestId === headers['x-request-id'] && status === 200);
     expect(line?.['operation']).toBe('findVersion2');
+    const { text } = await client.get('/metrics', { apiKey: await pair.ours.createApiKey('metrics:read') });
+    expect(text).toMatch(/^petstore_http_request_duration_seconds_count\{operation="findVersion2"/m);
   });
 });
 
-describe('the document says how requests say the version', () => {
+describe('the document says how a request names the version', () => {
   const describeWay = async (way: string): Promise<Record<string, OperationObject>> => {
     const { versioning } = WAYS[way] as Way;
     const { json } = await describeApplication(readConfig({}), { features: [VersionsModule], versioning });
     return operationsOf(JSON.parse(json) as OpenAPIObject);
   };
 
-  test('by a parameter for a header field', async () => {
+  test('with a parameter for a header field', async () => {
     const operations = await describeWay('in a header field');
     const field = (versions: string[], required: boolean): object => ({
       name: 'X-Api-Version',
@@ -129,7 +131,7 @@ describe('the document says how requests say the version', () => {
     expect(operations['GET /test-versioned/undeclared']?.parameters).toBeUndefined();
   });
 
-  test('by the media types that clients accept', async () => {
+  test('with the media types of Accept', async () => {
     const operations = await describeWay('in the media type');
     const { description, responses } = operations['GET /test-versioned#v=2'] as OperationObject;
     expect(description).toBe('Say the version with `Accept: application/json;v=2`.');
@@ -137,13 +139,13 @@ describe('the document says how requests say the version', () => {
     expect(Object.keys(content ?? {})).toEqual(['application/json;v=2', 'application/json']);
   });
 
-  test('by a sentence where only an extractor knows it', async () => {
+  test('with a sentence when a custom extractor finds the version', async () => {
     const operations = await describeWay('where an extractor finds it');
     expect(operations['GET /test-versioned/kept']?.description).toBe('Version `2` and `3`.');
   });
 });
 
-test('a default version holds for the animals, too, unless requests may leave it out', async () => {
+test('operations of animals accept the default version, and no version if VERSION_NEUTRAL is among the defaults', async () => {
   const header = 'X-Api-Version';
   const app = await createTestApp({
     versioning: { type: VersioningType.HEADER, header, defaultVersion: ['1', VERSION_NEUTRAL] },
@@ -163,7 +165,7 @@ test('a default version holds for the animals, too, unless requests may leave it
 test.each([
   ['enableVersioning', 'Pass its options to startService'],
   ['setGlobalPrefix', 'would move the addresses of health checks'],
-] as const)('a start fails where setUp calls app.%s', async (method, sentence) => {
+] as const)('the start fails when setUp calls app.%s', async (method, sentence) => {
   const setUp = (app: { [name in typeof method]: (argument: never) => unknown }): void =>
     void app[method]({ type: VersioningType.HEADER, header: 'X-Api-Version' } as never);
   await expect(createTestApp({ setUp })).rejects.toThrow(sentence);

@@ -94,7 +94,7 @@ const MISSING: readonly (readonly [path: string, version: string | undefined])[]
 /**
  * Requests for handlers of some versions.
  *
- * @param say makes a request that names a version, or none
+ * @param say makes the call for a version, or for none
  */
 export function rowsOfVersions(say: (version: string | undefined) => HttpCall): readonly Row[] {
   const title = (method: string, path: string, version = 'none'): string => `${method} ${path}, version ${version}`;

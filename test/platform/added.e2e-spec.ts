@@ -92,14 +92,14 @@ describe('a project', () => {
   });
   beforeEach(() => void printed.splice(0));
 
-  test('its migrations are applied in the order of their times, whatever order they are given in', async () => {
+  test('its migrations are applied in the order of their times, however they are listed', async () => {
     expect(await app.sql('SELECT name FROM test_ship')).toEqual([['Argo']]);
     const applied = (await app.sql('SELECT name FROM schema_migration ORDER BY id')).flat();
     expect(applied.slice(-2)).toEqual(['CreateShips1795500000000', 'FillShips1795500000001']);
     expect((await app.client.get('/health/ready')).status).toBe(200);
   });
 
-  test('its title, version, tags and guide are those of the document and the pages', async () => {
+  test('its title, version, tags and guide are in the document and on the pages', async () => {
     const { json } = await app.client.get('/openapi.json');
     expect(json.info).toMatchObject({ title: 'Ship Service', version: '7.8.9', license: { name: 'MIT' } });
     // Features of a team may come between those of the service and those of the project.
@@ -114,12 +114,12 @@ describe('a project', () => {
     expect((await app.client.get('/docs')).text).toContain('Ship Service');
   });
 
-  test('a key that is made without scopes has those of the project', async () => {
+  test('a key that is created without scopes has the scopes of the project', async () => {
     const { key } = await app.nest.get(ApiKeysService).create({ client: 'sailor' });
     expect(key.scopes).toEqual(['pets:read', 'ships:read']);
   });
 
-  test('500: the test prints what the log says of it, with its stack, unless it expects that', async () => {
+  test('500: the test kit prints the logged error with its stack, unless the call expects a 500', async () => {
     expect((await app.client.get('/v1/test-ships')).status).toBe(500);
     expect(printed.join('')).toMatch(
       /^GET \/v1\/test-ships was answered 500 because of\nTypeError: no ship has come in\n +at Harbour\.free \(.*added\.e2e-spec\.ts/,
@@ -129,13 +129,13 @@ describe('a project', () => {
     expect(printed).toEqual([]);
   });
 
-  test('a test makes keys with the scopes that it names', async () => {
+  test('the test kit creates keys with given scopes', async () => {
     const apiKey = await app.createApiKey('pets:read');
     expect((await app.client.get('/v1/test-ships', { apiKey })).status).toBe(403);
     expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(200);
   });
 
-  test('the times of API keys are those of the clock', async () => {
+  test("API keys take their times from the test's clock", async () => {
     const keys = app.nest.get(ApiKeysService);
     app.clock.travelTo('2027-03-04T05:06:07Z');
     const { key } = await keys.create({ client: 'traveller', expiresAt: new Date('2027-03-05T05:06:07Z') });
@@ -152,7 +152,7 @@ describe('a project', () => {
   });
 });
 
-test('the document of a module that cannot be made fails with the sentence of Nest', async () => {
+test('the document of a module with a missing provider fails with the message of Nest', async () => {
   @Module({ controllers: [TestShipsController] })
   class HarbourlessModule {}
 
@@ -160,7 +160,7 @@ test('the document of a module that cannot be made fails with the sentence of Ne
   await expect(document).rejects.toThrow("Nest can't resolve dependencies of the TestShipsController (?)");
 });
 
-test('a test replaces a provider as in Nest', async () => {
+test('a test can replace a provider as in Nest', async () => {
   const app = await createTestApp({
     ...ADDED,
     override: (module) => module.overrideProvider(Harbour).useValue({ free: () => 3 }),

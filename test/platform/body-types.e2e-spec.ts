@@ -162,7 +162,7 @@ test.each(Object.entries(CODINGS))('200: a body in the content coding %s', async
   );
 });
 
-test('413 body_too_large: the limit of the handler holds for what was sent, and for what it is without its coding', async () => {
+test('413 body_too_large: the limit of the handler applies to the sent bytes and to the decoded bytes', async () => {
   expect((await send('any', 'text/plain', 'a'.repeat(LIMIT))).status).toBe(200);
   const fits = await send('any', 'text/plain', gzipSync('a'.repeat(LIMIT)), 'gzip');
   expect(fits.json).toEqual({ string: 'a'.repeat(LIMIT) });

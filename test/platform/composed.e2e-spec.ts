@@ -97,7 +97,7 @@ afterAll(() => app.close());
 
 let count = 0;
 
-/** A client with a rate limit of its own, 6 requests a minute. */
+/** A client with its own rate limit, 6 requests a minute. */
 async function newClient(scopes: string[]): Promise<HttpClient> {
   const { secret } = await app.nest.get(ApiKeysService).create({ client: `searcher-${++count}`, scopes });
   return new HttpClient(app.origin, secret);
@@ -118,7 +118,7 @@ const MARKS = {
   'ratelimit-policy': '"client";q=6;w=60',
 };
 
-test('a page has the header fields of all, and is repeated for its key', async () => {
+test('a page has the header fields of all decorators, and is repeated for its key', async () => {
   const first = await search(client, '?limit=2', 'page-1');
   expect([first.status, first.text]).toEqual([
     200,
@@ -172,7 +172,7 @@ test('requests are refused in this order: key, rate limit, scope, body, key of t
   expect(await countSearches()).toBe((searches as number) + 1);
 });
 
-test('410 after the sunset, for a kept answer too', async () => {
+test('410 after the sunset, also for a stored answer', async () => {
   expect((await search(client, '', 'late')).status).toBe(200);
   app.clock.travelTo(new Date('2040-12-06T00:00:00Z').getTime());
   const gone = await search(client, '', 'late');
@@ -181,7 +181,7 @@ test('410 after the sunset, for a kept answer too', async () => {
   expect(gone.headers).toMatchObject({ sunset: MARKS.sunset });
 });
 
-test('the document has all of it', async () => {
+test('the document describes all decorators', async () => {
   const document = JSON.parse((await app.client.get('/openapi.json')).text) as {
     paths: Record<string, Record<string, { parameters: { name: string }[]; responses: Record<string, object> }>>;
   };

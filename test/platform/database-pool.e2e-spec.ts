@@ -28,7 +28,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** Blocks this process, and the application in it: as a machine that is suspended, or much too busy. */
+/** Blocks this process with the application, like a machine that is suspended or overloaded. */
 function stall(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
@@ -47,7 +47,7 @@ test('values of every kind are sent and read exactly', async () => {
   };
   const values = [-(2n ** 63n), 'naïve "quoted" \\', true, instant, Buffer.from([0, 255]), ['a', 'b,"c'], 7, null];
   const expected = [['-9223372036854775808', ...values.slice(1), 'sold']];
-  // The first execution asks for the types of the columns, the second knows them, the third uses another connection.
+  // The first execution asks for the types of the columns, the second has them, the third uses another connection.
   expect(await database.write(statement, values)).toEqual(expected);
   expect(await database.write(statement, values)).toEqual(expected);
   await database.transaction(async (transaction) => {
@@ -60,7 +60,7 @@ test('a statement is identified by its name, whichever object has it', async () 
   for (let count = 0; count < 3; count++) expect(await run()).toEqual([[7, null]]);
 });
 
-test('a statement that PostgreSQL refuses costs no connection, and the next one of that name works', async () => {
+test('a statement that PostgreSQL refuses closes no connection, and the next one with that name succeeds', async () => {
   const used = new Set<unknown>();
   const removed: unknown[] = [];
   const noteUse = (client: unknown): unknown => used.add(client);
@@ -77,7 +77,7 @@ test('a statement that PostgreSQL refuses costs no connection, and the next one 
   expect(removed).toEqual([]);
 });
 
-test('our own query class and the one of pg return the same rows and errors', async () => {
+test('the query class of the service returns the same rows and errors as that of pg', async () => {
   const cases: [name: string, text: string, values: unknown[]][] = [
     ['', 'SELECT 1', []],
     ['equal_none', 'SELECT 1 WHERE false', []],
@@ -285,7 +285,7 @@ if (engine === 'postgresql') {
     expect(await backend()).not.toBe(used);
   });
 
-  test('an answer that does not come in time is not waited for, and its connection is closed', async () => {
+  test('a statement without an answer in time fails, and its connection is closed', async () => {
     await run('SET statement_timeout = 0');
     const used = await backend();
     const startedAt = performance.now();
@@ -299,8 +299,8 @@ if (engine === 'postgresql') {
   test.each<[by: string, ask: () => Promise<unknown>]>([
     ['Database', () => run('SELECT 1 AS one')],
     ['TypeORM', () => app.nest.get(DataSource).query('SELECT 1 AS one')],
-  ])('an answer that has arrived while this process did not run is in time: %s', async (_, ask) => {
-    // On connections that are there, the statements are sent at once. Their answers arrive while nobody reads them.
+  ])('an answer that arrived while this process was blocked is in time: %s', async (_, ask) => {
+    // Open connections send the statements at once. The answers arrive while the process is blocked.
     await Promise.all([run('SELECT pg_sleep(0.1)'), run('SELECT pg_sleep(0.1)')]);
     const removed: unknown[] = [];
     const noteRemoval = (client: unknown): unknown => removed.push(client);
@@ -314,7 +314,7 @@ if (engine === 'postgresql') {
     expect(removed).toEqual([]);
   });
 
-  test('a database whose answer has arrived while this process did not run is ready', async () => {
+  test('readiness counts an answer of the database that arrived while this process was blocked', async () => {
     // The last readiness is shared for a second.
     await sleep(1_100);
     const readiness = database.readiness();
@@ -323,7 +323,7 @@ if (engine === 'postgresql') {
     expect(await readiness).toBe('ready');
   });
 
-  test('after an answer that did not come, a change ends soon, also on connections that hang', async () => {
+  test('after a missing answer a change ends soon, also on hanging connections', async () => {
     const connect = (): Promise<unknown[][]> =>
       run(`SELECT pg_backend_pid(), set_config('statement_timeout', '0', false), pg_sleep(0.2)`);
     await Promise.all(Array.from({ length: 3 }, connect));
@@ -362,7 +362,7 @@ describe('a pool of one connection', () => {
   // A failed test must not leave the service running, because Jest would wait for it.
   afterAll(() => app.close());
 
-  test('503 unavailable: no more than a thousand statements wait for a connection', async () => {
+  test('503 unavailable: at most 1,000 statements wait for a connection', async () => {
     const database = app.nest.get(Database);
     const outcomes = await database.transaction(async () => {
       // The only connection is taken, so all of these wait for it.

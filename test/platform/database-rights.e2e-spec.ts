@@ -25,7 +25,7 @@ function asService(text: string): Promise<unknown[][]> {
   return app.nest.get(Database).write({ name: '', text }, []);
 }
 
-test('the role of the service owns nothing, and is a member of no other', async () => {
+test('the role of the service owns nothing, and is a member of no other role', async () => {
   const role = `SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls FROM pg_roles
     WHERE rolname = current_user`;
   expect(await asService(role)).toEqual([[false]]);
@@ -49,11 +49,11 @@ test.each([
   'ALTER TABLE pet ADD hole int',
   'DROP TABLE pet',
   'TRUNCATE pet',
-])('it cannot %s', async (change) => {
+])('the role of the service cannot %s', async (change) => {
   await expect(asService(change)).rejects.toMatchObject({ code: '42501' });
 });
 
-test('it can do what the commands and the work in the background do', async () => {
+test('the role of the service can run the commands and the background work', async () => {
   const keys = app.nest.get(ApiKeysService);
   const { key } = await keys.create({ client: 'other' });
   const rotated = await keys.rotate(String(key.id), 0);

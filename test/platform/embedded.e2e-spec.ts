@@ -59,7 +59,7 @@ async function kill(child: ChildProcess): Promise<void> {
 
 const startupError = (message: string): object => ({ name: StartupError.name, message });
 
-test('DATA_DIR that another process uses is refused, and says which', async () => {
+test('a DATA_DIR that another process uses is refused, and the message names the process', async () => {
   const child = startProcess();
   await linesOf(child, 1);
   await expect(open()).rejects.toMatchObject(
@@ -67,7 +67,7 @@ test('DATA_DIR that another process uses is refused, and says which', async () =
   );
 });
 
-test('DATA_DIR of a process that died of SIGKILL is taken over at once, and every acknowledged animal is there', async () => {
+test('the DATA_DIR of a process that SIGKILL ended opens at once, with every acknowledged animal', async () => {
   const child = startProcess();
   const [, ...ids] = await linesOf(child, 200);
   await kill(child);
@@ -79,7 +79,7 @@ test('DATA_DIR of a process that died of SIGKILL is taken over at once, and ever
   expect((await readdir(dataDir)).filter((name) => name !== 'postgres')).toEqual([]);
 });
 
-test('what is stored is there after a restart', async () => {
+test('stored rows are there after a restart', async () => {
   const first = await open();
   await first.query(`INSERT INTO pet (name, category_id) VALUES ('Rex', 7)`);
   await first.destroy();
@@ -89,7 +89,7 @@ test('what is stored is there after a restart', async () => {
   await second.destroy();
 });
 
-test('DATA_DIR that does not exist is made, with what a killed first start left in it', async () => {
+test('a missing DATA_DIR is created, and remains of a killed first start are removed', async () => {
   const empty = await createEmptyTestDatabase();
   const nested = join(empty.settings.DATA_DIR ?? '', 'a', 'b');
   await mkdir(join(nested, 'initdb-killed', 'base'), { recursive: true });
@@ -100,7 +100,7 @@ test('DATA_DIR that does not exist is made, with what a killed first start left 
   await empty.drop();
 });
 
-test('DATA_DIR that is a file, or below one, is refused', async () => {
+test('a DATA_DIR that is a file, or below a file, is refused', async () => {
   const file = join(dataDir, 'file');
   await writeFile(file, '');
   const advice = 'Set DATA_DIR to a directory that can be written, or DATABASE_URL.';
@@ -109,7 +109,7 @@ test('DATA_DIR that is a file, or below one, is refused', async () => {
   await expect(open(below)).rejects.toMatchObject(startupError(`DATA_DIR '${below}' is below a file. ${advice}`));
 });
 
-test('DATA_DIR that cannot be written is refused', async () => {
+test('a DATA_DIR that cannot be written is refused', async () => {
   // Not even root can create a directory there.
   const message = expect.stringMatching(
     /^DATA_DIR '\/sys\/petstore' .+ Set DATA_DIR to a directory that can be written/,
@@ -117,7 +117,7 @@ test('DATA_DIR that cannot be written is refused', async () => {
   await expect(open('/sys/petstore')).rejects.toMatchObject({ name: StartupError.name, message });
 });
 
-test('DATA_DIR below a file system that makes no directories is refused, and not tried for ever', async () => {
+test('a DATA_DIR on a file system that cannot create directories is refused, instead of tried without end', async () => {
   await expect(open('/proc/petstore/data')).rejects.toMatchObject(
     startupError(
       `DATA_DIR '/proc/petstore/data' cannot be made: its file system makes no directories. ` +

@@ -114,7 +114,7 @@ describe('limits', () => {
   });
   afterAll(() => app.close());
 
-  test('503 unavailable beyond MAX_EVENT_STREAMS; they take no place of requests, and one that ends makes room', async () => {
+  test('503 unavailable beyond MAX_EVENT_STREAMS; streams do not count as requests in flight, and the end of one admits another', async () => {
     const streams = [await Stream.open(app, 'open'), await Stream.open(app, 'open')];
     expect(streams.map(({ status }) => status)).toEqual([200, 200]);
     const refused = await app.client.get('/v1/test-streams/open');
@@ -136,7 +136,7 @@ describe('limits', () => {
     await until(() => controller.subscribed === 0);
   });
 
-  test('a client that is refused for its key takes no place', async () => {
+  test('a client without a valid key does not count as a stream', async () => {
     for (let calls = 0; calls < 4; calls++) {
       expect((await app.client.get('/v1/test-streams/closed', { apiKey: null })).status).toBe(401);
     }
@@ -146,7 +146,7 @@ describe('limits', () => {
     await until(() => controller.subscribed === 0);
   });
 
-  test('WRITE_TIMEOUT_MS: a client that takes nothing of its events is cut, and a quiet stream stays open', async () => {
+  test('WRITE_TIMEOUT_MS: a client that reads none of its events is disconnected, and a quiet stream stays open', async () => {
     const quiet = await Stream.open(app, 'quiet');
     const client = connect(app.port, '127.0.0.1').pause();
     client.write('GET /v1/test-streams/large HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -159,7 +159,7 @@ describe('limits', () => {
 });
 
 describe('the end of the service', () => {
-  test('streams end when the server stops listening, and nothing is waited for', async () => {
+  test('streams end when the server stops listening, and the stop does not wait for them', async () => {
     const app = await createTestApp({ features: [StreamsModule], settings: { SHUTDOWN_DELAY_MS: '200' } });
     const controller = app.nest.get(TestStreamsController);
     const late = Stream.open(app, 'late');

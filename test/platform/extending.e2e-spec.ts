@@ -21,8 +21,8 @@ import { Int64Property } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /*
- * A module of another team, written as in any Nest application, that uses nothing of the platform but the decorators it
- * imports. The tests check what the platform gives it without being asked.
+ * A module of another team, written as in any Nest application: it only imports decorators of the platform. The tests
+ * check what the platform provides for it automatically.
  */
 
 class Address {
@@ -158,7 +158,7 @@ describe('authentication', () => {
 });
 
 describe('validation', () => {
-  test('201: a valid body arrives as its class, int64 exact, without what the class does not know', async () => {
+  test('201: a valid body arrives as its class, with exact int64 and without undeclared members', async () => {
     const answer = await app.client.post('/v1/test-owners', {
       ...VALID,
       address: { country: 'DE', planet: 3 },
@@ -183,7 +183,7 @@ describe('validation', () => {
     expect(clauses.map((clause) => clause.split(' ')[0])).toEqual(words);
   });
 
-  test('400: what the platform reads for itself is judged as for its own operations', async () => {
+  test('400: bodies are read by the same rules as those of the three operations', async () => {
     expect((await app.client.post('/v1/test-owners', '{"name":1,"name":2}')).json).toEqual(
       errorOf('malformed_json', 400),
     );
@@ -208,7 +208,7 @@ describe('validation', () => {
 });
 
 describe('errors', () => {
-  test("Nest's exceptions and bugs have the Error body, and a bug tells nothing", async () => {
+  test("Nest's exceptions and bugs get the Error body, and that of a bug reveals nothing", async () => {
     const conflict = await app.client.get('/v1/test-owners/twice');
     expect([conflict.status, conflict.json]).toEqual([409, errorOf('conflict', 409, 'There are two of them.')]);
     const bug = await app.client.get('/v1/test-owners/ann', { expects500: true });
@@ -229,7 +229,7 @@ describe('errors', () => {
 });
 
 describe('around it', () => {
-  test('its operations are in the document, with what the platform answers', async () => {
+  test('the document has its operations, with the answers of the platform', async () => {
     const { paths, components } = (await app.client.get('/openapi.json')).json as {
       paths: Record<string, Record<string, { operationId: string; responses: object; security?: object[] }>>;
       components: { schemas: Record<string, { properties: Record<string, object>; required: string[] }> };
@@ -249,7 +249,7 @@ describe('around it', () => {
     expect(components.schemas['NewOwner']?.required).toEqual(['name', 'email', 'customer']);
   });
 
-  test('the type that it declares for an error is that of details', async () => {
+  test('the type that it declares for an error becomes the type of details', async () => {
     type Media = { content: { 'application/json': { schema: { allOf: object[] } } }; description: string };
     const { paths } = (await app.client.get('/openapi.json')).json as {
       paths: Record<string, Record<string, { responses: Record<string, Media> }>>;
@@ -268,7 +268,7 @@ describe('around it', () => {
     });
   });
 
-  test('it is measured and logged under the names of its handlers', async () => {
+  test('metrics and log use the names of its handlers', async () => {
     await app.client.get('/v1/test-owners?first=0', { headers: { 'x-request-id': 'owners-1' } });
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'prometheus', scopes: ['metrics:read'] });
     const { text } = await app.client.get('/metrics', { apiKey: secret });
@@ -279,7 +279,7 @@ describe('around it', () => {
     expect(line).toMatchObject(expected);
   });
 
-  test('the three operations are as they were', async () => {
+  test('the three operations do not change', async () => {
     const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
     expect(created.status).toBe(201);
     expect((await app.client.get('/v1/pets')).text).toBe(`[${created.text}]`);

@@ -158,7 +158,7 @@ async function endless(queryRunner: { query(text: string): Promise<unknown> }): 
   for (;;) await queryRunner.query('DELETE FROM pet');
 }
 
-test('the plan of an empty database has every migration, and makes nothing', async () => {
+test('the plan of an empty database lists every migration, and applies none', async () => {
   const empty = await createEmptyTestDatabase();
   const opened = await openDatabase(readConfig(empty.ownerSettings));
   const plan = await planMigrations(opened);

@@ -42,7 +42,7 @@ async function schemaObjects(): Promise<unknown> {
     UNION SELECT typname FROM pg_type WHERE typnamespace = current_schema::regnamespace AND typtype = 'e'`);
 }
 
-test('every migration can be reverted, until nothing is left, and applied again', async () => {
+test('all migrations can be reverted, which leaves nothing, and applied again', async () => {
   const names = (await migrationStatus(dataSource)).map(({ name }) => name);
   expect(names.length).toBeGreaterThan(0);
   expect(await migrate(dataSource)).toEqual([]);
@@ -68,7 +68,7 @@ test('entities and migrations describe the same schema', async () => {
   expect([...upQueries, ...downQueries]).toEqual([]);
 });
 
-test('every trigger is for each row: distributed engines have no others', async () => {
+test('every trigger is FOR EACH ROW, because distributed engines support no other kind', async () => {
   const [triggers] = await dataSource.query<{ all: number; others: number }[]>(
     `SELECT count(*)::int AS all, (count(*) FILTER (WHERE tgtype & 1 = 0))::int AS others FROM pg_trigger WHERE NOT tgisinternal`,
   );
@@ -76,7 +76,7 @@ test('every trigger is for each row: distributed engines have no others', async 
   expect(triggers?.others).toBe(0);
 });
 
-test('int64 is exact in entities, at its ends', async () => {
+test('entities keep the smallest and largest int64 exactly', async () => {
   const pets = dataSource.getRepository(PetEntity);
   for (const categoryId of ['-9223372036854775808', '9223372036854775807', '9007199254740993']) {
     const { id } = await pets.save({ name: 'Rex', categoryId });
@@ -148,7 +148,7 @@ test('a newer schema is accepted if all its unknown migrations are declared back
   for (const migrateOnStart of ['true', 'false']) await start(migrateOnStart);
 });
 
-test('a newer schema is refused if one of its unknown migrations is declared incompatible, which is named', async () => {
+test('a newer schema is refused if one of its unknown migrations is declared incompatible, and the error names it', async () => {
   await migrateAsNewerVersion(later('AddOwner4102444800000', true), later('DropName4102444800001', false));
   await dataSource.destroy();
   const message =
@@ -159,7 +159,7 @@ test('a newer schema is refused if one of its unknown migrations is declared inc
   }
 });
 
-test('a schema that was made before migrations said so: unknown ones are incompatible, and the next ones say so', async () => {
+test('without the column backward_compatible, unknown migrations count as incompatible, and the next migration adds it', async () => {
   await dataSource.query('ALTER TABLE schema_migration DROP backward_compatible');
   await assertSchemaIsUsable(dataSource);
   await migrateAsNewerVersion(later('AddOwner4102444800000', true));
@@ -168,7 +168,7 @@ test('a schema that was made before migrations said so: unknown ones are incompa
   await expect(assertSchemaIsUsable(dataSource)).rejects.toThrow(/compatible: it has AddOwner4102444800000\. /);
 });
 
-test('a migration that does not say whether it is backward compatible is refused, before anything is applied', async () => {
+test('a migration without backwardCompatible is refused before any migration is applied', async () => {
   const { backwardCompatible: _, ...silent } = later('AddOwner4102444800001', true);
   dataSource.migrations.push(later('AddVet4102444800000', true), silent);
   await expect(migrate(dataSource)).rejects.toMatchObject({
@@ -181,7 +181,7 @@ test('a migration that does not say whether it is backward compatible is refused
   await assertSchemaIsUsable(dataSource);
 });
 
-test('a migration that fails is undone and named', async () => {
+test('a failed migration is rolled back, and the error names it', async () => {
   pushMigration({
     name: 'Broken4102444800000',
     backwardCompatible: true,
@@ -198,7 +198,7 @@ test('a migration that fails is undone and named', async () => {
   expect(await dataSource.query(`SELECT to_regclass('half_made') AS name`)).toEqual([{ name: null }]);
 });
 
-test('a migration that fails for an error that makes the database unavailable to requests is named with its cause', async () => {
+test('a migration that fails with an error that requests get as 503 is named with its cause', async () => {
   pushMigration({
     name: 'Fileless4102444800000',
     backwardCompatible: true,
@@ -213,7 +213,7 @@ test('a migration that fails for an error that makes the database unavailable to
   });
 });
 
-/** A migration that makes the index of a test without a transaction. */
+/** A migration that creates the index `ix_test` without a transaction. */
 function makesIndex(name: string, statement: string): Migration {
   return {
     name,
@@ -224,12 +224,12 @@ function makesIndex(name: string, statement: string): Migration {
   };
 }
 
-/** Whether the index of a test is valid; no row if it does not exist. */
+/** Whether the index `ix_test` is valid; no row if it does not exist. */
 async function validity(): Promise<unknown> {
   return dataSource.query(`SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('ix_test')`);
 }
 
-test('a migration without a transaction makes an index concurrently, and one that was left invalid is made anew', async () => {
+test('a migration without a transaction can create an index concurrently, and replaces one that was left invalid', async () => {
   const pets = dataSource.getRepository(PetEntity);
   await pets.save([
     { name: 'Rex', categoryId: '7' },
@@ -247,7 +247,7 @@ test('a migration without a transaction makes an index concurrently, and one tha
   expect(await migrate(dataSource)).toEqual(['UniqueName4102444800000']);
   expect(await validity()).toEqual([{ indisvalid: true }]);
 
-  // As if the process had ended between the index and the record of its migration: a valid index is kept.
+  // As after a crash between the index and the record of its migration: a valid index is kept.
   const [{ oid }] = await dataSource.query<[{ oid: number }]>(`SELECT 'ix_test'::regclass::oid AS oid`);
   await dataSource.query(`DELETE FROM schema_migration WHERE name = 'UniqueName4102444800000'`);
   expect(await migrate(dataSource)).toEqual(['UniqueName4102444800000']);
@@ -257,8 +257,8 @@ test('a migration without a transaction makes an index concurrently, and one tha
   expect(await validity()).toEqual([]);
 });
 
-test('the time limits of migrations end with them', async () => {
-  // PostgreSQL before version 17 has no such row.
+test('the timeouts of migrations are reset after them', async () => {
+  // PostgreSQL before version 17 does not have this setting.
   const ofTransactions = `SELECT setting FROM pg_settings WHERE name = 'transaction_timeout'`;
   await dataSource.query(`UPDATE pg_settings SET setting = '9000' WHERE name = 'transaction_timeout'`);
   const before = await dataSource.query<unknown[]>(ofTransactions);
@@ -283,7 +283,7 @@ test('the time limits of migrations end with them', async () => {
 });
 
 if (engine === 'postgresql') {
-  /** Another session of the owner, as a backup or an analyst has it. */
+  /** Opens another session of the owner, as a backup or an analyst does. */
   async function connect(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: database.ownerSettings.DATABASE_URL });
     await client.connect();
@@ -291,7 +291,7 @@ if (engine === 'postgresql') {
   }
 
   test.each([true, false])(
-    'a migration behind a long transaction blocks reads for 2 s at most, and is tried again, in a transaction: %s',
+    'a migration that waits for a long transaction blocks reads for at most 2 s, and is repeated, transaction: %s',
     async (transaction) => {
       const [backup, reader] = [await connect(), await connect()];
       await backup.query('BEGIN');
@@ -331,7 +331,7 @@ if (engine === 'postgresql') {
         ['AddNote4102444800000', 2],
       ]);
       expect(reads).toBeGreaterThan(20);
-      // A read waited behind the migration, for at most 2 s; the rest is tolerance for a busy machine.
+      // A read waited for the migration, at most 2 s; the rest is for a busy machine.
       expect(slowestMs).toBeGreaterThan(1_000);
       expect(slowestMs).toBeLessThan(3_500);
       expect(await dataSource.query('SELECT note FROM pet')).toEqual([]);
@@ -339,7 +339,7 @@ if (engine === 'postgresql') {
     },
   );
 
-  test('an index that is made concurrently waits longer for a long transaction, and blocks nobody', async () => {
+  test('a concurrent index waits longer than 2 s for a long transaction, and blocks neither reads nor writes', async () => {
     const [backup, writer] = [await connect(), await connect()];
     await backup.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
     await backup.query('SELECT count(*) FROM pet');
@@ -358,7 +358,7 @@ if (engine === 'postgresql') {
     await Promise.all([backup.end(), writer.end()]);
   });
 
-  test('instances that migrate at once do not collide', async () => {
+  test('five instances that migrate at the same moment all start on the migrated schema', async () => {
     const empty = await createEmptyTestDatabase();
     const config = readConfig({ ...empty.ownerSettings, MIGRATE_ON_START: 'true', STATEMENT_TIMEOUT_MS: '100' });
     const options = await dataSourceOptions(config);
@@ -382,12 +382,12 @@ if (engine === 'postgresql') {
       /: PostgreSQL at .+ has no database 'none'\. Create it/,
     ],
     [
-      'a port where nobody listens',
+      'a port on which nothing listens',
       (url: URL) => (url.port = '1'),
       /: nothing answers at 127\.0\.0\.1:1\. Start PostgreSQL/,
     ],
     ['an unknown host', (url: URL) => (url.host = 'none.invalid'), /: the host 'none\.invalid' /],
-  ])('DATABASE_URL with %s is refused in one line without the password', async (_what, change, expected) => {
+  ])('DATABASE_URL with %s is refused with one line without the password', async (_what, change, expected) => {
     const url = new URL(database.settings.DATABASE_URL ?? '');
     change(url);
     const refusal = await openDatabase(readConfig({ DATABASE_URL: url.href })).catch(
@@ -400,7 +400,7 @@ if (engine === 'postgresql') {
     expect(message).not.toContain(url.password);
   });
 
-  test('the server runs the version that is meant', async () => {
+  test('the tests run on PostgreSQL 15 or newer', async () => {
     const client = new pg.Client({ connectionString: database.settings.DATABASE_URL });
     await client.connect();
     const { rows } = await client.query<{ version: number }>(

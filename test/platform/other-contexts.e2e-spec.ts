@@ -10,7 +10,7 @@ import { NOT_FOUND } from '../../src/platform/errors/error-catalogue.js';
 import { TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Guard, filter and pipe of the platform in the contexts 'rpc' and 'graphql'. */
+/* Guard, filter and pipe of the platform in Nest's contexts 'rpc' and 'graphql'. */
 
 class Word {
   @TextProperty({ description: 'A word.', minLength: 1, maxLength: 5 })
@@ -41,7 +41,7 @@ describe('microservices', () => {
 
   const options = { transport: Transport.TCP as const, options: { host: '127.0.0.1', port: 0 } };
 
-  test('a message has no API key, so only @Public admits it; pipe and filter know it', async () => {
+  test('only @Public handlers accept messages, which have no API key; pipe and filter apply to them', async () => {
     const app = await createTestApp({
       features: [TalkModule],
       setUp: (nest) => void nest.connectMicroservice(options, { inheritAppConfig: true }),
@@ -66,7 +66,7 @@ describe('microservices', () => {
     }
   });
 
-  test('a start fails for one without the guards', async () => {
+  test('the start fails for a microservice without the guards', async () => {
     await expect(
       createTestApp({ features: [TalkModule], setUp: (nest) => void nest.connectMicroservice(options) }),
     ).rejects.toThrow('A microservice must take over the guards: connect it in setUp of startService, as');
@@ -176,7 +176,7 @@ describe('GraphQL', () => {
     beforeAll(async () => (app = await createTestApp({ features: [moduleOf([ClosedResolver])] })));
     afterAll(() => app.close());
 
-    test('its path needs a key, whatever is asked', async () => {
+    test('every request to its path needs a key', async () => {
       for (const field of ['word', '__schema']) {
         const answered = await app.client.post('/graphql', { query: field }, { apiKey: null });
         expect([answered.status, answered.json]).toEqual([401, code('missing_api_key', 401)]);
@@ -186,7 +186,7 @@ describe('GraphQL', () => {
       expect((await app.client.get('/health/live')).status).toBe(200);
     });
 
-    test('a line that a resolver logs names its request', async () => {
+    test('a log line of a resolver has the id of its request', async () => {
       const call = { headers: { 'x-request-id': 'for-a-resolver' } };
       expect((await app.client.post('/graphql', { query: 'logged' }, call)).status).toBe(200);
       expect(app.log.lines.find(({ context }) => context === 'ClosedResolver')).toMatchObject({
@@ -196,7 +196,7 @@ describe('GraphQL', () => {
       });
     });
 
-    test('resolvers pass guard and filter', async () => {
+    test('guard and filter apply to resolvers', async () => {
       expect(await ask(app, 'word')).toMatchObject({ status: 200, text: '{"data":"word"}' });
       const refused = await ask(app, 'write');
       expect([refused.status, JSON.parse(refused.text)]).toEqual([
@@ -224,7 +224,7 @@ describe('GraphQL', () => {
     });
   });
 
-  test('with a public resolver the path is open, and the guard decides about each resolver', async () => {
+  test('with a public resolver the path needs no key, and the guard checks each resolver', async () => {
     const app = await createTestApp({ features: [moduleOf([ClosedResolver, OpenResolver])] });
     try {
       expect(await ask(app, 'open', null)).toMatchObject({ status: 200, text: '{"data":"open"}' });

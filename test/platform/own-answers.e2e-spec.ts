@@ -19,7 +19,7 @@ import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
-/** Answers in every way that Nest and Express know. Each GET waits until `go` is called, if there is one. */
+/** Answers in every way that Nest and Express offer. Most handlers first wait for `wait`. */
 @Public()
 @Controller('test-own')
 class TestOwnAnswersController {
@@ -136,7 +136,7 @@ describe('an answer that a handler writes itself', () => {
   });
   afterAll(() => app.close());
 
-  test.each(KINDS)('says who may keep it: %s', async (path, status, cacheControl) => {
+  test.each(KINDS)('has Cache-Control and Vary: %s', async (path, status, cacheControl) => {
     const { headers, ...answer } = await app.client.get(`/v1/test-own/${path}`, { apiKey: null });
     expect([answer.status, headers['cache-control']]).toEqual([status, cacheControl]);
     expect(headers.vary?.includes('Authorization') ?? false).toBe(status === 200);
@@ -147,7 +147,7 @@ describe('an answer that a handler writes itself', () => {
     }
   });
 
-  test('takes no place from the moment it begins', async () => {
+  test('stops counting as in flight when it begins', async () => {
     const answers = Array.from({ length: 20 }, (_, index) =>
       rawRequest(app.port, `GET /v1/test-own/endless${index % 2 ? '' : '-stream'} HTTP/1.1\r\nHost: x\r\n\r\n`, {
         until: 'never',
@@ -159,7 +159,7 @@ describe('an answer that a handler writes itself', () => {
     for (const answer of await Promise.all(answers)) expect(answer).toContain('HTTP/1.1 200');
   });
 
-  test('closes the connection when the request has not been read', async () => {
+  test('closes the connection when the body of the request was not read', async () => {
     const answer = await rawRequest(
       app.port,
       'POST /v1/test-own/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{',
@@ -168,7 +168,7 @@ describe('an answer that a handler writes itself', () => {
   });
 });
 
-test('every answer of a server that drains closes its connection, however it is written', async () => {
+test('every answer of a draining server closes its connection, however it is written', async () => {
   const app = await createTestApp({ features: [OwnAnswersModule], settings: { SHUTDOWN_DELAY_MS: '1000' } });
   const controller = app.nest.get(TestOwnAnswersController);
   let go!: () => void;

@@ -93,13 +93,13 @@ test('503 while one throws, logged once, and 200 again', async () => {
   expect(app.log.text).toContain("The readiness check 'payments' succeeds again.");
 });
 
-test('503 within a second or two while one does not answer; it is told so, and not called again', async () => {
+test('503 soon after a check stops answering; the check is aborted, and not called again before it ends', async () => {
   let finish: () => void = () => undefined;
   payments.answer = () => new Promise<void>((resolve) => (finish = resolve));
   payments.aborted = undefined;
   const started = performance.now();
   await readyWith(503);
-  // It may take a second until the check is called at all.
+  // The check may be called up to a second later.
   expect(performance.now() - started).toBeLessThan(4 * READINESS_TIMEOUT_MS);
   expect(payments.aborted).toEqual(new Error(`It has not answered within ${READINESS_TIMEOUT_MS} ms.`));
   const { calls } = payments;
@@ -111,7 +111,7 @@ test('503 within a second or two while one does not answer; it is told so, and n
   await readyWith(200);
 });
 
-test('a start fails when two checks have one name, or one stands at a provider of a request', async () => {
+test('the start fails for two checks with one name, and for a check in a request-scoped provider', async () => {
   @Injectable()
   class Twice {
     @ReadinessCheck('payments')

@@ -136,7 +136,7 @@ describe('request.body', () => {
     expect((await app.client.post('/v1/test-notes?parses', '{')).status).toBe(400);
   });
 
-  test('what a middleware for forms sets is what @Body() gets', async () => {
+  test('@Body() gets the body that a middleware for forms sets', async () => {
     const answer = await app.client.send('POST', '/v1/test-notes?uploads', {
       headers: { 'content-type': 'multipart/form-data; boundary=x' },
     });
@@ -192,7 +192,7 @@ describe('what code of modules reads', () => {
     expect(impatient.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
   });
 
-  test('nothing is read before the API key is known, for guards and interceptors neither', async () => {
+  test('nothing is read before the API key is checked, also not for guards and interceptors', async () => {
     guarded = 0;
     const text = head('/v1/test-uploads/note', JSON_TYPE, 100).replace('Bearer ', 'Bearer x');
     expect(await rawRequest(impatient.port, text)).toMatch(/^HTTP\/1\.1 401 /);
@@ -246,7 +246,7 @@ describe('bodies that are still arriving', () => {
     }
   }
 
-  test('503 unavailable beyond 64 MiB, with Retry-After; a body in one piece is served, and all when they are gone', async () => {
+  test('503 unavailable with Retry-After beyond 64 MiB; a body in one piece is served, and all bodies when memory is free again', async () => {
     const all = Array.from({ length: 72 }, sendAlmost);
     const refused = (): string[] => all.map(({ answer }) => answer).filter((answer) => answer !== '');
     await until(() => refused().length >= 72 - 63);

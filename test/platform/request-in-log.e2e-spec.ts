@@ -120,7 +120,7 @@ const traceparentOf = (id: string): string =>
 
 const linesOf = (app: TestApp): Line[] => app.log.lines.filter(({ context }) => context === 'Orders');
 
-test('each line has the id and the operation of its request, whichever others are served meanwhile', async () => {
+test('each line has the id and the operation of its own request, also with others in flight', async () => {
   const app = await createTestApp({ features: [OrdersModule, QuietModule], settings: { LOG_LEVEL: 'debug' } });
   try {
     const ids = Array.from({ length: 20 }, (_, index) => `order-${index}`);

@@ -69,7 +69,7 @@ async function play(steps: readonly Step[], acknowledged: Acknowledged, name: st
   }
 }
 
-test('every read shows what was acknowledged before it was sent, from many clients and on two instances', async () => {
+test('every read has all animals that were acknowledged before it was sent, for many clients and on two instances', async () => {
   const clients = fc.array(fc.array(step, { minLength: 1, maxLength: 5 }), { minLength: 2, maxLength: 16 });
   await fc.assert(
     fc.asyncProperty(clients, async (sequences) => {
@@ -104,7 +104,7 @@ describe.each<[how: string, headersOf: (index: number) => HttpCall['headers']]>(
   ['each with its Idempotency-Key', () => ({ 'idempotency-key': randomUUID() })],
   ['with an Idempotency-Key or without', (index: number) => (index % 2 ? {} : { 'idempotency-key': randomUUID() })],
 ])('animals that are added at once, %s', (_, headersOf) => {
-  test('are as many animals, each with its own id, answer and address', async () => {
+  test('each get their own id, answer and address', async () => {
     const { client } = apps[0] as TestApp;
     // All animals differ, and each value is combined with others.
     const sent = Array.from({ length: 120 }, (_, index) => ({
@@ -141,9 +141,10 @@ test('ids ascend in the order in which animals that are added at once have arriv
   );
 });
 
-// A batch for each name: if a name broke a shared statement, each animal would be added alone, and the fault stay unnoticed.
+// One batch per name: if one name of several broke a shared statement, each animal would be inserted alone, and the test
+// would not notice.
 test.each(['"Rex"', ' Rex ', 'back\\slash', '\\"', '{}', '{Rex}', 'NULL', 'a,b', 'a\u2028b', '🐕'])(
-  'the name %j is kept, of many that are added at once',
+  'many animals with the name %j that are added at once keep it',
   async (name) => {
     const { client, ...app } = apps[0] as TestApp;
     await app.sql('TRUNCATE pet CASCADE');
@@ -155,7 +156,7 @@ test.each(['"Rex"', ' Rex ', 'back\\slash', '\\"', '{}', '{Rex}', 'NULL', 'a,b',
   },
 );
 
-test('a request that the database refuses fails no other of its statement, nor gets its answer', async () => {
+test('a request that the database refuses fails no other request of its statement, and gets no other answer', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
   const names = Array.from({ length: 30 }, (_, index) => (index % 10 === 5 ? 'refused' : `Neighbour ${index}`));
@@ -172,7 +173,7 @@ test('a request that the database refuses fails no other of its statement, nor g
   expect(told.map(([name]) => name)).toEqual(names.filter((name) => name !== 'refused'));
 });
 
-test('forty requests for one page at once get the same answer, and the page is right', async () => {
+test('forty simultaneous requests for a page get the same, correct answer', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql('TRUNCATE pet CASCADE');
   await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Animal ' || n, n FROM generate_series(1, 50) n`);

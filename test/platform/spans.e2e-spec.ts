@@ -142,7 +142,7 @@ test('without a traceparent the request begins a trace, whose id is in the log',
   expect(ofHandler).toMatchObject({ requestId: 'request-2', traceId: span.traceId });
 });
 
-test('the route is that of the operation, and handlers add attributes and spans by the API of OpenTelemetry', async () => {
+test('the span has the route of the operation, and handlers add attributes and spans with the API of OpenTelemetry', async () => {
   await app.client.get('/v1/test-orders/spans/8?token=secret-4', { headers: { 'x-request-id': 'request-3' } });
   const span = await collector.request('request-3');
   expect(span).toMatchObject({ name: 'GET /v1/test-orders/spans/{id}', attributes: { 'order.kind': 'gift' } });
@@ -213,7 +213,7 @@ describeOnPostgresql('what requests share', () => {
     }
   });
 
-  test('requests for the same page share its span, too', async () => {
+  test('requests for the same page also share the span of its statement', async () => {
     let shared: ReceivedSpan | undefined;
     for (let round = 0; round < 20 && shared === undefined; round++) {
       await Promise.all(
@@ -260,7 +260,7 @@ test.each<[what: string, method: string, path: string, status: number, name: str
   expect(span.attributes).not.toHaveProperty('error.type');
 });
 
-test('a method of no specification is _OTHER', async () => {
+test('an unknown method is _OTHER', async () => {
   const sent = 'PURGE /v1/pets HTTP/1.1\r\nHost: a\r\nX-Request-Id: purge\r\nConnection: close\r\n\r\n';
   await rawRequest(app.port, sent);
   expect(await collector.request('purge')).toMatchObject({
@@ -269,7 +269,7 @@ test('a method of no specification is _OTHER', async () => {
   });
 });
 
-test('a body that breaks off in the parser ends the span of its request; bytes that are no request have one of their own', async () => {
+test('a body that fails in the parser ends the span of its request; bytes that are no request have their own span', async () => {
   const head = `POST /v1/pets HTTP/1.1\r\nHost: a\r\nX-Request-Id: broken-body\r\nAuthorization: Bearer ${app.apiKey}\r\n`;
   await rawRequest(app.port, `${head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`);
   expect((await collector.request('broken-body')).attributes).toMatchObject({ 'http.response.status_code': 400 });
@@ -284,7 +284,7 @@ test('a body that breaks off in the parser ends the span of its request; bytes t
   });
 });
 
-test('an answer 500 is an error, and so is its statement, by the code of PostgreSQL', async () => {
+test('the spans of an answer 500 and of its statement are errors, with the code of PostgreSQL', async () => {
   const answer = await app.client.get('/v1/test-orders/failing', { expects500: true });
   expect(answer.status).toBe(500);
   const span = await collector.request(answer.headers['x-request-id']);
@@ -297,7 +297,7 @@ test('an answer 500 is an error, and so is its statement, by the code of Postgre
   });
 });
 
-test('a request whose client goes away ends its span', async () => {
+test('a span ends when the client of its request disconnects', async () => {
   const socket = connect(app.port, '127.0.0.1', () => {
     socket.write('GET /v1/test-orders/slow HTTP/1.1\r\nHost: a\r\nX-Request-Id: gone\r\n\r\n');
   });
@@ -310,7 +310,7 @@ test('a request whose client goes away ends its span', async () => {
   app.nest.get(TestOrdersController).finish();
 });
 
-test('requests that are sent ahead have spans of their own, each below its own caller', async () => {
+test('pipelined requests have their own spans, each below its own caller', async () => {
   const request = (id: string, parent: string): string =>
     `GET /v1/test-orders/spans/9 HTTP/1.1\r\nHost: a\r\nX-Request-Id: ${id}\r\ntraceparent: 00-${TRACE_ID}-${parent}-01\r\n`;
   const parents = ['1'.repeat(16), '2'.repeat(16)] as const;
@@ -325,7 +325,7 @@ test('requests that are sent ahead have spans of their own, each below its own c
   }
 });
 
-test('work that a request leaves behind, and statements of the service itself, have no span', async () => {
+test('work after the end of a request, and statements of the service itself, have no span', async () => {
   const answer = await app.client.get('/v1/test-orders/later');
   await collector.request(answer.headers['x-request-id']);
   await sleep(300);
@@ -335,7 +335,7 @@ test('work that a request leaves behind, and statements of the service itself, h
   expect(JSON.stringify(collector.spans)).not.toMatch(/left_behind|by_itself/);
 });
 
-test('spans hold no query, no key and no value of a statement', () => {
+test('spans contain no query, no key and no value of a statement', () => {
   const all = JSON.stringify(collector.spans);
   expect(all).not.toMatch(/secret-\d/);
   expect(all).not.toContain(app.apiKey);

@@ -165,7 +165,7 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
     expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(index === undefined ? [] : [index]);
   });
 
-  test('idempotency keys: what has expired is found by its age, and nothing else is read', async () => {
+  test('expired idempotency keys are found by their age, and no other rows are read', async () => {
     const nodes = await planOf(mode, IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED.text, []);
     const types = nodes.map((node) => node['Node Type']);
     expect(types.filter((type) => type.endsWith(' Scan')).sort()).toEqual(['CTE Scan', 'Index Scan', 'Tid Scan']);
@@ -276,7 +276,7 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
   });
 });
 
-test('a plan that does not use the index is caught', async () => {
+test('the check finds a plan that does not use the index', async () => {
   await session.query('BEGIN');
   await session.query('SET LOCAL enable_indexscan = off');
   await session.query('SET LOCAL enable_bitmapscan = off');
@@ -300,13 +300,13 @@ describe('seedPets', () => {
     names = (await app.sql('SELECT DISTINCT name FROM pet ORDER BY name')).map(([name]) => String(name));
   }, 60_000);
 
-  test('adds as many animals as it was told, and tells how far it is', async () => {
+  test('adds the given number of animals, and reports its progress', async () => {
     expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added]]);
     await seedPets(app.nest.get(DataSource), 1, 1);
     expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added + 1]]);
   });
 
-  test('they have many names and categories, and every status has its share', async () => {
+  test('gives the animals many names and categories, and every status a share', async () => {
     expect(names.length).toBeGreaterThan(500);
     const [row] = await app.sql(
       'SELECT count(DISTINCT category_id)::int, min(category_id)::int, max(category_id)::int FROM pet',
@@ -317,7 +317,7 @@ describe('seedPets', () => {
     for (const [, count] of shares) expect(count).toBeGreaterThan(added / 20);
   });
 
-  test('201: the API takes every hundredth of their names, and returns it', async () => {
+  test('uses names that the API accepts and returns unchanged', async () => {
     for (const name of names.filter((_, index) => index % 100 === 0)) {
       const answer = await app.client.post('/v1/pets', { name, categoryId: 1 });
       expect([answer.status, answer.json.name]).toEqual([201, name]);

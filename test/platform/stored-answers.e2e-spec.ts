@@ -74,7 +74,7 @@ function add(key: string | undefined, body: object, path = ''): Promise<HttpAnsw
   return app.client.post(`/v1/test-bills${path}`, body, { headers: { 'idempotency-key': key }, expects500: true });
 }
 
-test('201: the first answer, byte for byte, when the row and all others have changed or gone', async () => {
+test('201: the first answer, byte for byte, also after rows were changed or deleted', async () => {
   const bill = { name: 'Ann "A" 🐕', receipt: 3 };
   const first = await add('k-1', bill);
   expect([first.status, first.json]).toEqual([
@@ -96,7 +96,7 @@ test('201: the first answer, byte for byte, when the row and all others have cha
   expect((await app.sql('SELECT count(*)::int FROM test_bill'))[0]).toEqual([1]);
 });
 
-test('an answer longer than the limit is a bug: 500, the log names it, and nothing is changed', async () => {
+test('500 for an answer longer than the limit; the log names it, and nothing is changed', async () => {
   const before = await app.sql('SELECT count(*)::int FROM test_bill');
   const refused = await add('k-2', { name: 'Ann', receipt: MAX_STORED_ANSWER_BYTES });
   expect([refused.status, refused.json.code]).toEqual([500, 'internal_error']);
@@ -112,7 +112,7 @@ test('an answer may be undefined', async () => {
   }
 });
 
-test('what `once` has stored is not taken for an answer', async () => {
+test('a key that `once` has stored is not used as a stored answer', async () => {
   expect((await add('k-4', { name: 'Ann', receipt: 0 }, '/once')).json).toEqual({ text: '7' });
   expect((await add('k-4', { name: 'Ann', receipt: 1 }, '/once')).status).toBe(500);
   expect(JSON.stringify(app.log)).toContain('`once` has stored it');
@@ -135,7 +135,7 @@ class TestTicketsController {
   }
 }
 
-test('a key of one version is refused at another, wherever requests say the version', async () => {
+test('a key of one version is refused at another version, wherever requests name the version', async () => {
   @Module({ controllers: [TestTicketsController] })
   class TicketsModule {}
 

@@ -157,7 +157,7 @@ async function refusalOf(bytes: Buffer, replace = false): Promise<string> {
   );
 }
 
-test('a database that was exported and imported is the same, with tables of every kind', async () => {
+test('an imported database equals the exported one, with tables of every kind', async () => {
   const bytes = await exported(source);
   expect(await imported(target, gzipSync(bytes))).toMatchObject({ rows: 3009 });
   const before = await everythingIn(source);
@@ -183,7 +183,7 @@ test('an imported database exports the same bytes after the header', async () =>
   expect(rowsOf(bytes).length).toBeGreaterThan(10);
 });
 
-test('both report after each frame how many rows are moved, of how many', async () => {
+test('export and import report their progress in rows after each frame', async () => {
   const steps = { out: [] as [number, number][], in: [] as [number, number][] };
   const bytes = await exported(source, { onProgress: (...step) => void steps.out.push(step) });
   await imported(target, bytes, true, (...step) => void steps.in.push(step));
@@ -194,7 +194,7 @@ test('both report after each frame how many rows are moved, of how many', async 
   expect(steps.out.length).toBeGreaterThan(10);
 });
 
-test('columns are moved by name, whatever their order is', async () => {
+test('columns are moved by name, in any order', async () => {
   await source.query(`CREATE TABLE test_swapped (a text, b text); INSERT INTO test_swapped VALUES ('in a', 'in b')`);
   await target.query(`CREATE TABLE test_swapped (b text, a text)`);
   await imported(target, await exported(source), true);
@@ -205,7 +205,7 @@ test('columns are moved by name, whatever their order is', async () => {
 });
 
 if (engine === 'postgresql') {
-  test('export needs the rights of the service, import those of the owner', async () => {
+  test('export needs only the rights of the service, import those of the owner', async () => {
     const service = await openDatabase(readConfig(sourceDatabase.settings));
     const own = await exported(service);
     await service.destroy();
@@ -252,7 +252,7 @@ test('an export that is damaged or of another kind is refused, and the database 
   expect(await everythingIn(target)).toEqual(before);
 });
 
-test('a forged export runs no statement of its own', async () => {
+test('a forged export cannot run its own statements', async () => {
   const { tables, sequences, ...header } = await new FrameReader(
     await bytesOf(stream(await exported(source))),
   ).header();
@@ -267,7 +267,7 @@ test('a forged export runs no statement of its own', async () => {
   expect(await everythingIn(target)).toEqual(before);
 });
 
-test('rows that the schema refuses are refused as a whole, at the end too', async () => {
+test('an import is rolled back completely when the schema refuses a row, also at its end', async () => {
   await target.query('ALTER TABLE client ADD CONSTRAINT ck_late CHECK (id > 1000) NOT VALID');
   const before = await everythingIn(target);
   expect(await refusalOf(await exported(source), true)).toMatch(
@@ -285,7 +285,7 @@ test('rows that the schema refuses are refused as a whole, at the end too', asyn
   expect(await everythingIn(target)).toEqual(before);
 });
 
-test('a database that holds rows is refused, unless they are to be replaced', async () => {
+test('an import into a database with rows is refused, unless it replaces them', async () => {
   const bytes = await exported(source);
   await target.query(`TRUNCATE pet; INSERT INTO pet (name, category_id) VALUES ('stays', 1)`);
   expect(await refusalOf(bytes)).toMatch(/^The database is not empty: it holds rows of .*\bpet\b.* with --replace\.$/);
@@ -328,7 +328,7 @@ test.each([
   expect(message).toMatch(expected);
 });
 
-test('keys work, a repeated request is answered as before, and the next id follows', async () => {
+test('after an import keys work, a repeated request gets its stored answer, and ids continue', async () => {
   const database = await createTestDatabase();
   const app = await createTestApp({ database });
   const key = { 'idempotency-key': 'the-first' };
@@ -355,7 +355,7 @@ test('keys work, a repeated request is answered as before, and the next id follo
   await there.close();
 });
 
-test('an export is one moment, and the service goes on meanwhile', async () => {
+test('an export shows one moment of the database, and the service serves requests meanwhile', async () => {
   const app = await createTestApp();
   await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Rex', n FROM generate_series(1, 2000) n`);
   const answers: number[] = [];

@@ -64,7 +64,7 @@ async function expectServed(step: string): Promise<void> {
   expect([step, created.status, listed.status, ready.status]).toEqual([step, 201, 200, 200]);
 }
 
-test('each migration of the page runs, again too, and a version that knows none of them serves at every step', async () => {
+test('each migration of the page can run twice, and the old version serves requests at every step', async () => {
   const migrations = await migrationsOfPage();
   const names = migrations.map(({ constructor }) => constructor.name);
   expect(names.map((name) => name.slice(0, -13))).toEqual([
@@ -109,7 +109,7 @@ test('each migration of the page runs, again too, and a version that knows none 
   await app.sql(`DELETE FROM schema_migration WHERE name LIKE 'FillPetRemark%'`);
   await apply(fillRemark);
 
-  // The release that knows the column gives each new animal a remark; here a default of the column does that.
+  // The newer release gives each new animal a remark; in this test a default of the column does.
   await app.sql(`ALTER TABLE pet ALTER remark SET DEFAULT ''`);
   await app.sql(`UPDATE pet SET remark = '' WHERE remark IS NULL`);
   for (const statement of constraintSql()) await app.sql(statement);

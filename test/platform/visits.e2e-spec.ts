@@ -16,14 +16,14 @@ afterAll(() => app.close());
 
 const visit = { petId: 9223372036854775807n, reason: 'Vaccination', weightKg: 12.5 };
 
-test('201: a visit is recorded, and listed', async () => {
+test('201: a visit is stored and listed', async () => {
   const created = await app.client.post('/v1/visits', visit, { apiKey });
   expect([created.status, created.json]).toEqual([201, { id: 1, ...visit }]);
   expect(created.headers['petstore-stability']).toBe('beta');
   expect((await app.client.get('/v1/visits?reason=Vaccination', { apiKey })).json).toEqual([created.json]);
 });
 
-test('200: a list in pages, bound to its filter', async () => {
+test('200: a list has pages, whose cursors belong to their filter', async () => {
   for (const petId of [11, 12, 13]) {
     await app.client.post('/v1/visits', { ...visit, petId, reason: 'Nail & claw' }, { apiKey });
   }
@@ -44,7 +44,7 @@ test('200: a list in pages, bound to its filter', async () => {
   ]);
 });
 
-test('409 visits_full: an error of its own', async () => {
+test("409 visits_full: the module's own error", async () => {
   for (let count = 0; count < 3; count++) await app.client.post('/v1/visits', { ...visit, petId: 1 }, { apiKey });
   expect((await app.client.post('/v1/visits', { ...visit, petId: 1 }, { apiKey })).json).toEqual({
     code: 'visits_full',
@@ -53,13 +53,13 @@ test('409 visits_full: an error of its own', async () => {
   });
 });
 
-test('409 visits_full: no more than it may have, of many at once', async () => {
+test('409 visits_full: simultaneous requests do not exceed the limit', async () => {
   const record = (): Promise<{ status: number }> => app.client.post('/v1/visits', { ...visit, petId: 2 }, { apiKey });
   const answers = await Promise.all(Array.from({ length: 12 }, record));
   expect(answers.map(({ status }) => status).sort()).toEqual([...Array(3).fill(201), ...Array(9).fill(409)]);
 });
 
-test('400, 401, 403: from the platform alone', async () => {
+test('400, 401 and 403 come from the platform, without code of the module', async () => {
   const refused = await app.client.post('/v1/visits', { petId: '1', weightKg: -1 }, { apiKey });
   expect(refused.json).toMatchObject({ code: 'validation_failed', status: 400 });
   expect(refused.json.message).toBe(
@@ -71,7 +71,7 @@ test('400, 401, 403: from the platform alone', async () => {
   expect((await app.client.get('/v1/visits')).json).toMatchObject({ code: 'insufficient_scope', status: 403 });
 });
 
-test('it is in the document', async () => {
+test('the document has the operations of the module', async () => {
   const document = JSON.parse((await app.client.get('/openapi.json')).text) as { paths: Record<string, any> };
   const operations = document.paths['/visits'] as Record<string, { responses: object }>;
   expect(Object.keys(operations)).toEqual(['get', 'post']);

@@ -11,7 +11,7 @@ const svg = chart('CPU a request', bars);
 const widths = (part: string): number[] =>
   [...svg.matchAll(new RegExp(`<rect class="${part}" [^>]*width="([\\d.]+)"`, 'g'))].slice(1).map(([, w]) => Number(w));
 
-test('the chart of the benchmark has a bar for each server and workload, in proportion, with its sum', () => {
+test('the chart of the benchmark has a proportional bar with its sum for each server and workload', () => {
   const [longest] = widths('database').sort((a, b) => b - a);
   const unit = (longest as number) / 100;
   expect(widths('server').map((width) => Math.round(width / unit))).toEqual([30, 60, 20]);
@@ -20,11 +20,11 @@ test('the chart of the benchmark has a bar for each server and workload, in prop
   expect([...svg.matchAll(/class="workload"[^>]*>([^<]+)</g)].map(([, name]) => name)).toEqual(['list', 'get']);
 });
 
-test('the chart of the benchmark follows the theme of the reader, and loads and runs nothing', () => {
+test("the chart of the benchmark follows the reader's colour scheme, fits its frame, and loads and runs nothing", () => {
   expect(svg).toMatch(/@media \(prefers-color-scheme: dark\) \{\s+text \{ fill: #e/);
   expect(svg).toContain('a &amp; &lt;b>');
   expect(svg.replace('http://www.w3.org/2000/svg', '')).not.toMatch(/https?:|<script|@import|url\(|href/);
-  // Everything is inside the picture.
+  // All bars are inside the picture.
   const [, width = 0, height = 0] = (/viewBox="0 0 (\d+) (\d+)"/.exec(svg) ?? []).map(Number);
   for (const [, x, y, w] of svg.matchAll(/<rect class="\w+" x="([\d.]+)" y="(\d+)" width="([\d.]+)"/g)) {
     expect(Number(x) + Number(w)).toBeLessThanOrEqual(width);

@@ -1,6 +1,6 @@
 import { buildPeers } from '../../bench/peers.js';
 
-test('the benchmark leaves out a server whose toolchain is absent, and says what to install', () => {
+test('the benchmark leaves out a server whose toolchain is missing, and says what to install', () => {
   const { PATH } = process.env;
   const leftOut: string[][] = [];
   try {

@@ -14,13 +14,13 @@ function filesBelow(directory: string, ending: string): string[] {
   return names.filter((name) => name.endsWith(ending)).map((name) => join(directory, name));
 }
 
-/** Every page that people read. */
+/** The pages of the repository. */
 const DOCUMENTS = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
   ...['docs', 'ops', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
 ];
 
-/** Pages that also name files of examples, and files of earlier releases. */
+/** Pages that also name files of examples or of earlier releases. */
 const NAMING_OTHER_FILES = ['docs/extending.md', 'CHANGELOG.md'];
 
 /** The titles of the tests and of their groups in a file. */
@@ -53,7 +53,7 @@ interface Register {
   readonly tests: readonly string[];
 }
 
-/** The entries of a page whose last section names the tests of each. */
+/** The entries of a page whose last section names the tests of each entry. */
 function registerOf(document: string): Register {
   const [page = '', tests = ''] = read(document).split('\n## Tests\n');
   const entries = page.matchAll(/^(?:- \*\*|\| )([A-Z]\d+)(?: +\|)? +([^|]+?)(?:\.\*\*| +\|)/gm);
@@ -63,12 +63,12 @@ function registerOf(document: string): Register {
   };
 }
 
-/** Tests that every entry of a page names a test that exists. */
+/** Defines tests that every entry of a page names existing tests. */
 function testRegister(document: string): void {
   const { entries, tests } = registerOf(document);
   const held = tests.map((line) => /^- ([A-Z]\d+) `(.+)`$/.exec(line)?.slice(1) ?? [line, line]) as [string, string][];
 
-  test('no list item or row of it lacks an id, and no id is used twice', () => {
+  test('every entry has an id, and no id is used twice', () => {
     expect(entries.length).toBeGreaterThan(40);
     const [page = ''] = read(document).split('\n## Tests\n');
     const marked = page.split('\n').filter((line) => /^- \*\*|^\| [A-Z]\d/.test(line));
@@ -77,7 +77,7 @@ function testRegister(document: string): void {
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
   });
 
-  test('its tests belong to its entries', () => {
+  test('names tests only for its own entries', () => {
     const ids = entries.map(([id]) => id);
     expect(held.filter(([id]) => !ids.includes(id))).toEqual([]);
   });
@@ -96,14 +96,14 @@ describe('docs/decisions.md', () => {
 describe('docs/security.md', () => {
   testRegister('docs/security.md');
 
-  test('goes through the ten risks of OWASP, in their order', () => {
+  test('covers the ten API risks of OWASP, in their order', () => {
     const risks = registerOf('docs/security.md').entries.map(([, title]) => /^API\d+ /.exec(title)?.[0]);
     expect(risks.filter((risk) => risk !== undefined)).toEqual(
       Array.from({ length: 10 }, (_, index) => `API${index + 1} `),
     );
   });
 
-  test('the settings it names exist, and the constants are where it says', () => {
+  test('names only settings and source files that exist', () => {
     const text = read('docs/security.md');
     const settings = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map((match) => match[1] ?? '');
     expect(settings.length).toBeGreaterThan(10);
@@ -113,7 +113,7 @@ describe('docs/security.md', () => {
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
   });
 
-  test('lists every package that production installs by name, and no other', () => {
+  test('lists exactly the dependencies of package.json', () => {
     const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
     const table =
       read('docs/security.md')
@@ -123,7 +123,7 @@ describe('docs/security.md', () => {
     expect(listed.map((match) => match[1]).sort()).toEqual(Object.keys(dependencies).sort());
   });
 
-  test('counts the packages of the lock file, and those with an install script', () => {
+  test('states the number of installed packages, of which only @scarf/scarf has an install script', () => {
     type Entry = { link?: boolean; dev?: boolean; devOptional?: boolean; hasInstallScript?: boolean };
     const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, Entry> };
     const installed = Object.entries(packages).filter(
@@ -139,7 +139,7 @@ describe('docs/architecture.md', () => {
   const text = read('docs/architecture.md');
   const sources = filesBelow('src', '.ts').filter((file) => !file.endsWith('.spec.ts'));
 
-  test('has a paragraph for each folder with code, those of further features left out, and for no other', () => {
+  test('has a paragraph for exactly the folders with code, except those of further features', () => {
     const described = [...text.matchAll(/^### `(.+)`$/gm)].map((match) => match[1]);
     const folders = new Set(sources.map((file) => dirname(file)));
     expect(described.filter((folder) => !folders.has(folder as string))).toEqual([]);
@@ -149,7 +149,7 @@ describe('docs/architecture.md', () => {
     expect([...described].sort()).toEqual(own.sort());
   });
 
-  test('its picture of the platform has the imports of the code, those of errors left out', () => {
+  test('draws exactly the imports between rooms of the platform, except those of errors', () => {
     const picture = text.split('```mermaid')[1]?.split('```')[0]?.split('subgraph platform')[1] ?? '';
     const drawn = [...picture.matchAll(/^ *([\w-]+) --> (.+)$/gm)].flatMap(([, from = '', to = '']) =>
       to.split(' & ').map((room) => `${from} --> ${room}`),
@@ -167,7 +167,7 @@ describe('docs/architecture.md', () => {
     expect([...drawn].sort()).toEqual([...new Set(arrows)].sort());
   });
 
-  test('the paths it names exist', () => {
+  test('names only paths that exist', () => {
     const paths = [...text.matchAll(/`((?:src|test|docs|migrations|platform|pets)\/[\w./-]+)`/g)].map(
       ([, path = '']) => (/^(platform|pets)/.test(path) ? `src/${path}` : path),
     );
@@ -179,7 +179,7 @@ describe('docs/architecture.md', () => {
 describe('docs/adr', () => {
   const records = readdirSync(join(ROOT, 'docs/adr')).filter((name) => name !== 'README.md');
 
-  test('its index has every record, in order, under its title', () => {
+  test('lists every record in its index, in order, with its title', () => {
     const titles = records.map((name) => [name, /^# (.+)\n/.exec(read(`docs/adr/${name}`))?.[1]]);
     const listed = [...read('docs/adr/README.md').matchAll(/^- \[(.+)\]\((.+)\)/gm)].map(([, title, name]) => [
       name,
@@ -228,7 +228,7 @@ describe.each(DOCUMENTS)('%s', (document) => {
     const paths = [...text.matchAll(/`((?:\.\.?|src|platform|migrations|docs|ops|bench|scripts)\/[\w./-]+)`/g)];
     const missing = paths.filter(([, path = '']) => {
       const targets = [path, join('src', path), join(dirname(document), path)];
-      // A name without an ending may be that of a test, as in test/README.md.
+      // A name without an ending may name a test file, as in test/README.md.
       return !targets.some((target) => existsSync(join(ROOT, target))) && !existsSync(join(ROOT, specOf(path)));
     });
     expect(missing.map(([name]) => name)).toEqual([]);
@@ -281,7 +281,7 @@ describe("README's first call", () => {
   beforeAll(async () => {
     app = await createTestApp();
     home = await mkdtemp(join(tmpdir(), 'petstore-readme-'));
-    // The commands run as they are written; this file lets curl connect to the port of this test instead of 3000.
+    // The commands run unchanged: this file makes curl connect to the port of this test instead of 3000.
     await writeFile(join(home, '.curlrc'), `connect-to = "localhost:3000:127.0.0.1:${app.port}"\nsilent\n`);
   });
   afterAll(async () => {
@@ -302,7 +302,7 @@ describe("README's first call", () => {
     return (await promisify(execFile)('bash', ['-ec', command], { env })).stdout;
   }
 
-  test('its curl lines do what it says, as written', async () => {
+  test('has curl lines that work unchanged and give the promised answers', async () => {
     const commands = commandsOf('First call');
     expect(commands).toHaveLength(3);
     const answers: string[] = [];
@@ -315,7 +315,7 @@ describe("README's first call", () => {
     expect(one).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Deprecation: [^]*Sunset: [^]*\{"id":1,/);
   });
 
-  test('its command of safe retries adds one animal, however often it is run', async () => {
+  test('has a command for safe retries that adds one animal, however often it runs', async () => {
     const [command = '', ...others] = commandsOf('Safe retries');
     expect(others).toEqual([]);
     const [first, second] = [await run(command), await run(command)];

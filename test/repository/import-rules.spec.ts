@@ -117,8 +117,8 @@ const CASES = [
 ] as [file: string, code: string, message: string][];
 
 /**
- * Runs in a process of its own: ESLint does not work inside Jest's module system. Rules that need types are left out,
- * because they have nothing to do with imports and take most of the time.
+ * Runs in a separate process, because ESLint does not work inside Jest's module system. Rules that need types are left
+ * out: they do not check imports, and take most of the time.
  */
 const LINT = `
   import { ESLint } from 'eslint';
@@ -177,14 +177,14 @@ test('the linter accepts a feature with subfolders', () => {
 });
 
 describe('the table of the rooms of the platform', () => {
-  test('names every folder with code in it, and no other', async () => {
+  test('names exactly the folders with code', async () => {
     const files = await readdir(ROOMS, { recursive: true });
     const folders = new Set(files.filter((file) => file.endsWith('.ts')).map((file) => dirname(file)));
     folders.delete('.');
     expect(Object.keys(rooms).sort()).toEqual([...folders].sort());
   });
 
-  test('has no circle: a room imports only rooms above it', () => {
+  test('has no cycle: a room imports only rooms above it', () => {
     const names = Object.keys(rooms);
     for (const [room, imported] of Object.entries(rooms)) {
       expect(names.slice(0, names.indexOf(room))).toEqual(expect.arrayContaining(imported));

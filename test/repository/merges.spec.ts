@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/* Merges behave as .gitattributes says, in a clone without any set-up. */
+/* Merges follow .gitattributes in a clone without further configuration. */
 
 const ROOT = join(import.meta.dirname, '../..');
 const GENERATED = ['openapi.json', 'openapi.released.json', 'clients/typescript/src/generated/api.ts'];
@@ -42,7 +42,7 @@ function edit(file: string, change: (text: string) => string): void {
   writeFileSync(path, changed);
 }
 
-/** Adds a feature on a branch of its own, as `nest generate` and `npm run generate` do. */
+/** Adds a feature on a new branch, as `nest generate` and `npm run generate` do. */
 function addFeature(name: string): void {
   git('switch', '--quiet', '--create', name.toLowerCase(), 'main');
   edit(APP_MODULE, (text) =>
@@ -54,7 +54,7 @@ function addFeature(name: string): void {
   commit();
 }
 
-test('two branches with a feature each: the list of features has both, generated files are those of the current branch', () => {
+test('a merge of two new features keeps both in the list of features, and generated files of the current branch', () => {
   addFeature('TestOrders');
   addFeature('TestVisits');
   const ours = GENERATED.map((file) => readFileSync(join(clone, file), 'utf8'));

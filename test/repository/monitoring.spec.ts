@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
-/* The alerts, their tests and the runbook belong together. test/operation/monitoring asks promtool whether they are valid. */
+/* The alerts, their tests and the runbook fit together. test/operation/monitoring lets promtool check that they are valid. */
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -24,7 +24,7 @@ const alerts = (parse(read('ops/prometheus/alerts.yaml')) as { groups: { rules: 
 const { tests } = parse(read('ops/prometheus/alerts.test.yaml')) as { tests: RuleTest[] };
 const runbook = read('docs/runbook.md');
 
-test('each alert has a section of the runbook, and each section an alert, in the same order', () => {
+test('the runbook has a section for exactly the alerts, in their order', () => {
   const section = runbook.split('\n## Alerts\n')[1]?.split('\n## ')[0] ?? '';
   const headings = [...section.matchAll(/^### (.+)$/gm)].map(([, heading]) => heading);
   expect(headings.length).toBeGreaterThan(10);
@@ -32,7 +32,7 @@ test('each alert has a section of the runbook, and each section an alert, in the
 });
 
 test.each(alerts.map((alert) => [alert.alert, alert] as const))(
-  '%s: severity, summary, and the address of its section',
+  '%s has a severity, a summary, and the address of its section in the runbook',
   (name, { labels, annotations }) => {
     expect(labels.severity).toMatch(/^(page|ticket)$/);
     expect(annotations.summary).toMatch(/\.$/);
@@ -40,14 +40,17 @@ test.each(alerts.map((alert) => [alert.alert, alert] as const))(
   },
 );
 
-test.each(alerts.map(({ alert }) => alert))('%s: one test in which it fires, and one in which it does not', (name) => {
-  const firing = tests.filter((one) => one.name === name).flatMap((one) => one.alert_rule_test);
-  const quiet = tests.filter((one) => one.name === `not ${name}`).flatMap((one) => one.alert_rule_test);
-  expect(firing.map(({ alertname, exp_alerts }) => [alertname, exp_alerts.length > 0])).toEqual([[name, true]]);
-  expect(quiet.map(({ alertname, exp_alerts }) => [alertname, exp_alerts.length])).toEqual([[name, 0]]);
-});
+test.each(alerts.map(({ alert }) => alert))(
+  '%s has one test in which it fires, and one in which it does not',
+  (name) => {
+    const firing = tests.filter((one) => one.name === name).flatMap((one) => one.alert_rule_test);
+    const quiet = tests.filter((one) => one.name === `not ${name}`).flatMap((one) => one.alert_rule_test);
+    expect(firing.map(({ alertname, exp_alerts }) => [alertname, exp_alerts.length > 0])).toEqual([[name, true]]);
+    expect(quiet.map(({ alertname, exp_alerts }) => [alertname, exp_alerts.length])).toEqual([[name, 0]]);
+  },
+);
 
-test('the runbook says what each cause of a 503 means, and knows no other', () => {
+test('the runbook describes exactly the causes of a 503', () => {
   const source = read('src/platform/errors/service-unavailable.ts').split('UnavailableCause =')[1]?.split(';')[0] ?? '';
   const causes = [...source.matchAll(/'(\w+)'/g)].map(([, cause]) => cause);
   expect(causes).toContain('database_away');

@@ -12,7 +12,7 @@ function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/* The package that separate projects install. `npm run test:example` tries it in such a project. */
+/* The package that separate projects install. `npm run test:example` tests it in such a project. */
 
 describe('the entry points', () => {
   test.each([
@@ -20,7 +20,7 @@ describe('the entry points', () => {
     'petstore-service/dist/src/platform/clock.js',
     'petstore-service/test',
   ])('Node refuses to import %s', (path) => {
-    // When the package imports itself by its name, the same rules apply.
+    // The same rules apply when the package imports itself by its name.
     const code = `import('${path}').catch(({ code }) => process.stdout.write(code))`;
     const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
       cwd: ROOT,
@@ -29,14 +29,14 @@ describe('the entry points', () => {
     expect(stdout).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED');
   });
 
-  test('lead to files that the build makes of sources', () => {
+  test('lead to files that the build makes from existing sources', () => {
     const { exports } = JSON.parse(read('package.json')) as { exports: Record<string, { default?: string }> };
     const files = Object.values(exports).flatMap((entry) => entry.default ?? []);
     expect(files).toHaveLength(3);
     for (const file of files) expect(read(file.replace('./dist/', '').replace(/js$/, 'ts'))).toContain('export');
   });
 
-  test('petstore-service/platform has all of the platform that docs/extending.md shows', () => {
+  test('offer in petstore-service/platform all names of the platform that docs/extending.md uses', () => {
     const declared = new Set(
       readdirSync(join(ROOT, 'src/platform'), { recursive: true, encoding: 'utf8' })
         .filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'))
@@ -89,7 +89,7 @@ describe('npm run check:package', () => {
     return { status, stderr };
   }
 
-  test('passes while nothing changes that others may notice', async () => {
+  test('passes when a change does not affect the public API', async () => {
     const report = await readFile(join(project, 'api-report/things.md'), 'utf8');
     expect(report).toContain('class Thing {\n    constructor(helper: Helper);\n    use(count: number): string;\n}');
     expect(report).toContain('not exported:\n\n```ts\nclass Helper {\n    help(): void;\n}');

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/* pg's undocumented members are used in one file, and pg is pinned to the version which that file was written for. */
+/* One file uses undocumented members of pg, and pg is pinned to the version for which that file was written. */
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const INTERNALS = 'src/platform/database/statements/pg-internals.ts';
@@ -45,6 +45,6 @@ test.each([
   `(client as unknown as { connection: { stream: { destroy(): void } } }).connection`,
   `(client as any).connection.stream.destroy()`,
   `if ((client as Internals).readyForQuery) return;`,
-])('their use would be found: %s', (code) => {
+])('the check finds such a use: %s', (code) => {
   expect(undocumentedIn(code)).not.toEqual([]);
 });

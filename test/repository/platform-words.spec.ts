@@ -19,7 +19,7 @@ function featureWordsIn(text: string): string[] {
 }
 
 const files = readdirSync(PLATFORM, { recursive: true, withFileTypes: true })
-  // The README of the fast paths names the feature whose requests share statements.
+  // Pages are exempt: the README of the fast paths names the feature whose requests share statements.
   .filter((entry) => entry.isFile() && !entry.name.endsWith('.md'))
   .map((entry) => join(entry.parentPath, entry.name));
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-/* A team's feature may have any name, so the samples in the tests have names that no team would choose. */
+/* Samples in the tests have names that no team would choose, because a team's feature may have any other name. */
 
 const TEST = join(import.meta.dirname, '..');
 

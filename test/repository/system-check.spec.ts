@@ -22,7 +22,7 @@ function check(version: string): [code: number | null, stderr: string] {
 }
 
 test.each(['0.10.48', '12.22.12', '18.20.8', '20.18.3', '21.7.3', '22.12.0', '23.11.1', '24.10.0'])(
-  'Node.js %s is too old: one line says so',
+  'Node.js %s is too old, and one line says so',
   (version) => {
     expect(check(version)).toEqual([
       1,
@@ -41,13 +41,13 @@ test.each(['20.19.0', '20.20.2', '22.13.0', '22.20.1', '24.11.0', '25.0.0', '26.
 test.each([
   [200, [1, 'petstore: The limit of open files is 200, too small to load the service. Raise it (ulimit -n 20000).\n']],
   [512, [0, '']],
-])('a limit of %d open files', (limit, expected) => {
+])('a limit of %d open files is refused if it is too small to load the service', (limit, expected) => {
   const args = ['-c', `ulimit -n ${limit} && exec "$0" "$1"`, process.execPath, CHECK];
   const { status, stderr } = spawnSync('sh', args, { encoding: 'utf8' });
   expect([status, stderr]).toEqual(expected);
 });
 
-test('npm start and npm run petstore check both first, and npm ci refuses an old Node.js', () => {
+test('npm start and npm run petstore run the check first, and npm ci refuses an old Node.js', () => {
   for (const name of ['prestart', 'prepetstore']) {
     expect([name, scripts[name]]).toEqual([name, expect.stringMatching(/^node scripts\/check-system\.cjs && /)]);
   }

@@ -49,7 +49,7 @@ function run(name: string, ...args: string[]): { code: number | null; output: st
 
 describe('every test', () => {
   const endToEnd = (...names: string[]): Set<string> => new Set(names.map((name) => `test/${name}.e2e-spec.ts`));
-  /** HTTP, input, documents and log, which are the same on every engine and every version of PostgreSQL. */
+  /** Tests of HTTP, input, documents and log, whose results are the same on every engine and version of PostgreSQL. */
   const ANY_ENGINE = endToEnd(
     ...['api/connections', 'api/cors', 'api/error-examples', 'api/exceptions', 'api/http-errors', 'api/openapi'],
     ...['api/routes', 'api-keys/secret-scanning', 'operation/shutdown'],
@@ -73,7 +73,7 @@ describe('every test', () => {
     return POSTGRESQL_ONLY.has(spec) ? ['postgresql'] : ['postgresql', 'embedded'];
   }
 
-  test('belongs to one project; an end-to-end test to one of each engine', () => {
+  test('belongs to one project, or to one for each engine if it is end-to-end', () => {
     expect(specs.length).toBeGreaterThan(50);
     for (const spec of specs) {
       const found = projectsOf(spec).map((name) => name.replace('-rest', ''));
@@ -118,20 +118,20 @@ describe('every test', () => {
   const FUZZ = 'FUZZ_REQUESTS=20000';
   const POSTGRESQL_15 = `${FUZZ} .ci/postgresql-15`;
 
-  test('is run by the gate, and so is every command that runs something else than Jest', () => {
+  test('is run by the gate, as is every test command without Jest', () => {
     const run = gate.flatMap((line) => line.projects);
     expect(everyProject.filter((project) => !run.includes(project))).toEqual([]);
     const others = testScripts.filter((name) => projectsOfScript(name).length === 0);
     expect(others.filter((name) => !gate.some((line) => line.name === name))).toEqual([]);
   });
 
-  test('what meets the database is run by the gate on PostgreSQL 15, PostgreSQL 18 and the embedded engine', () => {
+  test('with SQL is run by the gate on PostgreSQL 15, PostgreSQL 18 and the embedded engine', () => {
     expect(projectsAtGate(POSTGRESQL_15)).toEqual(['postgresql', 'postgresql-rest']);
     expect(projectsAtGate('')).toEqual(expect.arrayContaining(['any-engine', 'postgresql', 'embedded']));
     expect(projectsAtGate(FUZZ)).toContain('embedded-rest');
   });
 
-  test('what calls the service is run by the gate without the fast paths, too', () => {
+  test('that calls the service is also run by the gate without fast paths', () => {
     expect(projectsAtGate('FAST_PATHS=off')).toEqual(['any-engine', 'postgresql', 'embedded']);
   });
 
@@ -142,30 +142,30 @@ describe('every test', () => {
 });
 
 describe('npm test -- <pattern>', () => {
-  test('runs the files that the pattern names, and no others', () => {
+  test('runs exactly the files that match the pattern', () => {
     const { code, listed } = run('test', 'api/pets', 'json/int64', '--listTests');
     expect(code).toBe(0);
     expect(listed.sort()).toEqual(['src/platform/json/int64.spec.ts', 'test/api/pets.e2e-spec.ts']);
   });
 
-  test('finds the files, too, that npm test without a pattern leaves out', () => {
+  test('also finds files that npm test without a pattern leaves out', () => {
     const { code, listed } = run('test', 'keys-commands', '--listTests');
     expect([code, listed]).toEqual([0, ['test/api-keys/keys-commands.e2e-spec.ts']]);
     expect(run('test', '--listTests').listed).not.toContain('test/api-keys/keys-commands.e2e-spec.ts');
   });
 
-  test('does not look at the path of the checkout', () => {
+  test('does not compare the pattern with the path of the checkout', () => {
     const { code, listed } = run('test', `${basename(ROOT)}/(src|test)/`, '--listTests');
     expect([code, listed]).toEqual([0, []]);
   });
 
-  test('fails when no file has such a name', () => {
+  test('fails when no file matches', () => {
     const { code, output } = run('test', 'no-such-thing');
     expect([code, output]).toEqual([1, expect.stringContaining('No tests found')]);
   });
 
-  test('passes the options of Jest on', () => {
-    const { code, output } = run('test', 'docs-pages/html', '-t', 'keeps what is HTML');
+  test('passes options on to Jest', () => {
+    const { code, output } = run('test', 'docs-pages/html', '-t', 'keeps values that are HTML');
     expect([code, output]).toEqual([0, expect.stringMatching(/Tests: +1 skipped, 1 passed, 2 total/)]);
   });
 });

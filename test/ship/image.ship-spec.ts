@@ -9,8 +9,8 @@ import { ServiceProcess } from '../support/service-process.js';
 import { admittedPaths, assemble, commandOf, dockerfile, environmentOf } from './support/dockerfile.js';
 
 /*
- * Builds the content of the image in a folder, without a container engine. `.ci/image` builds the image itself, and
- * runs this file with IMAGE_ROOT, the root of its file system.
+ * Builds the content of the image in a folder, without a container engine. `.ci/image` builds the image itself and runs
+ * this file on it: IMAGE_ROOT is then the root of the image's file system.
  */
 
 // The set-up installs all packages and builds the service: a minute and a half on an idle machine.
@@ -21,7 +21,7 @@ const { IMAGE_ROOT } = process.env;
 /** Bytes that the service adds to the base image. */
 const LARGEST_SIZE = 60_000_000;
 
-/** Root starts the service as the user of the image; any other user starts it as himself. */
+/** Root starts the service as the user of the image; other users start it as themselves. */
 const USER = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
 
 let target: string;
@@ -34,6 +34,7 @@ beforeAll(async () => {
   target = mkdtempSync(join(tmpdir(), 'petstore-image-'));
   chmodSync(target, 0o755);
   app = join(IMAGE_ROOT ?? assemble(target), 'app');
+  // A write below `app` fails from here on, for every user but root.
   if (IMAGE_ROOT === undefined) spawnSync('chmod', ['-R', 'a-w,a+rX', app]);
   database = await createEmptyTestDatabase();
 });
@@ -86,13 +87,13 @@ function filesBelow(directory: string): string[] {
   return entries.filter((item) => item.isFile()).map((item) => join(item.parentPath, item.name));
 }
 
-test(`the service and its packages have less than ${LARGEST_SIZE / 1e6} MB`, () => {
+test(`the service and its packages take less than ${LARGEST_SIZE / 1e6} MB`, () => {
   const size = filesBelow(app).reduce((sum, path) => sum + statSync(path).size, 0);
   expect(size).toBeLessThan(LARGEST_SIZE);
   expect(size).toBeGreaterThan(LARGEST_SIZE / 2);
 });
 
-test('neither a compiler nor a package of the tests is in it, and the licence of each package is, where it has one', () => {
+test('the image contains no compiler and no package of the tests, and keeps the licence files of packages', () => {
   const names = ['typescript', 'jest', '@nestjs/microservices', 'socket.io', '@types/node'];
   expect(names.filter((name) => existsSync(join(app, 'node_modules', name)))).toEqual([]);
   const licences = (modules: string): string[] =>
@@ -111,8 +112,8 @@ test('each package of package.json can be loaded', () => {
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
 
-describe('on PostgreSQL, by a user who may write nothing', () => {
-  test('it migrates, serves, is healthy, and ends with 0 at SIGTERM', async () => {
+describe('on PostgreSQL, for a user who may write nothing', () => {
+  test('the image migrates, serves, is healthy, and exits with 0 after SIGTERM', async () => {
     const settings = { ...database.settings, DATA_DIR: '/nowhere' };
     petstore(database.ownerSettings, 'migrate');
     const key = petstore(settings, 'keys', 'create', '--client', 'image', '--quiet').trim();
@@ -136,14 +137,14 @@ describe('on PostgreSQL, by a user who may write nothing', () => {
     expect(await health(port)).toBe(1);
   });
 
-  test('with Redis and two processes', async () => {
+  test('the image starts with REDIS_URL and two processes, and exits with 0 after SIGTERM', async () => {
     const service = start({ ...database.settings, REDIS_URL: 'redis://127.0.0.1:1', WEB_CONCURRENCY: '2' });
     await service.origin();
     expect(await service.stop('SIGTERM')).toBe(0);
   });
 });
 
-test('it serves on the embedded engine, with commands beside it, and writes nothing but its volume', async () => {
+test('the image serves on the embedded engine, runs commands beside the service, and writes only to its volume', async () => {
   const data = join(volume(), 'petstore');
   const service = start({ DATA_DIR: data });
   const origin = await service.origin();
@@ -158,17 +159,17 @@ test('it serves on the embedded engine, with commands beside it, and writes noth
 describe('the Dockerfile', () => {
   const last = dockerfile().slice(dockerfile().findLastIndex(({ name }) => name === 'FROM'));
 
-  test('the service is the process that gets the signal, by a user who is not root', () => {
+  test('runs the service as the process that gets SIGTERM, under a user who is not root', () => {
     expect([entry, ...entryArguments, ...commandOf('CMD')]).toEqual(['node', 'dist/src/main.js']);
     expect(last.find(({ name }) => name === 'USER')?.text).toBe('1000:1000');
     expect(last.find(({ name }) => name === 'STOPSIGNAL')?.text).toBe('SIGTERM');
   });
 
-  test('the last stage runs nothing, so it can be made for a processor that this machine does not have', () => {
+  test('has no RUN in its last stage, so images for other processors can be built on this one', () => {
     expect(last.filter(({ name }) => name === 'RUN')).toEqual([]);
   });
 
-  test('.dockerignore admits what the first stage copies, and nothing else', () => {
+  test('copies exactly the files that .dockerignore admits', () => {
     const copies = dockerfile().filter(({ name, text }) => name === 'COPY' && !text.includes('--from='));
     const sources = copies.flatMap(({ text }) => text.split(' ').slice(0, -1));
     expect(sources.sort()).toEqual(admittedPaths().sort());

@@ -7,7 +7,7 @@ import { type Config, readConfig } from '../../src/config.js';
 import { commandOf, dockerfile } from './support/dockerfile.js';
 
 /*
- * compose.yaml and ops/kubernetes: they are valid by their schemas, and their settings fit the service.
+ * compose.yaml and ops/kubernetes are valid by their schemas, and their settings fit the service.
  */
 
 import.meta.jest.setTimeout(120_000);
@@ -77,7 +77,7 @@ describe('compose.yaml', () => {
     });
   });
 
-  test('they are one image, of the version of package.json', () => {
+  test('service and migration run the image of the version of package.json', () => {
     expect([petstore?.image, migrate?.image]).toEqual([`petstore:${version}`, `petstore:${version}`]);
     expect(migrate?.command).toEqual(['dist/src/cli.js', 'migrate']);
     expect(petstore?.command).toBeUndefined();
@@ -93,14 +93,14 @@ describe('compose.yaml', () => {
     expect([postgres?.healthcheck, redis?.healthcheck]).toEqual([expect.any(Object), expect.any(Object)]);
   });
 
-  test('only this machine reaches it, on the port on which it listens; nothing else is published', () => {
+  test('publishes only the port of the service, and only to this machine', () => {
     const { port } = configOf(environmentOf(petstore));
     expect(petstore?.ports).toEqual([`127.0.0.1:${port}:${port}`]);
     expect([migrate?.ports, postgres?.ports, redis?.ports]).toEqual([undefined, undefined, undefined]);
     expect(dockerfile().find(({ name }) => name === 'EXPOSE')?.text).toBe(String(port));
   });
 
-  test('it cannot write, and has time to stop', () => {
+  test('the service has a read-only file system, and time for its shutdown', () => {
     expect([petstore?.read_only, migrate?.read_only]).toEqual([true, true]);
     expect(petstore?.volumes).toBeUndefined();
     const { shutdownDelayMs, shutdownTimeoutMs } = configOf(environmentOf(petstore));
@@ -203,7 +203,7 @@ describe('ops/kubernetes', () => {
   const objects = manifests.filter(({ kind }) => kind !== 'Kustomization');
   const plain = objects.map(({ path: _, ...manifest }) => manifest);
 
-  test('has the types of the Kubernetes API', () => {
+  test('every object matches the types of the Kubernetes API', () => {
     expect(plain.length).toBeGreaterThan(8);
     expect(faultsOf(plain)).toEqual([]);
     const { path: _, ...deployment } = find('Deployment');
@@ -212,7 +212,7 @@ describe('ops/kubernetes', () => {
     expect(faultsOf([changed({ replicas: '3' }) as Manifest])).not.toEqual([]);
   });
 
-  test('each file is a resource of a kustomization, the example of secrets apart', () => {
+  test('each file is a resource of a kustomization, except the example of secrets', () => {
     const listed = manifests
       .filter(({ kind }) => kind === 'Kustomization')
       .flatMap(({ path, resources }) => resources.map((name) => join(dirname(path), name)));
@@ -234,7 +234,7 @@ describe('ops/kubernetes', () => {
   const [container] = pod.containers as [Pod['containers'][number]];
   const job = find('Job', 'petstore-migrate').spec.template.spec;
 
-  test('the settings are settings of the service, with values that it accepts, from the objects that it names', () => {
+  test('the service accepts all settings, and its pods take them from the right ConfigMap and Secret', () => {
     const config = configOf(environment);
     expect(container.envFrom).toEqual([{ configMapRef: { name: 'petstore' } }, { secretRef: { name: 'petstore' } }]);
     expect(container.env).toBeUndefined();
@@ -245,7 +245,7 @@ describe('ops/kubernetes', () => {
     expect(configOf(find('Secret', 'petstore-owner').stringData).databaseUrl).toContain('petstore_owner');
   });
 
-  test('the port is the one on which the service listens, from the pod to the network policy', () => {
+  test('pod, Service and network policy use the ports of the service and of its servers', () => {
     const { port, databaseUrl = '', redisUrl = '' } = configOf(environment);
     expect(container.ports).toEqual([{ name: 'http', containerPort: port }]);
     expect(find('Service').spec.ports).toEqual([{ name: 'http', port: 80, targetPort: 'http' }]);
@@ -256,7 +256,7 @@ describe('ops/kubernetes', () => {
     expect(outgoing).toEqual([53, 53, Number(new URL(databaseUrl).port), Number(new URL(redisUrl).port)]);
   });
 
-  test('the probes ask the paths of health, and restarts depend on nothing but the process', () => {
+  test('only readiness depends on the database: restarts follow /health/live', () => {
     const paths = ['startupProbe', 'livenessProbe', 'readinessProbe'].map((name) => container[name]?.httpGet);
     expect(paths).toEqual([
       { path: '/health/live', port: 'http' },
@@ -266,7 +266,7 @@ describe('ops/kubernetes', () => {
     expect(commandOf('HEALTHCHECK').join(' ')).toContain('/health/live`');
   });
 
-  test('an instance has time to be taken out, to finish, and to close', () => {
+  test('an instance has time to leave the load balancer, to finish its requests, and to close', () => {
     const { shutdownDelayMs, shutdownTimeoutMs } = configOf(environment);
     expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(shutdownDelayMs + shutdownTimeoutMs + CLOSING_MS);
     const { periodSeconds = 0, failureThreshold = 0 } = container.readinessProbe ?? {};
@@ -274,7 +274,7 @@ describe('ops/kubernetes', () => {
     expect(container.lifecycle).toBeUndefined();
   });
 
-  test('the connections of all instances fit into one PostgreSQL, also while one is replaced', () => {
+  test('the connections of all instances fit into one PostgreSQL, also during a rolling update', () => {
     const { databasePoolSize, webConcurrency } = configOf(environment);
     const { maxReplicas, minReplicas } = find('HorizontalPodAutoscaler').spec;
     const { maxSurge, maxUnavailable } = find('Deployment').spec.strategy.rollingUpdate;
@@ -283,7 +283,7 @@ describe('ops/kubernetes', () => {
     expect([maxUnavailable, minReplicas > find('PodDisruptionBudget').spec.maxUnavailable]).toEqual([0, true]);
   });
 
-  test('the selectors mean the pods of the service, and the policy those of the migration, too', () => {
+  test('the selectors match the pods of the service, and the network policy also that of the migration', () => {
     const labels = find('Deployment').spec.template.metadata.labels;
     expect(find('Deployment').spec.selector.matchLabels).toEqual(labels);
     expect(find('Service').spec.selector).toEqual(labels);
@@ -299,7 +299,7 @@ describe('ops/kubernetes', () => {
     });
   });
 
-  test('neither pod is root, writes to its image, has rights of the kernel or a token of the cluster', () => {
+  test('no pod runs as root, writes to its image, has kernel capabilities or gets a token of the cluster', () => {
     const user = dockerfile().findLast(({ name }) => name === 'USER')?.text;
     for (const spec of [pod, job]) {
       expect(spec.automountServiceAccountToken).toBe(false);

@@ -34,7 +34,7 @@ describe('judge', () => {
     expect(judge(series(40, value), TOLERANCE).isFlat).toBe(false);
   });
 
-  test('the larger of share and allowance is allowed, to the last bit, and no more', () => {
+  test('allows growth up to the larger of share and allowance, and none beyond', () => {
     const step = (to: number): number[] => series(30, (index) => (index < 20 ? 100 : to));
     expect(judge(step(105), { share: 0.05, allowance: 4 })).toEqual({
       first: 100,
@@ -48,7 +48,7 @@ describe('judge', () => {
     expect(judge(step(108.001), { share: 0.05, allowance: 8 }).isFlat).toBe(false);
   });
 
-  test('too few samples, or one that is not a number, are refused', () => {
+  test('refuses fewer than 9 samples, and a sample that is not a finite number', () => {
     expect(() =>
       judge(
         series(8, () => 1),
@@ -59,6 +59,6 @@ describe('judge', () => {
   });
 });
 
-test('median', () => {
+test('the median is the middle value, or the mean of the two middle values', () => {
   expect([median([3, 1, 2]), median([4, 1, 3, 2]), median([7])]).toEqual([2, 2.5, 7]);
 });

@@ -1,6 +1,6 @@
 /*
- * Loaded into the service before its own code (`node --expose-gc --import`). Answers each message of the soak with the
- * process's figures after a full garbage collection. The service does not depend on it.
+ * `node --expose-gc --import` loads this file into the service before the service's own code. It answers each message of
+ * the soak with figures of the process after a full garbage collection. The service does not know it.
  */
 import { readdirSync } from 'node:fs';
 import { setImmediate } from 'node:timers';

@@ -86,13 +86,13 @@ const MEASURES: readonly Measure[] = [
 
 const options = new Command('soak')
   .description(
-    'Lets the built service serve mixed traffic for some time, and tells whether memory, handles, processor time and\n' +
-      'latency stay flat after the warm-up. Exit code 0: they do; 1: they do not, or a request had a wrong answer.',
+    'Sends mixed traffic to the built service for some time, and reports whether memory, handles, CPU time and latency\n' +
+      'stay flat after the warm-up. Exit code 0: all do; 1: a figure does not, or a request had a wrong answer.',
   )
   .option('--minutes <n>', 'how long', numberArgument(0.25, 10_080), 10)
   .option('--rate <n>', 'requests a second', numberArgument(10, 5_000), 250)
-  .option('--clients <n>', 'clients that call at a time', numberArgument(1, 500), 16)
-  .option('--embedded', 'on the embedded engine instead of a PostgreSQL 18 that is started for it')
+  .option('--clients <n>', 'concurrent clients', numberArgument(1, 500), 16)
+  .option('--embedded', 'use the embedded engine instead of starting a PostgreSQL 18')
   .option('--json', 'print JSON')
   .showHelpAfterError('(--help tells more)')
   .allowExcessArguments(false)
@@ -109,7 +109,7 @@ try {
   postgresql = options.embedded ? undefined : await startPostgresqlServer(DATABASE_SETTINGS);
   const settings = {
     ...(postgresql === undefined ? { DATA_DIR: join(directory, 'data') } : { DATABASE_URL: postgresql.url }),
-    // Limited, but never reached.
+    // Rate limits are counted, but never reached.
     RATE_LIMIT_PER_MINUTE: '10000000',
   };
   const keys = await prepare(settings);
@@ -153,7 +153,7 @@ async function soak(running: ProbedService, keys: Keys, databaseUrl: string | un
   await administrator?.connect();
   if (administrator === undefined) {
     // With PostgreSQL, changes of keys clear this cache before it is full.
-    progress('Filling what the service remembers of unknown keys');
+    progress("Filling the service's cache of unknown keys");
     await fillWithUnknownKeys(origin, MAX_UNKNOWN_TOKENS);
   }
 

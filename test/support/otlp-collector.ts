@@ -59,14 +59,15 @@ export class OtlpCollector {
     };
   }
 
-  /** Spans that match, once there are `count` of them. Waits at most 10 s. */
+  /** Waits at most 10 s for `count` spans that match, and returns them. */
   async find(matches: (span: ReceivedSpan) => boolean, count = 1): Promise<ReceivedSpan[]> {
     for (let waited = 0; waited < 10_000; waited += 20) {
       const found = this.spans.filter(matches);
       if (found.length >= count) return found;
       await sleep(20);
     }
-    throw new Error(`Of ${count} spans ${this.spans.filter(matches).length} came. All: ${JSON.stringify(this.spans)}`);
+    const found = this.spans.filter(matches).length;
+    throw new Error(`Received ${found} of ${count} spans. All: ${JSON.stringify(this.spans)}`);
   }
 
   /** The server span of a request, by its `X-Request-Id`. */

@@ -10,7 +10,7 @@ import pg from 'pg';
 export interface PostgresqlServer {
   /** URI of the database `postgres`, as superuser. */
   readonly url: string;
-  /** The process id of the ancestor of all of the server's processes. */
+  /** The process id of the shell that runs the server. */
   readonly pid: number;
   /** The data directory. */
   readonly data: string;
@@ -32,7 +32,7 @@ export interface PostgresqlServer {
 
 const PASSWORD = 'petstore';
 
-/** Speed before durability: the data is needed only during the tests. */
+/** Fast instead of durable: the data is needed only during the tests. */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -45,8 +45,8 @@ const SETTINGS = {
 };
 
 /**
- * The arguments are the server's command, $0 is its directory. The shell outlives the tests until it has ended the
- * server, even a suspended one. It notices the end of the tests because they hold its standard input open.
+ * Runs the server: the arguments are its command, $0 is its directory. The tests hold the shell's standard input open.
+ * When it closes, the shell ends the server, even a suspended one, and then itself.
  */
 const KEEPER = `
   "$@" >>"$0/log" 2>&1 & pid=$!; echo $pid >"$0/pid"
@@ -65,7 +65,7 @@ const KEEPER = `
  *
  * @param overrides PostgreSQL settings that differ from those for tests
  * @param primary a server that is shut down; the new server becomes its standby, and follows it once both run
- * @param installation the directory of other binaries, which everybody can run
+ * @param installation the directory of other binaries, which every user can run
  */
 export async function startPostgresqlServer(
   overrides: Record<string, string> = {},
@@ -102,7 +102,7 @@ export async function startPostgresqlServer(
     keeper.stdin.end();
     await ended;
   };
-  const untilItAnswersOrTellsWhy = async (): Promise<void> => {
+  const untilStarted = async (): Promise<void> => {
     try {
       await untilItAnswers(url);
     } catch (error) {
@@ -111,13 +111,13 @@ export async function startPostgresqlServer(
       throw new Error(`PostgreSQL does not start:\n${log}`, { cause: error });
     }
   };
-  await untilItAnswersOrTellsWhy();
+  await untilStarted();
   return {
     url,
     pid: keeper.pid as number,
     data,
     crash: async () => {
-      // Suspended first, the postmaster neither starts processes nor notices that some end.
+      // Suspend the postmaster first, so that it neither starts processes nor notices ended ones.
       process.kill(postmaster(), 'SIGSTOP');
       const pids = [...childrenOf(postmaster()), postmaster()];
       pids.forEach((pid) => signal(pid, 'SIGKILL'));
@@ -130,7 +130,7 @@ export async function startPostgresqlServer(
     },
     start: async () => {
       keeper.stdin.write('start\n');
-      await untilItAnswersOrTellsWhy();
+      await untilStarted();
     },
     suspend: () => {
       const pid = postmaster();

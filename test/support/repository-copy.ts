@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Folders that are installed or built, and that nobody edits. */
+/** Folders that are not copied: their content is installed or built. */
 const LEFT_OUT = new Set(['.data', '.git', 'built', 'coverage', 'dist', 'node_modules']);
 
 /** A copy of the repository in which a test may change files. It shares the installed packages. */
@@ -26,7 +26,8 @@ export class RepositoryCopy {
   }
 
   /**
-   * Runs a Node script in the copy, and returns its output. Of the settings of this test run it gets only the database server.
+   * Runs a Node script in the copy, and returns its output. The script gets PATH, HOME and TEST_DATABASE_URL of this test
+   * run, and the given settings.
    *
    * @param script below the copy, such as `node_modules/eslint/bin/eslint.js`
    * @throws Error with the whole output when the script fails

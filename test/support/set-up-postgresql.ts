@@ -8,8 +8,8 @@ import { createDatabaseWithRoles } from './postgresql-roles.js';
 import { startPostgresqlServer } from './postgresql-server.js';
 
 /**
- * Starts PostgreSQL, and makes there the roles of owner and service, and a migrated database, which each test file
- * clones. `TEST_DATABASE_URL` names a running server to use instead, as a superuser.
+ * Starts PostgreSQL, and creates the roles of owner and service and a migrated database, which each test file clones.
+ * `TEST_DATABASE_URL` names a running server to use instead, as a superuser.
  */
 export async function setUp(): Promise<void> {
   const server = await takeServer();

@@ -18,7 +18,7 @@ export class TerminalProcess {
    * @param environment the variables beside PATH, HOME, LANG and TMPDIR
    */
   constructor(command: string, cwd: string, environment: Readonly<Record<string, string>>) {
-    // Only these: with `CI`, `TMUX` or `NO_COLOR`, programs choose other colours than on an ordinary terminal.
+    // No other variables: with `CI`, `TMUX` or `NO_COLOR`, programs choose other colours than on an ordinary terminal.
     const { PATH, HOME, LANG, TMPDIR } = process.env;
     const line = `stty cols 80 rows 24 && exec ${command}`;
     const args = process.platform === 'darwin' ? ['-q', '/dev/null', 'sh', '-c', line] : ['-qefc', line, '/dev/null'];

@@ -1,4 +1,4 @@
-// net/http and pgx with prepared statements, as a good engineer writes a service with nothing more to do.
+// net/http and pgx with prepared statements, as a good engineer writes a service without further requirements.
 package main
 
 import (
@@ -65,7 +65,7 @@ func send(response http.ResponseWriter, status int, body any) {
 	}
 	header := response.Header()
 	header.Set("Content-Type", "application/json")
-	// Without the line feed that the encoder adds.
+	// Remove the line feed that the encoder adds.
 	header.Set("Content-Length", strconv.Itoa(text.Len()-1))
 	response.WriteHeader(status)
 	response.Write(text.Bytes()[:text.Len()-1])
@@ -76,14 +76,14 @@ func fail(response http.ResponseWriter, status int, code, message string) {
 }
 
 func failInside(response http.ResponseWriter, request *http.Request, err error) {
-	// A client that has left gets no answer, and its statement is cancelled.
+	// A client that has disconnected gets no answer, and its statement is cancelled.
 	if request.Context().Err() == nil {
 		log.Print(err)
 	}
 	fail(response, 500, "internal_error", "failed")
 }
 
-// pgx prepares each text once for a connection. One row more than the page shows whether there is a next page.
+// pgx prepares each text once per connection. One row more than the page shows whether there is a next page.
 func listStatement(limit int, status, after string) (string, []any) {
 	values := []any{limit + 1}
 	var conditions []string

@@ -1,6 +1,6 @@
 /**
- * Writes what the client knows of the API from openapi.json: the types, and which members are int64. With `--check` it
- * writes nothing and fails when the files differ.
+ * Writes the generated files of the client from openapi.json: the types, and the names of int64 members. With `--check`
+ * it writes nothing, and fails when the files differ.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

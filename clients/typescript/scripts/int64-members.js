@@ -1,7 +1,7 @@
 /**
- * The names of the members that are int64 or arrays of int64, sorted. The client finds them by name alone.
+ * The sorted names of the members that are int64 or arrays of int64. The client recognises them only by name.
  *
- * @throws Error when a name is int64 in one schema and something else in another, or when an array of int64 is no member
+ * @throws Error when a name is int64 in one schema and not in another, or when an array of int64 is not a member
  */
 export function int64MembersOf(document) {
   const isInt64 = new Map();
@@ -17,7 +17,7 @@ export function int64MembersOf(document) {
       visit(schema, `${path}/properties/${name}`, true);
     }
     for (const [key, child] of Object.entries(node)) {
-      // Parameters are no JSON.
+      // Parameters are not sent as JSON.
       if (key !== 'properties' && key !== 'parameters') visit(child, `${path}/${key}`);
     }
   };

@@ -20,7 +20,7 @@ export interface PetStoreClientOptions {
   readonly fetch?: typeof fetch;
   /** Time limit for one attempt, in ms. Default: 15,000. */
   readonly attemptTimeoutMs?: number;
-  /** Most attempts of one call; 1 for no retries. Default: 6. */
+  /** Largest number of attempts of one call; 1 for no retries. Default: 6. */
   readonly maxAttempts?: number;
   /** Time limit for one call, with all attempts and the waits between them, in ms. Default: 60,000. */
   readonly maxTotalMs?: number;
@@ -28,12 +28,12 @@ export interface PetStoreClientOptions {
   readonly onDeprecation?: (notice: DeprecationNotice) => void;
 }
 
-/** What the service says of an operation that will be removed. */
+/** The service's announcement of an operation that will be removed. */
 export interface DeprecationNotice {
   readonly operation: OperationId;
   /** Since when the operation is deprecated. */
   readonly deprecation: Date | undefined;
-  /** From when on the operation may be gone. */
+  /** When the operation may be removed. */
   readonly sunset: Date | undefined;
   /** Address of the operation to use instead. */
   readonly successor: string | undefined;
@@ -49,7 +49,7 @@ export interface CallOptions {
 export interface CreatePetOptions extends CallOptions {
   /**
    * 1 to 255 characters of printable ASCII. For 24 hours, calls with the same key and the same animal add one animal. The
-   * client makes up a key for each call unless one is given. Give one to go on safely after your own process has died.
+   * client makes a key for each call without one. Give one to repeat the call safely after your own process has ended.
    */
   readonly idempotencyKey?: string;
 }
@@ -57,15 +57,15 @@ export interface CreatePetOptions extends CallOptions {
 export interface ListPetsOptions extends CallOptions {
   /** Only animals with this availability. */
   readonly status?: PetStatus;
-  /** Most animals of a page, 1 to 100. Default of the service: 20. */
+  /** Largest number of animals in a page, 1 to 100. Default of the service: 20. */
   readonly limit?: number;
 }
 
-/** The first page of a list, or the one that `next` names. */
+/** Selects the first page of a list, or the page that `next` names. */
 export type ListPetsPageOptions = ListPetsOptions | NextPageOptions;
 
 export interface NextPageOptions extends CallOptions {
-  /** The page, as `next` of the page before. It holds `status` and `limit`. */
+  /** `next` of the previous page. It includes `status` and `limit`. */
   readonly next: string;
 }
 
@@ -84,7 +84,7 @@ export interface PetsPage {
   readonly notModified: false;
   /** By ascending id. */
   readonly pets: readonly Pet[];
-  /** Names the next page; undefined on the last one. */
+  /** The next page; undefined on the last page. */
   readonly next: string | undefined;
   readonly etag: string | undefined;
 }
@@ -96,10 +96,10 @@ export interface FetchedPet {
 }
 
 /**
- * A client of the Pet Store Service. Identifiers are bigint both ways, and keep every digit.
+ * A client of the Pet Store Service. Identifiers are bigint in arguments and results, and keep every digit.
  *
- * Each call is attempted again after broken connections, time-outs, 429, 502, 503 and 504, within the limits of the
- * options. Every method rejects with a {@link PetStoreError} and with nothing else.
+ * Each call is repeated after broken connections, time-outs, 429, 502, 503 and 504, within the limits of the options.
+ * Every method rejects only with a {@link PetStoreError}.
  */
 export class PetStoreClient {
   private readonly baseUrl: URL;

@@ -8,7 +8,7 @@ export interface Link {
 const PARAMETER = /;\s*([\w!#$%&'*+.^`|~-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?/g;
 const LINK = new RegExp(`<([^>]*)>((?:\\s*${PARAMETER.source})*)`, 'g');
 
-/** The links of a `Link` field, in their order. What is no link is passed over. */
+/** The links of a `Link` field, in their order. Invalid parts are skipped. */
 export function parseLinks(field: string | null): Link[] {
   return [...(field ?? '').matchAll(LINK)].map(([, target = '', parameters = '']) => {
     const relation = [...parameters.matchAll(PARAMETER)].find(([, name]) => name?.toLowerCase() === 'rel');

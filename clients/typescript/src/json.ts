@@ -2,7 +2,8 @@ import { LosslessNumber, parse, stringify } from 'lossless-json';
 import { INT64_MEMBERS } from './generated/int64-members.js';
 
 /**
- * Reads JSON text. Members that the API declares as int64, or as arrays of int64, become bigint, all other numbers number.
+ * Reads JSON text. Members that the API declares as int64 or as arrays of int64 become bigint; all other numbers become
+ * number.
  *
  * @throws SyntaxError when the text is not JSON, or an int64 member is no integer
  */

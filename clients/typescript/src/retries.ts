@@ -14,8 +14,8 @@ export function isRetryable({ code, status }: PetStoreError): boolean {
 }
 
 /**
- * Time to wait after a failed attempt, in ms: what the service asked for, and a random part of a backoff that doubles,
- * so that clients which failed together do not come back together ("full jitter").
+ * Time to wait after a failed attempt, in ms: the time that the service asked for, and a random part of a backoff that
+ * doubles, so that clients which failed together do not return together ("full jitter").
  *
  * @param attempt number of the failed attempt, from 1
  * @param random from 0 to 1

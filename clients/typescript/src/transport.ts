@@ -25,7 +25,7 @@ export interface Call {
   readonly body?: string;
   /** The statuses that are a success. Only 304 has no body. */
   readonly expected: readonly number[];
-  /** Whether the body of a success is one of the operation. */
+  /** Whether the body of a success has the shape of this operation's answers. */
   readonly isBody: (body: unknown) => boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -38,7 +38,7 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** Sends requests, retries those that may succeed later, and makes a {@link PetStoreError} of every failure. */
+/** Sends requests, retries those that may succeed later, and turns every failure into a {@link PetStoreError}. */
 export class Transport {
   /** @param onAnswer called with the header fields of every answer, errors included */
   constructor(
@@ -127,7 +127,7 @@ export class Transport {
   }
 }
 
-/** A signal that aborts when the time is up or the caller's signal does. Call `end` when it is not needed any more. */
+/** A signal that aborts at the end of the time limit or with the caller's signal. Call `end` when it is no longer needed. */
 class TimeLimit {
   isOver = false;
   private readonly controller = new AbortController();
@@ -202,13 +202,13 @@ function aborted(signal: AbortSignal, requestId: string | undefined): PetStoreEr
   return new PetStoreError({ code: 'aborted', message: 'The call was aborted.', requestId, cause: signal.reason });
 }
 
-/** Why a connection failed: Node puts the error code into the cause, browsers give a message alone. */
+/** Why a connection failed: Node puts the error code into the cause, browsers give only a message. */
 function reasonOf(error: unknown): string {
   const { cause, message } = error as { cause?: { code?: string }; message?: string };
   return cause?.code ?? message ?? String(error);
 }
 
-/** 128 random bits in hexadecimal. Unlike `crypto.randomUUID`, this works on http pages, too. */
+/** 128 random bits in hexadecimal. Unlike `crypto.randomUUID`, this also works on http pages. */
 export function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

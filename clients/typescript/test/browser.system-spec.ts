@@ -8,7 +8,7 @@ import { createTestApp, type TestApp } from '../../../test/support/app.js';
 import { blocksOf, Workshop } from './samples.js';
 
 /*
- * The packed package in Chromium: a page of another origin, which imports it without a bundler as the README shows.
+ * The packed package in Chromium: a page of another origin imports it without a bundler, as the README shows.
  */
 
 let app: TestApp;
@@ -49,7 +49,7 @@ afterAll(async () => {
   await workshop?.close();
 });
 
-/** Serves the page, the packages where its import map expects them, and a redirect. */
+/** Serves the page, the packages at the paths of its import map, and a redirect. */
 async function serve(path: string, html: string, response: ServerResponse): Promise<void> {
   if (path === '/') {
     response.setHeader('content-type', 'text/html').end(`<!doctype html><title>Pets</title>${html}`);
@@ -71,7 +71,7 @@ async function freePort(): Promise<string> {
   return String(port);
 }
 
-/** Runs code in the page, with the package imported and a client made. What it returns must be JSON. */
+/** Runs code in the page, with the package and a client. The code must return JSON. */
 function inPage<T>(code: string, options = ''): Promise<T> {
   return page.evaluate<T>(`(async () => {
     const { PetStoreClient } = await import('petstore-client');
@@ -81,7 +81,7 @@ function inPage<T>(code: string, options = ''): Promise<T> {
   })()`);
 }
 
-test('every digit is kept, over all pages', async () => {
+test('listPets keeps every digit of identifiers, over all pages', async () => {
   const ids = await inPage(`
     const ids = [];
     for await (const { id, categoryId } of client.listPets({ limit: 1 })) ids.push(id + ' ' + categoryId);
@@ -102,7 +102,7 @@ test('createPet keeps every digit, and is safe to repeat', async () => {
   expect(ids).toEqual([ids[0], ids[0], pet.categoryId]);
 });
 
-test('conditional GET: 304 reaches the client', async () => {
+test('a conditional GET returns NotModified after a 304', async () => {
   const answers = await inPage(`
     const { etag } = await client.listPetsPage();
     return [etag.slice(0, 3), (await client.listPetsPage({ ifNoneMatch: etag })).notModified];`);
@@ -117,7 +117,7 @@ test('errors have the code and request id of the service', async () => {
   expect(app.log.requests.map((line) => line['requestId'])).toContain(requestId);
 });
 
-test('network_error when nobody listens', async () => {
+test('network_error when nothing listens on the port', async () => {
   const port = await freePort();
   const [code, status] = await inPage<[string, number | null]>(
     `
@@ -128,7 +128,7 @@ test('network_error when nobody listens', async () => {
   expect([code, status]).toEqual(['network_error', null]);
 });
 
-test('aborted by an AbortSignal', async () => {
+test('an AbortSignal ends a call with the code aborted', async () => {
   const before = app.log.requests.length;
   const code = await inPage(`
     const signal = AbortSignal.abort();
@@ -136,7 +136,7 @@ test('aborted by an AbortSignal', async () => {
   expect([code, app.log.requests.length]).toEqual(['aborted', before]);
 });
 
-test('onDeprecation is told of getPet', async () => {
+test('onDeprecation is called for getPet', async () => {
   const notices = await inPage(
     `
     await client.getPet(9223372036854775807n);

@@ -8,14 +8,14 @@ import { ServiceProcess } from '../../../test/support/service-process.js';
 import { type Pet, PetStoreClient } from '../src/index.js';
 
 /*
- * The service dies of SIGKILL while clients create animals, and comes back on the same port. The clients just call
- * createPet: each call ends with the one animal that it asked for.
+ * The service is killed by SIGKILL while clients create animals, and restarts on the same port. The clients only call
+ * createPet. Each call must return the one animal that it asked for.
  */
 
 const API_KEY = 'a-key-for-the-test-of-crashes';
 const CLIENTS = 16;
 const CRASHES = 5;
-/** Animals to be created between two crashes, so that each of them meets a load. */
+/** Number of animals that are created between two crashes, so that every crash happens under load. */
 const BETWEEN_CRASHES = 40;
 
 import.meta.jest.setTimeout(120_000);
@@ -58,7 +58,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-test('no animal is doubled or lost, and no call fails', async () => {
+test('crashes of the service double or lose no animal, and fail no call', async () => {
   let attempts = 0;
   let replayed = 0;
   const counting: typeof fetch = async (input, init) => {

@@ -18,13 +18,13 @@ async function clientOf(
   return new PetStoreClient({ baseUrl: `${server.origin}/v1`, apiKey: API_KEY, maxAttempts: 3, ...options });
 }
 
-describe('is tried again', () => {
+describe('a call is repeated', () => {
   test.each([
-    ['429', errorAnswer(429, 'rate_limited')],
-    ['503', errorAnswer(503, 'unavailable')],
-    ['502 of a proxy', answer(502, '<html>Bad Gateway</html>', { 'content-type': 'text/html' })],
-    ['504 of a proxy', answer(504, '', { 'content-type': 'text/html' })],
-  ])('%s: with the same key and body, and a request id of its own', async (_name, refusal) => {
+    ['after 429', errorAnswer(429, 'rate_limited')],
+    ['after 503', errorAnswer(503, 'unavailable')],
+    ['after 502 of a proxy', answer(502, '<html>Bad Gateway</html>', { 'content-type': 'text/html' })],
+    ['after 504 of a proxy', answer(504, '', { 'content-type': 'text/html' })],
+  ])('%s, with the same idempotency key and body and a new request id', async (_name, refusal) => {
     const client = await clientOf([refusal, refusal, CREATED]);
     expect(await client.createPet(REX)).toEqual({ id: 1n, name: 'Rex', categoryId: 7n, status: 'available' });
     const { received } = server;
@@ -34,7 +34,7 @@ describe('is tried again', () => {
     expect(new Set(received.map(({ headers }) => headers['x-request-id'])).size).toBe(3);
   });
 
-  test('a connection that breaks before the answer, and one that breaks within it', async () => {
+  test('after a connection that breaks before or during the answer', async () => {
     const client = await clientOf([
       (request) => request.socket.destroy(),
       (_request, response) => {
@@ -46,21 +46,21 @@ describe('is tried again', () => {
     expect((await client.createPet(REX)).id).toBe(1n);
   });
 
-  test('an answer that takes longer than attemptTimeoutMs', async () => {
+  test('after an attempt that takes longer than attemptTimeoutMs', async () => {
     const client = await clientOf([() => undefined, CREATED], { attemptTimeoutMs: 500 });
     expect((await client.createPet(REX)).id).toBe(1n);
   });
 
-  test('a page of a list', async () => {
+  test('also for a page of a list', async () => {
     const client = await clientOf([errorAnswer(503, 'unavailable'), EMPTY_PAGE]);
     expect(await client.listPetsPage()).toMatchObject({ pets: [] });
   });
 
   test.each([
     ['seconds', () => '1', 1_000],
-    // The date has no fraction of a second.
+    // A date has no fraction of a second, so the wait may be up to 1 s shorter.
     ['a date', () => new Date(Date.now() + 2_000).toUTCString(), 900],
-  ])('after Retry-After in %s', async (_name, retryAfter, leastMs) => {
+  ])('not before the end of Retry-After, given as %s', async (_name, retryAfter, leastMs) => {
     const refusal: ReturnType<typeof answer> = (request, response) =>
       errorAnswer(429, 'rate_limited', { 'retry-after': retryAfter() })(request, response);
     const client = await clientOf([refusal, CREATED]);
@@ -70,8 +70,8 @@ describe('is tried again', () => {
   });
 });
 
-describe('is given up', () => {
-  test('after maxAttempts, with the error of the last one', async () => {
+describe('a call fails', () => {
+  test('after maxAttempts, with the error of the last attempt', async () => {
     const client = await clientOf(
       [errorAnswer(429, 'rate_limited'), errorAnswer(503, 'unavailable', { 'x-request-id': 'id-of-the-second' })],
       { maxAttempts: 2 },
@@ -87,13 +87,13 @@ describe('is given up', () => {
     expect(server.received).toHaveLength(2);
   });
 
-  test('at once when Retry-After leads beyond maxTotalMs', async () => {
+  test('at once when Retry-After is later than maxTotalMs', async () => {
     const client = await clientOf([errorAnswer(503, 'unavailable', { 'retry-after': '61' })]);
     expect(await failureOf(client.createPet(REX))).toMatchObject({ status: 503, retryAfterMs: 61_000 });
     expect(server.received).toHaveLength(1);
   });
 
-  test('when maxTotalMs is over, also within an attempt', async () => {
+  test('at the end of maxTotalMs, also during an attempt', async () => {
     const client = await clientOf([() => undefined], { maxTotalMs: 300, maxAttempts: 100 });
     const startedAt = performance.now();
     const error = await failureOf(client.createPet(REX));
@@ -108,7 +108,7 @@ describe('is given up', () => {
     [404, 'pet_not_found'],
     [422, 'idempotency_key_reused'],
     [500, 'internal_error'],
-  ])('at once: %i %s', async (status, code) => {
+  ])('at once after %i %s', async (status, code) => {
     const client = await clientOf([errorAnswer(status, code), CREATED]);
     expect(await failureOf(client.createPet(REX))).toMatchObject({ code, status, message: `This is ${code}.` });
     expect(server.received).toHaveLength(1);
@@ -116,7 +116,7 @@ describe('is given up', () => {
 });
 
 describe('without an answer', () => {
-  test('network_error says why, and has the request id that was sent', async () => {
+  test('network_error has the request id that was sent', async () => {
     const client = await clientOf([(request) => request.socket.destroy()]);
     const error = await failureOf(client.createPet(REX));
     expect(error).toMatchObject({ code: 'network_error', status: undefined });
@@ -124,7 +124,7 @@ describe('without an answer', () => {
     expect(server.received).toHaveLength(3);
   });
 
-  test('network_error when nobody listens', async () => {
+  test('network_error names the reason when nothing listens on the port', async () => {
     const client = await clientOf([EMPTY_PAGE]);
     await server.close();
     const error = await failureOf(client.listPetsPage());
@@ -145,14 +145,14 @@ describe('without an answer', () => {
 describe('unexpected_response', () => {
   test.each([
     ['a page of a proxy', 403, '<html>Forbidden</html>', 'text/html'],
-    ['JSON that is no Error', 403, '{"message":"Forbidden"}', 'application/json'],
-    ['an Error with another status', 403, '{"code":"a","message":"b","status":400}', 'application/json'],
+    ['JSON that is not an Error body', 403, '{"message":"Forbidden"}', 'application/json'],
+    ['an Error body with another status', 403, '{"code":"a","message":"b","status":400}', 'application/json'],
     ['200 that is not JSON', 200, '<html>Sign in to the network</html>', 'text/html'],
-    ['200 with JSON of something else', 200, '{"status":"up"}', 'application/json'],
-    ['200 with a list of something else', 200, '["up"]', 'application/json'],
+    ['200 with other JSON than a list', 200, '{"status":"up"}', 'application/json'],
+    ['200 with a list of other values than animals', 200, '["up"]', 'application/json'],
     ['200 with null', 200, 'null', 'application/json'],
     ['204', 204, '', 'text/plain'],
-    ['304 that was not asked for', 304, '', 'text/plain'],
+    ['304 without If-None-Match', 304, '', 'text/plain'],
   ])('%s', async (_name, status, body, type) => {
     const client = await clientOf([answer(status, body, { 'content-type': type, 'x-request-id': 'of-a-proxy' })]);
     const error = await failureOf(client.listPetsPage());
@@ -160,13 +160,13 @@ describe('unexpected_response', () => {
     expect(server.received).toHaveLength(1);
   });
 
-  test('a 502 of a proxy, when the attempts are used up', async () => {
+  test('a 502 of a proxy at the last attempt', async () => {
     const client = await clientOf([answer(502, '<html>', { 'content-type': 'text/html' })], { maxAttempts: 2 });
     expect(await failureOf(client.createPet(REX))).toMatchObject({ code: 'unexpected_response', status: 502 });
     expect(server.received).toHaveLength(2);
   });
 
-  test.each([301, 302, 307, 308])('%i is not followed: the key goes nowhere else', async (status) => {
+  test.each([301, 302, 307, 308])('%i is not followed, so the key is sent to no other address', async (status) => {
     const elsewhere = await startServer(EMPTY_PAGE);
     const client = await clientOf([answer(status, '', { location: `${elsewhere.origin}/v1/pets` })]);
     const error = await failureOf(client.listPetsPage());
@@ -179,14 +179,14 @@ describe('unexpected_response', () => {
 describe('AbortSignal', () => {
   const reason = new Error('The user has left.');
 
-  test('aborted beforehand: nothing is sent', async () => {
+  test('that is aborted before the call: nothing is sent', async () => {
     const client = await clientOf([CREATED]);
     const error = await failureOf(client.createPet(REX, { signal: AbortSignal.abort(reason) }));
     expect([error.code, error.cause]).toEqual(['aborted', reason]);
     expect(server.received).toEqual([]);
   });
 
-  test.each([1, 3])('ends a request, of %i attempts at the most', async (maxAttempts) => {
+  test.each([1, 3])('ends a request in flight, with maxAttempts %i', async (maxAttempts) => {
     const controller = new AbortController();
     const client = await clientOf([() => controller.abort(reason)], { maxAttempts });
     const error = await failureOf(client.createPet(REX, { signal: controller.signal }));
@@ -210,7 +210,7 @@ describe('AbortSignal', () => {
     jest.restoreAllMocks();
   });
 
-  test('aborted by the time that the answer is there: there is no wait', async () => {
+  test('that is aborted when the answer arrives prevents the wait', async () => {
     const controller = new AbortController();
     const client = await clientOf([CREATED], {
       fetch: () => {
@@ -237,7 +237,7 @@ describe('AbortSignal', () => {
     expect(server.received).toHaveLength(1);
   });
 
-  test('leaves no listener behind', async () => {
+  test('has no listeners left after the call', async () => {
     const { signal } = new AbortController();
     const added = jest.spyOn(signal, 'addEventListener');
     const removed = jest.spyOn(signal, 'removeEventListener');
@@ -251,7 +251,7 @@ describe('AbortSignal', () => {
 });
 
 describe('invalid_argument: nothing is sent', () => {
-  test('an API key that no header field can carry, which the error does not repeat', async () => {
+  test('for an API key that a header field cannot contain; the error does not repeat it', async () => {
     const apiKey = 'secret\nkey';
     const error = await failureOf((await clientOf([CREATED], { apiKey })).createPet(REX));
     expect(error.code).toBe('invalid_argument');
@@ -259,13 +259,13 @@ describe('invalid_argument: nothing is sent', () => {
     expect(server.received).toEqual([]);
   });
 
-  test('an idempotency key that no header field can carry', async () => {
+  test('for an idempotency key that a header field cannot contain', async () => {
     const client = await clientOf([CREATED]);
     const error = await failureOf(client.createPet(REX, { idempotencyKey: 'a\nb' }));
     expect([error.code, server.received.length]).toEqual(['invalid_argument', 0]);
   });
 
-  test('a baseUrl that is none', async () => {
+  test('for an invalid baseUrl', async () => {
     server = await startServer(CREATED);
     const make = (): PetStoreClient => new PetStoreClient({ baseUrl: 'petstore', apiKey: API_KEY });
     expect((await failureOf(Promise.resolve().then(make))).code).toBe('invalid_argument');

@@ -12,7 +12,7 @@ test('linkTarget finds a relation among several links, parameters and relations'
 });
 
 test.each([null, '', 'nonsense', '<unclosed; rel=next', '<a>; title="rel=next"', '<a>; nextrel=next'])(
-  'linkTarget: %p has no next page',
+  'linkTarget finds no next page in %p',
   (field) => expect(linkTarget(field, 'next')).toBeUndefined(),
 );
 
@@ -29,7 +29,7 @@ test.each([
   ['-1', undefined],
   ['1.5', undefined],
   ['soon', undefined],
-])('parseRetryAfter: %p is %p ms', (field, expected) => expect(parseRetryAfter(field, NOW)).toBe(expected));
+])('parseRetryAfter reads %p as %p ms', (field, expected) => expect(parseRetryAfter(field, NOW)).toBe(expected));
 
 test('parseHttpDate reads the date of Sunset, and nothing else', () => {
   expect(parseHttpDate('Thu, 05 Dec 2030 00:00:00 GMT')).toEqual(new Date('2030-12-05T00:00:00Z'));

@@ -14,7 +14,7 @@ describe('readJson', () => {
     expect(readJson('{"id":[1,9007199254740993],"list":[1]}')).toEqual({ id: [1n, 9007199254740993n], list: [1] });
   });
 
-  test('other numbers are numbers, and a member that looks like a number of the parser is none', () => {
+  test('other numbers are of type number, and an object that looks like a number of the parser stays an object', () => {
     const text = '{"status":404,"weight":12.5,"list":[1],"x":{"isLosslessNumber":true,"value":"1"}}';
     expect(readJson(text)).toEqual(JSON.parse(text));
   });
@@ -25,7 +25,7 @@ describe('readJson', () => {
 });
 
 describe('writeJson', () => {
-  test('a bigint is a JSON number with every digit, and an undefined member is left out', () => {
+  test('a bigint becomes a JSON number with every digit, and an undefined member is omitted', () => {
     const pet = { name: 'Rex', categoryId: -9223372036854775808n, status: undefined };
     expect(writeJson(pet)).toBe('{"name":"Rex","categoryId":-9223372036854775808}');
   });

@@ -7,15 +7,15 @@ test.each([
   [6, 8_000],
   [7, 8_000],
   [2_000, 8_000],
-])('after attempt %i the wait is anything up to %i ms', (attempt, longest) => {
+])('after attempt %i the wait is random, up to %i ms', (attempt, longest) => {
   expect([0, 0.5, 1].map((random) => retryDelay(attempt, undefined, random))).toEqual([0, longest / 2, longest]);
 });
 
-test('Retry-After is waited for in full, and the random part comes on top', () => {
+test('the wait is the whole Retry-After and a random part', () => {
   expect(retryDelay(1, 1_000, 0)).toBe(1_000);
   expect(retryDelay(1, 1_000, 1)).toBe(1_250);
 });
 
-test('waits differ', () => {
+test('waits after the same attempt differ', () => {
   expect(new Set(Array.from({ length: 20 }, () => retryDelay(3))).size).toBeGreaterThan(10);
 });

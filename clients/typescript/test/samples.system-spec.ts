@@ -14,7 +14,7 @@ afterEach(async () => {
   await workshop.close();
 });
 
-/** Animals with ids that a double rounds. */
+/** Adds animals with ids that a double would round. */
 async function addPets(): Promise<void> {
   await app.sql(`
     INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE
@@ -30,7 +30,7 @@ const categories = (): Promise<unknown[][]> =>
   app.sql(`SELECT category_id::text FROM pet WHERE name = 'Rex' ORDER BY id`);
 
 describe('the package', () => {
-  test('holds its build, its licence, its README and nothing else', async () => {
+  test('contains only its build, its licence and its README', async () => {
     const files = await workshop.installClient();
     expect(files.filter((file) => !/^dist\/(generated\/)?[\w-]+\.(js|d\.ts)$/.test(file)).sort()).toEqual([
       'LICENSE',
@@ -39,12 +39,12 @@ describe('the package', () => {
     ]);
   }, 60_000);
 
-  test('is tested with the versions that it asks for', async () => {
+  test('is tested with the versions of its dependencies', async () => {
     const { dependencies } = await manifestOf(join(ROOT, 'clients/typescript'));
     expect((await manifestOf(ROOT)).devDependencies).toMatchObject(dependencies);
   });
 
-  test('does what its README shows, with the types it shows', async () => {
+  test('works as its README shows, with the types of the README', async () => {
     await addPets();
     await workshop.installClient();
     await workshop.write('readme.ts', (await blocksOf('clients/typescript/README.md', 'ts')).join('\n'));
@@ -85,7 +85,7 @@ describe('docs/clients.md', () => {
     expect(await categories()).toEqual([['9007199254740993']]);
   }, 120_000);
 
-  test('openapi-fetch as it comes loses the last digit, as the page says', async () => {
+  test('openapi-fetch without changes loses the last digit, as the page says', async () => {
     await addPets();
     await workshop.install('openapi-fetch', 'openapi-typescript-helpers');
     const code = `

@@ -22,7 +22,7 @@ export class Workshop {
     private readonly environment: Record<string, string>,
   ) {}
 
-  /** @param port where the service really listens */
+  /** @param port the port on which the service listens */
   static async open(port: number, apiKey: string): Promise<Workshop> {
     const directory = await mkdtemp(join(tmpdir(), 'petstore-samples-'));
     await mkdir(join(directory, 'node_modules'));
@@ -35,7 +35,7 @@ export class Workshop {
       API_KEY: apiKey,
       PORT: String(port),
       NODE_OPTIONS: `--import ${redirect}`,
-      // curl reads its .curlrc there; Python's `requests` uses the service as its proxy.
+      // curl reads its .curlrc in this directory; Python's `requests` uses the service as a proxy.
       CURL_HOME: directory,
       http_proxy: `http://127.0.0.1:${port}`,
     });
@@ -50,7 +50,7 @@ export class Workshop {
     }
   }
 
-  /** Packs the client, and installs it with its dependencies and nothing else. Returns the files of the package. */
+  /** Packs the client, and installs it with only its dependencies. Returns the files of the package. */
   async installClient(): Promise<string[]> {
     const { stdout } = await promisify(execFile)('npm', ['pack', '--json', '--pack-destination', this.directory], {
       cwd: PACKAGE,
@@ -84,7 +84,7 @@ export class Workshop {
     );
   }
 
-  /** Runs a command here, and returns what it prints. Fails with what it prints when the command does. */
+  /** Runs a command in this directory, and returns its output. Throws an error with the output when the command fails. */
   async run(command: string, ...parameters: string[]): Promise<string> {
     try {
       const options = { cwd: this.directory, env: this.environment };

@@ -10,7 +10,7 @@ import {
 } from '../src/index.js';
 import { failureOf } from './support.js';
 
-/** Identifiers that a double rounds, and the ends of int64. */
+/** Identifiers that a double would round, and the smallest and largest int64. */
 const IDS = [
   -9223372036854775808n,
   -9223372036854775807n,
@@ -24,7 +24,7 @@ const IDS = [
 const ORIGIN = 'http://petstore.test';
 
 let app: TestApp;
-/** What the clients have sent, as `GET http://petstore.test/v1/pets`. */
+/** The requests that the clients have sent, such as `GET http://petstore.test/v1/pets`. */
 let sent: string[];
 const notices: DeprecationNotice[] = [];
 
@@ -40,7 +40,7 @@ beforeEach(() => {
   sent = [];
 });
 
-/** A fetch that takes any origin for the tested service. */
+/** A fetch that sends requests for any origin to the tested service. */
 const toService: typeof fetch = (input, init) => {
   const url = new URL(input instanceof Request ? input.url : input);
   sent.push(`${init?.method} ${url.href}`);
@@ -99,7 +99,7 @@ describe('every digit is kept', () => {
 });
 
 describe('pages', () => {
-  test('one by one, by next', async () => {
+  test('are read one by one with next', async () => {
     const client = clientOf();
     const first = await client.listPetsPage({ status: 'sold', limit: 5 });
     const second = await client.listPetsPage({ next: first.next as string });
@@ -107,14 +107,14 @@ describe('pages', () => {
     expect(second.next).toBeUndefined();
   });
 
-  test('the next page is asked for when it is needed, and not before', async () => {
+  test('are requested only when they are needed', async () => {
     for await (const { id } of clientOf().listPets({ status: 'sold', limit: 2 })) {
       if (id === IDS[1]) break;
     }
     expect(sent).toHaveLength(1);
   });
 
-  test('foreign_link: a page on another origin is not asked for, so the key stays here', async () => {
+  test('foreign_link: a page on another origin is not requested, so the key is not sent there', async () => {
     const client = clientOf({ baseUrl: 'http://other.test/v1' });
     const error = await failureOf(listed(client.listPets({ status: 'sold', limit: 3 })));
     expect(error.code).toBe('foreign_link');
@@ -124,7 +124,7 @@ describe('pages', () => {
 });
 
 describe('conditional GET', () => {
-  test('a list: not modified, until an animal is added', async () => {
+  test('of a list gives NotModified until an animal is added', async () => {
     const client = clientOf();
     const before = await client.listPetsPage({ status: 'pending' });
     expect(before.etag).toMatch(/^W\/"/);
@@ -135,7 +135,7 @@ describe('conditional GET', () => {
     expect([after.notModified, after.pets]).toEqual([false, [...before.pets, pet]]);
   });
 
-  test('an animal', async () => {
+  test('of an animal gives NotModified', async () => {
     const client = clientOf();
     const { etag } = await client.getPet(0n);
     expect(await client.getPet(0n, { ifNoneMatch: etag })).toEqual({ notModified: true, etag });
@@ -150,7 +150,7 @@ describe('createPet', () => {
   const countOf = async (name: string): Promise<unknown> =>
     (await app.sql('SELECT count(*)::int FROM pet WHERE name = $1', [name]))[0]?.[0];
 
-  test('an answer that is lost: the same animal, and only one', async () => {
+  test('adds only one animal when an answer is lost, and returns it', async () => {
     const answers: string[] = [];
     const lossy: typeof fetch = async (input, init) => {
       const response = await toService(input, init);
@@ -164,7 +164,7 @@ describe('createPet', () => {
     expect(await countOf('Lost')).toBe(1);
   });
 
-  test('two calls are two animals', async () => {
+  test('adds two animals in two calls', async () => {
     const client = clientOf();
     await client.createPet({ name: 'Twin', categoryId: 7n });
     await client.createPet({ name: 'Twin', categoryId: 7n });
@@ -172,7 +172,7 @@ describe('createPet', () => {
   });
 
   test.each(['order-1', 'with "quotes" and \\ backslash', 'x'.repeat(250)])(
-    'two calls with the idempotencyKey %p are one animal',
+    'adds one animal in two calls with the idempotencyKey %p',
     async (idempotencyKey) => {
       const pet: NewPet = { name: `One of ${idempotencyKey.slice(0, 9)}`, categoryId: 7n };
       const first = await clientOf().createPet(pet, { idempotencyKey });
@@ -221,7 +221,7 @@ describe('deprecation', () => {
     ]);
   });
 
-  test('is a warning on the console unless a hook is given', async () => {
+  test('gives a warning on the console without a hook', async () => {
     const warn = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
     await clientOf({ onDeprecation: undefined as never }).getPet(0n);
     expect(warn.mock.calls).toEqual([
@@ -233,7 +233,7 @@ describe('deprecation', () => {
     warn.mockRestore();
   });
 
-  test('operation_removed after the sunset', async () => {
+  test('ends with operation_removed after the sunset', async () => {
     app.clock.travelTo('2030-12-05T00:00:00Z');
     const error = await failureOf(clientOf().getPet(0n));
     app.clock.comeBack();

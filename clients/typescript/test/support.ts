@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { PetStoreError } from '../src/index.js';
 
-/** What a server was sent. */
+/** A request that a server has received. */
 export interface Received {
   readonly method: string | undefined;
   readonly path: string | undefined;
@@ -11,7 +11,7 @@ export interface Received {
   readonly body: string;
 }
 
-/** A server that does what a test says, and keeps what it was sent. */
+/** A server that follows the steps of a test, and records the requests. */
 export interface ScriptedServer {
   readonly origin: string;
   readonly received: Received[];
@@ -57,7 +57,7 @@ export function errorAnswer(status: number, code: string, headers: Record<string
   return answer(status, JSON.stringify({ code, message: `This is ${code}.`, status }), headers);
 }
 
-/** The error that a call fails with. Fails when the call succeeds, or with something else than a PetStoreError. */
+/** The error of a call. The test fails if the call succeeds, or rejects with something else than a PetStoreError. */
 export async function failureOf(call: Promise<unknown>): Promise<PetStoreError> {
   const outcome = await call.then(
     (value) => ({ value }),

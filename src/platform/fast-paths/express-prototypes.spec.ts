@@ -6,7 +6,7 @@ import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { createMessageClasses } from './express-prototypes.js';
 
-/** Sends one request at a time to a server, each on a connection of its own. */
+/** Sends one request at a time to a server, each on a new connection. */
 class Asked {
   private constructor(private readonly server: Server) {
     server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -47,7 +47,7 @@ function createOwnServer(app: Express): Server {
   return createServer(createMessageClasses(app), app);
 }
 
-/** What Express calls with each request; its types leave it out. */
+/** `handle` is called with each request; Express's types omit it. */
 type Probe = Express & { handle(request: Request, response: Response, done: () => void): void };
 
 describe('requests and responses of an Express application', () => {
@@ -165,7 +165,7 @@ describe('requests and responses of an Express application', () => {
     }
   }
 
-  test.each(handlers)("do as Express's: %s", async (_, handler) => {
+  test.each(handlers)("give the answers of Express's own: %s", async (_, handler) => {
     const expected = await answers(createServer(createApp(handler)));
     expect(expected.every((answer) => /^HTTP\/1\.1 \d{3} /.test(answer))).toBe(true);
     expect(await answers(createOwnServer(createApp(handler)))).toEqual(expected);
@@ -236,7 +236,7 @@ describe('requests and responses of an Express application', () => {
     }
   });
 
-  test('have what is defined for all of them', async () => {
+  test('have members that are defined on app.request and app.response', async () => {
     const app = createApp((request, response) =>
       response.json([(request as { a?: string }).a, (response as { b?: string }).b]),
     );
@@ -246,7 +246,7 @@ describe('requests and responses of an Express application', () => {
     expect((await answers(server))[0]).toContain('["of requests","of responses"]');
   });
 
-  test('let a middleware put itself before writeHead, as those do that compress or measure', async () => {
+  test('let a middleware wrap writeHead, as compressing and measuring middleware does', async () => {
     const middleware = (_: Request, response: Response, next: () => void): void => {
       const writeHead = response.writeHead.bind(response) as (...parameters: unknown[]) => Response;
       response.writeHead = function (this: Response, ...parameters: unknown[]) {

@@ -6,7 +6,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, Socket } from 'node:net';
 import { canJoinWrites, joinWrites } from './joined-writes.js';
 
-/** Counts what a connection hands to the system: writes of one piece, and gathered ones. */
+/** Counts the writes of a connection to the operating system: single and gathered ones. */
 interface Writes {
   single: number;
   gathered: number;
@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-/** Two ends of a connection. */
+/** The two ends of a connection. */
 async function openPair(): Promise<[near: Socket, far: Socket]> {
   const far = connect((server.address() as AddressInfo).port, '127.0.0.1');
   const [[near]] = (await Promise.all([once(server, 'connection'), once(far, 'connect')])) as unknown as [
@@ -109,7 +109,7 @@ const oneEncoding = encoding.chain((same) =>
 const groups = fc.array(fc.oneof(fc.array(piece, { maxLength: 6 }), oneEncoding), { maxLength: 4 });
 
 describe('a connection that joins its writes', () => {
-  test('sends what another one sends, and calls back in order', async () => {
+  test('sends the bytes of an ordinary connection, and calls back in order', async () => {
     await fc.assert(
       fc.asyncProperty(groups, async (list) => {
         expect(await transfer(list, joinWrites)).toEqual(await transfer(list, () => undefined));
@@ -148,18 +148,18 @@ describe('a connection that joins its writes', () => {
       ],
     ],
     [
-      'a buffer between',
+      'a buffer between texts',
       [
         ['é', 'latin1'],
         [Buffer.from('é'), undefined],
         ['é', 'latin1'],
       ],
     ],
-  ])('sends what another one sends: %s', async (_, pieces) => {
+  ])('sends the bytes of an ordinary connection: %s', async (_, pieces) => {
     expect(await transfer([pieces], joinWrites)).toEqual(await transfer([pieces], () => undefined));
   });
 
-  test('hands texts of one encoding over as one, up to a length', async () => {
+  test('joins texts of one encoding, up to a length', async () => {
     const count = async (pieces: Piece[]): Promise<Writes> => {
       const [near, far] = await openPair();
       joinWrites(near);
@@ -208,7 +208,7 @@ describe('a connection that joins its writes', () => {
     ).toEqual({ single: 0, gathered: 1 });
   });
 
-  test('tells the callback of each piece that it failed', async () => {
+  test('reports a failure to the callback of each piece', async () => {
     const fail = async (prepare: (socket: Socket) => void): Promise<unknown[]> => {
       const [near, far] = await openPair();
       prepare(near);
@@ -216,7 +216,7 @@ describe('a connection that joins its writes', () => {
       const errors: unknown[] = [];
       near.cork();
       for (const chunk of ['a', 'b', '']) near.write(chunk, 'latin1', (error) => errors.push([chunk, error?.name]));
-      // In the same turn, so that it is the write that fails.
+      // Reset in the same turn of the event loop, so that the write itself fails.
       far.resetAndDestroy();
       const writes = countWrites(near);
       near.uncork();
@@ -233,13 +233,13 @@ describe('a connection that joins its writes', () => {
     expect(errors).toEqual(await fail(() => undefined));
   });
 
-  test('waits for a client that does not read, and goes on when it does', async () => {
+  test('stops for a client that does not read, and continues when it reads', async () => {
     const [near, far] = await openPair();
     joinWrites(near);
     far.pause();
     const content = 'é'.repeat(30_000);
     let written = 0;
-    // More than the system itself keeps for a connection.
+    // Write more than the buffers of the operating system hold.
     while (near.writableLength <= near.writableHighWaterMark && written < 64 * 1024 * 1024) {
       near.cork();
       near.write(content, 'utf8');
@@ -305,7 +305,7 @@ describe('the check of Node', () => {
     ["Node's sockets pass on waiting writes in another way", WithoutGathering],
     ["Node's sockets pass on waiting writes in another way", WithBuffers],
     ["Node's sockets fail on a trial write (Error: no trial)", Failing],
-  ])('refuses another one with one line in the log: %s', (difference, Probe) => {
+  ])('stays off with one line in the log when %s', (difference, Probe) => {
     expect(canJoinWrites(() => new Probe())).toBe(false);
     expect(warn.mock.calls).toEqual([[expect.stringContaining(`joined-writes stays off: ${difference}.`)]]);
   });

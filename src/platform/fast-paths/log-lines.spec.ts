@@ -4,7 +4,7 @@ import { jest } from '@jest/globals';
 import { Logger as NestLogger } from '@nestjs/common';
 import { canWriteLines, infoLines } from './log-lines.js';
 
-/** A logger, and all that it has written. */
+/** A logger, and the lines that it has written. */
 function memoryLogger(options: LoggerOptions): { logger: Logger; written: string[] } {
   const written: string[] = [];
   return { logger: pino(options, { write: (line: string) => void written.push(line) }), written };
@@ -12,7 +12,7 @@ function memoryLogger(options: LoggerOptions): { logger: Logger; written: string
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const level = fc.constantFrom(...LEVELS);
-/** Without unpaired surrogates, which pino writes as they are: no UTF-8 has them. */
+/** Texts without unpaired surrogates: pino writes those unchanged, but UTF-8 cannot represent them. */
 const text = fc.string({ unit: 'binary', maxLength: 120 });
 const members = fc.record(
   {
@@ -31,7 +31,7 @@ const base = fc.constantFrom<LoggerOptions>(
   { base: { pid: 1, name: 'a "name"' } },
 );
 
-test('infoLines writes byte for byte what logger.info writes, at every level that is chosen at first or later', () => {
+test('infoLines writes the same bytes as logger.info, also after changes of the level', () => {
   const steps = fc.array(fc.record({ level: fc.option(level, { nil: undefined }), members }), { maxLength: 8 });
   fc.assert(
     fc.property(base, level, text, steps, (options, first, message, wanted) => {
@@ -52,7 +52,7 @@ test('infoLines writes byte for byte what logger.info writes, at every level tha
   );
 });
 
-test('infoLines takes the bindings of a child logger, and none of the time when there is to be none', () => {
+test('infoLines writes the bindings of a child logger, and no time when timestamps are off', () => {
   const options = { base: { pid: 1 }, timestamp: false };
   const expected = memoryLogger(options);
   const actual = memoryLogger(options);
@@ -71,7 +71,7 @@ test.each(LEVELS)('infoLines at level %s writes as many lines as logger.info', (
   expect(expected).toBe(['trace', 'debug', 'info'].includes(chosen) ? 1 : 0);
 });
 
-test('it is used with the pino that is installed', () => {
+test('log-lines works with the installed pino', () => {
   expect(canWriteLines()).toBe(true);
 });
 
@@ -83,7 +83,7 @@ test.each<[string, typeof infoLines]>([
       throw new TypeError('no symbol');
     },
   ],
-])('it stays off with one line in the log when %s', (difference, lines) => {
+])('log-lines stays off with one line in the log when %s', (difference, lines) => {
   const warn = jest.spyOn(NestLogger.prototype, 'warn').mockImplementation(() => undefined);
   try {
     expect(canWriteLines(lines)).toBe(false);

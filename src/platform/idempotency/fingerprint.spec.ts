@@ -12,38 +12,38 @@ class NewOrder {
 }
 const order = (members: object): NewOrder => Object.assign(new NewOrder(), members);
 
-test('is the same whatever the order of members, at every depth', () => {
+test('a fingerprint does not depend on the order of members, at any depth', () => {
   const one = { name: 'Rex', categoryId: 7n, tags: [{ a: 1, b: 2 }] };
   const other = { tags: [{ b: 2, a: 1 }], categoryId: 7n, name: 'Rex' };
   expect(fingerprint(one)).toBe(fingerprint(other));
 });
 
-test('is the same for a member that is undefined and one that is missing', () => {
+test('a fingerprint is the same for an undefined and for a missing member', () => {
   expect(fingerprint({ name: 'Rex', note: undefined })).toBe(fingerprint({ name: 'Rex' }));
 });
 
 test.each([
   ['the last digit of an int64', { id: 9223372036854775807n }, { id: 9223372036854775806n }],
   ['a digit beyond 2^53', { id: 9007199254740993n }, { id: 9007199254740992n }],
-  ['a number and a text', { id: 7n }, { id: '7' }],
+  ['type, number or text', { id: 7n }, { id: '7' }],
   ['the order of an array', { tags: [1, 2] }, { tags: [2, 1] }],
   ['the normalisation of a text', { name: '\u00e9' }, { name: 'e\u0301' }],
-  ['where one text ends and the next begins', { a: 'xy', b: 'z' }, { a: 'x', b: 'yz' }],
-  ['null and nothing', { name: null }, {}],
-  ['two times', { at: new Date(0) }, { at: new Date(1) }],
-])('tells %s', (_, one, other) => {
+  ['the position where one text ends and the next begins', { a: 'xy', b: 'z' }, { a: 'x', b: 'yz' }],
+  ['null in place of a missing member', { name: null }, {}],
+  ['a millisecond of a time', { at: new Date(0) }, { at: new Date(1) }],
+])('fingerprints differ by %s', (_, one, other) => {
   expect(fingerprint(one)).not.toBe(fingerprint(other));
 });
 
-test('tells one operation from another', () => {
+test('fingerprints of different operations differ', () => {
   expect(fingerprint({ name: 'Rex' })).not.toBe(fingerprint({ name: 'Rex' }, 'POST /v1/visits'));
 });
 
-test('is the same after a handler was renamed', () => {
+test('a fingerprint does not change when a handler is renamed', () => {
   expect(fingerprint({ name: 'Rex' }, 'POST /v1/orders', 'addOrder')).toBe(fingerprint({ name: 'Rex' }));
 });
 
-test('leaves out what is the default of the class, at every depth, and nothing else', () => {
+test('a fingerprint ignores members with the default of their class, at any depth, and no others', () => {
   const before = fingerprint({ name: 'Rex' });
   expect(fingerprint(order({ name: 'Rex' }))).toBe(before);
   expect(fingerprint(order({ name: 'Rex', colour: 'brown', sizes: [{ width: 1n }] }))).toBe(before);
@@ -53,7 +53,7 @@ test('leaves out what is the default of the class, at every depth, and nothing e
   }
 });
 
-test('matches what is stored of the same request, also by version 1, which had the handler and all members', () => {
+test('a request matches its stored fingerprint, also one of version 1, which contains the handler and all members', () => {
   const key = { operation: 'POST /v1/orders', handler: 'createOrder' };
   const version1 = createHash('sha256')
     .update('createOrder\n{"colour":"brown","name":"Rex","sizes":[{"width":1}]}')

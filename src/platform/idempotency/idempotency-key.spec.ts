@@ -35,6 +35,6 @@ test.each([
   ['"\u00e9"'],
   ['a\nb'],
   ['abc\n'],
-])('%j names no key', (value) => {
+])('%j is refused as a key', (value) => {
   expect(readKey(value)).toBeUndefined();
 });

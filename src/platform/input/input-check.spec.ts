@@ -13,7 +13,7 @@ class Unruled {
   name: string;
 }
 
-/** Lines that the check has logged. */
+/** Warnings that the check has logged. */
 const warnings: string[] = [];
 beforeAll(() => {
   Logger.overrideLogger({ log: () => undefined, error: () => undefined, warn: (line: string) => warnings.push(line) });
@@ -22,7 +22,7 @@ afterAll(() => {
   Logger.overrideLogger(false);
 });
 
-/** Checks, as the start does, a handler with one parameter of a declared type. */
+/** Checks a handler with one parameter of a declared type, as the start does. */
 function check(decorator: ParameterDecorator, metatype: unknown, ...more: MethodDecorator[]): void {
   class Things {
     add(input: unknown): unknown {
@@ -53,12 +53,12 @@ test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
   ['a parameter with a pipe', Param('id', ParseIntPipe), Number],
   ['a handler with a pipe', Body(), Array, UsePipes(InputPipe)],
   ['the request', Req(), Thing],
-])('takes %s', (_, decorator, metatype, ...more) => {
+])('accepts %s', (_, decorator, metatype, ...more) => {
   check(decorator, metatype, ...more);
   expect(warnings).toEqual([]);
 });
 
-test('logs a class without rules', () => {
+test('logs a warning for a class without rules', () => {
   check(Body(), Unruled);
   expect(warnings.splice(0)).toEqual(['@Body() of Things.add is not checked: Unruled has no rule.']);
 });
@@ -79,7 +79,7 @@ test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
     Thing,
   ],
   ["@Headers('age') of Things.add is declared as Number, but clients send a text.", Headers('age'), Number],
-  // Nest gives header fields to no pipe.
+  // Nest calls no pipe for header fields.
   ['@Headers() of Things.add is declared as Thing, which nothing would check.', Headers(), Thing, UsePipes(InputPipe)],
 ])('refuses: %s', (message, decorator, metatype, ...more) => {
   expect(() => check(decorator, metatype, ...more)).toThrow(message);

@@ -19,7 +19,7 @@ class NewThing {
 
 const pipe = new InputPipe();
 
-/** What a handler gets, or the message of the error. */
+/** Returns the value that a handler gets, or the message of the error. */
 async function read(metatype: unknown, value: unknown, options: Partial<ArgumentMetadata> = {}): Promise<unknown> {
   try {
     return await pipe.transform(value, { type: 'body', metatype: metatype as Type, ...options });
@@ -39,7 +39,7 @@ describe('a rule of class-validator is kept', () => {
     expect(await read(NewThing, { name: 'Rex', count: 1 })).toEqual({ name: 'Rex', count: 1n });
   });
 
-  test('beside ours', async () => {
+  test('beside a decorator of the platform', async () => {
     class LongThing extends NewThing {
       @Length(3, 40)
       @TextProperty(TEXT)
@@ -48,7 +48,7 @@ describe('a rule of class-validator is kept', () => {
     expect(await read(LongThing, { name: 'Rex', count: 1, title: 'ab' })).toContain('title must be longer than');
   });
 
-  test('also one that only says when a rule counts', async () => {
+  test('also @ValidateIf, which only says when other rules apply', async () => {
     class MaybeThing extends NewThing {
       @ValidateIf((thing: MaybeThing) => thing.name !== 'Rex')
       @TextProperty(TEXT)
@@ -58,7 +58,7 @@ describe('a rule of class-validator is kept', () => {
     expect(await read(MaybeThing, { name: 'Ann', count: 1, title: null })).toBe(`title ${CLAUSE}`);
   });
 
-  test('but what is optional by @IsOptional or PartialType is not null beside ours', async () => {
+  test('but @IsOptional and PartialType do not allow null beside a decorator of the platform', async () => {
     class ThingChange extends PartialType(NewThing) {
       @IsOptional()
       @TextProperty(TEXT)
@@ -73,7 +73,7 @@ describe('a rule of class-validator is kept', () => {
   });
 });
 
-test('a subclass that redeclares a property with our decorator has the rule of the subclass alone', async () => {
+test('a subclass that redeclares a property with a decorator of the platform replaces its rule', async () => {
   class Short extends NewThing {
     @TextProperty({ ...TEXT, maxLength: 2 })
     override name: string;
@@ -82,7 +82,7 @@ test('a subclass that redeclares a property with our decorator has the rule of t
   expect(await read(Short, { name: 'Re', count: 1 })).toEqual({ name: 'Re', count: 1n });
 });
 
-test("faults of a subclass come behind those of its ancestor, as in the class's schema", async () => {
+test("faults of a subclass follow those of its ancestor, as in the class's schema", async () => {
   class More extends NewThing {
     @TextProperty(TEXT)
     title: string;
@@ -90,7 +90,7 @@ test("faults of a subclass come behind those of its ancestor, as in the class's 
   expect(await read(More, {})).toBe('name is required; count is required; title is required');
 });
 
-describe('decorators of class-transformer beside ours are honoured', () => {
+describe('decorators of class-transformer work beside those of the platform', () => {
   test('@Transform', async () => {
     class Trimmed {
       @Transform(({ value }: { value: string }) => value.trim())
@@ -146,7 +146,7 @@ describe('a class without rules', () => {
     name: string;
   }
 
-  test('is filled with all that was sent, by class-transformer', async () => {
+  test('gets all members that were sent, through class-transformer', async () => {
     const instance = await read(Anything, { name: 'Rex', other: [1] });
     expect(instance).toBeInstanceOf(Anything);
     expect(instance).toEqual({ name: 'REX', other: [1] });
@@ -181,21 +181,21 @@ describe('queries', () => {
     limit?: number;
   }
 
-  test("@Query('name') of type string is sent once", async () => {
+  test("@Query('name') of type string may be sent only once", async () => {
     const options = { type: 'query', data: 'name' } as const;
     expect(await read(String, 'Rex', options)).toBe('Rex');
     expect(await read(String, ['Rex', 'Max'], options)).toBe("query parameter 'name' must be given only once");
     expect(await read(Object, ['Rex', 'Max'], options)).toEqual(['Rex', 'Max']);
   });
 
-  test('at most ten faults of names are listed', async () => {
+  test('at most ten unknown names are listed', async () => {
     const query = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`limi${index}`, '1']));
     const message = (await read(Page, query, { type: 'query' })) as string;
     expect(message.match(/unknown query parameter/g)).toHaveLength(10);
   });
 });
 
-test('at most a hundred faults of a nested body are listed', async () => {
+test('at most 100 faults of a nested body are listed', async () => {
   class Item {
     @Length(1, 2)
     name: string;

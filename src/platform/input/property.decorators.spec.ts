@@ -78,14 +78,14 @@ class Everything {
   ids?: bigint[] | null;
 }
 
-/** The same, read and checked by class-transformer and class-validator. */
+/** The same class, but class-transformer reads it and class-validator checks it. */
 class Mixed extends Everything {
   @IsOptional()
   @IsString()
   word?: string;
 }
 
-/** A class whose nested classes have rules of class-validator. */
+/** A class with nested classes that have rules of class-validator. */
 class MixedPart extends Part {
   @IsOptional()
   @IsString()
@@ -102,7 +102,7 @@ class Nesting {
 
 const pipe = new InputPipe();
 
-/** What a handler gets, or the message of the error. */
+/** Returns the value that a handler gets, or the message of the error. */
 async function read(metatype: unknown, value: unknown, type: 'body' | 'query' | 'param' = 'body'): Promise<unknown> {
   try {
     return await pipe.transform(value, { type, metatype: metatype as Type });
@@ -112,7 +112,7 @@ async function read(metatype: unknown, value: unknown, type: 'body' | 'query' | 
 }
 
 const CLASSES: [string, unknown][] = [
-  ['decorators of ours alone', Everything],
+  ['only decorators of the platform', Everything],
   ['beside class-validator', Mixed],
 ];
 
@@ -139,10 +139,10 @@ describe.each(CLASSES)('%s', (_, metatype) => {
     [{ tags: [] }, { tags: [] }],
     [{ ids: [1, 2n ** 53n + 1n] }, { ids: [1n, 2n ** 53n + 1n] }],
     [{ ids: null }, { ids: null }],
-  ])('takes %j', async (sent, got) => {
+  ])('accepts %j', async (sent, got) => {
     const instance = await read(metatype, sent);
     expect(instance).toBeInstanceOf(metatype);
-    // Without members that are undefined, which class-transformer makes.
+    // toEqual ignores the undefined members that class-transformer adds.
     expect(instance).toEqual(got);
   });
 
@@ -214,7 +214,7 @@ describe.each(CLASSES)('%s', (_, metatype) => {
   });
 });
 
-describe('classes with rules of class-validator, nested by our decorators', () => {
+describe('classes with rules of class-validator, nested by decorators of the platform', () => {
   test('are read and checked', async () => {
     const nesting = (await read(Nesting, { part: null, parts: [{ quantity: 1, word: 'a', more: 1 }] })) as Nesting;
     expect(nesting).toEqual({ part: null, parts: [{ quantity: 1, word: 'a' }] });
@@ -232,7 +232,7 @@ describe('classes with rules of class-validator, nested by our decorators', () =
   });
 });
 
-test('null is no member that is missing, in classes of @ValidateNested too', async () => {
+test('null does not count as missing, also in classes of @ValidateNested', async () => {
   class Change extends PartialType(Part) {
     @IsOptional()
     @TextProperty({ description, minLength: 1, maxLength: 5 })
@@ -253,7 +253,7 @@ test('null is no member that is missing, in classes of @ValidateNested too', asy
   );
 });
 
-test('the clause of our decorator, which is about the type, comes before those of others', async () => {
+test("the clause of the platform's decorator, which is about the type, precedes those of others", async () => {
   class Word {
     @TextProperty({ description, minLength: 1, maxLength: 5 })
     @IsString({ message: 'another clause' })
@@ -262,7 +262,7 @@ test('the clause of our decorator, which is about the type, comes before those o
   expect(await read(Word, { word: 7 })).toBe(`word must be ${TEXT}`);
 });
 
-test('at most a hundred faults are listed, in nested arrays of ours too', async () => {
+test('at most 100 faults are listed, also in nested arrays', async () => {
   class Row {
     @ArrayProperty({ description, items: int64(), minItems: 0, maxItems: 90 })
     cells: bigint[];
@@ -277,7 +277,7 @@ test('at most a hundred faults are listed, in nested arrays of ours too', async 
   expect(message).toMatch(/^rows\[0\]\.cells\[0\] must be/);
 });
 
-test('limits of a decimal that contradict each other are refused where they are declared', () => {
+test('contradictory limits of a decimal are refused when they are declared', () => {
   expect(() => DecimalProperty({ description, precision: 2, scale: 3 })).toThrow('a scale of 0 to its precision');
   expect(() => DecimalProperty({ description, precision: 4, scale: 2, maximum: '100' })).toThrow('100 is no decimal');
   expect(() => NumberProperty({ description, precision: 16, scale: 2 })).toThrow('a precision of 1 to 15 digits');
@@ -288,7 +288,7 @@ test.each([
   [{ precision: 2, scale: 1 }, '-9.9', '10'],
   [{ precision: 3, scale: 0 }, '-120', '1.0'],
   [{ precision: 30, scale: 10 }, '12345678901234567890.0123456789', '123456789012345678901'],
-])('decimals of %j: %s, not %s', async (limits, valid, invalid) => {
+])('decimals with %j accept %s, not %s', async (limits, valid, invalid) => {
   class Amount {
     @DecimalProperty({ description, ...limits })
     amount: string;
@@ -343,7 +343,7 @@ describe('parameters', () => {
   });
 });
 
-test('a default is in the document, and what is missing has the initial value of the class', async () => {
+test('a default is in the document, and a missing member gets the initial value of the class', async () => {
   const optional = { description, required: false };
   class Defaults {
     @TextProperty({ ...optional, minLength: 0, maxLength: 9, default: 'a' })

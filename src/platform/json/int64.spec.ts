@@ -20,7 +20,7 @@ describe('parseInt64', () => {
     expect(parseInt64(String(value))).toBe(value);
   });
 
-  test('reads exactly the texts that are written back the same', () => {
+  test('accepts exactly the canonical texts of int64 values', () => {
     fc.assert(fc.property(int64, (value) => parseInt64(String(value)) === value));
     const nearly = fc.string({ unit: fc.constantFrom(...'-+0123456789.e_ n'), maxLength: 24 });
     fc.assert(
@@ -64,7 +64,7 @@ describe('parseInt64', () => {
 });
 
 describe('toInt64', () => {
-  test('keeps safe integers and bigints of the range', () => {
+  test('accepts safe integers, and bigints in the range', () => {
     fc.assert(fc.property(fc.maxSafeInteger(), (value) => toInt64(value) === BigInt(value)));
     fc.assert(fc.property(int64, (value) => toInt64(value) === value));
     expect(toInt64(-0)).toBe(0n);
@@ -84,7 +84,7 @@ describe('toInt64', () => {
 });
 
 describe('compareInt64Texts', () => {
-  test('orders numerals as their values, of any sign and length', () => {
+  test('orders numerals by their values, of any sign and length', () => {
     const near = fc.oneof(int64, fc.bigInt(-1_100n, 1_100n));
     fc.assert(
       fc.property(near, near, (one, other) => {
@@ -95,7 +95,7 @@ describe('compareInt64Texts', () => {
   });
 });
 
-/** The grammar and the range, told once more without a regular expression. */
+/** The grammar and the range a second time, without a regular expression. */
 function isCanonical(text: string): boolean {
   const digits = text.startsWith('-') ? text.slice(1) : text;
   if (digits === '' || [...digits].some((digit) => !'0123456789'.includes(digit))) {

@@ -63,8 +63,8 @@ describe('writeJson', () => {
   });
 
   test.each([
-    ['toJSON, with the name of its member', { a: told(), b: [told(), told()] }],
-    ['toJSON at the top', told()],
+    ['toJSON, with the name of its member', { a: recording(), b: [recording(), recording()] }],
+    ['toJSON at the top', recording()],
     ['toJSON that gives an object with toJSON', { toJSON: () => ({ toJSON: () => 1 }) }],
     ['toJSON that gives nothing', { a: { toJSON: () => undefined }, b: [{ toJSON: () => undefined }] }],
     ['toJSON that is no function', { toJSON: 1 }],
@@ -87,12 +87,12 @@ describe('writeJson', () => {
     }
   });
 
-  test('writes the same object twice when it is there twice', () => {
+  test('writes an object that occurs twice both times', () => {
     const thing = { id: 1n };
     expect(writeJson([thing, thing])).toBe('[{"id":1},{"id":1}]');
   });
 
-  test('refuses a cycle and too deep a value', () => {
+  test('refuses a cycle and a value that is too deep', () => {
     const cycle: unknown[] = [];
     cycle.push({ cycle });
     const deep = (depth: number): unknown[] => (depth === 1 ? [] : [deep(depth - 1)]);
@@ -114,8 +114,8 @@ describe('writeJson', () => {
   );
 });
 
-/** A value that is written as what its `toJSON` was told. */
-function told(): object {
+/** A value whose JSON text has the argument of its `toJSON`. */
+function recording(): object {
   return { toJSON: (key: unknown) => `key ${String(key)} (${typeof key})` };
 }
 

@@ -7,12 +7,12 @@ import { NestLogger, timestamp } from './logger.js';
 type Line = Record<string, unknown> & { msg: string; error?: Record<string, unknown> };
 
 const lines: string[] = [];
-// As in the service: modules call Nest's Logger, which calls the application's.
+// As in the service: modules call Nest's Logger, which calls the application's logger.
 const nest = new NestLogger(pino({ base: null, timestamp: false }, { write: (line: string) => void lines.push(line) }));
 Logger.overrideLogger(nest);
 const logger = new Logger('Orders');
 
-/** The one line that is written meanwhile. */
+/** The only line that `write` writes. */
 function lineOf(write: () => void): Line {
   lines.splice(0);
   write();
@@ -26,7 +26,7 @@ function request(): RequestContext {
   return context;
 }
 
-/** Such as those of `pg` and TypeORM: members with what the client sent. */
+/** An error like those of `pg` and TypeORM: its members contain values that the client sent. */
 const driverError = (message: string, code: string): Error =>
   Object.assign(new Error(message), {
     code,
@@ -74,7 +74,7 @@ test.each<[string, () => void, object]>([
   expect(Object.keys(line).filter((name) => !known.includes(name))).toEqual([]);
 });
 
-describe('what clients sent is not written', () => {
+describe('the log never contains values that clients sent:', () => {
   test.each<[string, (error: Error) => void]>([
     ['as the message', (error) => logger.error(error)],
     ['behind a text', (error) => logger.error('text', error)],
@@ -83,13 +83,13 @@ describe('what clients sent is not written', () => {
     ['among others', (error) => logger.error(new AggregateError([error], 'several'))],
     ['in an object', (error) => logger.error({ failed: error })],
     ['in an object behind a text', (error) => logger.log('text', { failed: error })],
-  ])('an error of the driver %s: its message and code are, its other members are not', (_, write) => {
+  ])('an error of the driver %s gives its message and code, not its other members', (_, write) => {
     const text = JSON.stringify(lineOf(() => write(driverError('duplicate key', '23505'))));
     for (const word of ['duplicate key', '23505', 'order_pkey']) expect(text).toContain(word);
     expect(text).not.toContain('secret');
   });
 
-  test('the value that a data exception of PostgreSQL quotes', () => {
+  test('a value that a data exception of PostgreSQL quotes is replaced', () => {
     const error = driverError('invalid input syntax for type integer: "the "secret"\nvalue"', '22P02');
     const line = lineOf(() => logger.error(error));
     expect(line.error).toMatchObject({ message: 'invalid input syntax for type integer: "…"', code: '22P02' });
@@ -123,7 +123,7 @@ describe('a line is bounded', () => {
     }
   });
 
-  test('a getter that throws fails no caller', () => {
+  test('a getter that throws does not fail the caller', () => {
     const broken = Object.defineProperty({}, 'member', {
       enumerable: true,
       get: () => {
@@ -136,7 +136,7 @@ describe('a line is bounded', () => {
   });
 });
 
-test('the time of a line is the one that pino writes, also when the clock goes back', () => {
+test('lines have the time format of pino, also when the clock goes back', () => {
   const clock = jest.spyOn(Date, 'now');
   try {
     for (const text of [

@@ -1,6 +1,6 @@
 import { Metrics } from './metrics.js';
 
-test('calls of deprecated operations are counted by client, and those of clients beyond the first hundred together', async () => {
+test('calls of deprecated operations are counted by client; clients beyond the first 100 share one count', async () => {
   const metrics = new Metrics();
   for (const operation of ['findOrder', 'listOrders']) {
     for (let index = 0; index < 103; index++) metrics.countDeprecated(operation, `client-${index}`);

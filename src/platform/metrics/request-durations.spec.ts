@@ -3,9 +3,7 @@ import { AggregatorRegistry, Histogram, type MetricObjectWithValues, type Metric
 import { deserialize, serialize } from 'node:v8';
 import { RequestDurations } from './request-durations.js';
 
-/*
- * prom-client's own histogram says what a scrape must show.
- */
+/* The histogram of the service must give the same results as that of prom-client. */
 
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -49,12 +47,11 @@ function promClients(observed: readonly Observation[]): Registry {
   return registry;
 }
 
-/** Which labels are beside the bucket. */
+/** The labels of a line, except that of the bucket. */
 const seriesOf = (line: string): string => line.replace(/^[^{#]*_(bucket|sum|count)\{(le="[^"]*",)?(.*)\} .*$/, '$3');
 
 /**
- * The text of a scrape, series by series: the order of these is the one thing that may differ. Within one, lines keep
- * theirs.
+ * The lines of a scrape, sorted by series. Only the order of series may differ; the order within a series must not.
  */
 function linesOf(text: string): string[] {
   const order = (line: string): string => (line.startsWith('#') ? '' : `series ${seriesOf(line)}`);
@@ -67,7 +64,7 @@ function linesOf(text: string): string[] {
 
 type Metrics = MetricObjectWithValues<MetricValue<string> & { metricName?: string }>[];
 
-/** What a registry tells as an object, in the same order, without prom-client's exemplars, which nobody has. */
+/** The metrics of a registry as objects, sorted in the same way, without prom-client's unused exemplars. */
 function objectsOf(metrics: unknown): unknown {
   return (metrics as Metrics).map(({ values, ...metric }) => ({
     ...metric,
@@ -78,7 +75,7 @@ function objectsOf(metrics: unknown): unknown {
   }));
 }
 
-test('a scrape shows what prom-client’s histogram would show', async () => {
+test('a scrape is the same as with prom-client’s histogram', async () => {
   await fc.assert(
     fc.asyncProperty(observations, async (observed) => {
       expect(linesOf(await own(observed).metrics())).toEqual(linesOf(await promClients(observed).metrics()));
@@ -87,7 +84,7 @@ test('a scrape shows what prom-client’s histogram would show', async () => {
   );
 });
 
-test('another process is told what prom-client’s histogram would tell', async () => {
+test('the object for other processes is the same as with prom-client’s histogram', async () => {
   await fc.assert(
     fc.asyncProperty(observations, async (observed) => {
       const told = await own(observed).getMetricsAsJSON();
@@ -99,10 +96,10 @@ test('another process is told what prom-client’s histogram would tell', async 
 });
 
 const JSON_FORM = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
-/** How the processes of a group send each other objects. */
+/** A copy in the way in which processes of a group send each other objects. */
 const ADVANCED_FORM = (value: unknown): unknown => deserialize(serialize(value));
 
-test('the sum of several processes is the one of prom-client’s histograms', async () => {
+test('the sum of several processes is the same as with prom-client’s histograms', async () => {
   const processes = fc.array(observations, { minLength: 1, maxLength: 4 });
   await fc.assert(
     fc.asyncProperty(processes, fc.constantFrom(JSON_FORM, ADVANCED_FORM), async (observed, form) => {
@@ -116,7 +113,7 @@ test('the sum of several processes is the one of prom-client’s histograms', as
   );
 });
 
-test('a bound belongs to its bucket, and buckets count those below', async () => {
+test('a bucket includes its bound and all smaller values', async () => {
   const text = await own([
     { operation: 'findOrder', method: 'GET', status: 200, seconds: 0.25 },
     { operation: 'findOrder', method: 'GET', status: 200, seconds: 11 },
@@ -130,12 +127,12 @@ test('a bound belongs to its bucket, and buckets count those below', async () =>
   expect(text).toMatch(/_count\{operation="findOrder",method="GET",status="200"\} 2$/m);
 });
 
-test('a registry can forget what it has counted', async () => {
+test('resetMetrics of the registry removes all counts', async () => {
   const registry = own([{ operation: 'findOrder', method: 'GET', status: 200, seconds: 1 }]);
   registry.resetMetrics();
   expect(await registry.metrics()).toBe(await own([]).metrics());
 });
 
-test('a process that has answered nothing shows the metric without values', async () => {
+test('without answers a scrape shows the metric without values', async () => {
   expect(await own([]).metrics()).toBe(await promClients([]).metrics());
 });

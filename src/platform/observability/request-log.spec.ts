@@ -53,7 +53,7 @@ test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
   ['an answer that was not finished', {}, { writableFinished: false }, '"status":200,'],
   ['an answer that was cut', { isCut: true }, {}, '"status":200,'],
   ['an answer that did not begin', {}, { headersSent: false, writableFinished: false }, ''],
-])('%s is aborted, and took the time until then', (_, context, response, status) => {
+])('%s is aborted, and its duration ends with the abort', (_, context, response, status) => {
   const line = lineOf({ startedAt: performance.now() - 1_000, ...context }, response);
   const members = `"method":"GET",${status}"durationMs":(\\d+)\\.?\\d*,"aborted":true`;
   const pattern = new RegExp(`^{"level":30,"requestId":"id",${members},"msg":"request"}\n$`);
@@ -61,7 +61,7 @@ test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
   expect(Number(pattern.exec(line)?.[1])).toBeGreaterThanOrEqual(1_000);
 });
 
-test('each answer is one observation of its operation, method and status', async () => {
+test('each answer is observed once, with operation, method and status', async () => {
   const count = async (): Promise<number> => {
     const text = await metrics.registry.metrics();
     const pattern =

@@ -18,19 +18,19 @@ const SCHEMAS = {
 };
 
 test.each([
-  ['its own example, the first', { type: 'string', examples: ['a', 'b'] }, 'a'],
-  ['its own before those of its members', { ...SCHEMAS.Toy, examples: [{ name: 'Max' }] }, { name: 'Max' }],
-  ['its own beside a reference', { $ref: '#/components/schemas/Name', examples: ['Max'] }, 'Max'],
-  ['that of what it refers to', { $ref: '#/components/schemas/Name' }, 'Rex'],
-  ['the members that have one', SCHEMAS.Toy, { name: 'Rex' }],
-  ['one item', { type: 'array', items: { $ref: '#/components/schemas/Toy' } }, [{ name: 'Rex' }]],
-  ['none without one for a required member', { ...SCHEMAS.Toy, required: ['name', 'size'] }, undefined],
-  ['none without one for the items', { type: 'array', items: { type: 'string' } }, undefined],
-  ['none of a scalar without one', { type: 'string' }, undefined],
-  ['none of an unknown reference', { $ref: '#/components/schemas/Unknown' }, undefined],
-  ['a schema that refers to itself, once', { $ref: '#/components/schemas/Folder' }, { name: 'Rex' }],
-  ['none without a schema', undefined, undefined],
-  ['falsy ones, too', { type: 'object', properties: { count: { type: 'integer', examples: [0] } } }, { count: 0 }],
-])('an example of a schema: %s', (_, schema, expected) => {
+  ['the first of its own', { type: 'string', examples: ['a', 'b'] }, 'a'],
+  ['its own, not one of its members', { ...SCHEMAS.Toy, examples: [{ name: 'Max' }] }, { name: 'Max' }],
+  ['its own, beside a reference', { $ref: '#/components/schemas/Name', examples: ['Max'] }, 'Max'],
+  ['that of its reference', { $ref: '#/components/schemas/Name' }, 'Rex'],
+  ['an object of the members that have examples', SCHEMAS.Toy, { name: 'Rex' }],
+  ['an array with one item', { type: 'array', items: { $ref: '#/components/schemas/Toy' } }, [{ name: 'Rex' }]],
+  ['missing, because a required member has none', { ...SCHEMAS.Toy, required: ['name', 'size'] }, undefined],
+  ['missing, because the items have none', { type: 'array', items: { type: 'string' } }, undefined],
+  ['missing, because a scalar has none', { type: 'string' }, undefined],
+  ['missing, because the reference is unknown', { $ref: '#/components/schemas/Unknown' }, undefined],
+  ['without the member that refers to itself', { $ref: '#/components/schemas/Folder' }, { name: 'Rex' }],
+  ['missing, because there is no schema', undefined, undefined],
+  ['also a falsy value', { type: 'object', properties: { count: { type: 'integer', examples: [0] } } }, { count: 0 }],
+])('the example of a schema is %s', (_, schema, expected) => {
   expect(exampleOf(schema, SCHEMAS)).toEqual(expected);
 });

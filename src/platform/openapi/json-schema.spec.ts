@@ -1,7 +1,7 @@
 import { toJsonSchema } from './json-schema.js';
 
 describe('toJsonSchema', () => {
-  test('makes a reference with siblings of an allOf of one', () => {
+  test('turns an allOf with one reference into a reference with siblings', () => {
     const schema = { description: 'Its status.', default: 'new', allOf: [{ $ref: '#/components/schemas/Status' }] };
     expect(toJsonSchema(schema)).toEqual({
       $ref: '#/components/schemas/Status',
@@ -20,18 +20,18 @@ describe('toJsonSchema', () => {
       { type: 'string', default: 'name' },
     ],
     [{ minimum: 1 }, { minimum: 1 }],
-  ])('takes the type of the default where @nestjs/swagger knows none: %j', (known, schema) => {
+  ])('takes the type of the default if @nestjs/swagger knows none: %j', (known, schema) => {
     const reference = { $ref: '#/components/schemas/Object' };
     expect(toJsonSchema({ ...known, allOf: [reference] })).toEqual(schema);
     expect(toJsonSchema({ ...reference, ...known })).toEqual(schema);
   });
 
-  test('makes numbers of exclusive limits', () => {
+  test('turns exclusive limits into numbers', () => {
     const schema = { type: 'number', minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false };
     expect(toJsonSchema(schema)).toEqual({ type: 'number', exclusiveMinimum: 0, maximum: 9 });
   });
 
-  test('keeps an allOf of several', () => {
+  test('keeps an allOf of several schemas', () => {
     const allOf = [
       { $ref: '#/components/schemas/Owner' },
       { type: 'object', properties: { fur: { type: 'string', example: 'red' } } },
@@ -41,7 +41,7 @@ describe('toJsonSchema', () => {
     });
   });
 
-  test('makes examples of an example at every depth, but not of a property with that name', () => {
+  test('turns example into examples at every depth, but not a property with that name', () => {
     const schema = {
       type: 'object',
       properties: { example: { type: 'array', items: { type: 'integer', example: 0 } } },
@@ -52,7 +52,7 @@ describe('toJsonSchema', () => {
     });
   });
 
-  test('moves the default of an optional member apart, and leaves every other default', () => {
+  test('moves the default of an optional member, and keeps all other defaults', () => {
     const properties = {
       colour: { type: 'string', default: 'red' },
       status: { default: 'new', allOf: [{ $ref: '#/components/schemas/Status' }] },
@@ -69,14 +69,14 @@ describe('toJsonSchema', () => {
     });
   });
 
-  test('leaves the properties out of what is an array', () => {
+  test('removes properties from an array', () => {
     expect(toJsonSchema({ type: 'array', items: { type: 'string' }, properties: {} })).toEqual({
       type: 'array',
       items: { type: 'string' },
     });
   });
 
-  test('makes the type null of nullable', () => {
+  test('turns nullable into the type null', () => {
     expect(toJsonSchema({ type: 'string', nullable: true, example: 'a' })).toEqual({
       type: ['string', 'null'],
       examples: ['a'],

@@ -84,7 +84,7 @@ class ToysController {
 }
 
 describe('OpenApiDocument', () => {
-  test('has an operationId for each handler: its name', async () => {
+  test('has the name of each handler as its operationId', async () => {
     const { json, yaml } = await describeControllers(ToysController);
     expect(json).toContain('"operationId": "list"');
     expect(yaml).toContain('operationId: list');
@@ -108,7 +108,7 @@ describe('OpenApiDocument', () => {
     });
   });
 
-  test('has a tag once, in the words of the first controller that describes it', async () => {
+  test('has each tag once, with the description of the first controller that describes it', async () => {
     @Tag('Later', 'Toys that come.')
     @Controller('later')
     class LaterController {
@@ -169,7 +169,7 @@ describe('OpenApiDocument', () => {
     );
   });
 
-  test('refuses two controllers that it cannot tell from each other', async () => {
+  test('refuses two controllers with the same name and handler', async () => {
     const Another = (() => {
       @Controller('more-toys')
       class ToysController {
@@ -228,7 +228,7 @@ describe('OpenApiDocument', () => {
     expect(paths['/v2/games']?.servers).toEqual([{ url: '/', description: 'This service' }]);
   });
 
-  test('has the operations of @All that OpenAPI knows', async () => {
+  test('has an operation of @All for each method that OpenAPI knows', async () => {
     @Controller('games')
     class GamesController {
       @All()
@@ -243,7 +243,7 @@ describe('OpenApiDocument', () => {
     expect(Object.keys(paths['/games']?.post?.responses ?? {})).toContain('200');
   });
 
-  test('announces the end of a handler with several paths once, for all of them', async () => {
+  test('has one announcement for all paths of a deprecated handler', async () => {
     @Controller('games')
     class GamesController {
       @Get(['', 'all'])
@@ -255,7 +255,7 @@ describe('OpenApiDocument', () => {
     ]);
   });
 
-  test('has a controller of two modules once', async () => {
+  test('has the operations of a controller in two modules once', async () => {
     @Module({ controllers: [ToysController] })
     class MoreModule {}
     const { json } = await describeModules([MoreModule], [ToysController]);
@@ -276,7 +276,7 @@ describe('OpenApiDocument', () => {
     );
   });
 
-  test('is not there before an application is described', async () => {
+  test('fails when it is read before an application is described', async () => {
     const document = await Test.createTestingModule({
       imports: [DiscoveryModule],
       providers: PROVIDERS,

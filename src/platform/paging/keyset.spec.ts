@@ -15,7 +15,7 @@ const value = fc.oneof(
 const filters: fc.Arbitrary<Filters> = fc.dictionary(fc.constantFrom('status', 'from', 'to', 'tag'), value);
 const order = new Keyset({ name: { maxLength: 40 }, id: 'int64' });
 
-/** The message of the ApiError of a cursor. */
+/** The message of the ApiError for a refused cursor. */
 function refusal(cursor: string, given: Filters): string {
   try {
     order.decode(cursor, given);
@@ -27,7 +27,7 @@ function refusal(cursor: string, given: Filters): string {
 
 const UNKNOWN = 'cursor must be taken unchanged from the Link of a page of this list';
 
-test('a cursor gives the last row back, exactly, whatever the order of its filters', () => {
+test('a cursor gives the exact position of the last row, in any order of its filters', () => {
   fc.assert(
     fc.property(name, int64, filters, (name, id, given) => {
       const cursor = order.encode({ name, id: String(id) }, given);
@@ -39,11 +39,11 @@ test('a cursor gives the last row back, exactly, whatever the order of its filte
   );
 });
 
-test('there is no position without a cursor', () => {
+test('without a cursor the position is undefined', () => {
   expect(order.decode(undefined, {})).toBeUndefined();
 });
 
-test('a cursor with one character more, fewer or other is refused', () => {
+test('a cursor with one added, missing or changed character is refused', () => {
   const cursor = order.encode({ name: 'Rex', id: 7n }, { status: 'sold' });
   for (let index = 0; index < cursor.length; index++) {
     const [before, after] = [cursor.slice(0, index), cursor.slice(index + 1)];
@@ -60,7 +60,7 @@ test('a cursor with one character more, fewer or other is refused', () => {
   }
 });
 
-test('a cursor belongs to its filters', () => {
+test('a cursor is refused with other filters than its own', () => {
   const cursor = order.encode({ name: 'Rex', id: 7n }, { status: '1', from: undefined });
   expect(order.decode(cursor, { status: '1' })).toEqual({ name: 'Rex', id: 7n });
   expect(refusal(cursor, { status: 1 })).toBe(
@@ -71,7 +71,7 @@ test('a cursor belongs to its filters', () => {
   );
 });
 
-test('one row more than the page holds makes a next page', () => {
+test('a page has a next page if one row more was found', () => {
   const rows = [1n, 2n, 3n].map((id) => ({ name: 'Rex', id }));
   expect(order.page(rows, { limit: 3 }, {})).toEqual({ items: rows, nextCursor: undefined });
   const { items, nextCursor } = order.page(rows, { limit: 2 }, { status: 'sold' });

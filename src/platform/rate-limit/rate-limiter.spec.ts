@@ -2,7 +2,7 @@ import { readConfig } from '../../config.js';
 import { Clock } from '../clock.js';
 import { RateLimiter } from './rate-limiter.js';
 
-test('refusals are counted by client, and those of clients beyond the first hundred together', async () => {
+test('refusals are counted by client; clients beyond the first 100 share one count', async () => {
   const limiter = new RateLimiter(readConfig({ RATE_LIMIT_PER_MINUTE: '1' }), new Clock());
   for (let id = 0; id < 103; id++) {
     const client = { id: BigInt(id), name: `client-${id}`, rateLimitPerMinute: null };

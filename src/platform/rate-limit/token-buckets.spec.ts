@@ -1,6 +1,6 @@
 import { TokenBuckets } from './token-buckets.js';
 
-test('a full bucket may be emptied at once, and is refilled evenly', () => {
+test('a full bucket can be emptied at once, and refills evenly', () => {
   const buckets = new TokenBuckets();
   for (let left = 59; left >= 0; left--) expect(buckets.take(1n, 60, 0)).toBe(left);
   expect(buckets.take(1n, 60, 0)).toBe(-1);
@@ -10,27 +10,27 @@ test('a full bucket may be emptied at once, and is refilled evenly', () => {
   expect(buckets.take(1n, 60, 1_000_000)).toBe(59);
 });
 
-test('every client has a bucket of its own', () => {
+test('every client has its own bucket', () => {
   const buckets = new TokenBuckets();
   expect(buckets.take(1n, 1, 0)).toBe(0);
   expect(buckets.take(1n, 1, 0)).toBe(-1);
   expect(buckets.take(2n, 1, 0)).toBe(0);
 });
 
-test('a limit that is lowered holds at once', () => {
+test('a lower limit takes effect at once', () => {
   const buckets = new TokenBuckets();
   buckets.take(1n, 6_000, 0);
   expect(buckets.take(1n, 10, 0)).toBe(9);
 });
 
-test('a clock that is set back gives nothing and takes nothing', () => {
+test('a clock that is set back neither adds nor removes tokens', () => {
   const buckets = new TokenBuckets();
   buckets.take(1n, 60, 100_000);
   expect(buckets.take(1n, 60, 0)).toBe(58);
   expect(buckets.take(1n, 60, 1_000)).toBe(58);
 });
 
-test('beyond 10 000 clients, the one that has not called for longest gets a full bucket, and no other does', () => {
+test('beyond 10,000 clients only the least recent caller gets a new, full bucket', () => {
   const buckets = new TokenBuckets();
   for (let client = 0n; client < 10_000n; client++) buckets.take(client, 2, 0);
   expect(buckets.take(0n, 2, 0)).toBe(0);

@@ -43,7 +43,7 @@ describe("Nest's hooks", () => {
     app = undefined;
   });
 
-  /** Sets both hooks. They append what they see to `seen`. */
+  /** Sets both hooks, which append what they see to `seen`. */
   function hooks(seen: string[]): (adapter: PlatformExpressAdapter) => void {
     return (adapter) => {
       adapter.setOnRequestHook((request: Request, response: Response, done: () => void) => {
@@ -114,14 +114,14 @@ describe("Nest's hooks", () => {
       'request',
     ],
     ['response', (adapter, seen) => adapter.setOnResponseHook(() => void seen.push('response')), 'response'],
-  ])('of one kind alone: %s', async (_, set, expected) => {
+  ])('work without the other hook: %s', async (_, set, expected) => {
     const seen: string[] = [];
     app = await startApp((adapter) => set(adapter, seen));
     expect((await get(app, '/json')).status).toBe(200);
     expect(seen).toEqual([expected]);
   });
 
-  test('refuse a request by throwing', async () => {
+  test('refuse a request with an exception', async () => {
     app = await startApp((adapter) =>
       adapter.setOnRequestHook(() => {
         throw new Error('secret');
@@ -133,7 +133,7 @@ describe("Nest's hooks", () => {
 });
 
 describe("without Nest's hooks", () => {
-  test('a request passes no layer for them', async () => {
+  test('requests pass no extra layer of Express', async () => {
     const adapters: PlatformExpressAdapter[] = [];
     const app = await startApp((adapter) => adapters.push(adapter));
     const [adapter] = adapters as [PlatformExpressAdapter];

@@ -67,7 +67,7 @@ class AnswersController {
 interface Answer {
   readonly status: number;
   readonly headers: Record<string, string>;
-  /** Decoded as latin1, so that its length is that of its bytes. */
+  /** Decoded as latin1, so that its length is the number of its bytes. */
   readonly body: string;
 }
 
@@ -151,7 +151,7 @@ describe('Content-Length', () => {
     },
   );
 
-  test('of an error is its own, also when the handler had set another before it failed', async () => {
+  test('of an error fits its body, also when the handler has set another one before it failed', async () => {
     const { status, headers, body } = await ask(app, 'GET', '/length-of-another');
     expect([status, headers['content-length']]).toEqual([500, String(body.length)]);
   });
@@ -188,7 +188,7 @@ describe('Content-Length', () => {
     ['/unread', 201],
     ['/unread-nothing', 201],
     ['/nowhere', 404],
-  ])('is sent when the answer comes before the rest of the request: %s', async (path, status) => {
+  ])('is sent when the answer precedes the rest of the request: %s', async (path, status) => {
     const framings = ['Content-Length: 100\r\n\r\nhalf', 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'];
     const received = await Promise.all(
       framings.map((framing) => exchange(app, `POST ${path} HTTP/1.1\r\nHost: x\r\n${framing}`)),
@@ -218,7 +218,7 @@ describe('Content-Length', () => {
     for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
   });
 
-  test('is sent when the body was read, and when a body is refused before all of it has arrived', async () => {
+  test('is sent after a body was read, and when a body is refused before it has arrived completely', async () => {
     const read = await ask(app, 'POST', '/read', ['Content-Type: application/json', 'Content-Length: 2', '', '{}']);
     expect([read.status, read.body]).toEqual([201, '{}']);
     const fields = 'Content-Type: application/json\r\nTransfer-Encoding: chunked';

@@ -14,7 +14,7 @@ import { EventEmitter } from 'node:events';
 import { RequestContext } from '../server/requests/request-context.js';
 import { RequestSpans } from './request-spans.js';
 
-/* Requests in a process whose SDK is the team's own, with and without an instrumentation of http. */
+/* Requests in a process with an SDK that the team has started, with and without an instrumentation of http. */
 
 let ended: ReadableSpan[];
 let draws: number;
@@ -59,7 +59,7 @@ function requestOf(url = '/v1/books'): Request {
 
 const within = (span: Span, run: () => void): void => context.with(trace.setSpan(ROOT_CONTEXT, span), run);
 
-test('a request that the instrumentation has not sampled is not drawn again', () => {
+test('the decision of the instrumentation not to sample a request is kept', () => {
   const tracer = tracerOf(new AlwaysOffSampler());
   const spans = new RequestSpans(tracer, true);
   const foreign = tracer.startSpan('GET', { kind: SpanKind.SERVER });
@@ -84,7 +84,7 @@ test('a request that the instrumentation ignores has no span', () => {
 test.each([
   ['sampled', new AlwaysOnSampler()],
   ['not sampled', new AlwaysOffSampler()],
-])('a request in the context of the one before, which is %s, is drawn by itself', (_, sampler) => {
+])('a request in the context of the previous one, which is %s, gets its own sampling decision', (_, sampler) => {
   const spans = new RequestSpans(tracerOf(sampler), true);
   const [first, second] = [requestOf(), requestOf()];
   spans.begin(first);
@@ -93,7 +93,7 @@ test.each([
   expect(second.context.traceId).not.toBe(first.context.traceId);
 });
 
-test('a request below the ended span of the one before has a span of its own', () => {
+test('a request below the ended span of the previous one has its own span', () => {
   const tracer = tracerOf(new AlwaysOnSampler());
   const spans = new RequestSpans(tracer, true);
   const foreign = tracer.startSpan('GET');
@@ -102,7 +102,7 @@ test('a request below the ended span of the one before has a span of its own', (
   expect(draws).toBe(2);
 });
 
-test('the span of the instrumentation is described before it ends, also when the client goes away', () => {
+test('the span of the instrumentation gets its attributes before it ends, also when the client disconnects', () => {
   const tracer = tracerOf(new AlwaysOnSampler());
   const spans = new RequestSpans(tracer, true);
   const foreign = tracer.startSpan('GET', { kind: SpanKind.SERVER });
@@ -123,7 +123,7 @@ test.each([
   ['http://user:secret@host.example', '/'],
   ['http://user:secret@host.example?secret', '/'],
   ['*', '*'],
-])('of the target %s the span has the path alone', (target, path) => {
+])('the span of a request for %s has only the path', (target, path) => {
   const spans = new RequestSpans(tracerOf(new AlwaysOnSampler()), false);
   const request = requestOf(target);
   spans.begin(request);

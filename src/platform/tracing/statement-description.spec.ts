@@ -36,7 +36,7 @@ test.each([
   expect(describeStatement(text).text).toBe(shown);
 });
 
-test('of a text over 10 000 characters the beginning is read, and nothing is kept', () => {
+test('of a text over 10,000 characters only the beginning is read, and the result is not cached', () => {
   const long = `SELECT * FROM book WHERE name = '${'secret '.repeat(2_000)}' AND id IN (${'1,'.repeat(500_000)}1)`;
   const description = describeStatement(long);
   expect(description).toMatchObject({ summary: 'SELECT book', text: 'SELECT * FROM book WHERE name = ?' });
@@ -45,6 +45,10 @@ test('of a text over 10 000 characters the beginning is read, and nothing is kep
   expect(describeStatement(short)).toBe(describeStatement(short));
 });
 
-test('texts without end, of which each is another one, are not kept', () => {
-  for (let index = 0; index < 5_000; index++) expect(describeStatement(`SELECT ${index}`).text).toBe('SELECT ?');
+test('the cache is bounded: a thousand other texts evict a description', () => {
+  const text = 'SELECT 1 FROM first';
+  const first = describeStatement(text);
+  expect(describeStatement(text)).toBe(first);
+  for (let index = 0; index < 1_000; index++) expect(describeStatement(`SELECT ${index}`).text).toBe('SELECT ?');
+  expect(describeStatement(text)).not.toBe(first);
 });

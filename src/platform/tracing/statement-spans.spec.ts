@@ -8,7 +8,7 @@ import { StatementSpans } from './statement-spans.js';
 beforeAll(() => context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
 afterAll(() => context.disable());
 
-test('a statement of many requests has 128 links, and requests whose spans take none do not fail', () => {
+test('a statement for many requests has at most 128 links, and spans without addLink do not fail', () => {
   const tracer = new TracerProvider({ sampler: new AlwaysOnSampler() }).getTracer('test');
   const links: (readonly Link[] | undefined)[] = [];
   const observed: Pick<Tracer, 'startSpan'> = {
@@ -19,7 +19,7 @@ test('a statement of many requests has 128 links, and requests whose spans take 
   };
   const spans = new StatementSpans(observed as Tracer);
   const sharers = Array.from({ length: 200 }, (): Span => {
-    // Spans of older versions of the API have no such method.
+    // Spans of older versions of the API lack addLink.
     return Object.assign(tracer.startSpan('GET'), { addLink: undefined });
   });
   new Sharers().runFor(

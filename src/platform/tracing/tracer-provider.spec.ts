@@ -17,7 +17,7 @@ const SETTINGS: TracingSettings = {
   batchSize: 10,
   delayMs: 600_000,
 };
-/** Where each version of the API finds what was registered. */
+/** The global under which all versions of the API find the registered SDK. */
 const REGISTERED = Symbol.for('opentelemetry.js.api.1');
 
 let warnings: string[];
@@ -32,7 +32,7 @@ afterEach(async () => {
   import.meta.jest.restoreAllMocks();
 });
 
-test('a warning says that spans are lost where they are, and other warnings do not take its line', async () => {
+test('a warning about lost spans says so, and no other warning uses up its line of the minute', async () => {
   provider = await TracerProvider.register(SETTINGS, '1');
   const span = trace.getTracer('test').startSpan('a');
   diag.warn('You can only call end() on a span once.');
@@ -46,7 +46,7 @@ test('a warning says that spans are lost where they are, and other warnings do n
   ]);
 });
 
-test('a collector that takes an export and rejects spans of it is named as a loss; one that only warns is not', async () => {
+test('spans that a collector rejects are reported as lost; a mere warning of a collector is not', async () => {
   provider = await TracerProvider.register(SETTINGS, '1');
   for (const partialSuccess of [
     { rejectedSpans: 0, errorMessage: 'old' },
@@ -60,7 +60,7 @@ test('a collector that takes an export and rejects spans of it is named as a los
   ]);
 });
 
-test('a warning has the words behind its first one', async () => {
+test('a warning has its namespace and text, without errors and bytes', async () => {
   provider = await TracerProvider.register(SETTINGS, '1');
   diag
     .createComponentLogger({ namespace: 'Exporter' })
@@ -74,7 +74,7 @@ test('a certificate that cannot be read is logged at the start', async () => {
   expect(warnings).toEqual(['OpenTelemetry: Failed to read root certificate file']);
 });
 
-test('where another version of the API is registered, one line says that nothing is traced', async () => {
+test('one line says that nothing is traced if another version of the API is registered', async () => {
   const all = globalThis as Record<symbol, unknown>;
   const before = all[REGISTERED];
   all[REGISTERED] = { version: '1.99.0' };

@@ -11,20 +11,20 @@ import { freePort, untilItListens } from './proxies.js';
 
 const FILES = new URL('../../../ops/patroni/', import.meta.url);
 
-/** What the files of ops/patroni call the members, and their addresses here: loopback addresses of one machine. */
+/** The members' names in ops/patroni, with their addresses in these tests: loopback addresses of one machine. */
 const MEMBERS = { db1: '127.0.0.11', db2: '127.0.0.12', db3: '127.0.0.13' } as const;
 export type MemberName = keyof typeof MEMBERS;
 const NAMES = Object.keys(MEMBERS) as MemberName[];
 
-/** The ports of those files. The tests replace each by a free one, the same at all addresses. */
+/** The ports in ops/patroni. The tests replace each by a port that is free on all addresses. */
 const PORTS = ['5432', '8008', '2379', '5000', '5001'];
 
 /** Longest time in ms for a change of the cluster, such as its first start. */
 const CHANGE_MS = 90_000;
 
 /**
- * $0 is the directory of a member, $1 how to run Patroni. The shell ends Patroni and PostgreSQL with the tests, which hold
- * its standard input open. Each line there starts Patroni anew, as systemd does after a crash.
+ * Runs Patroni in the directory $0 of a member. The tests hold the shell's standard input open; when it closes, the shell
+ * ends Patroni and PostgreSQL. Each line on it starts Patroni again, as systemd does after a crash.
  */
 const KEEPER = `
   cd "$0"
@@ -150,14 +150,14 @@ export class PatroniCluster {
     const { directory } = this.members.get(name) as Member;
     const patroni = Number(readFileSync(join(directory, 'pid'), 'utf8'));
     const postmaster = Number(readFileSync(join(directory, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
-    // Suspended first, neither notices that a process ends.
+    // Suspend both first, so that neither notices the other's end.
     for (const pid of [patroni, postmaster]) signal(pid, 'SIGSTOP');
     const pids = [patroni, ...childrenOf(patroni), ...childrenOf(postmaster), postmaster];
     pids.forEach((pid) => signal(pid, 'SIGKILL'));
     await untilEnded(pids);
   }
 
-  /** Starts Patroni anew after `kill`. */
+  /** Starts Patroni again after `kill`. */
   restart(name: MemberName): void {
     this.members.get(name)?.keeper.stdin?.write('start\n');
   }
@@ -233,7 +233,7 @@ export class PatroniCluster {
     await untilItListens(port, child, () => output, host);
   }
 
-  /** The members as the first one that answers sees them. */
+  /** The states of all members, from the first member that answers. */
   private async states(): Promise<readonly MemberState[]> {
     for (const host of Object.values(MEMBERS)) {
       try {
@@ -241,7 +241,7 @@ export class PatroniCluster {
         const answer = await fetch(url, { signal: AbortSignal.timeout(2_000) });
         return ((await answer.json()) as { members: MemberState[] }).members;
       } catch {
-        // Another one may answer.
+        // Another member may answer.
       }
     }
     return [];

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 
 const CLI = new URL('../../../dist/src/cli.js', import.meta.url).pathname;
 
-/** Longest time in ms that a command may take; a busy machine needs many times that of an idle one. */
+/** Longest time in ms of a command: many times what an idle machine needs. */
 const TIMEOUT_MS = 100_000;
 
 /** What a command has printed, and its exit code. */
@@ -16,8 +16,8 @@ export interface Outcome {
  * Runs the built `petstore` command.
  *
  * @param cwd working directory, where `.env` is read and relative paths start
- * @param settings its whole environment, beside PATH
- * @throws Error when it prints a stack, which people are never shown, or a signal or the time limit ends it
+ * @param settings its environment; only PATH is added
+ * @throws Error when it prints a stack, which no command may do, or when a signal or the time limit ends it
  */
 export function petstoreCommand(
   cwd: string,

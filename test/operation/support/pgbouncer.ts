@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, untilItListens } from './proxies.js';
 
-/** PgBouncer of Debian 12, which has no prepared statements in transaction mode, and one that has. */
+/** PgBouncer 1.18 of Debian 12, without prepared statements in transaction mode, and 1.24, which supports them. */
 export type PgBouncerProgram = 'pgbouncer' | 'pgbouncer-1.24';
 
 /** A running PgBouncer in front of one database. */
@@ -18,8 +18,8 @@ export interface PgBouncer {
 /**
  * Starts PgBouncer on a free port.
  *
- * @param url the database as the role of the service
- * @param settings of the section `pgbouncer`
+ * @param url URI of the database with the service's role
+ * @param settings the section `pgbouncer` of its configuration
  */
 export async function startPgBouncer(
   program: PgBouncerProgram,

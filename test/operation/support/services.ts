@@ -6,7 +6,7 @@ export class Services {
 
   /**
    * @param home working directory, where no `.env` is
-   * @param settings those of every process, unless it has its own
+   * @param settings settings of every process; those given to `start` override them
    */
   constructor(
     private readonly home: string,
@@ -20,12 +20,12 @@ export class Services {
     return service;
   }
 
-  /** Starts a process that must not start: exit code 1 and one line on standard error, which is returned. */
+  /** Starts a process that must refuse to start with exit code 1 and one line on standard error. Returns that line. */
   async refusal(settings: Readonly<Record<string, string>>, program?: readonly string[]): Promise<string> {
     const service = this.start(settings, program);
     const code = await service.ended;
     expect([code, service.stderr]).toEqual([1, expect.stringMatching(/^petstore: [^\n]+[^\n\s]\n$/) as string]);
-    // Nest's own report of a failure would be in the log.
+    // Nest would report the failure a second time, in the log.
     expect(service.stdout).not.toMatch(/"level":(50|60)|\n? +at /);
     return service.stderr.trimEnd();
   }

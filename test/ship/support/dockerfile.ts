@@ -40,8 +40,8 @@ export function admittedPaths(): string[] {
 }
 
 /**
- * Executes the Dockerfile with folders instead of images: each stage is a folder below `target`, in which COPY copies
- * and RUN runs a shell, with the Node.js of this process.
+ * Executes the Dockerfile with folders instead of images. Each stage is a folder below `target`: COPY copies into it, and
+ * RUN runs a shell in it, with the Node.js of this process.
  *
  * @returns the folder of the last stage
  * @throws when an instruction of the Dockerfile cannot be executed in a folder, or fails
@@ -90,7 +90,7 @@ export function assemble(target: string): string {
   return stage;
 }
 
-/** COPY: of a folder its content is copied; several files, or files with a target that ends in a slash, keep their names. */
+/** Executes COPY as Docker does: a folder's content is copied; several files, or files with a target that ends in a slash, keep their names. */
 function copy(text: string, context: string, target: string, directory: string, stage: string): void {
   const words = text.split(' ');
   const from = words.find((word) => word.startsWith('--from='))?.slice('--from='.length);
@@ -106,7 +106,7 @@ function copy(text: string, context: string, target: string, directory: string, 
 }
 
 function run(command: string, cwd: string): void {
-  // Leaves out the variables set by the npm and the Jest that run this test.
+  // Leave out variables of the npm and the Jest that run this test.
   const inherited = Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_|JEST_)/i.test(name));
   const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', command], {
     cwd,

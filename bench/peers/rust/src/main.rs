@@ -1,4 +1,4 @@
-//! hyper and tokio-postgres with prepared statements, as a good engineer writes a service with nothing more to do.
+//! hyper and tokio-postgres with prepared statements, as a good engineer writes a service without further requirements.
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, LINK, LOCATION};
 use hyper::service::{make_service_fn, service_fn};
 use hyper::{Body, Method, Request, Response, Server};
@@ -17,7 +17,7 @@ const PETS: &str = "http://localhost:3000/v1/pets";
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
-/// A value of the enum `pet_status`, which PostgreSQL sends and takes as its text.
+/// A value of the enum `pet_status`; PostgreSQL sends and receives it as text.
 #[derive(Debug, Deserialize, Serialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
 enum Status {

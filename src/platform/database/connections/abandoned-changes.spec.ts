@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg';
 import { AbandonedChanges } from './abandoned-changes.js';
 import type { ServicePool } from './service-pool.js';
 
-test('the question which changes wait is not asked in the context of the request that failed', async () => {
+test('AbandonedChanges connects outside of the context of the request that failed', async () => {
   const requests = new AsyncLocalStorage<string>();
   let asked: (store: string | undefined) => void = () => undefined;
   const contextOfQuestion = new Promise<string | undefined>((resolve) => (asked = resolve));

@@ -47,7 +47,7 @@ test.each([
   ['database_slow', undefined, 'Query read timeout'],
   ['database_refused', '53100', 'could not extend file'],
   ['database_refused', '25006', 'cannot execute INSERT in a read-only transaction'],
-])('the cause for operators is %s: %s "%s"', (unavailableCause, code, message) => {
+])('the cause in log and metrics is %s: %s "%s"', (unavailableCause, code, message) => {
   const error = failure(code, message);
   for (const thrown of [error, new QueryFailedError('INSERT', [], error)]) {
     expect(asUnavailable(thrown)).toMatchObject({ unavailableCause });
@@ -63,7 +63,7 @@ test.each(['23505', '22003', '42P01', '42601', '40001', 'ERR_ASSERTION', undefin
   },
 );
 
-test('a file that a connection needs is 503; one that a feature opens in a transaction stays as it is', () => {
+test('503: a missing file that a connection needs; an error of a file that a feature opens stays as it is', () => {
   const error = Object.assign(failure('ENOENT'), { syscall: 'open', path: '/run/secrets/password' });
   expect(asUnavailable(error)).toBe(error);
   expect(asUnavailable(new ConnectionFileError(error))).toMatchObject({ unavailableCause: 'database_away' });
@@ -72,7 +72,7 @@ test('a file that a connection needs is 503; one that a feature opens in a trans
 const UNKNOWN_OUTCOME = /^The database did not confirm the change in time; it may have been made\. .+ Idempotency-Key /;
 
 test.each(['ECONNRESET', '57P01', '57P02', '08006', undefined])(
-  '503: %s after a change was sent: it may be made',
+  '503: %s after a change was sent; the change may have been made',
   (code) => {
     const error = failure(code, 'Connection terminated unexpectedly');
     for (const thrown of [error, new QueryFailedError('INSERT', [], error)]) {
@@ -82,7 +82,7 @@ test.each(['ECONNRESET', '57P01', '57P02', '08006', undefined])(
   },
 );
 
-test.each(['25006', '53100', '53300', '57014'])('503: %s after a change was sent: nothing was done', (code) => {
+test.each(['25006', '53100', '53300', '57014'])('503: %s after a change was sent; the change was not made', (code) => {
   for (const thrown of [failure(code), new QueryFailedError('INSERT', [], failure(code))]) {
     expect((asUnavailable(thrown, true) as ApiError).message).toBe('The database is not available. Try again.');
   }

@@ -17,7 +17,7 @@ const TERMINATED = message('E', Buffer.from('SFATAL\0C57P01\0Mterminating connec
 
 const SILENCE = (): Error => Object.assign(new Error('It has not answered for 2 s'), { code: 'ETIMEDOUT' });
 
-/** What the server sends to each client that connects. */
+/** The server sends these bytes to each client that connects. */
 let greeting: Buffer;
 let server: Server;
 let sockets: Socket[];
@@ -45,8 +45,8 @@ afterEach(async () => {
 
 const refused = expect.objectContaining({ definition: UNAVAILABLE }) as Error;
 
-test('a connection that breaks as it is handed out ends nothing but its statements', async () => {
-  // All in one packet: pg-pool has stopped to listen when the error is read, and the caller does not know the client yet.
+test('a connection that breaks while it is handed out fails only its own statements', async () => {
+  // All in one packet: pg-pool listens no more when the error is read, and the caller does not have the client yet.
   greeting = Buffer.concat([AUTHENTICATED, READY, TERMINATED]);
   const client = await pool.connect();
   await expect(client.query('SELECT')).rejects.toThrow('not queryable');
@@ -54,7 +54,7 @@ test('a connection that breaks as it is handed out ends nothing but its statemen
   expect(pool.totalCount).toBe(0);
 });
 
-test('a silence fails statements in flight, and refuses those that wait and those that come, with the callback too', async () => {
+test('a silence fails statements in flight, and refuses waiting and new callers, with promises and with callbacks', async () => {
   const clients = [await pool.connect(), await pool.connect()];
   const inFlight = clients.map((client) => client.query('SELECT'));
   const waiting = pool.connect();
@@ -70,10 +70,10 @@ test('a silence fails statements in flight, and refuses those that wait and thos
   clients.forEach((client) => client.release());
 });
 
-test('after a silence every connection is new, also in the place of one that was being opened', async () => {
+test('after a silence every connection is new, also one that replaces a connection that was being opened', async () => {
   (await pool.connect()).release();
   const [old] = sockets;
-  // Accepted, and never answered.
+  // The server accepts the next connection and never answers.
   greeting = Buffer.alloc(0);
   const held = await pool.connect();
   const opening = pool.connect();
@@ -89,7 +89,7 @@ test('after a silence every connection is new, also in the place of one that was
   clients.forEach((client) => client.release());
 });
 
-test('503 for the caller after a thousand that wait', async () => {
+test('503 for a caller when 1,000 others wait already', async () => {
   const clients = [await pool.connect(), await pool.connect()];
   const waiting = Array.from({ length: 1_000 }, () => pool.connect().then((client) => client.release()));
   await expect(pool.connect()).rejects.toEqual(refused);

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test('of several attempts at the same time at most one gets the lock, and a later one is refused', async () => {
+test('at most one of several simultaneous attempts gets the lock, and a later one is refused', async () => {
   for (let round = 0; round < 3; round++) {
     const attempts = await Promise.allSettled(Array.from({ length: 3 }, () => lockDirectory(directory)));
     const locks = attempts.filter((attempt) => attempt.status === 'fulfilled').map(({ value }) => value);
@@ -23,7 +23,7 @@ test('of several attempts at the same time at most one gets the lock, and a late
   expect(await readdir(directory)).toEqual([]);
 }, 30_000);
 
-test('the socket of a killed process is removed without a wait', async () => {
+test('the socket of a killed process is replaced at once', async () => {
   const script = `require('net').createServer().listen(${JSON.stringify(join(directory, '1-dead.lock'))}, () => process.kill(process.pid, 'SIGKILL'))`;
   expect(spawnSync(process.execPath, ['-e', script]).signal).toBe('SIGKILL');
   expect(await readdir(directory)).toEqual(['1-dead.lock']);

@@ -10,7 +10,7 @@ const message = (type: string, text: string): Buffer => {
   return Buffer.concat([header, Buffer.from(text)]);
 };
 
-/** Echoes its input in two pieces, the second one in the memory of the first. */
+/** Echoes its input in two pieces, the second one in the memory of the first one, as the engine reuses its buffer. */
 class Echo {
   readonly calls: string[] = [];
   private readonly memory = Buffer.alloc(1024);
@@ -45,7 +45,7 @@ test('the session is reset before the start-up message of each connection', asyn
   expect(engine.calls).toEqual(['reset', STARTUP.toString('latin1')]);
 });
 
-test('what is written together is executed together, and answered in one piece', async () => {
+test('messages that are written together are executed together, and answered in one piece', async () => {
   stream.write(STARTUP);
   await once(stream, 'data');
   stream.cork();
@@ -55,7 +55,7 @@ test('what is written together is executed together, and answered in one piece',
   expect(answer).toEqual(Buffer.concat(['one', 'two', 'three'].map((part) => message('Q', part))));
 });
 
-test('Terminate ends the stream, and does not reach the engine', async () => {
+test('the message Terminate ends the stream, and does not reach the engine', async () => {
   stream.resume();
   stream.write(STARTUP);
   stream.cork();
@@ -67,7 +67,7 @@ test('Terminate ends the stream, and does not reach the engine', async () => {
   expect(engine.calls.slice(2)).toEqual([message('Q', 'X marks the spot').toString('latin1')]);
 });
 
-test('an engine that fails breaks the connection', async () => {
+test('an error of the engine ends the connection', async () => {
   engine.execute = () => Promise.reject(new Error('out of memory'));
   stream.write(STARTUP);
   const [error] = (await once(stream, 'error')) as [Error];

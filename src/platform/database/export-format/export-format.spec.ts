@@ -47,12 +47,15 @@ async function refusalOf(bytes: Buffer): Promise<string> {
   return (error as Error).message;
 }
 
-test.each([1, 7, 100, undefined])('what was written is read, gzipped or not, in pieces of %s bytes', async (size) => {
-  expect(await read(file, size)).toEqual([HEADER, ...ROWS]);
-  expect(await read(gzipSync(file), size)).toEqual([HEADER, ...ROWS]);
-});
+test.each([1, 7, 100, undefined])(
+  'a written export is read completely, gzipped or not, in pieces of %s bytes',
+  async (size) => {
+    expect(await read(file, size)).toEqual([HEADER, ...ROWS]);
+    expect(await read(gzipSync(file), size)).toEqual([HEADER, ...ROWS]);
+  },
+);
 
-test('a file with any single byte changed, left out or added is refused', async () => {
+test('a file with any single byte changed, removed or added is refused', async () => {
   for (let position = 0; position < file.length; position++) {
     const before = file.subarray(0, position);
     const after = file.subarray(position + 1);
@@ -66,7 +69,7 @@ test('a file with any single byte changed, left out or added is refused', async 
   }
 });
 
-test('a file that ends anywhere before its end is refused, gzipped or not', async () => {
+test('a file that is cut anywhere is refused, gzipped or not', async () => {
   for (let length = 0; length < file.length; length++) {
     expect(await refusalOf(file.subarray(0, length))).toMatch(REFUSAL);
   }
@@ -94,7 +97,7 @@ test('a gzipped file with any bit changed is refused, or reads the same', async 
     const changed = Buffer.from(zipped);
     changed[position] = (changed[position] as number) ^ (1 << (position % 8));
     await read(changed).then(
-      // Name, time and system in the header of gzip are not of the content.
+      // Name, time and system in the header of gzip do not belong to the content.
       (found) => expect(found).toEqual([HEADER, ...ROWS]),
       (error: Error) => {
         expect(error.message).toMatch(REFUSAL);
@@ -111,13 +114,13 @@ test.each([
   ['JSON', '{"visits":[]}\n'],
   ['a line without end', 'x'.repeat(100_000)],
   ['bytes', '\0\x01\x02\xff\n'],
-])('%s is no export', async (_, text) => {
+])('%s is refused as no export', async (_, text) => {
   const message = 'This is no export of this service. Nothing was imported. Name a file that `petstore export` wrote.';
   expect(await refusalOf(Buffer.from(text, 'latin1'))).toBe(message);
   if (text !== '') expect(await refusalOf(gzipSync(text))).toBe(message);
 });
 
-test('a format of a later version is named', async () => {
+test('a later format is refused with its number', async () => {
   const later = Buffer.from(file.toString('latin1').replace('"petstore-export":1', '"petstore-export":2'), 'latin1');
   expect(await refusalOf(later)).toBe(
     'The export has format 2, and this version reads format 1. Nothing was imported. Import it with the version that wrote it.',

@@ -38,7 +38,7 @@ test('classes and directories are added to the migrations of the service', async
   expect(own.length).toBeGreaterThan(0);
   await write('1795300000000-create-shops.js', 'CreateShops1795300000000');
   await write('1795300000001-fill-shops.js', 'FillShops1795300000001');
-  // What a compiler leaves beside its output.
+  // Compilers write declarations beside their output.
   await writeFile(join(directory, '1795300000000-create-shops.d.ts'), 'export declare class CreateShops {}');
   await writeFile(join(directory, '1795300000000-create-shops.js.map'), '{}');
 
@@ -49,7 +49,7 @@ test('classes and directories are added to the migrations of the service', async
   expect(loaded.slice(own.length).map(({ name }) => name)).toEqual(names);
 });
 
-test('a class that is named twice is one; another class of its name is refused', async () => {
+test('a class that is given twice counts once; another class of the same name is refused', async () => {
   const once = await loadMigrations([ORDERS]);
   expect(await loadMigrations([ORDERS, ORDERS])).toHaveLength(once.length);
   await expectRefusal(
@@ -60,7 +60,7 @@ test('a class that is named twice is one; another class of its name is refused',
 
 test.each([
   [
-    'a class whose name has no time',
+    'a class without a time in its name',
     migrationOf('CreateOrders'),
     'must end in its time in ms, 13 digits, such as CreateOrders1',
   ],
@@ -75,7 +75,7 @@ test.each([
     'What is given as a migration must be a class with the methods up and down',
   ],
   [
-    'a directory that is not there',
+    'a missing directory',
     new URL('file:///nowhere/migrations'),
     'The migrations of file:///nowhere/migrations/ cannot be read: ENOENT',
   ],

@@ -18,7 +18,7 @@ function controlled() {
 
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
-test('a lone input is run at once', async () => {
+test('a single input runs at once', async () => {
   const { batches, execute, release } = controlled();
   const answer = new Batches(execute, LIMITS).run(21);
   await Promise.resolve();
@@ -58,7 +58,7 @@ test('no input joins a statement that has begun, and no statement exceeds its si
   ]);
 });
 
-test('no more statements run at the same time than the limit', async () => {
+test('at most as many statements as the limit run at the same time', async () => {
   const { batches, execute, release } = controlled();
   const queue = new Batches(execute, { ...LIMITS, size: 1, concurrency: 2 });
   const answers = [1, 2, 3].map((input) => queue.run(input));
@@ -72,7 +72,7 @@ test('no more statements run at the same time than the limit', async () => {
   await Promise.all(answers);
 });
 
-describe('with a time to follow', () => {
+describe('with followMs', () => {
   const FOLLOWING = { ...LIMITS, size: 3, concurrency: 2, followMs: 60_000 };
 
   test('inputs that arrive while a statement runs share the next one', async () => {
@@ -90,7 +90,7 @@ describe('with a time to follow', () => {
     expect(await Promise.all([first, ...others])).toEqual([2, 4, 6]);
   });
 
-  test('a full batch begins beside the running statement', async () => {
+  test('a full batch starts while another statement runs', async () => {
     const { batches, execute, release } = controlled();
     const queue = new Batches(execute, FOLLOWING);
     const first = queue.run(1);
@@ -105,7 +105,7 @@ describe('with a time to follow', () => {
     expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8, 10]);
   });
 
-  test('after followMs another statement begins beside a slow one', async () => {
+  test('after followMs another statement starts while a slow one runs', async () => {
     const { batches, execute, release } = controlled();
     const queue = new Batches(execute, { ...FOLLOWING, followMs: 20 });
     const first = queue.run(1);
@@ -119,7 +119,7 @@ describe('with a time to follow', () => {
   });
 });
 
-test('a refused input gets its own error, and the inputs beside it succeed', async () => {
+test('a refused input gets its own error, and the other inputs of its statement succeed', async () => {
   const executed: number[][] = [];
   const queue = new Batches(async (inputs: readonly number[]) => {
     executed.push([...inputs]);
@@ -135,7 +135,7 @@ test('a refused input gets its own error, and the inputs beside it succeed', asy
 test.each([
   ['the database is unreachable', new ApiError(UNAVAILABLE, 'unreachable')],
   ['a statement fails without an answer from PostgreSQL', new Error('unknown outcome')],
-])('when %s, all hear it, and nothing is asked again', async (_, failure) => {
+])('when %s, all inputs fail, and no statement is repeated', async (_, failure) => {
   let calls = 0;
   const queue = new Batches(() => {
     calls++;
@@ -146,7 +146,7 @@ test.each([
   expect(calls).toBe(1);
 });
 
-test('503 at once when too many wait', async () => {
+test('503 at once when too many inputs wait', async () => {
   const { execute, release } = controlled();
   const queue = new Batches(execute, { ...LIMITS, size: 1, waiting: 2 });
   const answers = [queue.run(1)];
@@ -160,7 +160,7 @@ test('503 at once when too many wait', async () => {
   expect(await Promise.all(answers)).toEqual([2, 4, 6]);
 });
 
-test('503 for inputs that wait too long, and the later ones are run', async () => {
+test('503 for inputs that wait too long, and later inputs succeed', async () => {
   const { batches, execute, release } = controlled();
   const queue = new Batches(execute, { ...LIMITS, waitMs: 50 });
   const begun = queue.run(1);
@@ -176,7 +176,7 @@ test('503 for inputs that wait too long, and the later ones are run', async () =
   expect(batches).toEqual([[1], [3]]);
 });
 
-test('503 for inputs that cannot be run alone in time after their shared statement was refused', async () => {
+test('503 for inputs that cannot run alone in time after their shared statement was refused', async () => {
   const executed: number[][] = [];
   const queue = new Batches(
     async (inputs: readonly number[]) => {

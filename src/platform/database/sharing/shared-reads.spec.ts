@@ -16,7 +16,7 @@ function controlled() {
   return { load, begun: () => begun, release: (error?: Error) => releases.shift()?.(error) };
 }
 
-test('who asks while a reading runs joins the next one, never the one that runs', async () => {
+test('callers during a read share the next read, never the running one', async () => {
   const { load, begun, release } = controlled();
   const reads = new SharedReads<number>(10, 10_000);
   const first = reads.read('page', load);
@@ -36,7 +36,7 @@ test('who asks while a reading runs joins the next one, never the one that runs'
   expect(await late).toBe(3);
 });
 
-test('different things are read at the same time', async () => {
+test('reads with different keys run at the same time', async () => {
   const { load, begun, release } = controlled();
   const reads = new SharedReads<number>(10, 10_000);
   const answers = [reads.read('one', load), reads.read('other', load)];
@@ -67,7 +67,7 @@ test('no answer is cached', async () => {
   }
 });
 
-test('503 at once when too many different things are read', async () => {
+test('503 at once when too many different keys are read', async () => {
   const { load, release } = controlled();
   const reads = new SharedReads<number>(1, 10_000);
   const one = reads.read('one', load);
@@ -77,7 +77,7 @@ test('503 at once when too many different things are read', async () => {
   expect(await one).toBe(1);
 });
 
-test('503 for callers that wait too long for the read before theirs, and later reads succeed', async () => {
+test('503 for callers that wait too long for the previous read, and later reads succeed', async () => {
   const { load, begun, release } = controlled();
   const reads = new SharedReads<number>(1, 50);
   const hanging = reads.read('page', load);

@@ -12,13 +12,13 @@ beforeEach(() => {
 });
 afterEach(() => warn.mockRestore());
 
-test('prepared-queries chooses our own query class, and without it pg executes statements', () => {
+test('prepared-queries selects the query class of the service; without it pg executes statements', () => {
   expect(chooseExecute(true)).toBe(executePreparedQuery);
   expect(chooseExecute(false)).toBe(executeQuery);
   expect(warn).not.toHaveBeenCalled();
 });
 
-/** A client without a connection, changed. */
+/** A client that is not connected, with a changed member. */
 function changed(change: (client: Record<string, unknown>, connection: Record<string, unknown>) => void): object {
   const client = new pg.Client() as unknown as Record<string, unknown>;
   change(client, client['connection'] as Record<string, unknown>);
@@ -43,7 +43,7 @@ test.each<[difference: string, createClient: () => object]>([
       throw new Error('no client');
     },
   ],
-])('with another pg, pg executes statements, with one line in the log: %s', (difference, createClient) => {
+])('pg executes statements, and one log line says so, when %s', (difference, createClient) => {
   expect(chooseExecute(true, () => differenceOfPg(createClient))).toBe(executeQuery);
   expect(warn.mock.calls).toEqual([[expect.stringContaining(`prepared-queries stays off: ${difference}.`)]]);
 });
@@ -51,6 +51,6 @@ test.each<[difference: string, createClient: () => object]>([
 test.each<[difference: string, module: object]>([
   ['pg has no prepareValue', {}],
   ["pg's prepareValue is another one", { prepareValue: String }],
-])('with another module pg/lib/utils.js: %s', (difference, module) => {
+])('a different pg/lib/utils.js is noticed: %s', (difference, module) => {
   expect(differenceOfPg(undefined, module as Parameters<typeof differenceOfPg>[1])).toBe(difference);
 });

@@ -3,7 +3,7 @@ import { traced, traceStatements } from './statement-tracing.js';
 
 afterEach(() => traceStatements(undefined));
 
-test('a statement whose settings hold the callback ends, and its settings can be run again', () => {
+test('the span of a statement with its callback in the query object ends, and the object can be reused', () => {
   const ends: unknown[] = [];
   traceStatements({ begin: () => (error) => ends.push(error) });
   class Client {

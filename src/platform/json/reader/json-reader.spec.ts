@@ -10,7 +10,7 @@ describe('readJson', () => {
     expect(read(text)).toEqual({ a: [1, -0.25, true, false, null], b: { c: '' }, d: [], e: {} });
   });
 
-  test('reads what JSON.parse reads, and the same', () => {
+  test('reads everything that JSON.parse reads, with the same result', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), (text) => agree(read(text), JSON.parse(text))),
       { numRuns: 500 },
@@ -20,7 +20,7 @@ describe('readJson', () => {
     fc.assert(fc.property(numbers, (list) => agree(read(JSON.stringify(list)), JSON.parse(JSON.stringify(list)))));
   });
 
-  test('refuses what JSON.parse refuses', () => {
+  test('refuses everything that JSON.parse refuses', () => {
     const pieces = [
       ...'{}[]:,"\\ \n\t\u00010129.eE+-u',
       '\u00a0',
@@ -43,7 +43,7 @@ describe('readJson', () => {
     );
     fc.assert(
       fc.property(garbage, (text) => {
-        // What a request can carry: an unpaired surrogate has no UTF-8 form.
+        // The bytes of a request: UTF-8 cannot represent an unpaired surrogate.
         const sent = Buffer.from(text);
         const here = attempt(() => readJson(sent));
         const there = attempt(() => JSON.parse(sent.toString()));
@@ -120,7 +120,7 @@ describe('readJson', () => {
     });
   });
 
-  test('reads every escape sequence, and leaves unpaired surrogates and U+0000 to the validation', () => {
+  test('reads every escape sequence; only validation refuses unpaired surrogates and U+0000', () => {
     expect(read('"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00fC!"')).toBe('"\\/\b\f\n\r\tü!');
     expect(read('"\\ud83d\\udc15"')).toBe('🐕');
     expect(read('"\\udc15\\ud83d\\u0000"')).toBe('\udc15\ud83d\0');
@@ -144,7 +144,7 @@ describe('readJson', () => {
       );
     });
 
-    test('takes the same name in different objects', () => {
+    test('accepts the same name in different objects', () => {
       expect(read('[{"a":{"a":1}},{"a":2}]')).toEqual([{ a: { a: 1 } }, { a: 2 }]);
     });
 
@@ -156,7 +156,7 @@ describe('readJson', () => {
       expect('admin' in {}).toBe(false);
     });
 
-    test('inherits nothing', () => {
+    test('gives objects without inherited members', () => {
       const object = read('{}') as Record<string, unknown>;
       for (const name of ['constructor', 'toString', '__proto__']) {
         expect(object[name]).toBeUndefined();
@@ -168,7 +168,7 @@ describe('readJson', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     const mixed = (depth: number) => '{"a":['.repeat(depth / 2) + ']}'.repeat(depth / 2);
 
-    test(`takes ${MAX_JSON_DEPTH} levels, side by side too`, () => {
+    test(`accepts ${MAX_JSON_DEPTH} levels, also several times side by side`, () => {
       read(nested(MAX_JSON_DEPTH));
       read(mixed(MAX_JSON_DEPTH));
       read(`[${Array.from({ length: 100 }, () => nested(MAX_JSON_DEPTH - 1)).join()}]`);
@@ -225,7 +225,7 @@ describe('readJson', () => {
       expect(read(`[${text},1]`)).toEqual([value, 1]);
     });
 
-    test('gives the exact value of an integer, however it is spelled', () => {
+    test('gives the exact value of an integer in any notation', () => {
       const integer = fc.oneof(
         fc.bigInt({ min: INT64_MIN - 5n, max: INT64_MAX + 5n }),
         fc.bigInt({ min: -200n, max: 200n }),
@@ -254,7 +254,7 @@ describe('readJson', () => {
       );
     });
 
-    test('never gives an integer for a number that is none', () => {
+    test('never gives an integer for a number with a fraction', () => {
       const digits = fc.stringMatching(/^[0-9]{0,30}[1-9]$/);
       fc.assert(
         fc.property(fc.bigInt(), digits, (integer, fraction) => {
@@ -266,7 +266,7 @@ describe('readJson', () => {
       );
     });
 
-    test('takes tokens of a million digits', () => {
+    test('accepts numbers of a million digits', () => {
       const many = 1_000_000;
       expect(read('9'.repeat(many))).toBe(Infinity);
       expect(read(`0.${'3'.repeat(many)}`)).toBe(1 / 3);
@@ -279,7 +279,7 @@ describe('readJson', () => {
     });
   });
 
-  test('a string of a long text is no slice of it, which would keep the text in memory', () => {
+  test('copies strings out of a long text, because a slice would keep the text in memory', () => {
     const text = JSON.stringify(['an ordinary name', ' '.repeat(10_000), 'späße 🐕']);
     expect(read(text)).toEqual(JSON.parse(text));
   });
@@ -287,7 +287,7 @@ describe('readJson', () => {
   describe('values', () => {
     const items = (count: number) => `[${Array.from({ length: count }, () => '{}').join()}]`;
 
-    test(`takes ${MAX_JSON_VALUES}, the outermost included`, () => {
+    test(`accepts ${MAX_JSON_VALUES}, the outermost one included`, () => {
       expect(read(items(MAX_JSON_VALUES - 1))).toHaveLength(MAX_JSON_VALUES - 1);
     });
 
@@ -299,7 +299,7 @@ describe('readJson', () => {
     );
   });
 
-  test('repeats nothing of the input', () => {
+  test('repeats nothing of the input in its errors', () => {
     for (const text of ['{"secret":1,"secret":2}', '[secret]', '"secret', '"secret\\q"', '1secret', '{"a":"secret"']) {
       expect(refusal(Buffer.from(text))).not.toMatch(/secret|\\q/);
     }
@@ -309,7 +309,7 @@ describe('readJson', () => {
 describe('readMembers', () => {
   const readNamed = (text: string) => readMembers(Buffer.from(text), ['a', 'b', '__proto__']);
 
-  test('gives the members with these names, and an empty array for what is nested', () => {
+  test('gives the members with these names, and an empty array for nested values', () => {
     expect(readNamed('{"x":{"a":1},"a":1e2,"y":[1],"b":"\\u0041","__proto__":9007199254740993}')).toEqual(
       Object.assign(Object.create(null) as object, { a: 100, b: 'A', ['__proto__']: 9007199254740993n }),
     );
@@ -323,7 +323,7 @@ describe('readMembers', () => {
     expect(readNamed(`{"x":[${items}],"a":1}`)).toEqual({ a: 1 });
   });
 
-  test('gives what readJson gives, and refuses what it refuses, for the same reason', () => {
+  test('gives the values of readJson, and refuses the same bodies for the same reason', () => {
     const names = fc.constantFrom('a', 'b', 'c', '__proto__', '\\u0061', '\\n', '\\u000a', '', 'ü', '1');
     const scalars = fc.constantFrom(
       '1',
@@ -380,7 +380,7 @@ describe('readMembers', () => {
     );
   });
 
-  test('finds a repeated name among thousands, and takes thousands that differ', () => {
+  test('finds a repeated name among thousands, and accepts thousands of different names', () => {
     const members = Array.from({ length: 20_000 }, (_, index) => `"${index.toString(36)}":0`);
     expect(readNamed(`{"x":{${members.join()}},"a":1}`)).toEqual({ a: 1 });
     for (const repeated of [0, 9_999, 19_999]) {
@@ -390,14 +390,14 @@ describe('readMembers', () => {
     }
   });
 
-  test('tells names apart whose hashes are the same', () => {
-    // Of 400,000 hashes of 32 bits, about 19 pairs are the same.
+  test('distinguishes names with equal hashes', () => {
+    // Among 400,000 hashes of 32 bits about 19 pairs are equal.
     const members = Array.from({ length: 400_000 }, (_, index) => `"${Math.sin(index)}":0`);
     expect(readNamed(`{${members.join()},"a":1}`)).toEqual({ a: 1 });
   });
 });
 
-/** What readMembers gives for a value that readJson gave. */
+/** The expected result of readMembers, from the result of readJson. */
 function declaredOf(whole: unknown): unknown {
   if (typeof whole !== 'object' || whole === null) return whole;
   if (Array.isArray(whole)) return [];
@@ -422,7 +422,7 @@ function read(text: string): JsonValue {
   return readJson(Buffer.from(text));
 }
 
-/** The message of the error with which a body is refused. */
+/** The message of the error for a refused body. */
 function refusal(bytes: Buffer): string {
   try {
     readJson(bytes);
@@ -444,7 +444,7 @@ function attempt(action: () => unknown): unknown {
   }
 }
 
-/** Whether JSON.parse gives the same, as far as a double can: it rounds where the reader keeps or refuses a number. */
+/** Whether JSON.parse gives the same, except where a double rounds numbers that the reader keeps exactly or refuses. */
 function agree(here: unknown, there: unknown): boolean {
   if (typeof here === 'bigint') {
     return Number(here) === there;
@@ -465,7 +465,7 @@ function agree(here: unknown, there: unknown): boolean {
   );
 }
 
-/** An integer with the point `point` digits further left, `zeros` zeros behind, and the exponent that makes up for it. */
+/** An integer with the decimal point moved left by `point` digits, `zeros` appended zeros, and an exponent that restores the value. */
 function spelled(value: bigint, point: number, zeros: number, mark: string): string {
   const digits = String(value < 0n ? -value : value).padStart(point + 1, '0');
   const fraction = digits.slice(digits.length - point) + '0'.repeat(zeros);

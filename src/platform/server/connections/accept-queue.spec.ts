@@ -14,7 +14,7 @@ function queueOf(connections: number) {
   };
 }
 
-test('a request is served at once among few connections, and while none is accepted', () => {
+test('a request is served at once if connections are few or none was just accepted', () => {
   const few = queueOf(MANY_CONNECTIONS - 1);
   few.accept();
   few.arrive('among few');
@@ -23,7 +23,7 @@ test('a request is served at once among few connections, and while none is accep
   expect([...few.served, ...many.served]).toEqual(['among few', 'while none is accepted']);
 });
 
-test('requests wait while each turn accepts a connection, and keep their order', async () => {
+test('requests wait while each turn of the event loop accepts a connection, and keep their order', async () => {
   const { served, accept, arrive } = queueOf(MANY_CONNECTIONS);
   for (const name of ['one', 'two', 'three']) {
     accept();
@@ -37,7 +37,7 @@ test('requests wait while each turn accepts a connection, and keep their order',
   expect(served).toHaveLength(4);
 });
 
-test('requests are served after MAX_ACCEPTED_FIRST connections, also when others are accepted without end', async () => {
+test('requests are served after MAX_ACCEPTED_FIRST connections, even if further connections arrive without end', async () => {
   const { served, accept, arrive } = queueOf(MANY_CONNECTIONS);
   for (let accepted = 1; accepted <= 3 * MAX_ACCEPTED_FIRST; accepted++) {
     accept();

@@ -11,12 +11,12 @@ const MAX_BYTES = 20;
 
 const memory = { take: () => undefined, release: () => undefined };
 
-/** Resolves when the condition holds. */
+/** Waits until the condition holds. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Counts the errors of a class that are constructed while `run` runs. */
+/** Counts the errors of a class that are created while `run` runs. */
 async function countErrors(
   type: typeof ApiError | typeof RequestAbortedError,
   run: () => Promise<void>,
@@ -113,7 +113,7 @@ describe('readBody', () => {
     expect(made).toBe(0);
   });
 
-  test('refuses a body that gets too large, once, and drops the rest', async () => {
+  test('refuses a body once when it becomes too large, and drops the rest', async () => {
     const made = await countErrors(ApiError, async () => {
       const { client, request, outcomes, read, chunk } = await begin();
       read();
@@ -126,7 +126,7 @@ describe('readBody', () => {
         await until(() => pieces > earlier);
         await new Promise((resolve) => setImmediate(resolve));
       }
-      // Before the rest has been sent.
+      // The refusal comes before the rest is sent.
       await until(() => outcomes.length > 0);
       for (let count = 3; count < 6; count++) {
         chunk('z');

@@ -4,7 +4,7 @@ const ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 
 test.each([`00-${ID}-${PARENT}-01`, `00-${ID}-${PARENT}-00`, `01-${ID}-${PARENT}-01`, `cc-${ID}-${PARENT}-01-more`])(
-  '%s has a trace id',
+  'traceparent %s has a trace id',
   (value) => {
     expect(traceIdFrom(value)).toBe(ID);
   },
@@ -29,10 +29,10 @@ test.each([
   `0-${ID}-${PARENT}-01`,
   `00-${ID.replace('4', 'g')}-${PARENT}-01`,
   `00-${ID}-${PARENT}-01\n`,
-])('%j has none', (value) => {
+])('traceparent %j has none', (value) => {
   expect(traceIdFrom(value)).toBeUndefined();
 });
 
-test('repeated fields have none, in whatever form they come', () => {
+test('a repeated traceparent has no trace id', () => {
   expect(traceIdFrom([`00-${ID}-${PARENT}-01`, `00-${ID}-${PARENT}-01`])).toBeUndefined();
 });
