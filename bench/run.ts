@@ -1,80 +1,22 @@
-import { Command as Program } from 'commander';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, tmpdir, totalmem } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { table } from '../src/cli/command/output-text.js';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
-import { chart } from './chart.js';
-import { grow, readUpkeep, UPKEEP_SETTINGS, type UpkeepReport, untilRemoval } from './growth.js';
-import { buildPeers, type Command, GO, PEER_NAMES, REFERENCE, RUST } from './peers.js';
+import { grow, readUpkeep, UPKEEP_SETTINGS, untilRemoval } from './growth.js';
+import { GROWN, OURS, readOptions } from './options.js';
+import { buildPeers, type Command } from './peers.js';
 import { cpuUs, descendants, type RunningServer, startServer } from './processes.js';
+import { type Measurement, report, type Result } from './report.js';
 import { type Workload, workloads } from './workloads.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const API_KEY = 'benchmark-key-benchmark-key';
-const OURS = 'petstore';
-/** This service on a catalogue with `--keys` and `--idempotency-rows`. */
-const GROWN = `${OURS} grown`;
 const OURS_COMMAND: Command = [process.execPath, join(ROOT, 'dist/src/main.js')];
 
-interface Options {
-  rows: string;
-  rounds: string;
-  seconds: string;
-  connections: string;
-  workloads: string;
-  servers: string;
-  fastPaths?: string[];
-  processes: string;
-  keys?: string;
-  idempotencyRows?: string;
-  chart?: string;
-  json?: boolean;
-}
-
-/** Figures of one server under one workload, in one turn. */
-interface Measurement {
-  readonly cpuUs: number;
-  readonly databaseCpuUs: number;
-  readonly requestsPerSecond: number;
-  readonly p50Us: number;
-  readonly p99Us: number;
-  /** Requests without an answer, or with an error. They count as requests, too, if they have an answer. */
-  readonly failures: number;
-}
-
-/** Medians of all turns; the failures are their sum. */
-interface Result extends Measurement {
-  readonly rows: number;
-  readonly connections: number;
-  readonly workload: string;
-  readonly server: string;
-}
-
-const options = new Program('bench')
-  .description('Compares this service with servers that a user would write or choose instead, in one run.')
-  .option('--rows <list>', 'sizes of the catalogue; the peers run only on the first one', '100000')
-  .option('--rounds <n>', 'rounds, in each of which every server has its turn', '5')
-  .option('--seconds <n>', 'length of a turn', '3')
-  .option('--connections <list>', 'connections', '32,1')
-  .option('--workloads <list>', 'workloads', 'list,status,walk,get,create')
-  .option('--servers <list>', 'servers', [OURS, ...PEER_NAMES].join(','))
-  .option(
-    '--fast-paths <values...>',
-    `runs ${OURS} once for each of these values of FAST_PATHS, such as: on off handler-calls,joined-writes`,
-  )
-  .option('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, '1')
-  .option('--keys <n>', `runs ${OURS} also with this many API keys, all in use; needs --idempotency-rows`)
-  .option('--idempotency-rows <n>', 'its idempotency keys, half of which have expired and are removed during the run')
-  .option('--chart <file>', 'write a chart of processor time at the first number of connections, as SVG')
-  .option('--json', 'print JSON')
-  .parse()
-  .opts<Options>();
-
-const numbers = (list: string): number[] => list.split(',').map(Number);
+const options = readOptions();
 const progress = (text: string): void => void process.stderr.write(`${text}\n`);
 
 const directory = mkdtempSync(join(tmpdir(), 'petstore-bench-'));
@@ -88,15 +30,12 @@ const DATABASE_SETTINGS = {
   max_wal_size: '4GB',
 };
 
-if ((options.keys === undefined) !== (options.idempotencyRows === undefined)) {
-  throw new Error('--keys and --idempotency-rows need each other');
-}
-const growth = options.keys && { keys: Number(options.keys), idempotencyRows: Number(options.idempotencyRows) };
+const { keys = 0, idempotencyRows = 0 } = options;
+/** Whether the service also runs on a grown database. */
+const isGrown = keys > 0;
 
-const wanted = options.servers.split(',').filter((name) => name !== OURS);
-const unknown = wanted.filter((name) => !PEER_NAMES.includes(name));
-if (unknown.length > 0) throw new Error(`No such server: ${unknown.join(', ')}`);
 progress('Building the other servers');
+const wanted = options.servers.filter((name) => name !== OURS);
 const peers = buildPeers(wanted, (name, reason) => progress(`LEFT OUT: ${name}. ${reason}`));
 
 const contestants: Contestant[] = [];
@@ -104,7 +43,7 @@ const contestants: Contestant[] = [];
 process.once('exit', () => contestants.forEach((contestant) => contestant.resume()));
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => process.exit(1));
 
-const postgresql = await startPostgresqlServer({ ...DATABASE_SETTINGS, ...(growth && UPKEEP_SETTINGS) });
+const postgresql = await startPostgresqlServer({ ...DATABASE_SETTINGS, ...(isGrown && UPKEEP_SETTINGS) });
 try {
   await run();
 } finally {
@@ -121,18 +60,18 @@ interface Contestant extends RunningServer {
 
 /** Measures all servers on a catalogue of the first size, and this service on catalogues of the other sizes. */
 async function run(): Promise<void> {
-  const [size = 0, ...otherSizes] = numbers(options.rows);
+  const [size = 0, ...otherSizes] = options.rows;
   const oneKey = join(directory, 'key.txt');
   writeFileSync(oneKey, API_KEY);
   try {
     const databaseUrl = await fill(size);
-    for (const name of options.servers.split(',')) {
+    for (const name of options.servers) {
       if (name !== OURS) {
         if (peers.has(name)) contestants.push({ rows: size, apiKeys: oneKey, ...(await start(name, databaseUrl)) });
         continue;
       }
-      for (const fastPaths of options.fastPaths ?? ['']) {
-        for (const processes of numbers(options.processes)) {
+      for (const fastPaths of options.fastPaths) {
+        for (const processes of options.processes) {
           const server = await start(name, databaseUrl, { fastPaths, processes });
           contestants.push({ rows: size, apiKeys: oneKey, ...server });
         }
@@ -141,28 +80,31 @@ async function run(): Promise<void> {
     for (const rows of otherSizes) {
       contestants.push({ rows, apiKeys: oneKey, ...(await start(OURS, await fill(rows))) });
     }
-    const grownUrl = growth ? await startGrown(size, growth) : undefined;
+    const grownUrl = isGrown ? await startGrown(size) : undefined;
     const results: Result[] = [];
-    for (const workload of workloads.filter(({ name }) => options.workloads.split(',').includes(name))) {
+    for (const workload of workloads.filter(({ name }) => options.workloads.includes(name))) {
       await compareAnswers(
         workload,
         contestants.filter(({ rows, name }) => rows === size && name !== GROWN),
       );
-      for (const connections of numbers(options.connections)) {
+      for (const connections of options.connections) {
         results.push(...(await measureWorkload(workload, connections)));
       }
     }
-    report(results, grownUrl === undefined ? undefined : await readUpkeep(grownUrl));
+    const servers = contestants.map((contestant) => ({
+      name: contestant.name,
+      rows: contestant.rows,
+      startUpMs: Math.round(contestant.startUpMs),
+      peakMemoryMiB: Math.round(contestant.peakMemoryMiB()),
+    }));
+    report(options, results, servers, grownUrl === undefined ? undefined : await readUpkeep(grownUrl));
   } finally {
     for (const contestant of contestants) await contestant.stop();
   }
 }
 
 /** Starts this service on a catalogue with API keys and idempotency keys, and waits until it removes expired ones. */
-async function startGrown(
-  size: number,
-  { keys, idempotencyRows }: { keys: number; idempotencyRows: number },
-): Promise<string> {
+async function startGrown(size: number): Promise<string> {
   const databaseUrl = await fill(size, '_grown');
   progress(`Adding ${keys} API keys and ${idempotencyRows} idempotency keys`);
   const apiKeys = join(directory, 'keys.txt');
@@ -184,11 +126,11 @@ async function measureWorkload(workload: Workload, connections: number): Promise
     // Warm up, so that compilation is not measured.
     await turn(contestant, file, connections, 1);
   }
-  for (let round = 1; round <= Number(options.rounds); round++) {
+  for (let round = 1; round <= options.rounds; round++) {
     progress(`${workload.name}, ${connections} connection(s): round ${round} of ${options.rounds}`);
     for (const contestant of contestants) {
       const file = files.get(contestant) as string;
-      measured.get(contestant)?.push(await turn(contestant, file, connections, Number(options.seconds)));
+      measured.get(contestant)?.push(await turn(contestant, file, connections, options.seconds));
     }
   }
   return [...measured].map(([{ name, rows }, all]) => {
@@ -213,7 +155,7 @@ async function measureWorkload(workload: Workload, connections: number): Promise
  * is measured only with its own server.
  */
 async function turn(server: Contestant, file: string, connections: number, seconds: number): Promise<Measurement> {
-  const others = growth ? contestants.filter((contestant) => contestant !== server) : [];
+  const others = isGrown ? contestants.filter((contestant) => contestant !== server) : [];
   others.forEach((other) => other.suspend());
   try {
     return await load(server, file, connections, seconds);
@@ -312,7 +254,7 @@ function start(
     FAST_PATHS: fastPaths,
     WEB_CONCURRENCY: String(processes),
     // The peers have no rate limits.
-    MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...numbers(options.connections))),
+    MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...options.connections)),
   };
   const command = name === OURS ? OURS_COMMAND : (peers.get(name) as Command);
   const fullName = [label, fastPaths, processes === 1 ? '' : `${processes} processes`].filter(Boolean).join(' ');
@@ -340,144 +282,6 @@ async function fill(rows: number, suffix = ''): Promise<string> {
   await client.query('VACUUM ANALYZE pet');
   await client.end();
   return url.href;
-}
-
-function report(results: readonly Result[], upkeep: UpkeepReport | undefined): void {
-  const machine = `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
-  const [size] = numbers(options.rows);
-  const [connections] = numbers(options.connections);
-  const ratios = results.map((result) => ({ ...result, ...ratiosOf(result, results) }));
-  if (options.chart !== undefined) {
-    const bars = results.filter((each) => each.rows === size && each.connections === connections);
-    const title = `Processor time a request at ${connections} connections, in µs`;
-    writeFileSync(
-      options.chart,
-      chart(
-        title,
-        bars.filter(({ server }) => server !== 'bare-http'),
-      ),
-    );
-  }
-  const servers = contestants.map((contestant) => ({
-    name: contestant.name,
-    rows: contestant.rows,
-    startUpMs: Math.round(contestant.startUpMs),
-    peakMemoryMiB: Math.round(contestant.peakMemoryMiB()),
-  }));
-  if (options.json) {
-    process.stdout.write(`${JSON.stringify({ machine, options, results: ratios, servers, upkeep }, null, 2)}\n`);
-    return;
-  }
-  const round = (value: number, digits = 0): string => value.toFixed(digits);
-  const rows = ratios.map((each) => [
-    String(each.rows),
-    each.workload,
-    String(each.connections),
-    each.server,
-    round(each.cpuUs, 1),
-    round(each.databaseCpuUs, 1),
-    round(each.cpuUs + each.databaseCpuUs, 1),
-    round(each.requestsPerSecond),
-    round(each.p50Us),
-    round(each.p99Us),
-    String(each.failures),
-    ratio(each.toReference, 'cpu', 'rate', 'p99'),
-    ratio(each.toGo, 'cpu'),
-    ratio(each.toRust, 'sum', 'rate'),
-    ratio(each.toFirst, 'rate', 'p99'),
-  ]);
-  const headings = [
-    'animals',
-    'workload',
-    'conns',
-    'server',
-    'CPU µs',
-    'PG µs',
-    'sum µs',
-    'req/s',
-    'p50 µs',
-    'p99 µs',
-    'failed',
-  ];
-  const comparisons = ['CPU / rate / p99 to the reference', 'CPU to Go', 'sum / rate to Rust', 'rate / p99 to first'];
-  const others = servers.map((each) => [`${each.rows}`, each.name, `${each.startUpMs}`, `${each.peakMemoryMiB}`]);
-  process.stdout.write(
-    `${machine}\nMedians of ${options.rounds} alternating rounds of ${options.seconds} s.\n\n` +
-      `${table([...headings, ...comparisons], rows, Infinity)}\n\n` +
-      `"failed" counts requests without an answer, or with an error, in all rounds. The reference is ${REFERENCE}, and on other ` +
-      `sizes this service on the first; of a grown database this service on the other one. The last column compares with ` +
-      `the same server at the first number of connections.\n\n` +
-      `${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], others, Infinity)}\n`,
-  );
-  if (upkeep) reportUpkeep(upkeep);
-}
-
-function reportUpkeep({ statements, updates, multixacts }: UpkeepReport): void {
-  const rows = statements.map(({ statement, count, meanMs, maxMs, walKiB }) => [
-    statement,
-    `${count}`,
-    meanMs.toFixed(1),
-    maxMs.toFixed(1),
-    walKiB.toFixed(0),
-  ]);
-  const updated = updates.map(
-    (each) => `${each.table}: ${each.rows}, ${each.withoutIndex} without writing an index (HOT)`,
-  );
-  process.stdout.write(
-    `\nBehind the requests of ${GROWN}, in PostgreSQL:\n\n` +
-      `${table(['statement', 'times', 'mean ms', 'max ms', 'WAL KiB'], rows, Infinity)}\n\n` +
-      `Updated rows. ${updated.join('; ')}. Multixacts: ${multixacts}.\n`,
-  );
-}
-
-/** A result relative to another one of the same run. */
-interface Ratios {
-  readonly cpu: number;
-  /** Processor time of server and PostgreSQL together. */
-  readonly sum: number;
-  readonly rate: number;
-  readonly p99: number;
-}
-
-/** A result relative to the others of its workload; undefined for those that did not run. */
-function ratiosOf(
-  result: Result,
-  results: readonly Result[],
-): Record<'toReference' | 'toGo' | 'toRust' | 'toFirst', Ratios | undefined> {
-  const [size] = numbers(options.rows);
-  const [first] = numbers(options.connections);
-  const to = (
-    server: string,
-    rows = size,
-    connections: number | undefined = result.connections,
-  ): Ratios | undefined => {
-    const other = results.find(
-      (each) =>
-        each.server === server &&
-        each.rows === rows &&
-        each.workload === result.workload &&
-        each.connections === connections,
-    );
-    return (
-      other && {
-        cpu: result.cpuUs / other.cpuUs,
-        sum: (result.cpuUs + result.databaseCpuUs) / (other.cpuUs + other.databaseCpuUs),
-        rate: result.requestsPerSecond / other.requestsPerSecond,
-        p99: result.p99Us / other.p99Us,
-      }
-    );
-  };
-  return {
-    toReference: to(result.rows === size && result.server !== GROWN ? REFERENCE : OURS),
-    toGo: to(GO),
-    toRust: to(RUST),
-    toFirst: to(result.server, result.rows, first),
-  };
-}
-
-/** Ratios as a cell of the table. */
-function ratio(ratios: Ratios | undefined, ...names: (keyof Ratios)[]): string {
-  return ratios ? names.map((name) => ratios[name].toFixed(2)).join(' / ') : '';
 }
 
 function median(values: number[]): number {

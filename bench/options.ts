@@ -1,0 +1,78 @@
+import { Command as Program, InvalidArgumentError } from 'commander';
+import { PEER_NAMES } from './peers.js';
+import { workloads } from './workloads.js';
+
+/** This service, by its name in the table. */
+export const OURS = 'petstore';
+
+/** The same on a catalogue with `--keys` and `--idempotency-rows`. */
+export const GROWN = `${OURS} grown`;
+
+const SERVERS = [OURS, ...PEER_NAMES];
+const WORKLOADS = workloads.map(({ name }) => name);
+
+/** What the command line asks for; README.md says what each means. */
+export interface Options {
+  readonly rows: readonly number[];
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly connections: readonly number[];
+  readonly workloads: readonly string[];
+  readonly servers: readonly string[];
+  readonly fastPaths: readonly string[];
+  readonly processes: readonly number[];
+  readonly keys?: number;
+  readonly idempotencyRows?: number;
+  readonly chart?: string;
+  readonly json?: boolean;
+}
+
+/** Reads the command line. Prints what is wrong with it, or the help, and ends the process. */
+export function readOptions(): Options {
+  const program = new Program('bench')
+    .description('Compares this service with servers that a user would write or choose instead, in one run.')
+    .option('--rows <list>', 'sizes of the catalogue; the peers run only on the first one', numbers, [100_000])
+    .option('--rounds <n>', 'rounds, in each of which every server has its turn', number, 5)
+    .option('--seconds <n>', 'length of a turn', number, 3)
+    .option('--connections <list>', 'connections', numbers, [32, 1])
+    .option('--workloads <list>', 'workloads', someOf(WORKLOADS), ['list', 'status', 'walk', 'get', 'create'])
+    .option('--servers <list>', 'servers', someOf(SERVERS), SERVERS)
+    .option(
+      '--fast-paths <values...>',
+      `runs ${OURS} once for each of these values of FAST_PATHS, such as: on off handler-calls,joined-writes`,
+      [''],
+    )
+    .option('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, numbers, [1])
+    .option('--keys <n>', `runs ${OURS} also with this many API keys, all in use; needs --idempotency-rows`, number)
+    .option(
+      '--idempotency-rows <n>',
+      'its idempotency keys, half of which have expired and are removed during the run',
+      number,
+    )
+    .option('--chart <file>', 'write a chart of processor time at the first number of connections, as SVG')
+    .option('--json', 'print JSON')
+    .parse();
+  const options = program.opts<Options>();
+  if ((options.keys === undefined) !== (options.idempotencyRows === undefined)) {
+    program.error("error: options '--keys' and '--idempotency-rows' need each other");
+  }
+  return options;
+}
+
+function number(text: string): number {
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw new InvalidArgumentError('It must be a positive integer.');
+  return Number(text);
+}
+
+function numbers(list: string): number[] {
+  return list.split(',').map(number);
+}
+
+function someOf(names: readonly string[]): (list: string) => string[] {
+  return (list) => {
+    const chosen = list.split(',');
+    const unknown = chosen.find((name) => !names.includes(name));
+    if (unknown === undefined) return chosen;
+    throw new InvalidArgumentError(`It has ${JSON.stringify(unknown)}. It must be some of ${names.join(', ')}.`);
+  };
+}
