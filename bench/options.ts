@@ -1,4 +1,4 @@
-import { Command as Program, InvalidArgumentError } from 'commander';
+import { Command as Program, InvalidArgumentError, Option } from 'commander';
 import { PEER_NAMES } from './peers.js';
 import { workloads } from './workloads.js';
 
@@ -19,7 +19,7 @@ export interface Options {
   readonly connections: readonly number[];
   readonly workloads: readonly string[];
   readonly servers: readonly string[];
-  readonly fastPaths: readonly string[];
+  readonly fastPaths?: readonly string[];
   readonly processes: readonly number[];
   readonly keys?: number;
   readonly idempotencyRows?: number;
@@ -31,18 +31,19 @@ export interface Options {
 export function readOptions(): Options {
   const program = new Program('bench')
     .description('Compares this service with servers that a user would write or choose instead, in one run.')
-    .option('--rows <list>', 'sizes of the catalogue; the peers run only on the first one', numbers, [100_000])
+    .addOption(list('--rows <list>', 'sizes of the catalogue; the peers run only on the first one', numbers, [100_000]))
     .option('--rounds <n>', 'rounds, in each of which every server has its turn', number, 5)
     .option('--seconds <n>', 'length of a turn', number, 3)
-    .option('--connections <list>', 'connections', numbers, [32, 1])
-    .option('--workloads <list>', 'workloads', someOf(WORKLOADS), ['list', 'status', 'walk', 'get', 'create'])
-    .option('--servers <list>', 'servers', someOf(SERVERS), SERVERS)
+    .addOption(list('--connections <list>', 'connections', numbers, [32, 1]))
+    .addOption(list('--workloads <list>', 'workloads', someOf(WORKLOADS), ['list', 'status', 'walk', 'get', 'create']))
+    .addOption(list('--servers <list>', 'servers', someOf(SERVERS), SERVERS))
     .option(
       '--fast-paths <values...>',
       `runs ${OURS} once for each of these values of FAST_PATHS, such as: on off handler-calls,joined-writes`,
-      [''],
     )
-    .option('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, numbers, [1])
+    .addOption(
+      list('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, numbers, [1]),
+    )
     .option('--keys <n>', `runs ${OURS} also with this many API keys, all in use; needs --idempotency-rows`, number)
     .option(
       '--idempotency-rows <n>',
@@ -57,6 +58,16 @@ export function readOptions(): Options {
     program.error("error: options '--keys' and '--idempotency-rows' need each other");
   }
   return options;
+}
+
+/** An option whose value is a list, separated by commas. */
+function list<Item>(
+  flags: string,
+  description: string,
+  parse: (text: string) => Item[],
+  byDefault: readonly Item[],
+): Option {
+  return new Option(flags, description).argParser(parse).default(byDefault, byDefault.join());
 }
 
 function number(text: string): number {

@@ -70,7 +70,7 @@ async function run(): Promise<void> {
         if (peers.has(name)) contestants.push({ rows: size, apiKeys: oneKey, ...(await start(name, databaseUrl)) });
         continue;
       }
-      for (const fastPaths of options.fastPaths) {
+      for (const fastPaths of options.fastPaths ?? ['']) {
         for (const processes of options.processes) {
           const server = await start(name, databaseUrl, { fastPaths, processes });
           contestants.push({ rows: size, apiKeys: oneKey, ...server });
