@@ -173,7 +173,7 @@ function pipe(name: string, transform: (value: unknown) => unknown = (value) => 
     transform(value: unknown, metadata: ArgumentMetadata): unknown {
       note(`pipe ${this.label}: ${JSON.stringify(value)}`);
       if (name === 'metadata') note(`${JSON.stringify(metadata)} ${metadata.metatype?.name}`);
-      // Each pipe has metadata of its own.
+      // Each pipe gets its own metadata.
       Object.assign(metadata, { data: 'changed' });
       return transform(value);
     }
