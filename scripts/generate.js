@@ -1,4 +1,4 @@
-/** Makes the generated files anew: openapi.json from the code, and what the client knows of the API from openapi.json. */
+/** Writes all generated files: openapi.json from the code, and the types of the client from openapi.json. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 
-/** Runs a script of Node and returns what it prints; a failure ends this process. */
+/** Runs a script of Node and returns its output; a failure ends this process. */
 function run(script, args = [], options = {}) {
   try {
     return execFileSync(process.execPath, [join(root, script), ...args], {

@@ -22,7 +22,7 @@ describe('petstore', () => {
   });
   afterAll(() => app.close());
 
-  /** Runs a command as a separate process, beside the running service. */
+  /** Runs a command as a separate process while the service runs. */
   function petstore(...args: string[]): Promise<Outcome> {
     return petstoreWith({}, ...args);
   }
@@ -43,7 +43,7 @@ describe('petstore', () => {
     return JSON.parse(stdout) as Result;
   }
 
-  /** Creates a key through the service itself; the result is what the command would print. */
+  /** Creates a key with ApiKeysService, without a command. */
   async function made(newKey: NewApiKey): Promise<{ id: string; prefix: string; secret: string }> {
     const { key, secret } = await app.nest.get(ApiKeysService).create(newKey);
     return { id: String(key.id), prefix: key.prefix, secret };

@@ -189,7 +189,7 @@ describe('Upgrade', () => {
     expect((await answer).indexOf('["slow"]')).toBeLessThan((await answer).indexOf('"ok"'));
   });
 
-  test('without Connection: Upgrade, and in HTTP/1.0, it is ignored too', async () => {
+  test('it is also ignored without Connection: Upgrade, and in HTTP/1.0', async () => {
     expect(statuses(await sendSegments(`${LIVE}Upgrade: h2c\r\n\r\n${LIVE}\r\n`))).toEqual([200]);
     const old = LIVE.replace('1.1', '1.0');
     expect(statuses(await sendSegments(`${old}${upgrade}\r\n${LIVE}\r\n`, `${LIVE}\r\n`))).toEqual([200]);

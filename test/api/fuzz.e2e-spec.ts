@@ -1125,7 +1125,7 @@ test(
   60_000 + REQUESTS * 20,
 );
 
-test('afterwards the catalogue holds the animals that were created, and nothing else', async () => {
+test('after the run the catalogue contains exactly the created animals', async () => {
   const walked: string[] = [];
   for (let path: string | undefined = '/v1/pets?limit=100'; path !== undefined;) {
     const page: HttpAnswer = await app.client.get(path);
@@ -1136,6 +1136,6 @@ test('afterwards the catalogue holds the animals that were created, and nothing 
   expect(walked.join()).toBe(pets.map(({ text }) => text).join());
 }, 120_000);
 
-test('the log has no warning and no error', () => {
+test('the log of the run has no warning and no error', () => {
   expect(app.log.lines).toEqual([]);
 });

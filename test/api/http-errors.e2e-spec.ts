@@ -46,7 +46,7 @@ function expectRawError(answer: string, status: number, code: string): void {
 }
 
 describe('errors', () => {
-  test('500 internal_error says nothing of its cause, and the log has it with the request id', async () => {
+  test('500 internal_error reveals nothing of its cause, which the log has with the request id', async () => {
     const headers = { 'x-request-id': 'find-me' };
     const answer = await app.client.get('/v1/test-faults/bug', { headers, expects500: true });
     expect(answer.json).toEqual({
@@ -211,7 +211,7 @@ describe('requests that no HTTP client sends', () => {
     expectRawError(await raw(`${head}{"name":`), 408, 'request_timeout');
   });
 
-  test('a client that hangs up in the middle of its body leaves no trace but its log line', async () => {
+  test('a client that disconnects during its body causes only its log line', async () => {
     const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nX-Request-Id: hung-up\r\nAuthorization: Bearer ${app.apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n`;
     await raw(head, { until: '100 Continue' });
     await app.client.get('/v1/pets');

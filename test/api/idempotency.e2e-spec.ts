@@ -129,7 +129,7 @@ describe('the same request again', () => {
     ]);
   });
 
-  test('201: the first answer, whatever has become of the animal', async () => {
+  test('201: the first answer, also after the animal was changed or deleted', async () => {
     const key = newKey();
     const first = await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 });
     await app.sql(`UPDATE pet SET name = 'Max', category_id = 2, status = 'sold' WHERE id = $1`, [first.json.id]);
@@ -187,7 +187,7 @@ describe('the header field', () => {
     ['one character', 'x', '"x"'],
     ['255 characters', 'x'.repeat(255), `"${'x'.repeat(255)}"`],
     ['every printable character', printable(), `"${printable().replace(/["\\]/g, '\\$&')}"`],
-  ])('201: %s: quoted and bare name the same key', async (_, bare, quoted) => {
+  ])('201: %s is the same key quoted and bare', async (_, bare, quoted) => {
     const first = await add(quoted);
     expectReplay(await add(bare), first);
     expectReplay(await add(quoted), first);
@@ -264,7 +264,7 @@ describe('the owner of a key', () => {
     expectReplay(await add(key, { ...REX, name: 'Tom' }, other), second);
   });
 
-  test('a rotation of the API key changes nothing, nor does another key of the client', async () => {
+  test('all API keys of a client share its idempotency keys, also after a rotation', async () => {
     const service = app.nest.get(ApiKeysService);
     const old = await service.create({ client: 'rotating' });
     const key = newKey();
@@ -289,7 +289,7 @@ describe('the owner of a key', () => {
     expect(await isKept()).toBe(false);
   });
 
-  test('storing keys locks no row of the client', async () => {
+  test('storing keys does not lock the row of the client', async () => {
     // `xmax` of a row is the last transaction that has locked it. Concurrent locks would create a multixact each time.
     const locks = (): Promise<unknown[][]> => app.sql('SELECT id, xmax::text FROM client ORDER BY id');
     const before = await locks();
@@ -392,7 +392,7 @@ describe('24 hours', () => {
     expect(outcomes).toEqual([true, false, false, true, true]);
   });
 
-  test('the clock of an instance plays no part', async () => {
+  test('the clock of an instance does not matter', async () => {
     const key = newKey();
     const first = await add(key);
     app.clock.travelTo(Date.now() + 48 * 3_600_000);
@@ -456,7 +456,7 @@ describe('at the same moment', () => {
     expect(await countPets()).toBe(before + 41);
   });
 
-  test('a request that the database refuses stores no key, and fails no other of its statement', async () => {
+  test('a request that the database refuses stores no key, and fails no other request of its statement', async () => {
     await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
     const requests = Array.from({ length: 30 }, (_, index) => ({
       key: newKey(),
@@ -475,7 +475,7 @@ describe('at the same moment', () => {
   });
 });
 
-describe('a module that uses it', () => {
+describe('a module with idempotent work', () => {
   const write = (key: string | undefined, body: object): Promise<HttpAnswer> =>
     app.client.post('/v1/test-notes', body, { headers: { 'idempotency-key': key }, expects500: true });
   let notes: NotesService;
@@ -485,7 +485,7 @@ describe('a module that uses it', () => {
     notes.runs = 0;
   });
 
-  test('its work runs once for a key, and always without one', async () => {
+  test('runs the work once for a key, and every time without a key', async () => {
     const key = newKey();
     const first = await write(key, { text: 'once', weight: 2n ** 62n });
     expectReplay(await write(key, { text: 'once', weight: 2n ** 62n }), first);
@@ -496,14 +496,14 @@ describe('a module that uses it', () => {
     expect(notes.runs).toBe(3);
   });
 
-  test('nothing is stored for work that fails: neither its changes nor the key', async () => {
+  test('stores neither changes nor key when the work fails', async () => {
     const key = newKey();
     expect((await write(key, { text: 'fails', weight: 0 })).status).toBe(500);
     expect(await app.sql(`SELECT FROM test_note WHERE text = 'fails'`)).toEqual([]);
     expect((await write(key, { text: 'fails', weight: 5 })).status).toBe(201);
   });
 
-  test('a key belongs to one operation at a time', async () => {
+  test('cannot use a key for two operations', async () => {
     const key = newKey();
     const note = { text: 'elsewhere', weight: 1 };
     expect((await write(key, note)).status).toBe(201);
@@ -515,7 +515,7 @@ describe('a module that uses it', () => {
   test.each([
     ['race', 3],
     ['unique race', 4],
-  ])('at the same moment one is committed, and the others get its answer: %s', async (text, weight) => {
+  ])('commits one of several simultaneous requests, and the others get its answer: %s', async (text, weight) => {
     // They reach the work at the same time if there are enough connections; with one connection, one after the other.
     const key = newKey();
     notes.gate = () => sleep(50);
@@ -526,7 +526,7 @@ describe('a module that uses it', () => {
     expect(await app.sql('SELECT count(*)::int FROM test_weight WHERE grams = $1', [weight])).toEqual([[1]]);
   });
 
-  test('it is in the document', async () => {
+  test('has the field and its errors in the document', async () => {
     const { paths } = (await app.client.get('/openapi.json')).json;
     const { parameters, responses } = paths['/test-notes'].post;
     expect((parameters as { name: string }[]).map(({ name }) => name)).toEqual(['Idempotency-Key']);
@@ -628,7 +628,7 @@ describeOnPostgresql('two instances', () => {
     await apps[0].sql('DROP TRIGGER linger ON idempotency_key');
   });
 
-  test('instances share the removal of expired keys, and wait for no lock', async () => {
+  test('instances share the removal of expired keys without waiting for locks', async () => {
     await apps[0].sql(
       `INSERT INTO idempotency_key (client_id, key, fingerprint, result, created_at)
         SELECT 1, 'old ' || n, sha256(''), '1', now() - interval '25 hours' FROM generate_series(1, 3000) n`,
@@ -642,7 +642,7 @@ describeOnPostgresql('two instances', () => {
     expect(await apps[0].nest.get(ExpiredKeys).remove()).toBe(2);
   });
 
-  test('whatever is sent in whatever order, each client has one animal for each key', async () => {
+  test('random requests in random order create one animal for each key of each client', async () => {
     const other = (await apps[0].nest.get(ApiKeysService).create({ client: 'other' })).secret;
     const secrets = [apps[0].apiKey, other];
     const all = apps.map(({ origin }) => secrets.map((secret) => new HttpClient(origin, secret)));
@@ -689,7 +689,7 @@ describeOnPostgresql('two instances', () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  /** Resolves when at least this many statements wait for a lock. */
+  /** Waits until at least this many statements wait for a lock. */
   async function untilBlocked(instance: TestApp, statements: number): Promise<void> {
     const query = `SELECT count(*)::int FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`;

@@ -10,17 +10,18 @@ import { createOwnDatabase } from '../support/own-database.js';
 import { NOT_DONE } from '../support/witness.js';
 
 /*
- * Bodies of the largest size, hundreds at a time, that hold thousands of values nobody asked for. A process with little
- * memory lives on, and others are answered meanwhile.
+ * Hundreds of bodies of the largest size at a time, with thousands of values that no handler uses. A process with little
+ * memory survives, and answers other clients at the same time.
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const HEAP_MB = 256;
 const CLIENTS = 200;
-/** Shortest and longest time in s of a flood. */
+/** Shortest time of a flood in s. */
 const SECONDS = 8;
+/** Longest time of a flood in s. */
 const MOST_SECONDS = 60;
-/** A flood goes on until each of its clients has been answered about so many times, on a slow machine for longer. */
+/** A flood ends when its clients have been answered this many times on average, which takes longer on a slow machine. */
 const ROUNDS = 5;
 
 let server: PostgresqlServer;
@@ -52,9 +53,9 @@ interface Others {
 }
 
 /**
- * Lists animals over and over until stopped, on one connection and from a process of its own: this one is busy with the
- * flood. Resolves at the first answer. The connection is older than those of the flood, because Node.js accepts one connection
- * in a turn of its event loop, and so accepts hundreds only after hundreds of bodies.
+ * Lists animals again and again until stopped, on one connection and from a separate process, because this process is busy
+ * with the flood. Resolves at the first answer. The connection is opened before the flood: Node.js accepts one connection
+ * per turn of its event loop, so a new one would wait behind hundreds of bodies.
  */
 async function callAsOthers(): Promise<{ stop: () => Promise<Others> }> {
   const clients = new URL('support/clients.js', import.meta.url).pathname;
@@ -80,7 +81,7 @@ test.each([
   ['arrays', '[[[[]]]]'],
   ['integers', '1'],
 ])(
-  `a process with ${HEAP_MB} MB survives bodies full of %s, and answers others`,
+  `a process with ${HEAP_MB} MB survives bodies full of %s, and answers other clients`,
   async (name, piece) => {
     const begin = '{"name":"b","categoryId":1,"x":[';
     const pieces = Array.from({ length: Math.floor((65_530 - begin.length) / (piece.length + 1)) }, () => piece);
@@ -105,7 +106,7 @@ test.each([
     while (answers < ROUNDS * CLIENTS && Date.now() < floodedAt + MOST_SECONDS * 1_000) await sleep(100);
     const others = await stop();
     await flood.stop();
-    // What was answered before most connections of the flood were there says nothing.
+    // Answers before most connections of the flood were open are not counted.
     const times = others.servedAt.filter((time) => time > floodedAt + 1_000);
     const waits = times.slice(1).map((time, index) => time - (times[index] as number));
     report(`bodies full of ${name}`, {
@@ -115,7 +116,7 @@ test.each([
       'slowest ms': waits.at(-1) ?? NaN,
     });
     expect(service.isRunning).toBe(true);
-    // A machine that is too slow for a body says so, by 503, and nothing is made.
+    // A machine that is too slow for a body answers 503, and creates nothing.
     expect([...counts.keys()].filter((outcome) => outcome !== '201' && outcome !== 'refused')).toEqual([]);
     expect(counts.get('refused') ?? 0).toBeLessThan(0.1 * answers);
     expect(Object.keys(others.counts)).toEqual(['200']);

@@ -86,7 +86,7 @@ async function rounds(
   try {
     for (let round = 0; round < ROUNDS; round++) {
       await untilCreated(performance.now());
-      // A random pause, so that crashes hit different moments of a batch.
+      // A random pause makes crashes happen at different moments of a batch.
       await sleep(100 + Math.random() * 200);
       const crashedAt = performance.now();
       origin = await crash();

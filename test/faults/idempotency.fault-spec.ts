@@ -19,7 +19,7 @@ import { createOwnDatabase } from '../support/own-database.js';
 
 const API_KEY = 'idempotency-faults-key';
 const CLIENTS = 16;
-/** Number of faults: kills of an instance and ends of connections, in turns. */
+/** Number of faults, alternately a killed instance and ended connections. */
 const FAULTS = 20;
 /** Keys that must be answered before each next step, so that every fault happens under load. */
 const KEYS_BETWEEN_FAULTS = 40;
@@ -161,7 +161,7 @@ async function untilAnswered(count: number, clients: Promise<unknown>): Promise<
   }
 }
 
-test('each key has exactly one animal, and every acknowledged animal is stored, whatever is killed', async () => {
+test('each key creates exactly one animal, and every acknowledged animal is stored, despite kills and ended connections', async () => {
   const clients = Promise.all(Array.from({ length: CLIENTS }, order));
   let ended = 0;
   for (let fault = 0; fault < FAULTS; fault++) {

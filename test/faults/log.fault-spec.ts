@@ -11,7 +11,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
  * before the process ends.
  */
 
-/** Longest time in ms to wait for a condition; far more than a machine needs that is many times slower. */
+/** Longest time in ms to wait for a condition; even a very slow machine needs far less. */
 const PATIENCE_MS = 60_000;
 
 import.meta.jest.setTimeout(2 * PATIENCE_MS);
@@ -160,10 +160,10 @@ function start(output = pipe.end): Writer {
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 
 test.each<[how: string, end: (writer: Writer) => void, lastLines: number]>([
-  ['SIGTERM, with one line more', (writer) => writer.kill('SIGTERM'), 1],
+  ['SIGTERM, whose handler writes one more', (writer) => writer.kill('SIGTERM'), 1],
   ['process.exit', (writer) => writer.exit(), 0],
-  ['nothing left to do', (writer) => writer.endInput(), 0],
-])('no line is lost at an end by %s, while the pipe is full and its reader slow', async (_, end, lastLines) => {
+  ['an empty event loop', (writer) => writer.endInput(), 0],
+])('no line is lost when a process with a full pipe and a slow reader ends by %s', async (_, end, lastLines) => {
   const writer = start();
   // More than twice the capacity of a pipe.
   await writer.tell('write 500 500');
@@ -174,7 +174,7 @@ test.each<[how: string, end: (writer: Writer) => void, lastLines: number]>([
   expect(pipe.lines.map(({ number }) => number)).toEqual(upTo(500 + lastLines));
 });
 
-test('lines that were written right before process.exit arrive, in order', async () => {
+test('lines that are written right before process.exit arrive in order', async () => {
   for (let round = 0; round < 20; round++) {
     const writer = start();
     await writer.tell('write 1 10');
@@ -205,7 +205,7 @@ test('lines of processes that share a full pipe never mix', async () => {
   }
 });
 
-test('a line is written after a while, even if no other line follows and the process goes on', async () => {
+test('a line is written soon, even if no other line follows and the process keeps running', async () => {
   const writer = start();
   await writer.tell('write 1 10');
   await pipe.readUntil(() => pipe.text.endsWith('\n'));
@@ -230,7 +230,7 @@ test('a line longer than a block, or than a pipe, arrives whole and in order', a
   ]);
 });
 
-test('while nobody reads, the process goes on and holds a bounded part of the log, the oldest, and then says how much is missing', async () => {
+test('without a reader the process keeps running, keeps only a bounded part of the log, the oldest, and later logs how many lines are missing', async () => {
   const writer = start();
   await writer.tell('write 1000 1000');
   expect(await writer.tell('dropped')).toBe('0');
@@ -264,19 +264,19 @@ test('while nobody reads, the process goes on and holds a bounded part of the lo
   expect(Buffer.byteLength(pipe.text)).toBeLessThan(18 * MEBIBYTE);
 });
 
-test('while nobody reads, the process can end', async () => {
+test('without a reader the process can end', async () => {
   const writer = start();
   await writer.tell('write 1000 1000');
   writer.kill('SIGTERM');
   expect(await writer.ended).toBe(0);
 });
 
-test('when the reader has gone, the process goes on, and ends as it would', async () => {
+test('after the reader has closed the pipe, the process keeps running and can end', async () => {
   const writer = start();
   await writer.tell('write 1000 1000');
   pipe.close();
   expect(await writer.tell('write 1000 1000')).toBe('done');
-  // At least the lines of the blocks that were written since.
+  // At least the lines of all blocks that were written since then.
   expect(Number(await writer.tell('dropped'))).toBeGreaterThan(900);
   writer.kill('SIGTERM');
   expect(await writer.ended).toBe(0);
@@ -284,14 +284,14 @@ test('when the reader has gone, the process goes on, and ends as it would', asyn
 
 const FULL_DISK = '/dev/full';
 
-test(`while the disk of the log is full (${FULL_DISK}), the process goes on, and can end`, async () => {
+test(`with a full disk for the log (${FULL_DISK}) the process keeps running and can end`, async () => {
   const output = openSync(FULL_DISK, 'w');
   const writer = start(output);
   closeSync(output);
   expect(await writer.tell('write 1000 1000')).toBe('done');
   await sleep(200);
   expect(await writer.tell('write 1000 1000')).toBe('done');
-  // The last lines are dropped when their buffer is written, which happens after a while.
+  // The last lines count as dropped only after their buffer is written, which happens later.
   for (const latest = performance.now() + PATIENCE_MS; Number(await writer.tell('dropped')) <= 1_900; await sleep(20)) {
     if (performance.now() > latest) throw new Error(`${await writer.tell('dropped')} lines are dropped.`);
   }

@@ -19,8 +19,8 @@ import { send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
 
 /*
- * More requests and connections than the service can serve. It serves admitted requests as fast as before, and refuses
- * the others at once. Health checks and metrics are answered throughout.
+ * More requests and connections than the service can serve. It serves admitted requests nearly as fast as before, and
+ * refuses the others at once. Health checks are answered all the time.
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
@@ -113,12 +113,12 @@ function observe(): () => Promise<{ looks: number; slowest: number; failed: unkn
 const SHARE = 0.8;
 
 /**
- * Longest median in ms of a refusal. It waits for no other request; but these clients call again at once, and nothing is
- * read from a refused connection for REFUSAL_PAUSE_MS.
+ * Longest median in ms of a refusal. A refusal waits for no other request, but these clients call again at once, and the
+ * service reads nothing from a refused connection for REFUSAL_PAUSE_MS.
  */
 const REFUSED_WITHIN_MS = REFUSAL_PAUSE_MS + 250;
 
-test('a thousand clients that connect while the process is busy are kept by the system, not sent away', async () => {
+test('a thousand clients that connect while the process is busy wait in the queue of the kernel', async () => {
   const clients: Socket[] = [];
   let connected = 0;
   process.kill(service.pid, 'SIGSTOP');
@@ -127,7 +127,7 @@ test('a thousand clients that connect while the process is busy are kept by the 
       const client = connect(Number(new URL(origin).port), '127.0.0.1', () => connected++);
       clients.push(client.on('error', () => undefined));
     }
-    // Without a place in the queue, a client sends its first packet again after a second.
+    // Without a place in the queue, a client would repeat its first packet only after a second.
     await sleep(900);
     expect(connected).toBe(1_000);
   } finally {
@@ -136,7 +136,7 @@ test('a thousand clients that connect while the process is busy are kept by the 
   }
 });
 
-test('at four times the load that saturates it, it serves at least four fifths of the peak; the rest is refused at once', async () => {
+test('at four times the load that saturates it, the service serves at least 80 % of its peak and refuses the rest at once', async () => {
   const seconds = 5;
   await load(REQUESTS_IN_FLIGHT, 1);
   let best = 0;
@@ -172,7 +172,7 @@ test('at four times the load that saturates it, it serves at least four fifths o
   expect(best).toBeGreaterThan(SHARE);
 }, 120_000);
 
-test('requests whose bodies arrive all at once are bounded like the others', async () => {
+test('requests whose bodies arrive at the same moment count against MAX_REQUESTS_IN_FLIGHT', async () => {
   const requests = CONNECTIONS / 2;
   const locker = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
   await locker.connect();
@@ -187,7 +187,7 @@ test('requests whose bodies arrive all at once are bounded like the others', asy
     });
     const refused = requests - REQUESTS_IN_FLIGHT;
     for (const deadline = Date.now() + 30_000; early.length < refused && Date.now() < deadline;) await sleep(20);
-    // The admitted requests wait for the lock, so all answers so far are refusals.
+    // Admitted requests wait for the lock, so all answers so far are refusals.
     expect(early).toEqual(Array.from({ length: refused }, () => 503));
     expect(await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).toMatchObject({ status: 503 });
     expect(await send({ method: 'GET', path: '/health/live' }, { origin, apiKey: API_KEY })).toMatchObject({
@@ -201,19 +201,19 @@ test('requests whose bodies arrive all at once are bounded like the others', asy
   await untilServed();
 }, 120_000);
 
-test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health is looked at all the same', async () => {
+test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health checks still succeed', async () => {
   const port = Number(new URL(origin).port);
   const list = `GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${API_KEY}\r\n\r\n`;
   const health = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
   const silent: Socket[] = [];
   try {
-    // Take all connections. The body of each request is held back, so none of the requests is in flight.
+    // Use all connections. Their requests are not in flight, because their bodies are held back.
     const held = await Promise.all(Array.from({ length: CONNECTIONS }, holdConnection));
 
     expect(await rawRequest(port, list)).toMatch(/^HTTP\/1\.1 503 [^]+\r\nRetry-After: 1\r\n[^]+"code":"unavailable"/);
     expect(await rawRequest(port, health)).toMatch(/^HTTP\/1\.1 200 /);
 
-    // Silent connections take the spare ones, until none is left for a moment.
+    // Silent connections use up the spare ones, until none is left for a moment.
     await connectUntilDropped(service, 2 * SPARE_CONNECTIONS, silent);
     expect(await rawRequest(port, health)).toMatch(/^HTTP\/1\.1 200 /);
 
@@ -232,7 +232,7 @@ test('connections beyond MAX_CONNECTIONS are answered 503 or dropped, and health
   await untilServed();
 }, 120_000);
 
-test('the processes of a group drop the connections beyond theirs', async () => {
+test('the processes of a group drop connections beyond their MAX_CONNECTIONS', async () => {
   const group = new ServiceProcess({ ...settings, WEB_CONCURRENCY: '2', MAX_CONNECTIONS: '1' }, tmpdir());
   const silent: Socket[] = [];
   try {

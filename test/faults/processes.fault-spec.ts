@@ -343,7 +343,7 @@ test('no process outlives the primary process, even if that one is killed', asyn
   report('the primary process is killed', tally(outcomes));
 });
 
-test('a start with wrong settings fails once, with one line', async () => {
+test('a refused start of a group fails once, with one line', async () => {
   const occupant = createServer().listen(0, '127.0.0.1');
   await new Promise((listening) => occupant.once('listening', listening));
   const { port } = occupant.address() as AddressInfo;

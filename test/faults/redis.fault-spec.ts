@@ -45,14 +45,14 @@ afterAll(async () => {
 
 let clients = 0;
 
-/** A key of a client of its own, which therefore has all its calls left. */
+/** A key of a new client, which has all its calls left. */
 async function newKey(name: string): Promise<string> {
   return (await one.nest.get(ApiKeysService).create({ client: `${name}-${++clients}` })).secret;
 }
 
 /**
- * Plays a round, and again with another client if an instance has counted by itself meanwhile: on a busy machine an answer may
- * take longer than the 50 ms that a request waits for it.
+ * Runs a round, and repeats it with another client if an instance has counted without Redis: on a busy machine an answer of
+ * Redis may take longer than the 50 ms that a request waits for it.
  */
 async function whileShared<Result>(round: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
@@ -63,12 +63,12 @@ async function whileShared<Result>(round: () => Promise<Result>): Promise<Result
   }
 }
 
-/** Number of calls that instances have counted by themselves. */
+/** Number of calls that instances have counted without Redis. */
 function localDecisions(): number {
   return [one, two].reduce((sum, { nest }) => sum + nest.get(RateLimiter).redis.localDecisions, 0);
 }
 
-/** Waits until both instances count calls in Redis. After a failure they do not ask it for a second. */
+/** Waits until both instances count calls in Redis. After a failure they do not use it for one second. */
 async function untilShared(): Promise<void> {
   for (const deadline = performance.now() + 20_000; ; await sleep(100)) {
     const key = await newKey('asking');
@@ -106,7 +106,7 @@ test('two instances share one limit', async () => {
   expect(await whileShared(burst)).toBe(6);
 });
 
-test('a Redis that hangs delays requests by 50 ms at the most, and each instance counts by itself', async () => {
+test('a hanging Redis delays requests by at most 50 ms, and each instance counts by itself', async () => {
   const rounds: { slowest: number; waited: number }[] = [];
   for (let round = 0; round < 3; round++) {
     const key = await whileShared(async () => {
@@ -124,16 +124,16 @@ test('a Redis that hangs delays requests by 50 ms at the most, and each instance
     }
     expect(allowed).toBe(6);
     rounds.push({ slowest: Math.max(...times), waited: times.filter((time) => time > 45).length });
-    redis.goOn();
+    redis.resume();
   }
-  // A pause of the machine makes one round slow, a service that waits for longer all of them.
+  // A pause of the machine slows one round. A service that waits longer would slow all of them.
   expect(Math.min(...rounds.map(({ slowest }) => slowest))).toBeLessThan(250);
-  // Only the first request waits for Redis; then Redis is not asked for a second.
+  // Only the first request waits for Redis; then the instance does not use it for one second.
   expect(Math.min(...rounds.map(({ waited }) => waited))).toBeLessThanOrEqual(2);
   expect(one.log.text + two.log.text).toContain('Redis is away: each instance limits its clients by itself.');
 });
 
-test('without Redis each instance counts by itself, and with Redis again they share the limit', async () => {
+test('without Redis each instance counts by itself, and after its return they share the limit', async () => {
   await redis.stop();
   const key = await newKey('returning');
   expect(await countAllowed(one, key, 8)).toBe(6);

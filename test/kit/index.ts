@@ -2,7 +2,7 @@ import { createEmptyDatabase, migrateDatabase } from './test-database.js';
 import { dropsDatabase, type StartOptions, startTestApp, type TestApp } from './start-test-app.js';
 
 /*
- * `petstore-service/testing`: the real application for the tests of a module in a package of its own, over HTTP and on a real
+ * `petstore-service/testing`: the real application for the tests of a module in a separate package, over HTTP and on a real
  * database. It works with any test runner, and needs `@nestjs/testing`.
  */
 
@@ -12,18 +12,18 @@ export type { TestClock } from '../support/test-clock.js';
 export type { StartOptions, TestApp } from './start-test-app.js';
 export type { TestDatabase } from './test-database.js';
 
-/** What a test starts, besides the service, and where. */
+/** Additions of a test to the service, and its database server. */
 export interface TestAppOptions extends StartOptions {
   /**
-   * URI of a PostgreSQL server, as a superuser: the application gets a database of its own there, and a role that owns
-   * nothing, as in production. Undefined for the embedded engine, in a temporary directory.
+   * URI of a PostgreSQL server, as a superuser: the application gets a new database there, and a role that owns nothing, as
+   * in production. Undefined for the embedded engine, in a temporary directory.
    */
   readonly databaseUrl?: string | undefined;
 }
 
 /**
- * Starts the application as `startService` does, on a database of its own with all migrations, and on a free port. Close it
- * when the tests have ended. A start takes about two seconds on either engine.
+ * Starts the application as `startService` does, on a new database with all migrations, and on a free port. Close it after
+ * the tests. A start takes about two seconds on either engine.
  *
  * @throws StartupError when the application does not start
  */

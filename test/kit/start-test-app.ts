@@ -51,7 +51,7 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-/** What a test starts, besides the service. */
+/** Additions of a test to the service. */
 export interface StartOptions extends ServiceOptions {
   /** Settings besides those of the database, as environment variables. The environment of the process is not read. */
   readonly settings?: Readonly<Record<string, string>>;

@@ -281,7 +281,7 @@ describe('openapi', () => {
 
 const DURATION = '--expires must be a duration such as 30s, 15m, 24h or 90d, at most 36500d';
 
-// The following tests need no database of their own.
+// The following tests do not depend on the engine.
 if (engine === 'postgresql') {
   test('an unusable database or a wrong setting gives one line without a secret', async () => {
     const url = 'postgresql://nobody:secret-word@127.0.0.1:1/none';

@@ -366,7 +366,7 @@ describe('a statement on a replica', () => {
     await until(() => Promise.resolve(statesOf(database)[0] === 'ready'));
   });
 
-  test('with a fault of its own fails with the error of the primary', async () => {
+  test('that is wrong on every server fails with the error of the primary', async () => {
     await expect(database.read({ name: '', text: 'SELECT * FROM no_such_table' }, [])).rejects.toMatchObject({
       code: '42P01',
     });

@@ -11,7 +11,7 @@ import { ServiceProcess } from '../support/service-process.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 /*
- * Commands beside a running service. On the embedded engine the service runs them; on PostgreSQL they open their own
+ * Commands while the service runs. On the embedded engine the service runs them; on PostgreSQL they open their own
  * connections. The operator sees no difference.
  */
 
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const petstore = (...args: string[]): Promise<Outcome> => petstoreCommand(home, database.settings, ...args);
 
-test('keys create, list and revoke work beside the running service, and take effect at once', async () => {
+test('keys create, list and revoke work while the service runs, and take effect at once', async () => {
   const { code, stdout, stderr } = await petstore('keys', 'create', '--client', 'shop', '--quiet');
   expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/^pets_\w{49}\n$/), '']);
   const apiKey = stdout.trim();
@@ -49,7 +49,7 @@ test('keys create, list and revoke work beside the running service, and take eff
   expect((await client.get('/v1/pets', { apiKey })).json).toMatchObject({ code: 'revoked_api_key' });
 });
 
-test('seed adds animals beside the running service, so that a list has a next page', async () => {
+test('seed adds animals while the service runs, so that a list has a next page', async () => {
   expect(await petstore('seed', '--count', '1025')).toEqual({ code: 0, stdout: 'Added 1025 animals.\n', stderr: '' });
   const { headers, json } = await client.get('/v1/pets?limit=100');
   expect(json).toHaveLength(100);

@@ -148,7 +148,7 @@ describe('authentication', () => {
     expect((await app.client.get('/v1/test-owners/open', { apiKey: null })).json).toEqual(['open']);
   });
 
-  test('403: @RequireScopes with a scope of its own; 200 with a key that has it', async () => {
+  test("403: @RequireScopes with the module's own scope; 200 with a key that has it", async () => {
     const refused = await app.client.post('/v1/test-owners/audits', undefined);
     expect(refused.json).toEqual(errorOf('insufficient_scope', 403));
     expect(refused.headers['www-authenticate']).toContain('error="insufficient_scope", scope="owners:audit"');

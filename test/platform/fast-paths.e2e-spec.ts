@@ -26,7 +26,7 @@ async function observe(setting: string): Promise<Observed> {
       const ofRequest = Object.getPrototypeOf(request) as object;
       const ofResponse = Object.getPrototypeOf(response) as object;
       if (ofRequest === express.request && ofResponse === express.response) used.push('express-prototypes');
-      // The server has a request class of its own, which handles `upgrade`.
+      // The server has its own request class, which handles `upgrade`.
       else if (
         Object.getPrototypeOf(ofRequest) !== IncomingMessage.prototype ||
         ofResponse !== ServerResponse.prototype

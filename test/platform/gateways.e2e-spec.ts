@@ -21,7 +21,7 @@ import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* Nest's gateways on either adapter: they are protected like controllers. */
+/* Nest's gateways on both adapters are protected like controllers. */
 
 const LARGEST = 9223372036854775807n;
 
@@ -182,7 +182,7 @@ describe('platform-ws', () => {
     expect(app.nest.get(Connected).clients).toEqual([]);
   });
 
-  test('a valid key connects; client and request id are those of the handshake, in the log too', async () => {
+  test('a valid key connects; handlers and log have the client and request id of the handshake', async () => {
     const headers = { ...bearer(app.apiKey).headers, 'x-request-id': 'handshake-1' };
     await open('/closed', { headers });
     expect(app.nest.get(Connected).clients).toEqual(['test-client handshake-1']);
@@ -216,14 +216,14 @@ describe('platform-ws', () => {
     expect(await ask(socket, 'large', 'null')).toBe(`{"event":"large","data":{"id":${LARGEST}}}`);
   });
 
-  test('a message that is no JSON, or has no handler, is ignored', async () => {
+  test('a message that is not JSON, or has no handler, is ignored', async () => {
     const socket = await open('/closed');
     socket.send('{"event":');
     socket.send('{"event":"nobody","data":1}');
     expect(await ask(socket, 'text', '1')).toBe('{"event":"echoed","data":1}');
   });
 
-  test('an exception is answered with the Error body, and a bug says nothing of the inside', async () => {
+  test('an exception is answered with the Error body, and that of a bug reveals nothing internal', async () => {
     const socket = await open('/closed');
     expect(JSON.parse(await ask(socket, 'fail', '{"how":"known"}'))).toMatchObject({
       event: 'exception',
@@ -245,7 +245,7 @@ describe('platform-ws', () => {
     }
   });
 
-  test('@Public at the gateway opens it, and nothing else', async () => {
+  test('@Public opens only its own gateway', async () => {
     const socket = await open('/public', {});
     expect(await ask(socket, 'text', '1')).toBe('{"event":"echoed","data":1}');
     expect(await ask(socket, 'open', '1')).toBe('{"event":"opened","data":true}');
@@ -255,7 +255,7 @@ describe('platform-ws', () => {
     }
   });
 
-  test('messages count as calls, by the name of the handler', async () => {
+  test('each message counts as a call of its handler', async () => {
     const keys = app.nest.get(ApiKeysService);
     const { secret } = await keys.create({ client: 'limited' });
     await keys.limit('limited', 2);
@@ -282,7 +282,7 @@ describe('platform-ws', () => {
     expect((await closed)[0]).toBe(1009);
   });
 
-  test('a client that leaves during its handshake does not end the process', async () => {
+  test('a client that disconnects during its handshake does not end the process', async () => {
     const { secret } = await app.nest.get(ApiKeysService).create({ client: 'hasty' });
     const fields = `Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n`;
     const socket: NetSocket = connect(app.port, '127.0.0.1');
@@ -294,7 +294,7 @@ describe('platform-ws', () => {
     expect((await app.client.get('/health/live')).status).toBe(200);
   });
 
-  test('requests over HTTP are served beside them', async () => {
+  test('HTTP requests are served as well', async () => {
     expect((await app.client.get('/v1/pets')).status).toBe(200);
     expect((await app.client.get('/v1/pets', { apiKey: null })).status).toBe(401);
     const { port } = (app.nest.getHttpServer() as Server).address() as { port: number };
@@ -364,7 +364,7 @@ describe('platform-socket.io', () => {
       }
     });
 
-    test('messages pass guard, pipe and filter', async () => {
+    test('guard, pipe and filter apply to messages', async () => {
       const socket = await open('/closed.io', '/', app.apiKey, transports);
       expect(await ask(socket, 'echo', { text: 'word' }, 'echoed')).toEqual({ text: 'word', isWord: true });
       expect(await ask(socket, 'echo', { text: '' }, 'exception')).toMatchObject({
@@ -377,7 +377,7 @@ describe('platform-socket.io', () => {
       expect(await ask(socket, 'fail', {}, 'exception')).toMatchObject({ code: 'internal_error', status: 500 });
     });
 
-    test('a namespace that is public is open, and the others of its path are closed', async () => {
+    test('a public namespace needs no key, the other namespaces of its path do', async () => {
       const open_ = await open('/mixed.io', '/public', undefined, transports);
       expect(await ask(open_, 'text', 'hello', 'echoed')).toBe('hello');
       for (const namespace of ['/closed', '/']) {
@@ -399,7 +399,7 @@ describe('platform-socket.io', () => {
     });
   });
 
-  test('each request of long polling needs the key, not the first one alone', async () => {
+  test('every request of long polling needs the key, not only the first one', async () => {
     const { text } = await app.client.get('/closed.io/?EIO=4&transport=polling');
     const { sid } = JSON.parse(text.slice(1)) as { sid: string };
     const { status, json } = await app.client.get(`/closed.io/?EIO=4&transport=polling&sid=${sid}`, { apiKey: null });
@@ -415,14 +415,14 @@ describe('platform-socket.io', () => {
     expect(await gone).toBe('io server disconnect');
   });
 
-  test('requests over HTTP are served beside them, in the order of their connection', async () => {
+  test('HTTP requests are served as well, in the order of their connection', async () => {
     expect((await app.client.get('/v1/pets')).status).toBe(200);
     expect((await app.client.get('/closed.io', { apiKey: null })).status).toBe(401);
     expect((await app.client.get('/no-route')).status).toBe(404);
   });
 });
 
-test('503 beyond MAX_CONNECTIONS clients of long polling, which have no connection', async () => {
+test('503 for more clients of long polling than MAX_CONNECTIONS, although they hold no connection', async () => {
   const app = await createTestApp({ features: [IoModule], settings: { MAX_CONNECTIONS: '4' } });
   try {
     const statuses: number[] = [];
@@ -473,8 +473,8 @@ describe('the end of the service', () => {
   );
 });
 
-describe('a start fails', () => {
-  test('for a gateway on a port of its own', async () => {
+describe('the start fails', () => {
+  test('for a gateway with its own port', async () => {
     @WebSocketGateway(0xfffe)
     @Public()
     class OwnPort {}

@@ -173,7 +173,7 @@ function pipe(name: string, transform: (value: unknown) => unknown = (value) => 
     transform(value: unknown, metadata: ArgumentMetadata): unknown {
       note(`pipe ${this.label}: ${JSON.stringify(value)}`);
       if (name === 'metadata') note(`${JSON.stringify(metadata)} ${metadata.metatype?.name}`);
-      // Each pipe has metadata of its own.
+      // Each pipe gets its own metadata.
       Object.assign(metadata, { data: 'changed' });
       return transform(value);
     }
@@ -194,7 +194,7 @@ const later = async (value: unknown): Promise<unknown> => {
   return `${String(value)} later`;
 };
 const atOnce = (value: unknown): Promise<unknown> => Promise.resolve(`${String(value)} at once`);
-/** Like the query of a query builder, whose value is requested by `then`. */
+/** Like a query of a query builder, which runs when `then` is called. */
 const thenable = (value: unknown) => ({
   then(resolve: (value: unknown) => void): void {
     note('then');
@@ -985,7 +985,7 @@ describe.each(Object.entries(GLOBALS))('%s', (_name, providers) => {
   });
 });
 
-test('preceding interceptors are called without their intercept, unless another one stands beside them', async () => {
+test('preceding interceptors are called without intercept, unless a handler has another interceptor', async () => {
   const intercept = jest.spyOn(PrecedingInterceptor.prototype, 'intercept');
   const app = await start([{ provide: APP_INTERCEPTOR, useClass: preceding('global') }], callHandlersDirectly);
   const timesOf = async (name: string): Promise<number> => {
@@ -1058,12 +1058,12 @@ describe('with other internals of Nest', () => {
         return { RouterExecutionContext: Parent };
       },
     ],
-  ])('Nest itself calls the handlers, with one line in the log: %s', async (difference, change) => {
+  ])('Nest itself calls the handlers, and one log line says so: %s', async (difference, change) => {
     const nest = await importNestInternals();
     expect(await startWith({ ...nest, ...change(nest) })).toContain(`handler-calls stays off: ${difference}.`);
   });
 
-  test('a tool that has wrapped a method of Nest stays in place', async () => {
+  test('a method of Nest that a tool has wrapped is kept', async () => {
     const nest = await importNestInternals();
     const create = jest.spyOn(nest.RouterExecutionContext.prototype, 'create');
     try {
@@ -1074,7 +1074,7 @@ describe('with other internals of Nest', () => {
     }
   });
 
-  test('a module of Nest that is missing', () => {
+  test('a missing module of Nest is noticed', () => {
     callHandlersDirectly({} as INestApplication, null);
     expect(warn.mock.calls.flat().join()).toContain('a module of @nestjs/core is missing');
   });
@@ -1084,13 +1084,13 @@ describe('with other internals of Nest', () => {
     { routesResolver: {} },
     { routesResolver: { routerExplorer: {} } },
     { routesResolver: { routerExplorer: { executionContextCreator: { create: () => undefined } } } },
-  ])('an application that calls handlers from another place: %j', (app: object) => {
+  ])('an application that calls handlers elsewhere is noticed: %j', (app: object) => {
     callHandlersDirectly(app as INestApplication);
     expect(warn.mock.calls.flat().join()).toContain('Nest calls handlers from another place');
   });
 });
 
-test('the installed version of Nest is known', async () => {
+test('handler-calls works with the installed version of Nest', async () => {
   const warn = jest.spyOn(Logger.prototype, 'warn');
   const app = await start([], callHandlersDirectly);
   await app.close();

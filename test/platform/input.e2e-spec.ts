@@ -20,7 +20,7 @@ import { Int64Property, TextProperty } from '../../src/platform/input/property.d
 import { MAX_JSON_VALUES } from '../../src/platform/json/reader/json-reader.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* The input that handlers of modules get, and the declarations that fail the start. */
+/* The input of handlers of modules, and the declarations with which the start fails. */
 
 class NewNote {
   @TextProperty({ description: 'A text.', minLength: 1, maxLength: 40 })
@@ -122,7 +122,7 @@ const post = async (path: string, body: unknown): Promise<unknown> => {
 
 const BODY = '{"x":{"y":[1]},"text":"a","number":9007199254740993,"z":1}';
 
-test('a class of scalars gets its members, and nothing else of the body is made', async () => {
+test('a class of scalars gets its members, and the rest of the body is not built', async () => {
   const note = { text: 'a', number: 9007199254740993n };
   expect(await post('', BODY)).toEqual({ note, isNote: true, sent: note });
   expect(await post('', '{"text":{"a":[1]}}')).toBe(
@@ -132,14 +132,14 @@ test('a class of scalars gets its members, and nothing else of the body is made'
   expect(await post('', '{"x":{"y":1,"y":2},"text":"a"}')).toContain('400 malformed_json');
 });
 
-test('a body that is read before or without a class is read as a whole', async () => {
+test('a body that is read before its handler, or without a class, is read completely', async () => {
   const any = { x: { y: [1] }, text: 'a', number: 9007199254740993n, z: 1 };
   expect(await post('/any', BODY)).toEqual({ any });
   expect(await post('/request', BODY)).toEqual({ any });
   expect(await post('/guarded', BODY)).toEqual({ note: { text: 'a', number: 9007199254740993n } });
 });
 
-test(`400 malformed_json: a body that is read as a whole holds more than ${MAX_JSON_VALUES} values`, async () => {
+test(`400 malformed_json: a body that is read completely has more than ${MAX_JSON_VALUES} values`, async () => {
   const values = (count: number): string => `[${Array.from({ length: count }, () => '{}').join()}]`;
   expect(await post('/count', values(MAX_JSON_VALUES - 1))).toEqual({ count: MAX_JSON_VALUES - 1 });
   expect(await post('/count', values(MAX_JSON_VALUES))).toContain('400 malformed_json');
@@ -147,7 +147,7 @@ test(`400 malformed_json: a body that is read as a whole holds more than ${MAX_J
 });
 
 describe("@Body('member')", () => {
-  test('gives the member, checked by the class that is declared', async () => {
+  test('gives the member, checked by its declared class', async () => {
     const sent = { note: { text: 'a', more: 1 }, count: '7', any: { c: [1] } };
     expect(await post('/parts', sent)).toEqual({
       note: { text: 'a' },
@@ -174,7 +174,7 @@ describe("@Body('member')", () => {
   });
 });
 
-test('a start fails, with one sentence, when nothing would check what a handler declares', async () => {
+test('the start fails with one sentence when a declared type of a handler would not be checked', async () => {
   @Controller('test-papers')
   class TestPapersController {
     @Post(':number')

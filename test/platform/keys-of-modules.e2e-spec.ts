@@ -5,7 +5,7 @@ import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.
 import { TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* A module with which clients manage their own API keys. */
+/* A module that lets clients manage their own API keys. */
 
 class NewKey {
   @TextProperty({ description: 'Scope of the key.', example: 'pets:read', minLength: 1, maxLength: 100 })
@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('a module makes, lists and revokes keys, and that takes effect at once', async () => {
+test('a module creates, lists and revokes keys, which takes effect at once', async () => {
   const apiKey = await app.createApiKey('keys:write');
   const made = await app.client.post('/v1/test-keys', { scope: 'pets:read' }, { apiKey });
   const { id, secret } = made.json as { id: number; secret: string };
@@ -61,7 +61,7 @@ test('a module makes, lists and revokes keys, and that takes effect at once', as
   expect(JSON.stringify(app.log.lines)).not.toContain(secret);
 });
 
-test('what it refuses is a bug of the module, unless the module answers it', async () => {
+test('an error of ApiKeysService is a bug of the module (500), unless the module answers it', async () => {
   const apiKey = await app.createApiKey('keys:write');
   const { status, text } = await app.client.post('/v1/test-keys', { scope: 'no scope' }, { apiKey, expects500: true });
   expect(status).toBe(500);

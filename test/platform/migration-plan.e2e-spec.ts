@@ -40,7 +40,7 @@ function push(...migrations: (Partial<Migration> & { name: string; statements?: 
 
 const sqlOf = ({ statements }: PlannedMigration): string[] => statements.map(({ sql }) => sql);
 
-test('each statement with the locks that it takes on tables that were there, and nothing is changed', async () => {
+test('the plan shows each statement with its locks on existing tables, and changes nothing', async () => {
   push(
     {
       name: 'AddNote4102444800000',
@@ -116,7 +116,7 @@ test('each statement with the locks that it takes on tables that were there, and
   expect(await planMigrations(dataSource)).toEqual([]);
 });
 
-test('a migration without a transaction is not tried; its statements are recorded, and its reads run', async () => {
+test('a migration without a transaction is not tried: its changes are only recorded, and its reads run', async () => {
   push({
     name: 'IndexName4102444800000',
     transaction: false,
@@ -139,7 +139,7 @@ test('a migration without a transaction is not tried; its statements are recorde
   expect(await dataSource.query(`SELECT to_regclass('ix_test') AS made`)).toEqual([{ made: null }]);
 });
 
-test('a migration that would fail says why, and the next ones are tried without it', async () => {
+test('the plan says why a migration would fail, and tries the next ones without it', async () => {
   push(
     { name: 'Broken4102444800000', statements: ['CREATE TABLE half_made ()', 'SELECT 1 / 0'] },
     { name: 'Endless4102444800001', transaction: false, up: endless },
@@ -173,7 +173,7 @@ test('the plan of an empty database lists every migration, and applies none', as
 });
 
 if (engine === 'postgresql') {
-  test('the whole trial takes 5 s at most', async () => {
+  test('the whole trial takes at most 5 s', async () => {
     push(
       { name: 'Slow4102444800000', statements: ['SELECT pg_sleep(3)', 'SELECT pg_sleep(60)'] },
       { name: 'Later4102444800001', statements: ['SELECT pg_sleep(0)'] },

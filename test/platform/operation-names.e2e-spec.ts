@@ -7,7 +7,7 @@ import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/** Base class of two controllers; so their handlers have the same names. */
+/** Base class of two controllers, whose handlers therefore have the same names. */
 class Handlers {
   @Get(['', 'all'])
   findNames(): string[] {
@@ -77,7 +77,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test.each(CALLS)('log and metrics of %s %s say %s', async (method, path, operation) => {
+test.each(CALLS)('log and metrics of %s %s have the operation %s', async (method, path, operation) => {
   const { status } = await app.client.send(method, path);
   expect([200, 201]).toContain(status);
   expect(app.log.requests.at(-1)).toMatchObject({ method, operation });
@@ -88,7 +88,7 @@ test.each(CALLS)('log and metrics of %s %s say %s', async (method, path, operati
   expect(values).toContainEqual(expect.objectContaining({ labels: expect.objectContaining({ method, operation }) }));
 });
 
-test('usage is counted under the same names', async () => {
+test('usage is counted under the names of operations', async () => {
   for (const [method, path] of CALLS) await app.client.send(method, path);
   await app.nest.get(KeyUsage).write();
   const counted = (await app.sql('SELECT DISTINCT operation FROM key_usage')).map(([operation]) => operation);
@@ -96,7 +96,7 @@ test('usage is counted under the same names', async () => {
   expect(counted.sort()).toEqual([...new Set(closed)].sort());
 });
 
-test('the document has them as operationIds, each once', async () => {
+test('the document has the names of operations as operationIds, each once', async () => {
   const { paths } = JSON.parse((await app.client.get('/openapi.json')).text) as {
     paths: Record<string, Record<string, { operationId: string }>>;
   };

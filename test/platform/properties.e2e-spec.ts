@@ -182,7 +182,7 @@ describe.each(['/v1/test-checked-orders', '/v1/test-checked-orders/mixed'])('%s'
     return status === 200 ? json : `${json.code}: ${json.message}`;
   };
 
-  test('a handler gets what its class declares, and answers it again', async () => {
+  test('a handler gets the values that its class declares, and answers with them', async () => {
     expect(await post({ ...ORDER, more: [1], address: { town: 'Ulm', more: 1 } })).toEqual(answer);
     expect(await post({ ...ORDER, address: null })).toEqual({ ...answer, address: null });
   });
@@ -211,13 +211,13 @@ test.each([
   ['/v1/test-checked-orders/weights', '{"weight":%}'],
   ['/v1/test-checked-orders/looked-at', '{"weight":%}'],
   ['/v1/test-checked-orders/parts', '{"weight":{"weight":%}}'],
-])('no digit is lost however the body is read: %s', async (path, body) => {
+])('a number with more digits than a double is refused, whichever way the body is read: %s', async (path, body) => {
   const post = async (weight: string): Promise<number> =>
     (await app.client.post(path, body.replace('%', weight))).status;
   expect([await post('1.25'), await post('1.250000000000000001')]).toEqual([200, 400]);
 });
 
-test('parameters of a path and a query', async () => {
+test('parameters of a path and a query are converted to their declared types', async () => {
   expect((await app.client.get('/v1/test-checked-orders/9223372036854775806')).text).toBe(
     '{"next":9223372036854775807}',
   );
@@ -232,7 +232,7 @@ test('parameters of a path and a query', async () => {
   );
 });
 
-test('the document has their schemas', async () => {
+test('the document has the schemas of decorated properties', async () => {
   type Operation = { parameters: object[]; requestBody: { content: { 'application/json': { example: unknown } } } };
   const { paths, components } = JSON.parse((await app.client.get('/openapi.json')).text) as {
     paths: Record<string, Record<string, Operation>>;

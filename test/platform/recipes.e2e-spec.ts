@@ -189,7 +189,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('If-Match: of two changes of the same version one is made, and the other is refused', async () => {
+test('If-Match: one of two changes of the same version succeeds, and the other is refused', async () => {
   await app.sql(`INSERT INTO test_card (owner, email, points, version) VALUES ('Ann', 'ann@example.com', 1, 1)`);
   const read = await app.client.get('/v1/test-cards/1', { apiKey });
   expect([read.status, read.headers.etag]).toEqual([200, '"1"']);
@@ -211,7 +211,7 @@ test('If-Match: of two changes of the same version one is made, and the other is
   expect((await app.client.get('/metrics', { apiKey })).text).toContain('petstore_test_card_changes_total 1\n');
 });
 
-test('a signed body is taken as it was sent, and another one is refused', async () => {
+test('a signed body is accepted unchanged, and a changed one is refused', async () => {
   await app.sql(`INSERT INTO test_card (owner, email, points, version) VALUES ('Bob', 'bob@example.com', 0.1, 1)`);
   const body = '{"cardId": 2,\n "points": "0.20"}';
   const sign = (text: string): string => createHmac('sha256', SECRET).update(text).digest('hex');

@@ -64,7 +64,7 @@ class TestUploadsController {
 
 const seen: unknown[] = [];
 
-/** Things that a middleware does with `request.body`, by name. The query of a request selects one. */
+/** What a middleware does with `request.body`, by name. The query of a request selects one. */
 const MIDDLEWARE: Record<string, RequestHandler> = {
   looks: (request, _, next) => {
     seen.push(request.body);
@@ -144,7 +144,7 @@ describe('request.body', () => {
   });
 });
 
-describe('what code of modules reads', () => {
+describe('bodies that code of modules reads', () => {
   const FORM = 'multipart/form-data; boundary=x';
   const PART = '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nrex';
   const JSON_TYPE = 'application/json';
@@ -180,7 +180,7 @@ describe('what code of modules reads', () => {
     expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1);
   });
 
-  test.each(READERS)('a client that hangs up while %s reads is no error', async (reader, path, type, body) => {
+  test.each(READERS)('a client that disconnects while %s reads causes no error', async (reader, path, type, body) => {
     const id = reader.replace(/\W/g, '');
     const socket = connect(impatient.port, '127.0.0.1').on('error', () => undefined);
     socket.write(`${head(path, type, body.length, `X-Request-Id: ${id}`)}${body.slice(0, 12)}`);

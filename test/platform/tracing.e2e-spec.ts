@@ -11,7 +11,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 
 /*
  * OpenTelemetry's instrumentation of pg sees each statement of `Database` and its end. Loading hooks do not reach Jest's
- * modules, so the test hands pg to the instrumentation, which changes the same prototype as in a process of its own.
+ * modules, so the test passes pg to the instrumentation, which changes the same prototype as in a separate process.
  */
 
 const exporter = new InMemorySpanExporter();

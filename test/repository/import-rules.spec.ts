@@ -22,7 +22,7 @@ const DEFAULT_EXPORT = 'Prefer named exports';
 const CYCLE = 'Dependency cycle';
 const ROOM = (name: string): string => `does not let '${name}' import that`;
 
-/** The importing file, what it imports, and what the linter must say. Imported files exist. */
+/** The importing file, an import that it must not have, and words of the linter's message. Imported files exist. */
 const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   // Inside the platform: lower room ← higher room, the same level, subfolders, and the top level.
   ['src/platform/errors/api-error.ts', '../json/int64.js', ROOM('errors')],
@@ -90,7 +90,7 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/platform/json/json-writer.ts', './json-body.js', CYCLE],
 ];
 
-/** A file, code that it must not contain, and what the linter must say. */
+/** A file, code that it must not contain, and words of the linter's message. */
 const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
   ['src/pets/pet.dto.spec.ts', `it('works', () => undefined);`, 'Write test'],
   ['src/pets/pets.controller.ts', `export * from './pets.service.js';`, 'No barrels'],

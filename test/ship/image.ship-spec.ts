@@ -144,7 +144,7 @@ describe('on PostgreSQL, for a user who may write nothing', () => {
   });
 });
 
-test('the image serves on the embedded engine, runs commands beside the service, and writes only to its volume', async () => {
+test('the image serves on the embedded engine, runs commands at the same time, and writes only to its volume', async () => {
   const data = join(volume(), 'petstore');
   const service = start({ DATA_DIR: data });
   const origin = await service.origin();

@@ -17,7 +17,7 @@ describe('judge', () => {
     ['a warm-up that ends', (index: number) => 50 - 30 * Math.exp(-index / 4)],
     ['a saw-tooth', (index: number) => 50 + (index % 5)],
     ['a cache that fills in the warm-up', (index: number) => 40 + Math.min(index, 13)],
-    ['single samples that stand out, the last one too', (index: number) => (index === 20 || index === 39 ? 500 : 50)],
+    ['single outliers, also as the last sample', (index: number) => (index === 20 || index === 39 ? 500 : 50)],
     ['a fall', (index: number) => 90 - index],
   ])('flat: %s', (_, value) => {
     expect(judge(series(40, value), TOLERANCE).isFlat).toBe(true);
@@ -26,9 +26,9 @@ describe('judge', () => {
   test.each([
     ['a steady leak', (index: number) => 50 + 0.4 * index],
     ['a steady leak below noise', (index: number) => 50 + 0.4 * index + 3 * noise(index)],
-    ['a leak below the saw-tooth of a collector', (index: number) => 50 + 0.4 * index + (index % 5)],
-    ['a leak that quickens', (index: number) => 50 + 0.01 * index ** 2],
-    ['a step that is not given back', (index: number) => (index < 25 ? 50 : 60)],
+    ['a leak below the saw-tooth of garbage collection', (index: number) => 50 + 0.4 * index + (index % 5)],
+    ['an accelerating leak', (index: number) => 50 + 0.01 * index ** 2],
+    ['a step that stays', (index: number) => (index < 25 ? 50 : 60)],
     ['one handle a sample', (index: number) => 30 + index],
   ])('not flat: %s', (_, value) => {
     expect(judge(series(40, value), TOLERANCE).isFlat).toBe(false);

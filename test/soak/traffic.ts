@@ -266,8 +266,8 @@ export class Traffic {
 }
 
 /**
- * Sends `count` different keys that nobody has made. They fill the service's cache of unknown keys before the soak, so
- * that its growth does not look like a leak.
+ * Sends `count` different unknown keys. They fill the service's cache of unknown keys before the soak, so that its growth
+ * does not look like a leak.
  */
 export async function fillWithUnknownKeys(origin: string, count: number): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });

@@ -5,7 +5,7 @@ import { FAST_PATHS_SETTING } from './fast-paths.js';
 
 export type { TestApp } from '../kit/start-test-app.js';
 
-/** What a test starts, besides the service. FAST_PATHS is that of the test run by default. */
+/** Additions of a test to the service. By default FAST_PATHS is that of the test run. */
 export interface TestAppOptions extends StartOptions {
   /** A database shared with another application; `close` does not drop it. */
   readonly database?: TestDatabase;

@@ -41,7 +41,7 @@ function documentedRoles(name: string): string[] {
   const page = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
   const section = page.slice(page.indexOf('**Roles and rights.**'));
   const [, sql = ''] = /```sql\n([^]*?)```/.exec(section) ?? [];
-  // CREATE DATABASE must be a statement of its own.
+  // CREATE DATABASE must be a separate statement.
   const statements = sql.replace(/petstore(_owner|_service)?\b/g, `${name}$1`).split(';');
   return statements.filter((statement) => statement.trim() !== '');
 }

@@ -189,7 +189,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Waits until all have ended. Zombies count as ended: they hold no resources. */
+/** Waits until all processes have ended. Zombies count as ended, because they hold no resources. */
 export async function untilEnded(pids: readonly number[]): Promise<void> {
   const deadline = Date.now() + 30_000;
   for (;;) {

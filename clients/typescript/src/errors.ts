@@ -30,7 +30,7 @@ export class PetStoreError extends Error {
   /** Status of the answer; undefined when there was none. */
   readonly status: number | undefined;
   /**
-   * Identifies the last attempt in the log of the service. The client sends it, so it is known without an answer, too.
+   * Identifies the last attempt in the log of the service. The client sends it, so it is also known without an answer.
    * Undefined with `invalid_argument` and `foreign_link`: nothing was sent.
    */
   readonly requestId: string | undefined;

@@ -1,9 +1,9 @@
 /*
- * A load generator in a separate process, so that it does not share the event loop of the test:
+ * A load generator in a separate process with its own event loop:
  *   node clients.js <origin> <api key> <clients> <seconds>
  * Each client has a kept-alive connection, and sends its next request as soon as it has an answer. It uses raw sockets,
  * because an HTTP client would cost more than the measured server. Prints an empty line at the first answer, and one JSON
- * object at the end, which SIGTERM makes come sooner. `servedAt` is when each answer with status 200 came, in ms of Unix time.
+ * object at the end; SIGTERM ends it earlier. `servedAt` has the time of each answer 200, in ms since 1970.
  */
 import { connect } from 'node:net';
 

@@ -69,7 +69,7 @@ export class DatabaseProxy {
     other.pipe(socket);
     socket.on('close', () => other.destroy());
     other.on('close', () => {
-      // A machine that has disappeared does not close its connections.
+      // A machine that disappears does not close its connections.
       if (!this.isSwallowing) socket.destroy();
     });
   }

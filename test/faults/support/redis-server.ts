@@ -22,7 +22,7 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Starts it anew; one that still runs, such as behind a test that has failed, is stopped before. */
+  /** Starts the server. If it still runs, for example after a failed test, it is stopped first. */
   async start(): Promise<void> {
     await this.stop();
     const options = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
@@ -34,13 +34,13 @@ export class RedisServer {
     }
   }
 
-  /** Suspends the process: connections stay open, requests get no answer. */
+  /** Suspends the process: connections stay open, and requests get no answer. */
   hang(): void {
     this.process?.kill('SIGSTOP');
   }
 
   /** Lets the suspended process continue. */
-  goOn(): void {
+  resume(): void {
     this.process?.kill('SIGCONT');
   }
 

@@ -5,7 +5,7 @@ const CLI = new URL('../../../dist/src/cli.js', import.meta.url).pathname;
 /** Longest time in ms of a command: many times what an idle machine needs. */
 const TIMEOUT_MS = 100_000;
 
-/** What a command has printed, and its exit code. */
+/** The output of a command, and its exit code. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
