@@ -32,7 +32,7 @@ export class VisitsService {
   async record(visit: NewVisit): Promise<Visit> {
     const petId = String(visit.petId);
     return this.database.transaction(async ({ manager }) => {
-      // Two that count at the same moment would both find room, so those of one animal wait for each other.
+      // Requests for one animal wait for each other: two that count at the same moment would both find room.
       await manager.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`visits of ${petId}`]);
       if ((await manager.countBy(VisitEntity, { petId })) >= MAX_VISITS) {
         throw new ApiError(VISITS_FULL, `An animal may have ${MAX_VISITS} visits.`);
