@@ -5,13 +5,13 @@ import { workloads } from './workloads.js';
 /** This service, by its name in the table. */
 export const OURS = 'petstore';
 
-/** The same on a catalogue with `--keys` and `--idempotency-rows`. */
+/** This service on a database with `--keys` and `--idempotency-rows`. */
 export const GROWN = `${OURS} grown`;
 
 const SERVERS = [OURS, ...PEER_NAMES];
 const WORKLOADS = workloads.map(({ name }) => name);
 
-/** What the command line asks for; README.md says what each means. */
+/** The options of the command line; --help describes them. */
 export interface Options {
   readonly rows: readonly number[];
   readonly rounds: number;
@@ -27,7 +27,7 @@ export interface Options {
   readonly json?: boolean;
 }
 
-/** Reads the command line. Prints what is wrong with it, or the help, and ends the process. */
+/** Reads the command line. On --help or a wrong option, prints the help or the fault, and ends the process. */
 export function readOptions(): Options {
   const program = new Program('bench')
     .description('Compares this service with servers that a user would write or choose instead, in one run.')
@@ -47,7 +47,7 @@ export function readOptions(): Options {
     .option('--keys <n>', `runs ${OURS} also with this many API keys, all in use; needs --idempotency-rows`, number)
     .option(
       '--idempotency-rows <n>',
-      'its idempotency keys, half of which have expired and are removed during the run',
+      `number of idempotency keys of ${GROWN}; half of them have expired and are removed during the run`,
       number,
     )
     .option('--chart <file>', 'write a chart of processor time at the first number of connections, as SVG')
@@ -71,7 +71,8 @@ function list<Item>(
 }
 
 function number(text: string): number {
-  if (!/^[1-9]\d{0,9}$/.test(text)) throw new InvalidArgumentError('It must be a positive integer.');
+  if (!/^[1-9]\d{0,9}$/.test(text))
+    throw new InvalidArgumentError(`${JSON.stringify(text)} is no positive integer of at most ten digits.`);
   return Number(text);
 }
 
@@ -84,6 +85,6 @@ function someOf(names: readonly string[]): (list: string) => string[] {
     const chosen = list.split(',');
     const unknown = chosen.find((name) => !names.includes(name));
     if (unknown === undefined) return chosen;
-    throw new InvalidArgumentError(`It has ${JSON.stringify(unknown)}. It must be some of ${names.join(', ')}.`);
+    throw new InvalidArgumentError(`${JSON.stringify(unknown)} is unknown. Choose from ${names.join(', ')}.`);
   };
 }

@@ -25,7 +25,7 @@ export interface Result extends Measurement {
   readonly server: string;
 }
 
-/** What a server needs beside its requests. */
+/** Start-up time and peak memory of a server. */
 export interface ServerFigures {
   readonly name: string;
   readonly rows: number;
@@ -88,8 +88,8 @@ function reportResults(results: readonly (Result & Comparisons)[]): void {
   const headings = ['animals', 'workload', 'conns', 'server', ...figures, ...comparisons];
   process.stdout.write(
     `${table(headings, rows, Infinity)}\n\n` +
-      '"failed" counts requests without an answer, or with an error, in all rounds.\n' +
-      `The reference is ${REFERENCE}; for ${OURS} on other sizes or a grown database, ${OURS} on the first.\n` +
+      '"failed" counts requests without an answer or with an error, in all rounds. Those with an answer also count in the other columns.\n' +
+      `The reference is ${REFERENCE}. For ${OURS} with another number of animals, and for ${GROWN}, it is ${OURS} with the first number.\n` +
       'The last column compares with the same server at the first number of connections.\n',
   );
 }
@@ -111,8 +111,8 @@ function reportUpkeep({ statements, updates, multixacts }: UpkeepReport): void {
     (each) => `${each.table}: ${each.rows}, ${each.withoutIndex} without writing an index (HOT)`,
   );
   process.stdout.write(
-    `\nBehind the requests of ${GROWN}, in PostgreSQL:\n\n` +
-      `${table(['statement', 'times', 'mean ms', 'max ms', 'WAL KiB'], rows, Infinity)}\n\n` +
+    `\nBackground statements of ${GROWN}, in PostgreSQL:\n\n` +
+      `${table(['statement', 'count', 'mean ms', 'max ms', 'WAL KiB'], rows, Infinity)}\n\n` +
       `Updated rows. ${updated.join('; ')}. Multixacts: ${multixacts}.\n`,
   );
 }

@@ -183,7 +183,7 @@ async function load(server: Contestant, file: string, connections: number, secon
   const after = { server: server.cpuUs(), database: databaseCpuUs() };
   const result = JSON.parse(/^RESULT (.*)$/m.exec(stdout)?.[1] ?? '{}') as Record<string, number>;
   const { requests = 0, failures = 0 } = result;
-  // A peer may fail under thousands of connections, which the table says. This service may not.
+  // Requests of a peer may fail under thousands of connections; the table has their number. Those of this service must not.
   if (requests === 0 || (failures > 0 && server.name.startsWith(OURS))) {
     throw new Error(`${server.name} failed under load: ${stdout}`);
   }
@@ -253,7 +253,7 @@ function start(
     NODE_ENV: 'production',
     FAST_PATHS: fastPaths,
     WEB_CONCURRENCY: String(processes),
-    // The peers have no rate limits.
+    // The peers do not limit requests in flight.
     MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...options.connections)),
   };
   const command = name === OURS ? OURS_COMMAND : (peers.get(name) as Command);

@@ -151,7 +151,7 @@ test.each(Object.entries(PROVOCATIONS))(
   },
 );
 
-test.each(OF_MODULES)('the example of %s is the body of a module without its own message', async (code) => {
+test.each(OF_MODULES)('the example of %s is the body when a module throws the error without its own message', async (code) => {
   const answer = await app.client.get(`/v1/test-errors/${code}`);
   expect(answer.json).toEqual(examples[code]?.value);
   expect(answer.json).toMatchObject({ code, status: answer.status });

@@ -503,7 +503,7 @@ describe('a module with idempotent work', () => {
     expect((await write(key, { text: 'fails', weight: 5 })).status).toBe(201);
   });
 
-  test('cannot use a key for two operations', async () => {
+  test('refuses a key that another operation has stored', async () => {
     const key = newKey();
     const note = { text: 'elsewhere', weight: 1 };
     expect((await write(key, note)).status).toBe(201);

@@ -42,7 +42,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Repeats a question until it has an answer, at most 10 s. */
+/** Repeats a call until it returns a value other than undefined, at most 10 s; returns the value. */
 async function until<T>(ask: () => T | undefined): Promise<T> {
   for (const deadline = performance.now() + 10_000; performance.now() < deadline; await sleep(10)) {
     const answer = ask();

@@ -270,23 +270,23 @@ describe('a statement on a replica', () => {
     expect(onReplica).toBeGreaterThan(20);
   });
 
-  test('shares one question for the position of the primary with all statements that wait', async () => {
+  test('shares one query for the position of the primary with all statements that wait', async () => {
     const settle = async (value: string): Promise<void> => {
       await administer(primary.url, `ALTER SYSTEM SET log_statement = '${value}'`);
       await administer(primary.url, 'SELECT pg_reload_conf()');
     };
     const log = join(primary.data, '../log');
-    const questions = (): number => readFileSync(log, 'utf8').match(/execute read_index_position: /g)?.length ?? 0;
+    const queries = (): number => readFileSync(log, 'utf8').match(/execute read_index_position: /g)?.length ?? 0;
     const onReplica = async (): Promise<unknown> =>
       (await database.read({ name: '', text: 'SELECT pg_is_in_recovery()' }, []))[0]?.[0];
     await settle('all');
     try {
       // On a busy machine the replica may lag; then the primary answers, and the round proves nothing.
       await until(async () => {
-        const before = questions();
+        const before = queries();
         const answers = await Promise.all(Array.from({ length: 40 }, onReplica));
-        const asked = questions() - before;
-        // A question in flight is too old for later statements, so there may be two.
+        const asked = queries() - before;
+        // A query in flight is too old for later statements, so there may be two.
         return answers.every(Boolean) && (asked === 1 || asked === 2);
       });
     } finally {

@@ -45,7 +45,7 @@ class SlowModule {}
 
 type Falsy = false | undefined;
 
-/** Repeats a question until its answer is truthy, at most 10 s; returns the answer. */
+/** Repeats a call until it returns a truthy value, at most 10 s; returns the value. */
 async function until<T>(ask: () => T | Falsy | Promise<T | Falsy>): Promise<T> {
   const deadline = Date.now() + 10_000;
   for (;;) {

@@ -62,7 +62,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test('all animals arrive from one engine in the other and back, with gzip and through pipes', async () => {
+test('all animals are moved from one engine to the other and back, with gzip and through pipes', async () => {
   // The import creates an embedded database here.
   const directory = join(home, 'data');
   const settings = { DATA_DIR: directory };

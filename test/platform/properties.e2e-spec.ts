@@ -211,7 +211,7 @@ test.each([
   ['/v1/test-checked-orders/weights', '{"weight":%}'],
   ['/v1/test-checked-orders/looked-at', '{"weight":%}'],
   ['/v1/test-checked-orders/parts', '{"weight":{"weight":%}}'],
-])('a number with more digits than a double is refused, whichever way the body is read: %s', async (path, body) => {
+])('a number with more digits than a double keeps is refused, whichever way the body is read: %s', async (path, body) => {
   const post = async (weight: string): Promise<number> =>
     (await app.client.post(path, body.replace('%', weight))).status;
   expect([await post('1.25'), await post('1.250000000000000001')]).toEqual([200, 400]);

@@ -156,7 +156,7 @@ test.each(['"Rex"', ' Rex ', 'back\\slash', '\\"', '{}', '{Rex}', 'NULL', 'a,b',
   },
 );
 
-test('a request that the database refuses fails no other request of its statement, and gets no other answer', async () => {
+test('a request that the database refuses fails no other request of its statement, and does not get the answer of another one', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
   const names = Array.from({ length: 30 }, (_, index) => (index % 10 === 5 ? 'refused' : `Neighbour ${index}`));

@@ -2,13 +2,14 @@ import { cachedDataVersionTag, setFlagsFromString } from 'node:v8';
 import { logOtherInternals } from './other-internals.js';
 
 /**
- * Lets V8 allocate every new object in its young generation, in this process until it ends.
+ * Turns V8's allocation-site pretenuring off, in this process until it ends, so that rows are allocated in the young
+ * generation.
  *
- * V8 allocates objects of a place in the code among the old ones ("pretenuring") once it has seen most of them survive its
- * small collections. The rows of a page do, because they wait for the end of their statement. From then on all rows are
- * garbage that only a large collection removes, and so is all they refer to.
+ * V8 allocates the objects of an allocation site in the old generation ("pretenuring") once most of them have survived its
+ * minor collections. The rows of a page do, because they wait for the end of their statement. From then on only a major
+ * collection frees rows, and everything that they refer to.
  *
- * If this version of V8 has no such option, logs one line; V8 prints another one on standard error.
+ * If this version of V8 has no such option, logs one line; V8 prints its own lines on standard error.
  *
  * @param option for tests
  */

@@ -71,7 +71,7 @@ test('a cursor is refused with other filters than its own', () => {
   );
 });
 
-test('a page has a next page if one row more was found', () => {
+test('a page has a next cursor only if one row more than the limit was found', () => {
   const rows = [1n, 2n, 3n].map((id) => ({ name: 'Rex', id }));
   expect(order.page(rows, { limit: 3 }, {})).toEqual({ items: rows, nextCursor: undefined });
   const { items, nextCursor } = order.page(rows, { limit: 2 }, { status: 'sold' });

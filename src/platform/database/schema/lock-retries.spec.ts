@@ -2,7 +2,7 @@ import { LOCK_ATTEMPTS, NoLockError, withLockRetries } from './lock-retries.js';
 
 const failure = (code: string): Error => Object.assign(new Error('canceling statement due to lock timeout'), { code });
 
-test('a change that never gets its lock is tried 30 times, with pauses, and then fails with the reason', async () => {
+test('a change that never gets its lock is tried 30 times, with pauses, and then fails with an error that names a long transaction as the cause', async () => {
   expect(LOCK_ATTEMPTS).toBe(30);
   const retries: number[] = [];
   let attempts = 0;
@@ -22,7 +22,7 @@ test('a change that never gets its lock is tried 30 times, with pauses, and then
   expect(pauses).toEqual(retries.map(() => 2_000));
 });
 
-test('any other error than a missing lock ends the attempts at once', async () => {
+test('an error other than a lock timeout or deadlock ends the attempts at once', async () => {
   const other = failure('42601');
   const retries: number[] = [];
   await expect(
