@@ -11,7 +11,8 @@ import { serviceUnavailable } from '../errors/service-unavailable.js';
 import { StartupError } from '../errors/startup-error.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import type { HandshakeGuard } from '../server/upgrades/handshakes.js';
-import { announcesBody, isOfOtherType } from '../server/requests/request-body.js';
+import { isOfOtherType } from '../server/bodies/media-types.js';
+import { announcesBody } from '../server/requests/header-fields.js';
 import { GatewayClients } from './gateway-clients.js';
 import { MessageErrorFilter } from './message-error.filter.js';
 import {

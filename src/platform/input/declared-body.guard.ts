@@ -8,9 +8,10 @@ import { DeprecationInterceptor } from '../deprecation/deprecation.interceptor.j
 import { ApiError } from '../errors/api-error.js';
 import { MISSING_BODY } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
-import { jsonOf } from '../server/requests/body-content.js';
+import { jsonOf } from '../server/bodies/body-content.js';
+import { isOfOtherType } from '../server/bodies/media-types.js';
 import { type BodyPlan, bodyTypesOf } from '../server/requests/body-plan.js';
-import { announcesBody, isOfOtherType } from '../server/requests/request-body.js';
+import { announcesBody } from '../server/requests/header-fields.js';
 import { BODY_LIMIT_METADATA } from './body-limit.decorator.js';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
 import { inputClassOf, isInputClass } from './properties/input-class.js';

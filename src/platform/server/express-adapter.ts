@@ -11,24 +11,24 @@ import { toApiError } from '../errors/error.filter.js';
 import { httpError } from '../errors/http-exception.js';
 import { createMessageClasses } from '../fast-paths/express-prototypes.js';
 import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
+import { ArrivingBodies } from './bodies/arriving-bodies.js';
+import { continueWhenRead, readBody, withMembers } from './bodies/request-body.js';
 import { AcceptQueue } from './connections/accept-queue.js';
-import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
-import { type HandshakeGuard, Handshakes } from './upgrades/handshakes.js';
 import { answerParserErrors } from './connections/parser-errors.js';
+import { EventStreams } from './event-streams/event-streams.js';
 import { Replies } from './replies/replies.js';
-import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
-import { RequestsInFlight } from './connections/requests-in-flight.js';
+import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
-import { traceIdFrom } from './requests/trace-context.js';
 import { LISTEN_BACKLOG, MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
-import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
+import { traceIdFrom } from './requests/trace-context.js';
+import { type HandshakeGuard, Handshakes } from './upgrades/handshakes.js';
 import { limitUpgrades } from './upgrades/upgrades.js';
-import { EventStreams } from './event-streams/event-streams.js';
+import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { ApiError } from '../../errors/api-error.js';
 import { serviceUnavailable } from '../../errors/service-unavailable.js';
 import { ReadAhead } from './read-ahead.js';
-import { isExempt, type RequestsInFlight } from './requests-in-flight.js';
+import { isExempt, type RequestsInFlight } from '../requests/requests-in-flight.js';
 import {
   MAX_REQUESTS_PER_CONNECTION,
   REFUSAL_PAUSE_MS,

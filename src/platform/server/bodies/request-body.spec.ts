@@ -4,12 +4,13 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { ApiError } from '../../errors/api-error.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
+import { ArrivingBodies } from './arriving-bodies.js';
 import { readBody } from './request-body.js';
-import { RequestContext } from './request-context.js';
+import { RequestContext } from '../requests/request-context.js';
 
 const MAX_BYTES = 20;
 
-const memory = { take: () => undefined, release: () => undefined };
+const memory = new ArrivingBodies();
 
 /** Resolves when the condition holds. */
 async function until(condition: () => boolean): Promise<void> {
