@@ -98,6 +98,12 @@ export class ServiceCommands {
     }
     const words = await commandLine(socket);
     if (words === undefined || !SERVED.includes(words[0] ?? '')) return;
+    const context = this.contextFor(socket, send);
+    const { createProgram, runCommand } = await import('../program.js');
+    send({ exit: await runCommand(createProgram(context), context, words) });
+  }
+
+  private contextFor(socket: Socket, send: (message: Message) => void): ServiceContext {
     const tooLate = AbortSignal.timeout(COMMAND_TIMEOUT_MS);
     const end = AbortSignal.any([this.waiting.signal, tooLate]);
     const terminal: Terminal = {
@@ -105,14 +111,12 @@ export class ServiceCommands {
       tell: (tell) => send({ tell }),
       progress: this.progressOf(socket, send, tooLate),
     };
-    const context = new ServiceContext(this.app, terminal, async (path, overwrite) => {
+    return new ServiceContext(this.app, terminal, async (path, overwrite) => {
       send({ create: { path, overwrite } });
       await waitFor(socket, 'data', end);
       if (!socket.readable) throw nobodyWaits();
       return new RemoteFile(socket, send, end);
     });
-    const { createProgram, runCommand } = await import('../program.js');
-    send({ exit: await runCommand(createProgram(context), context, words) });
   }
 
   /** Reports progress. Stops the command when its client is gone, time is up, or the service stops. */
