@@ -162,17 +162,20 @@ export class Connections {
     finish: () => void,
   ): Request | undefined {
     const connection = connectionOf(socket);
-    const { answering, latest, waiting, isEnding } = connection;
+    const { answering, latest, waiting, isEnding: wasEnding } = connection;
     if (connection.hasFailed) return undefined;
     connection.hasFailed = true;
     connection.isEnding = true;
-    if (latest === undefined || latest.req.complete) {
+    const isBody = latest !== undefined && !latest.req.complete;
+    if (!isBody) {
       if (answering === undefined) finish();
-      else if (!isEnding) waiting.push(finish);
+      else if (!wasEnding) waiting.push(finish);
       return undefined;
     }
     latest.shouldKeepAlive = false;
-    if (answering === undefined || latest === answering) return latest.req;
+    const hasBegun = answering === undefined || answering === latest;
+    if (hasBegun) return latest.req;
+    // Takes the place of the function that would serve the request.
     waiting[waiting.length - 1] = () => {
       connection.answering = latest;
       refuse(latest.req, latest);
