@@ -7,6 +7,7 @@ import { RequestAbortedError } from '../../errors/request-aborted.error.js';
 import { ArrivingBodies } from './arriving-bodies.js';
 import { readBody } from './request-body.js';
 import { RequestContext } from '../requests/request-context.js';
+import { MAX_ARRIVING_BODY_BYTES } from '../requests/server-limits.js';
 
 const MAX_BYTES = 20;
 
@@ -59,6 +60,12 @@ describe('readBody', () => {
       }),
   );
 
+  // However a body ends, nothing of the memory stays taken.
+  afterEach(() => {
+    expect(memory.take(MAX_ARRIVING_BODY_BYTES)).toBeUndefined();
+    memory.release(MAX_ARRIVING_BODY_BYTES);
+  });
+
   interface Exchange {
     readonly client: Socket;
     readonly request: Request;
@@ -78,7 +85,7 @@ describe('readBody', () => {
     });
     const outcomes: unknown[] = [];
     const read = (): void => {
-      readBody(request, MAX_BYTES, memory, false).then(
+      readBody(request, MAX_BYTES, memory, true).then(
         (body) => {
           outcomes.push(body);
           response.end();
