@@ -12,7 +12,8 @@ import { Config } from './config.js';
 import { Application } from './platform/application.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
-import { Gateways, GRAPHQL_OPTIONS } from './platform/gateways/gateways.js';
+import { Gateways } from './platform/gateways/gateways.js';
+import { GRAPHQL_OPTIONS, protectGraphql } from './platform/gateways/graphql.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
@@ -45,6 +46,7 @@ export function setUpApplication(app: INestApplication): void {
   limitEventStreams(app);
   nameRequestsInLog(app);
   app.get(Gateways).setUp(app);
+  protectGraphql(app);
   closeMicroservices(app);
   const document = app.get(OpenApiDocument);
   document.describe(app);
@@ -99,28 +101,37 @@ function parseAnswersForInterceptors(app: INestApplication): void {
 }
 
 /**
- * Adds the id and operation of the current request to log lines of Nest's Logger. Switched off, because it costs time,
- * when every controller passes the request itself (`PassesRequestToLog`) and modules add no other code that runs in
- * requests.
+ * Adds the id and operation of the current request to log lines of Nest's Logger. Stays off, because it costs time, if
+ * all code of requests passes the request itself.
  */
 function nameRequestsInLog(app: INestApplication): void {
   const discovery = app.get(DiscoveryService);
-  const isPassed = ({ metatype }: { metatype: unknown }): boolean =>
-    Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
-  // GraphQL resolvers, and global guards, interceptors, pipes and filters of modules.
-  const servesRequests = ({ token, subtype, host }: InstanceWrapper): boolean =>
-    token === GRAPHQL_OPTIONS || (subtype !== undefined && host?.metatype !== RequestModule);
-  // Nest keeps request-scoped global guards, interceptors, pipes and filters here, under tokens such as APP_GUARD.
-  const hasScopedEnhancers = ({ injectables }: { injectables: ReadonlyMap<unknown, unknown> }): boolean =>
-    [...injectables.keys()].some((token) => /^APP_/.test(String(token)));
-  const hasMiddleware = ({ metatype: { prototype } }: { metatype: Type }): boolean =>
-    typeof (prototype as Partial<NestModule> | undefined)?.configure === 'function';
-  const isQuiet =
-    discovery.getControllers().every(isPassed) &&
-    !discovery.getProviders().some(servesRequests) &&
-    ![...app.get(ModulesContainer).values()].some((module) => hasMiddleware(module) || hasScopedEnhancers(module));
-  if (isQuiet) return;
+  const isNeeded =
+    !discovery.getControllers().every(passesRequestToLog) ||
+    discovery.getProviders().some(servesRequests) ||
+    [...app.get(ModulesContainer).values()].some((module) => hasMiddleware(module) || hasScopedEnhancers(module));
+  if (!isNeeded) return;
   app.get<HttpAdapterHost<PlatformExpressAdapter>>(HttpAdapterHost).httpAdapter.nameRequestsInLog();
+}
+
+/** Whether a controller has `@PassesRequestToLog()`. */
+function passesRequestToLog({ metatype }: { metatype: unknown }): boolean {
+  return Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
+}
+
+/** Whether a provider is GraphQL's, or a global guard, interceptor, pipe or filter of a module. */
+function servesRequests({ token, subtype, host }: InstanceWrapper): boolean {
+  return token === GRAPHQL_OPTIONS || (subtype !== undefined && host?.metatype !== RequestModule);
+}
+
+/** Whether a module may bind middleware. */
+function hasMiddleware({ metatype: { prototype } }: { metatype: Type }): boolean {
+  return typeof (prototype as Partial<NestModule> | undefined)?.configure === 'function';
+}
+
+/** Whether a module has request-scoped global enhancers, which Nest keeps under tokens such as APP_GUARD. */
+function hasScopedEnhancers({ injectables }: { injectables: ReadonlyMap<unknown, unknown> }): boolean {
+  return [...injectables.keys()].some((token) => /^APP_/.test(String(token)));
 }
 
 /**

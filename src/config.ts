@@ -46,7 +46,7 @@ export class Config {
    */
   webConcurrency: number;
   /**
-   * With several processes: time in ms without a sign of life after which a process is killed and replaced. 30 000 by
+   * With several processes: time in ms without a report after which a process is killed and replaced. 30 000 by
    * default, longer than any garbage collection pause. 2000 to 600 000.
    */
   hangTimeoutMs: number;
@@ -69,8 +69,7 @@ export class Config {
   databasePasswordFile: string | undefined;
   /**
    * Largest age in ms of a pooled connection; each is replaced then or up to a fifth earlier. 1 800 000 by default: half
-   * an hour.
-   * 1000 to 86 400 000.
+   * an hour. 1000 to 86 400 000.
    */
   databaseConnectionMaxAgeMs: number;
   /** URIs of PostgreSQL read replicas, from which lists are read. None by default; needs `databaseUrl`. */
@@ -91,8 +90,7 @@ export class Config {
    */
   readyWithoutDatabase: boolean;
   /**
-   * Time in ms after which PostgreSQL cancels a statement. 5000 by default: ordinary ones take a few ms.
-   * 100 to 600 000.
+   * Time in ms after which PostgreSQL cancels a statement. 5000 by default: ordinary ones take a few ms. 100 to 600 000.
    */
   statementTimeoutMs: number;
   /**

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { MigrationStatus } from '../platform/database/schema/migration-history.js';
 import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/plan/migration-plan.js';
 import type { CommandContext } from './command/command-context.js';
 import { integerArgument, requiredOption } from './command/options.js';
@@ -17,32 +18,37 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
 }
 
 function addMigrate(program: Command, context: CommandContext): void {
-  const { terminal } = context;
   program
     .command('migrate')
     .description('apply the pending migrations')
     .option('--plan', 'apply nothing: print their SQL and the locks it takes; exit code 1 if one would fail')
     .option('--json', 'print JSON')
-    .action(async ({ plan: isPlan, json }: { plan?: boolean; json?: boolean }) => {
-      if (isPlan) {
-        const { planMigrations } = await import('../platform/database/schema/plan/migration-plan.js');
-        const plan = await context.withDatabase(planMigrations);
-        terminal.print(resultText(json, plan, planText(plan)));
-        if (plan.some(({ failure }) => failure !== undefined)) context.exitCode = 1;
-        return;
-      }
-      const { migrate } = await import('../platform/database/schema/migrate.js');
-      const applied = await context.withDatabase((dataSource) =>
-        migrate(dataSource, {
-          onApplied: (name, done, total) => {
-            if (!json) terminal.tell(`${done}/${total} ${name}\n`);
-          },
-          onLockRetry: lockRetryReport(terminal),
-        }),
-      );
-      const text = applied.length === 0 ? 'The schema is current.' : `Applied ${applied.length} migration(s).`;
-      terminal.print(resultText(json, { applied }, text));
+    .action(async ({ plan, json }: { plan?: boolean; json?: boolean }) => {
+      if (plan) await printPlan(context, json);
+      else await applyMigrations(context, json);
     });
+}
+
+async function printPlan(context: CommandContext, json: boolean | undefined): Promise<void> {
+  const { planMigrations } = await import('../platform/database/schema/plan/migration-plan.js');
+  const plan = await context.withDatabase(planMigrations);
+  context.terminal.print(resultText(json, plan, planText(plan)));
+  if (plan.some(({ failure }) => failure !== undefined)) context.exitCode = 1;
+}
+
+async function applyMigrations(context: CommandContext, json: boolean | undefined): Promise<void> {
+  const { terminal } = context;
+  const { migrate } = await import('../platform/database/schema/migrate.js');
+  const applied = await context.withDatabase((dataSource) =>
+    migrate(dataSource, {
+      onApplied: (name, done, total) => {
+        if (!json) terminal.tell(`${done}/${total} ${name}\n`);
+      },
+      onLockRetry: lockRetryReport(terminal),
+    }),
+  );
+  const text = applied.length === 0 ? 'The schema is current.' : `Applied ${applied.length} migration(s).`;
+  terminal.print(resultText(json, { applied }, text));
 }
 
 function addMigrateStatus(program: Command, context: CommandContext): void {
@@ -55,20 +61,19 @@ function addMigrateStatus(program: Command, context: CommandContext): void {
       const { migrationStatus } = await import('../platform/database/schema/migration-history.js');
       const { schemaFault } = await import('../platform/database/schema/schema-check.js');
       const status = await context.withDatabase(migrationStatus);
-      const rows = status.map(({ name, appliedAt, isKnown, backwardCompatible }) => [
-        isKnown
-          ? appliedAt
-            ? 'applied'
-            : 'pending'
-          : backwardCompatible
-            ? 'newer, compatible'
-            : 'newer, incompatible',
-        appliedAt?.toISOString() ?? '-',
-        name,
+      const rows = status.map((migration) => [
+        stateText(migration),
+        migration.appliedAt?.toISOString() ?? '-',
+        migration.name,
       ]);
       terminal.print(resultText(json, status, table(['STATE', 'APPLIED', 'MIGRATION'], rows)));
       if (schemaFault(status) !== undefined) context.exitCode = 1;
     });
+}
+
+function stateText({ appliedAt, isKnown, backwardCompatible }: MigrationStatus): string {
+  if (isKnown) return appliedAt ? 'applied' : 'pending';
+  return backwardCompatible ? 'newer, compatible' : 'newer, incompatible';
 }
 
 function addMigrateRevert(program: Command, context: CommandContext): void {

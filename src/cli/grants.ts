@@ -29,7 +29,7 @@ function roleName(text: string): string {
 
 /**
  * The statements that grant the service's role its rights: to read and change rows, in existing tables and in those of
- * later migrations. Every command but `migrate` and `migrate:revert` needs the same rights. The owner of the schema runs
+ * later migrations. Every command but `migrate`, `migrate:revert` and `import` needs the same rights. The owner of the schema runs
  * the statements, before or after `migrate`; running them again changes nothing.
  *
  * Requests with an `Idempotency-Key` need the rights on sequences: they draw the id of a row before they store it.

@@ -24,15 +24,14 @@ export function createProgram(context: CommandContext): Command {
     .configureOutput({
       writeOut: (text) => context.terminal.print(text),
       writeErr: (text) => context.terminal.tell(text),
-    })
-    // Commander copies the settings above to the commands that are added below.
-    .configureHelp({ sortSubcommands: false });
+    });
   program.hook('preAction', (_, command) => {
     const missing = command.options.find(
       (option) => isRequired(option) && command.getOptionValue(option.attributeName()) === undefined,
     );
     if (missing) command.error(`error: required option '${missing.flags}' not specified`);
   });
+  // Added last: Commander copies the program's settings to each command when it is added.
   addDatabaseCommands(program, context);
   addGrantsCommand(program, context);
   addTransferCommands(program, context, readRelease());

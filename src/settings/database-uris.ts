@@ -21,29 +21,28 @@ export function readReplicaUris(settings: SettingsReader): string[] {
 }
 
 function checked(settings: SettingsReader, name: string, value: string): string {
-  const urls = hostUris(value).map((uri) => (URL.canParse(uri) ? new URL(uri) : undefined));
-  for (const url of urls) {
-    const isUri =
-      (url?.protocol === 'postgresql:' || url?.protocol === 'postgres:') && url.hostname + url.search !== '';
-    if (!isUri)
-      return settings.reject(name, 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore', value);
-    const parameters = url.searchParams;
-    if (/,/.test(`${parameters.get('host') ?? ''}${parameters.get('port') ?? ''}`)) {
-      return settings.reject(
-        name,
-        'a URI that lists hosts before the path: postgresql://host1:5432,host2:5432/petstore',
-        value,
-      );
-    }
-    if (!['read-write', 'primary'].includes(parameters.get('target_session_attrs') ?? 'primary')) {
-      return settings.reject(
-        name,
-        'a URI whose target_session_attrs is read-write or primary: the service makes changes',
-        value,
-      );
-    }
+  const fault = hostUris(value)
+    .map(unmetRequirement)
+    .find((requirement) => requirement !== undefined);
+  return fault === undefined ? value : settings.reject(name, fault, value);
+}
+
+/** What the URI of one host must be and is not; undefined for a valid one. */
+function unmetRequirement(uri: string): string | undefined {
+  const url = URL.canParse(uri) ? new URL(uri) : undefined;
+  const isOfPostgresql = url?.protocol === 'postgresql:' || url?.protocol === 'postgres:';
+  // A parameter may name the host, such as the directory of a socket.
+  if (!isOfPostgresql || (url.hostname === '' && url.search === '')) {
+    return 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore';
   }
-  return value;
+  const { searchParams: parameters } = url;
+  if (/,/.test(`${parameters.get('host') ?? ''}${parameters.get('port') ?? ''}`)) {
+    return 'a URI that lists hosts before the path: postgresql://host1:5432,host2:5432/petstore';
+  }
+  if (!['read-write', 'primary'].includes(parameters.get('target_session_attrs') ?? 'primary')) {
+    return 'a URI whose target_session_attrs is read-write or primary: the service makes changes';
+  }
+  return undefined;
 }
 
 function replicaUri(settings: SettingsReader, value: string): string {

@@ -46,7 +46,10 @@ export function settingsFromFile(text: string): string[] {
   return [...new Set(text.match(/\b[A-Z][A-Z0-9_]+\b/g) ?? [])].filter((name) => fromFile.has(name));
 }
 
-/** The names of all settings: the variables that `readConfig` reads. */
+/**
+ * The names of the settings: the variables that `readConfig` asks for. Asks an environment without variables, in which
+ * tracing is off, so most names of OpenTelemetry are missing.
+ */
 function settingNames(): string[] {
   const names = new Set<string>();
   readConfig(new Proxy({}, { get: (_, name) => void names.add(String(name)) }));

@@ -70,16 +70,22 @@ export class SettingsReader {
 
   /** Pairs such as `key=value,key2=value2`, percent-encoded where they need it (W3C Baggage, without properties). */
   pairs(name: string): Record<string, string> {
-    try {
-      return Object.fromEntries(
-        this.list(name).map((pair) => {
-          const [, key = '', value = ''] = /^([!#-'*+.^`|~\w-]+)[ \t]*=[ \t]*([^\s";,\\]*)$/.exec(pair) ?? [];
-          if (key === '') throw new URIError();
-          return [key, decodeURIComponent(value)];
-        }),
-      );
-    } catch {
-      return this.reject(name, 'pairs such as key=value,key2=value2, percent-encoded where they need it', {});
-    }
+    const pairs = this.list(name).map(pairOf);
+    return pairs.every((pair) => pair !== undefined)
+      ? Object.fromEntries(pairs)
+      : this.reject(name, 'pairs such as key=value,key2=value2, percent-encoded where they need it', {});
+  }
+}
+
+/** A key that is a token of RFC 9110, and a value. */
+const PAIR = /^([!#-'*+.^`|~\w-]+)[ \t]*=[ \t]*([^\s";,\\]*)$/;
+
+function pairOf(text: string): [key: string, value: string] | undefined {
+  const [, key, value] = PAIR.exec(text) ?? [];
+  if (key === undefined || value === undefined) return undefined;
+  try {
+    return [key, decodeURIComponent(value)];
+  } catch {
+    return undefined;
   }
 }

@@ -48,7 +48,7 @@ export interface TracingSettings {
   readonly delayMs: number;
 }
 
-/** The value of the variable for traces if it is set, else that of the variable for all signals. */
+/** The value of the variable for traces if it is set, else that of the variable for all signals. A fault of either counts. */
 function ofTraces<T>(settings: SettingsReader, name: string, nameOfAll: string, read: (name: string) => T): T {
   const ofAll = read(nameOfAll);
   return settings.text(name) === undefined ? ofAll : read(name);

@@ -51,19 +51,25 @@ export function openFilesWarning({
   databasePoolSize,
   databaseReplicaUrls,
 }: Config): string | undefined {
+  const limit = openFilesLimit();
+  const needed =
+    maxConnections + SPARE_CONNECTIONS + databasePoolSize * (1 + databaseReplicaUrls.length) + OTHER_OPEN_FILES;
+  if (limit === undefined || limit >= needed) return undefined;
+  return (
+    `petstore: The limit of open files is ${limit}, and MAX_CONNECTIONS=${maxConnections} needs ${needed}. ` +
+    `Raise it (ulimit -n ${needed}), or lower MAX_CONNECTIONS. Clients beyond the limit are not answered.`
+  );
+}
+
+/** The limit of open files of this process; undefined without a limit. */
+function openFilesLimit(): number | undefined {
   const report = process.report as typeof process.report & { excludeNetwork?: boolean };
   // Otherwise the report looks up the names of all peers in DNS.
   report.excludeNetwork = true;
   const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
   const limit = Number(userLimits?.open_files?.soft);
-  const needed =
-    maxConnections + SPARE_CONNECTIONS + databasePoolSize * (1 + databaseReplicaUrls.length) + OTHER_OPEN_FILES;
-  // Without a limit the report says 'unlimited', which gives NaN here.
-  if (!(limit < needed)) return undefined;
-  return (
-    `petstore: The limit of open files is ${limit}, and MAX_CONNECTIONS=${maxConnections} needs ${needed}. ` +
-    `Raise it (ulimit -n ${needed}), or lower MAX_CONNECTIONS. Clients beyond the limit are not answered.`
-  );
+  // Without a limit the report says 'unlimited'.
+  return Number.isNaN(limit) ? undefined : limit;
 }
 
 /** A StartupError that says how to mend an error of `listen`. Other errors are returned unchanged. */

@@ -14,7 +14,7 @@ export interface CommandContext {
   /** Largest number of animals that one statement of `seed` adds. */
   readonly seedBatch: number;
   /** Options of `export`: rows per statement, and whether the connection also serves requests. */
-  readonly exporting: { readonly maxRows: number; readonly sharesConnection: boolean };
+  readonly exportOptions: { readonly maxRows: number; readonly sharesConnection: boolean };
   /** Exit code of a completed command; 0 unless the command sets it. */
   exitCode: number;
   /**

@@ -14,25 +14,32 @@ const GAP = '  ';
 /** A table as text, with aligned columns. The widest cells are wrapped until it fits the width, in columns. */
 export function table(headings: string[], rows: string[][], maxWidth = TERMINAL_WIDTH): string {
   const lines = [headings, ...rows];
-  const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  const widths = fittingWidths(lines, maxWidth);
+  return lines.flatMap((line) => wrappedLine(line, widths)).join('\n');
+}
+
+/** The widths of the columns; the first line has a cell in each. */
+function fittingWidths(lines: readonly string[][], maxWidth: number): number[] {
+  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
   const excess = (): number => widths.reduce((sum, width) => sum + width + GAP.length, -GAP.length) - maxWidth;
   while (excess() > 0) {
     const widest = Math.max(...widths);
     if (widest <= MIN_COLUMN_WIDTH) break;
     widths[widths.indexOf(widest)] = widest - 1;
   }
-  return lines
-    .flatMap((line) => {
-      const cells = widths.map((width, column) => wrapped(line[column] ?? '', width));
-      const height = Math.max(...cells.map((cell) => cell.length));
-      return Array.from({ length: height }, (_, row) =>
-        widths
-          .map((width, column) => (cells[column]?.[row] ?? '').padEnd(width))
-          .join(GAP)
-          .trimEnd(),
-      );
-    })
-    .join('\n');
+  return widths;
+}
+
+/** A line of the table as lines of text: as many as its highest cell has. */
+function wrappedLine(line: readonly string[], widths: readonly number[]): string[] {
+  const cells = widths.map((width, column) => wrapped(line[column] ?? '', width));
+  const height = Math.max(...cells.map((cell) => cell.length));
+  return Array.from({ length: height }, (_, row) =>
+    widths
+      .map((width, column) => (cells[column]?.[row] ?? '').padEnd(width))
+      .join(GAP)
+      .trimEnd(),
+  );
 }
 
 /** Splits a text into lines of at most this width, after a space or comma where possible. */

@@ -18,7 +18,7 @@ export class OwnContext implements CommandContext {
   readonly terminal = new StandardTerminal();
   readonly seedBatch = SEED_BATCH;
   readonly application: Application;
-  readonly exporting = { maxRows: EXPORT_BATCH, sharesConnection: false };
+  readonly exportOptions = { maxRows: EXPORT_BATCH, sharesConnection: false };
   readonly createFile = createOutputFile;
   exitCode = 0;
 
@@ -33,7 +33,7 @@ export class OwnContext implements CommandContext {
 
   readonly withDatabase: CommandContext['withDatabase'] = async (work) => {
     const { openDatabase } = await import('../../platform/database/data-source.js');
-    return closing(await openDatabase(readConfig(), this.application), work);
+    return closeAfter(await openDatabase(readConfig(), this.application), work);
   };
 
   readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = async (work) => {
@@ -43,7 +43,7 @@ export class OwnContext implements CommandContext {
     // An import locks and sets limits, which need a session of their own.
     const config = readConfig();
     const options = await dataSourceOptions(directly(config), this.application.migrations);
-    return closing(await openCurrentDatabase(options, directSetting(config)), work);
+    return closeAfter(await openCurrentDatabase(options, directSetting(config)), work);
   };
 
   readonly document: CommandContext['document'] = async () => {
@@ -52,7 +52,7 @@ export class OwnContext implements CommandContext {
   };
 }
 
-async function closing<Result>(
+async function closeAfter<Result>(
   dataSource: DataSource,
   work: (dataSource: DataSource) => Promise<Result>,
 ): Promise<Result> {

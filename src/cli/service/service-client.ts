@@ -1,4 +1,4 @@
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Config } from '../../config.js';
 import { CommandError } from '../command/command-error.js';
@@ -18,16 +18,8 @@ export async function runInService(
   terminal: Terminal,
 ): Promise<number | undefined> {
   if (!SERVED.includes(words[0] ?? '')) return undefined;
-  const socket = connect({ path: commandSocket(dataDir) });
-  const failure = await new Promise<NodeJS.ErrnoException | undefined>((done) => {
-    socket.once('connect', () => done(undefined)).once('error', done);
-  });
-  if (failure?.code === 'EACCES') {
-    throw new CommandError(
-      `The service that uses DATA_DIR '${dataDir}' belongs to another user. Run the command as that user.`,
-    );
-  }
-  if (failure !== undefined) return undefined;
+  const socket = await connectToService(dataDir);
+  if (socket === undefined) return undefined;
   socket.on('error', () => undefined);
   socket.write(`${JSON.stringify(words)}\n`);
   let file: OutputFile | undefined;
@@ -49,4 +41,18 @@ export async function runInService(
     await file?.discard();
   }
   throw new CommandError('The service ended before the command.');
+}
+
+/** @throws CommandError when the service belongs to another user */
+async function connectToService(dataDir: string): Promise<Socket | undefined> {
+  const socket = connect({ path: commandSocket(dataDir) });
+  const failure = await new Promise<NodeJS.ErrnoException | undefined>((done) => {
+    socket.once('connect', () => done(undefined)).once('error', done);
+  });
+  if (failure?.code === 'EACCES') {
+    throw new CommandError(
+      `The service that uses DATA_DIR '${dataDir}' belongs to another user. Run the command as that user.`,
+    );
+  }
+  return failure === undefined ? socket : undefined;
 }

@@ -3,18 +3,13 @@ import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { DataSource } from 'typeorm';
 import type { Config } from '../../config.js';
-import { Application } from '../../platform/application.js';
-import { ApiKeyRequestError, ApiKeysService } from '../../platform/api-keys/api-keys.service.js';
 import { StartupError } from '../../platform/errors/startup-error.js';
-import { KeyUsageRepository } from '../../platform/key-usage/key-usage.repository.js';
-import { OpenApiDocument } from '../../platform/openapi/openapi-document.js';
-import type { CommandContext } from '../command/command-context.js';
 import { CommandError } from '../command/command-error.js';
+import { nobodyWaits, RemoteFile, waitFor } from './remote-file.js';
+import { ServiceContext } from './service-context.js';
 import { commandSocket, COMMANDS_DIRECTORY, type Message, SERVED } from './service-protocol.js';
 import type { Terminal } from '../command/terminal.js';
-import type { OutputFile } from '../transfer/output-file.js';
 
 /** Largest number of commands that the service runs at a time. */
 const MAX_COMMANDS = 4;
@@ -28,12 +23,6 @@ const COMMAND_TIMEOUT_MS = 600_000;
 
 /** Longest time in ms that a client process may take to read the last lines. */
 const FLUSH_TIMEOUT_MS = 1_000;
-
-/** Animals per statement of `seed` in the service: requests wait while the engine runs a statement. */
-const SEED_BATCH = 500;
-
-/** Rows per statement of `export` in the service. */
-const EXPORT_BATCH = 1_000;
 
 /** Runs commands for other processes of the same user, until `close`. */
 export class ServiceCommands {
@@ -109,6 +98,12 @@ export class ServiceCommands {
     }
     const words = await commandLine(socket);
     if (words === undefined || !SERVED.includes(words[0] ?? '')) return;
+    const context = this.contextFor(socket, send);
+    const { createProgram, runCommand } = await import('../program.js');
+    send({ exit: await runCommand(createProgram(context), context, words) });
+  }
+
+  private contextFor(socket: Socket, send: (message: Message) => void): ServiceContext {
     const tooLate = AbortSignal.timeout(COMMAND_TIMEOUT_MS);
     const end = AbortSignal.any([this.waiting.signal, tooLate]);
     const terminal: Terminal = {
@@ -116,14 +111,12 @@ export class ServiceCommands {
       tell: (tell) => send({ tell }),
       progress: this.progressOf(socket, send, tooLate),
     };
-    const context = new ServiceContext(this.app, terminal, async (path, overwrite) => {
+    return new ServiceContext(this.app, terminal, async (path, overwrite) => {
       send({ create: { path, overwrite } });
-      await heard(socket, 'data', end);
+      await waitFor(socket, 'data', end);
       if (!socket.readable) throw nobodyWaits();
       return new RemoteFile(socket, send, end);
     });
-    const { createProgram, runCommand } = await import('../program.js');
-    send({ exit: await runCommand(createProgram(context), context, words) });
   }
 
   /** Reports progress. Stops the command when its client is gone, time is up, or the service stops. */
@@ -143,56 +136,6 @@ export class ServiceCommands {
       await setImmediate();
     };
   }
-}
-
-/** Bytes in one message, before base64. Bounds the memory of the client, which buffers a few hundred messages. */
-const WRITE_BYTES = 48 * 1024;
-
-/** A file that the client process writes. */
-class RemoteFile implements OutputFile {
-  constructor(
-    private readonly socket: Socket,
-    private readonly send: (message: Message) => void,
-    private readonly end: AbortSignal,
-  ) {}
-
-  async write(bytes: Buffer): Promise<void> {
-    for (let start = 0; start < bytes.length; start += WRITE_BYTES) {
-      this.send({ write: bytes.toString('base64', start, start + WRITE_BYTES) });
-      if (this.socket.writableNeedDrain) await heard(this.socket, 'drain', this.end);
-      if (!this.socket.readable) throw nobodyWaits();
-    }
-  }
-
-  complete(): Promise<void> {
-    this.send({ complete: true });
-    return Promise.resolve();
-  }
-
-  /** The client process removes an incomplete file at the end of the command. */
-  discard(): Promise<void> {
-    return Promise.resolve();
-  }
-}
-
-/** Waits for an event of the socket or for its end. When `end` aborts, the connection is closed. */
-async function heard(socket: Socket, event: 'data' | 'drain', end: AbortSignal): Promise<void> {
-  if (socket.closed) return;
-  const giveUp = (): void => void socket.destroy();
-  end.addEventListener('abort', giveUp);
-  if (end.aborted) giveUp();
-  await new Promise<void>((done) => {
-    const settle = (): void => {
-      socket.off(event, settle).off('close', settle);
-      done();
-    };
-    socket.once(event, settle).once('close', settle);
-  });
-  end.removeEventListener('abort', giveUp);
-}
-
-function nobodyWaits(): CommandError {
-  return new CommandError('Nobody waits for the result.');
 }
 
 /** Reads the words of a command. Undefined if they do not arrive in time, are too long, or are no list of texts. */
@@ -222,34 +165,4 @@ function parsedWords(line: string): string[] | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Runs a command in the service, on the service's database. */
-class ServiceContext implements CommandContext {
-  readonly seedBatch = SEED_BATCH;
-  readonly application: Application;
-  readonly exporting = { maxRows: EXPORT_BATCH, sharesConnection: true };
-  exitCode = 0;
-
-  constructor(
-    private readonly app: INestApplication,
-    readonly terminal: Terminal,
-    readonly createFile: CommandContext['createFile'],
-  ) {
-    this.application = app.get(Application);
-  }
-
-  readonly withKeys: CommandContext['withKeys'] = async (work) => {
-    try {
-      return await work(this.app.get(ApiKeysService), this.app.get(KeyUsageRepository));
-    } catch (error) {
-      throw error instanceof ApiKeyRequestError ? new CommandError(error.message) : error;
-    }
-  };
-
-  readonly withDatabase: CommandContext['withDatabase'] = (work) => work(this.app.get(DataSource));
-
-  readonly withCurrentDatabase: CommandContext['withCurrentDatabase'] = this.withDatabase;
-
-  readonly document: CommandContext['document'] = () => Promise.resolve(this.app.get(OpenApiDocument));
 }

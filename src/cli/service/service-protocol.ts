@@ -14,17 +14,24 @@ const SOCKET = 'socket';
 /** The first words of the commands that the service runs. */
 export const SERVED = ['deprecations', 'export', 'keys', 'seed'];
 
+/** A message of the service to the client. The client answers `create` with an empty line, and the others with nothing. */
 export type Message =
   | { readonly print: string }
   | { readonly tell: string }
   | { readonly progress: readonly [done: number, total: number, unit: string] }
-  /** Create a file and answer with an empty line; later, write these bytes (base64) into it; at the end, complete it. */
+  /** Create a file. */
   | { readonly create: { readonly path: string; readonly overwrite: boolean } }
+  /** Write these bytes (base64) into the file. */
   | { readonly write: string }
+  /** The file is complete. */
   | { readonly complete: true }
   | { readonly exit: number };
 
-/** @throws StartupError when the path of DATA_DIR is too long */
+/**
+ * The path of the socket.
+ *
+ * @throws StartupError when the path of DATA_DIR is too long
+ */
 export function commandSocket(dataDir: string): string {
   return socketPath(dataDir, join(COMMANDS_DIRECTORY, SOCKET));
 }

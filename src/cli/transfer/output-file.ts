@@ -28,7 +28,7 @@ export interface OutputFile {
 /** The path that means standard output, or standard input. */
 export const STANDARD_STREAM = '-';
 
-/** The fastest level. */
+/** The level that takes the least time. */
 const GZIP_LEVEL = 1;
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -43,18 +43,18 @@ const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export async function createOutputFile(path: string, overwrite: boolean): Promise<OutputFile> {
   if (path === STANDARD_STREAM) {
     if (process.stdout.isTTY) throw new CommandError('Standard output is a terminal. Name a file, or use a pipe.');
-    return new Output(path, process.stdout, false);
+    return new StreamOutput(path, process.stdout, false);
   }
   const existing = await lstat(path).catch(() => undefined);
   if (existing !== undefined && !(overwrite && existing.isFile())) throw alreadyThere(path, existing.isFile());
   const draft = `${path}.${randomBytes(4).toString('hex')}.part`;
-  const keep = removeOnSignal(draft);
+  const cancelRemoval = removeOnSignal(draft);
   try {
     // Synchronous: a signal between creating the file and registering its removal would leave the file behind.
     const fd = openSync(draft, 'wx', 0o600);
-    return new DraftFile(path, draft, overwrite, createWriteStream(draft, { fd, flush: true }), keep);
+    return new DraftFile(path, draft, overwrite, createWriteStream(draft, { fd, flush: true }), cancelRemoval);
   } catch (error) {
-    keep();
+    cancelRemoval();
     throw cannotWrite(path, error);
   }
 }
@@ -63,15 +63,15 @@ export async function createOutputFile(path: string, overwrite: boolean): Promis
 function removeOnSignal(path: string): () => void {
   const onSignal = (signal: NodeJS.Signals): void => {
     rmSync(path, { force: true });
-    keep();
+    cancelRemoval();
     process.kill(process.pid, signal);
   };
-  const keep = (): void => ENDING_SIGNALS.forEach((signal) => process.off(signal, onSignal));
+  const cancelRemoval = (): void => ENDING_SIGNALS.forEach((signal) => process.off(signal, onSignal));
   for (const signal of ENDING_SIGNALS) process.once(signal, onSignal);
-  return keep;
+  return cancelRemoval;
 }
 
-class Output implements OutputFile {
+class StreamOutput implements OutputFile {
   private readonly head: Transform;
   private readonly written: Promise<void>;
   private failure: CommandError | undefined;
@@ -105,16 +105,16 @@ class Output implements OutputFile {
   }
 }
 
-class DraftFile extends Output {
+class DraftFile extends StreamOutput {
   private isDraft = true;
 
-  /** @param keep cancels the removal of the draft by signals */
+  /** @param cancelRemoval cancels the removal of the draft by signals */
   constructor(
     path: string,
     private readonly draft: string,
     private readonly overwrite: boolean,
     stream: Writable,
-    private readonly keep: () => void,
+    private readonly cancelRemoval: () => void,
   ) {
     super(path, stream, true);
   }
@@ -130,7 +130,7 @@ class DraftFile extends Output {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(this.path, true);
       throw cannotWrite(this.path, error);
     }
-    this.keep();
+    this.cancelRemoval();
     await syncDirectory(dirname(this.path));
   }
 
@@ -138,7 +138,7 @@ class DraftFile extends Output {
     if (!this.isDraft) return;
     this.isDraft = false;
     await super.discard();
-    this.keep();
+    this.cancelRemoval();
     await unlink(this.draft).catch(() => undefined);
   }
 }

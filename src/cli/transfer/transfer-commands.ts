@@ -3,14 +3,18 @@ import type { TransferSummary } from '../../platform/database/transfer/export.js
 import type { CommandContext } from '../command/command-context.js';
 import { requiredOption } from '../command/options.js';
 import { resultText, table } from '../command/output-text.js';
+import type { Terminal } from '../command/terminal.js';
 import { openInputFile } from './input-file.js';
 import { STANDARD_STREAM } from './output-file.js';
 
 /** Adds `export` and `import`. */
 export function addTransferCommands(program: Command, context: CommandContext, version: string): void {
-  const { terminal } = context;
-  const onProgress = (done: number, total: number): void | Promise<void> => terminal.progress(done, total, 'rows');
+  addExport(program, context, version);
+  addImport(program, context);
+}
 
+function addExport(program: Command, context: CommandContext, version: string): void {
+  const { terminal } = context;
   program
     .command('export')
     .description(
@@ -26,10 +30,10 @@ export function addTransferCommands(program: Command, context: CommandContext, v
       try {
         const summary = await context.withDatabase((dataSource) =>
           exportDatabase(dataSource, {
-            ...context.exporting,
+            ...context.exportOptions,
             service: version,
             write: (bytes) => file.write(bytes),
-            onProgress,
+            onProgress: progressIn(terminal),
           }),
         );
         await file.complete();
@@ -40,7 +44,10 @@ export function addTransferCommands(program: Command, context: CommandContext, v
         await file.discard();
       }
     });
+}
 
+function addImport(program: Command, context: CommandContext): void {
+  const { terminal } = context;
   program
     .command('import')
     .description(
@@ -54,10 +61,14 @@ export function addTransferCommands(program: Command, context: CommandContext, v
       const { importDatabase } = await import('../../platform/database/transfer/import.js');
       const source = await openInputFile(from);
       const summary = await context.withCurrentDatabase((dataSource) =>
-        importDatabase(dataSource, source, { replace: replace === true, onProgress }),
+        importDatabase(dataSource, source, { replace: replace === true, onProgress: progressIn(terminal) }),
       );
       terminal.print(resultText(json, summary, summaryText('Imported', summary)));
     });
+}
+
+function progressIn(terminal: Terminal): (done: number, total: number) => void | Promise<void> {
+  return (done, total) => terminal.progress(done, total, 'rows');
 }
 
 function summaryText(done: string, { rows, tables }: TransferSummary): string {

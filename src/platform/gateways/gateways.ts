@@ -1,6 +1,6 @@
 import { type INestApplication, Injectable, type Type, type WebSocketAdapter } from '@nestjs/common';
 import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
-import { ApplicationConfig, DiscoveryService, HttpAdapterHost, MetadataScanner, Reflector } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, HttpAdapterHost, Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { Config } from '../../config.js';
 import { ApiKeyGuard } from '../auth/api-key.guard.js';
@@ -11,7 +11,6 @@ import { serviceUnavailable } from '../errors/service-unavailable.js';
 import { StartupError } from '../errors/startup-error.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import type { HandshakeGuard } from '../server/upgrades/handshakes.js';
-import { announcesBody, isOfOtherType } from '../server/requests/request-body.js';
 import { GatewayClients } from './gateway-clients.js';
 import { MessageErrorFilter } from './message-error.filter.js';
 import {
@@ -26,13 +25,6 @@ import {
 const IS_GATEWAY = 'websockets:is_gateway';
 const GATEWAY_PORT = 'port';
 const GATEWAY_OPTIONS = 'websockets:gateway_options';
-
-/** The token of GraphQLModule's options, and the metadata key of resolver methods. */
-export const GRAPHQL_OPTIONS = 'GqlModuleOptions';
-const RESOLVER_TYPE = 'graphql:resolver_type';
-
-/** The operation name of GraphQL requests in usage, log and metrics. */
-const GRAPHQL = 'graphql';
 
 /** The operation name of handshakes in usage, log and metrics. */
 const CONNECT = 'connect';
@@ -98,15 +90,7 @@ export class Gateways implements HandshakeGuard {
       addFilter(gateway);
     }
     this.adapterHost.httpAdapter.guardHandshakes(this);
-    this.closeGraphql(app);
-    const applicationConfig = app.get(ApplicationConfig);
-    const adapter = applicationConfig.getIoAdapter() as WebSocketAdapter | undefined;
-    if (adapter) this.watch(adapter);
-    const setAdapter = applicationConfig.setIoAdapter.bind(applicationConfig);
-    applicationConfig.setIoAdapter = (next) => {
-      this.watch(next);
-      setAdapter(next);
-    };
+    this.watchEachAdapter(app.get(ApplicationConfig));
   }
 
   /** Opens one path: handshakes there need no key, as with `@Public()` at a gateway. */
@@ -129,28 +113,18 @@ export class Gateways implements HandshakeGuard {
     return this.guard.admit(request, { operation: CONNECT, scopes: entrances.flatMap(({ scopes }) => scopes) });
   }
 
-  /**
-   * Protects the path of GraphQLModule, which answers it before any guard runs and then calls resolvers. The path needs a
-   * key, unless a resolver is public; then the guard decides for each resolver. The GraphQL server finds the parsed body in
-   * `request.body`, as on stock Nest.
-   */
-  private closeGraphql(app: INestApplication): void {
-    const providers = this.discovery.getProviders();
-    const isOpen = providers.some(({ metatype }) => isPublicResolver(metatype as Type | null));
-    const prepare = async (request: Request): Promise<void> => {
-      request.context.operation = GRAPHQL;
-      if (!isOpen) await this.guard.admit(request, { operation: GRAPHQL, scopes: [] });
-      await showJsonBody(request);
+  /** Watches the WebSocketAdapter that the application has, and each that it is given later. */
+  private watchEachAdapter(applicationConfig: ApplicationConfig): void {
+    const adapter = applicationConfig.getIoAdapter() as WebSocketAdapter | undefined;
+    if (adapter) this.watch(adapter);
+    const setAdapter = applicationConfig.setIoAdapter.bind(applicationConfig);
+    applicationConfig.setIoAdapter = (next) => {
+      this.watch(next);
+      setAdapter(next);
     };
-    for (const { token, instance } of providers) {
-      if (token !== GRAPHQL_OPTIONS) continue;
-      const { path = '/graphql' } = (instance ?? {}) as { path?: string };
-      app.use(path, (request: Request, _response: unknown, next: (error?: unknown) => void) => {
-        prepare(request).then(() => next(), next);
-      });
-    }
   }
 
+  /** Limits and closes each socket server that an adapter makes. */
   private watch(adapter: WebSocketAdapter): void {
     if (this.watched.has(adapter)) return;
     this.watched.add(adapter);
@@ -226,25 +200,6 @@ export class Gateways implements HandshakeGuard {
   private isPublic(gateway: Type): boolean {
     return this.reflector.get<boolean | undefined>(PUBLIC_METADATA, gateway) ?? false;
   }
-}
-
-/** Sets `request.body` to the parsed JSON. A body of another media type stays unread. */
-async function showJsonBody(request: Request): Promise<void> {
-  if (request.context.isBodySet) return;
-  const isJson = announcesBody(request) && !isOfOtherType(request, { types: undefined });
-  request.body = isJson ? await (request.body as Promise<unknown>) : undefined;
-}
-
-/** Whether a class has a public resolver method. */
-function isPublicResolver(metatype: Type | null): boolean {
-  const prototype = (metatype?.prototype ?? {}) as Record<string, unknown>;
-  return new MetadataScanner().getAllMethodNames(prototype).some((name) => {
-    const method = prototype[name] as object;
-    return (
-      Reflect.hasMetadata(RESOLVER_TYPE, method) &&
-      [method, metatype as Type].some((target) => Reflect.hasMetadata(PUBLIC_METADATA, target))
-    );
-  });
 }
 
 function optionsOf(gateway: Type): GatewayOptions {

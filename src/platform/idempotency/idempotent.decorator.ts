@@ -3,9 +3,8 @@ import { VERSION_METADATA } from '@nestjs/common/constants.js';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INVALID_IDEMPOTENCY_KEY } from '../errors/error-catalogue.js';
-import { countHeader } from '../server/requests/header-fields.js';
+import { announcesBody, countHeader } from '../server/requests/header-fields.js';
 import { LEAVES_BODY } from '../server/requests/body-plan.js';
-import { announcesBody } from '../server/requests/request-body.js';
 import { IDEMPOTENCY_KEY_HEADER, IDEMPOTENT_REPLAYED_HEADER, IdempotencyKey, readKey } from './idempotency-key.js';
 
 export const IDEMPOTENT_METADATA = 'petstore:idempotent';

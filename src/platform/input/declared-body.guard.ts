@@ -8,9 +8,10 @@ import { DeprecationInterceptor } from '../deprecation/deprecation.interceptor.j
 import { ApiError } from '../errors/api-error.js';
 import { MISSING_BODY } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
-import { jsonOf } from '../server/requests/body-content.js';
+import { contentOf } from '../server/bodies/body-content.js';
+import { isOfOtherType } from '../server/bodies/media-types.js';
 import { type BodyPlan, bodyTypesOf } from '../server/requests/body-plan.js';
-import { announcesBody, isOfOtherType } from '../server/requests/request-body.js';
+import { announcesBody } from '../server/requests/header-fields.js';
 import { BODY_LIMIT_METADATA } from './body-limit.decorator.js';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
 import { inputClassOf, isInputClass } from './properties/input-class.js';
@@ -56,7 +57,7 @@ export class DeclaredBodyGuard implements CanActivate {
     const { plan, isShown, isDeprecated } = handlerBody;
     const request = execution.getArgByIndex<Request>(0);
     const { context } = request;
-    if (context.body instanceof Promise) context.body = readAsPlanned(request, context.body, plan);
+    if (context.body instanceof Promise) context.body = bodyByPlan(request, context.body, plan);
     context.bodyPlan = plan;
     if (!isShown) return true;
     if (isDeprecated) this.deprecation.refuseRemoved(execution);
@@ -103,19 +104,19 @@ export class DeclaredBodyGuard implements CanActivate {
 }
 
 /**
- * Replaces the promise of a body that a middleware has asked for, before the plan was known. If nothing has been read yet,
- * as for a form that was refused as JSON, the promise is dropped and the body is read by the plan. Otherwise the body was
- * read as JSON, and the promise is kept or its bytes are read anew by the plan.
+ * The value of `request.body` when a middleware has asked for the body before the plan was known: the body was read as
+ * JSON, or not at all.
+ *
+ * @param asked the promise that the middleware got
+ * @returns a promise of the body by the plan; undefined if nothing was read, as of a form, which is no JSON: then the next
+ *   access to `request.body` reads by the plan
  */
-function readAsPlanned(request: Request, asked: Promise<unknown>, plan: BodyPlan): Promise<unknown> | undefined {
-  if (request.readableFlowing === null) return undefined;
-  const { form, needsAllDigits } = plan;
-  if (form === 'value' && !needsAllDigits) return asked;
-  const planned = asked.then(() => {
-    const bytes = request.rawBody as Buffer;
-    if (form === 'value') return jsonOf(bytes, plan);
-    return form === 'text' ? bytes.toString() : bytes;
-  });
+function bodyByPlan(request: Request, asked: Promise<unknown>, plan: BodyPlan): Promise<unknown> | undefined {
+  const isRead = request.readableFlowing !== null;
+  if (!isRead) return undefined;
+  const isReadByPlan = plan.form === 'value' && !plan.needsAllDigits;
+  if (isReadByPlan) return asked;
+  const planned = asked.then(() => contentOf(request.rawBody as Buffer, 'application/json', plan));
   // The handler may have no `@Body()` that awaits the promise.
   planned.catch(() => undefined);
   return planned;

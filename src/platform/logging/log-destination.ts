@@ -93,25 +93,36 @@ export class LogDestination {
 
   /** Writes blocks while the reader has room for them. False if some are left. */
   private writeBlocks(): boolean {
-    let hasReader = false;
-    for (let block = this.waiting[0]; block !== undefined; block = this.waiting[0]) {
+    let isWritten = false;
+    while (this.waiting.length > 0) {
+      const block = this.waiting[0] as Buffer;
       const written = tryToWrite(block);
       if (written === 'later') {
-        this.retry ??= setTimeout(() => {
-          this.retry = undefined;
-          this.writeBlocks();
-        }, RETRY_DELAY_MS).unref();
+        this.retryLater();
         return false;
       }
-      hasReader = written !== 'never';
-      const done = written === 'never' ? block.length : written;
+      isWritten = written !== 'never';
       if (written === 'never') this.droppedLines += countLines(block);
-      this.waitingBytes -= done;
-      if (done === block.length) this.waiting.shift();
-      else this.waiting[0] = block.subarray(done);
+      this.removeFirst(written === 'never' ? block.length : written);
     }
-    if (hasReader) this.reportGap();
+    // The report is a line, too, and would be lost now if the last block was.
+    if (isWritten) this.reportGap();
     return true;
+  }
+
+  private retryLater(): void {
+    this.retry ??= setTimeout(() => {
+      this.retry = undefined;
+      this.writeBlocks();
+    }, RETRY_DELAY_MS).unref();
+  }
+
+  /** Removes the first bytes of the first block; the block itself when no byte is left. */
+  private removeFirst(bytes: number): void {
+    const [block] = this.waiting as [Buffer];
+    this.waitingBytes -= bytes;
+    if (bytes === block.length) this.waiting.shift();
+    else this.waiting[0] = block.subarray(bytes);
   }
 
   private reportGap(): void {

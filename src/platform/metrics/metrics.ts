@@ -62,13 +62,22 @@ export class Metrics implements OnApplicationShutdown {
 
 /** Registers the counter of the log lines that this process has dropped. */
 export function countDroppedLogLines(registry: Registry): void {
-  new Counter({
+  countFrom([registry], {
     name: 'petstore_log_lines_dropped_total',
     help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
-    registers: [registry],
+    count: droppedLogLines,
+  });
+}
+
+/** Registers a counter whose value is kept elsewhere. */
+export function countFrom(registers: Registry[], metric: { name: string; help: string; count: () => number }): void {
+  new Counter({
+    name: metric.name,
+    help: metric.help,
+    registers,
     collect() {
       this.reset();
-      this.inc(droppedLogLines());
+      this.inc(metric.count());
     },
   });
 }

@@ -23,8 +23,8 @@ interface Series {
 }
 
 /**
- * The histogram of request durations, by operation, method and status. A scrape shows the same as prom-client's Histogram.
- * That one builds a text of all labels for each answer; this one searches the few series of the operation.
+ * The histogram of request durations, by operation, method and status. A scrape shows the same as prom-client's Histogram,
+ * which would build a text of all labels for each answer. This class searches the few series of the operation.
  */
 export class RequestDurations {
   /** A registry requires only `name`, `get` and `reset` of a metric. */

@@ -6,7 +6,7 @@ import { Application } from '../application.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
 import { RateLimiter, type RedisState } from '../rate-limit/rate-limiter.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
-import { Metrics } from './metrics.js';
+import { countFrom, Metrics } from './metrics.js';
 
 /** Metrics of the server, rate limits and key usage. Their values are read at each scrape, so requests have no extra cost. */
 @Injectable()
@@ -113,19 +113,6 @@ function observeKeyUsage(keyUsage: KeyUsage, registers: Registry[]): void {
     registers,
     collect() {
       this.set(keyUsage.waiting);
-    },
-  });
-}
-
-/** Registers a counter whose value is kept elsewhere. */
-function countFrom(registers: Registry[], metric: { name: string; help: string; count: () => number }): void {
-  new Counter({
-    name: metric.name,
-    help: metric.help,
-    registers,
-    collect() {
-      this.reset();
-      this.inc(metric.count());
     },
   });
 }

@@ -33,33 +33,47 @@ export function toJsonSchema(given: Schema): Schema {
  * exist. The type of the default replaces it.
  */
 function withKnownType(schema: Schema): Schema {
-  const { $ref, allOf = [{ $ref }], ...others } = schema;
-  if ((allOf as Schema[])[0]?.['$ref'] !== UNKNOWN_TYPE) return schema;
+  const { $ref, allOf, ...others } = schema;
+  const [reference] = (allOf ?? [{ $ref }]) as Schema[];
+  if (reference?.['$ref'] !== UNKNOWN_TYPE) return schema;
   const type = typeof others['default'];
   return PRIMITIVES.has(type) ? { ...others, type } : others;
 }
 
 function convertSchema(schema: Schema): Schema {
   const { type, example, allOf, properties, ...keywords } = schema;
-  const required = (keywords['required'] ?? []) as readonly string[];
   const parts = (allOf ?? []) as Schema[];
-  const isReference = parts.length === 1 && parts[0]?.['$ref'] !== undefined;
-  const result: Record<string, unknown> = isReference ? { ...parts[0] } : { ...(type !== undefined && { type }) };
-  for (const [keyword, value] of Object.entries(keywords)) {
-    result[keyword] = SCHEMA_KEYWORDS.has(keyword) ? convert(value) : value;
-  }
-  if (parts.length > 0 && !isReference) {
-    result['allOf'] = convert(parts);
-  }
-  if (properties !== undefined && type !== 'array') {
-    const entries = Object.entries(properties as Record<string, Schema>);
-    result['properties'] = Object.fromEntries(
-      entries.map(([name, property]) => [
-        name,
-        required.includes(name) ? toJsonSchema(property) : withDefaultApart(toJsonSchema(property)),
-      ]),
-    );
-  }
+  const [reference] = parts.length === 1 && parts[0]?.['$ref'] !== undefined ? parts : [];
+  const hasProperties = properties !== undefined && type !== 'array';
+  return {
+    ...(reference ?? (type !== undefined && { type })),
+    ...withExclusiveLimits(convertKeywords(keywords)),
+    ...(parts.length > 0 && !reference && { allOf: convert(parts) }),
+    ...(hasProperties && { properties: convertProperties(properties as Schemas, schema) }),
+    ...(example !== undefined && { examples: [example] }),
+  };
+}
+
+function convertKeywords(keywords: Schema): Schema {
+  return Object.fromEntries(
+    Object.entries(keywords).map(([keyword, value]) => [
+      keyword,
+      SCHEMA_KEYWORDS.has(keyword) ? convert(value) : value,
+    ]),
+  );
+}
+
+function convertProperties(properties: Schemas, { required = [] }: Schema): Schemas {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, property]) => {
+      const converted = toJsonSchema(property);
+      return [name, (required as string[]).includes(name) ? converted : withDefaultApart(converted)];
+    }),
+  );
+}
+
+function withExclusiveLimits(keywords: Schema): Schema {
+  const result = { ...keywords };
   for (const [exclusive, inclusive] of EXCLUSIVE_LIMITS) {
     if (result[exclusive] === true) {
       result[exclusive] = result[inclusive];
@@ -67,9 +81,6 @@ function convertSchema(schema: Schema): Schema {
     } else if (result[exclusive] === false) {
       delete result[exclusive];
     }
-  }
-  if (example !== undefined) {
-    result['examples'] = [example];
   }
   return result;
 }

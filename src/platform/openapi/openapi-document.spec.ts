@@ -25,8 +25,10 @@ import { Public } from '../auth/public.decorator.js';
 import { Deprecated } from '../deprecation/deprecated.decorator.js';
 import { IdempotencyKey } from '../idempotency/idempotency-key.js';
 import { Idempotent } from '../idempotency/idempotent.decorator.js';
+import { defineError } from '../errors/error-catalogue.js';
 import { OperationNames } from '../auth/operation-names.js';
 import { OpenApiDocument } from './openapi-document.js';
+import { FailsWith } from './responses/fails-with.decorator.js';
 import { LOCATION_HEADER } from './responses/response-headers.js';
 import { Tag } from './tag.decorator.js';
 
@@ -274,6 +276,18 @@ describe('OpenApiDocument', () => {
     await expect(describeControllers(GamesController)).rejects.toThrow(
       'GamesController.createGame cannot be @Public() and @Idempotent()',
     );
+  });
+
+  test('has the error that a handler declares, not another one of its status', async () => {
+    const closed = defineError('toys_closed', 403, 'Closed.');
+    @Controller('closed')
+    class ClosedController {
+      @Post()
+      @FailsWith(closed)
+      buy(): void {}
+    }
+    const { paths } = JSON.parse((await describeControllers(ClosedController)).json) as OpenAPIObject;
+    expect(paths['/closed']?.post?.responses['403']).toMatchObject({ description: '`toys_closed`: Closed.' });
   });
 
   test('fails when it is read before an application is described', async () => {

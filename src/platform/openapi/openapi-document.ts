@@ -17,11 +17,10 @@ import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './responses/operation-traits.js';
 import { describeOperation } from './operation.js';
+import { OperationIds } from './operation-ids.js';
+import { METHODS, type Operations, type Route, routesOf } from './routes.js';
 import { TAG_METADATA } from './tag.decorator.js';
-import { findOperations, isNeutral, versionInAddress, withoutMark, withVersion } from './versions/versions.js';
-
-/** The methods that OpenAPI 3.1 allows for a path. Handlers of other methods, such as PROPFIND, are left out. */
-const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+import { findOperations, versionInAddress, withoutMark, withVersion } from './versions/versions.js';
 
 const OPENAPI_VERSION = '3.1.1';
 
@@ -41,8 +40,6 @@ interface Place {
   readonly version: unknown;
   readonly operation: OperationObject;
 }
-
-type Operations = Record<string, OperationObject>;
 
 /**
  * The OpenAPI 3.1 document of the service. It contains every handler that has a version. @nestjs/swagger finds the
@@ -165,8 +162,9 @@ export class OpenApiDocument {
     const handlers = this.traitsByHandler();
     const ids = new OperationIds([...handlers.values()]);
     const paths: PathsObject = {};
-    for (const { fullPath, method, operation, traits } of routesOf(found, handlers)) {
-      const place = this.placeOf(fullPath, method, operation, traits, paths);
+    for (const route of routesOf(found, handlers)) {
+      const { method, operation, traits } = route;
+      const place = this.placeOf(route, paths);
       if (!place) continue;
       const { path, version } = place;
       const operations = (paths[path] ??= place.item) as Operations;
@@ -178,20 +176,14 @@ export class OpenApiDocument {
   }
 
   /** The place of an operation among `paths`; undefined if the document has none for it. */
-  private placeOf(
-    fullPath: string,
-    method: string,
-    operation: OperationObject,
-    traits: OperationTraits,
-    paths: PathsObject,
-  ): Place | undefined {
+  private placeOf(route: Route, paths: PathsObject): Place | undefined {
     return this.application.versioning.type === VersioningType.URI
-      ? this.placeInAddress(fullPath, operation, traits)
-      : this.placeBesideOthers(withoutMark(fullPath), method, operation, traits, paths);
+      ? this.placeInAddress(route)
+      : this.placeBesideOthers(route, paths);
   }
 
   /** The place of an operation whose path contains the version; undefined if it contains none. */
-  private placeInAddress(fullPath: string, operation: OperationObject, traits: OperationTraits): Place | undefined {
+  private placeInAddress({ fullPath, operation, traits }: Route): Place | undefined {
     const version = versionInAddress(fullPath, traits);
     if (version === undefined) return undefined;
     const base = basePathOf(this.application);
@@ -202,14 +194,10 @@ export class OpenApiDocument {
   }
 
   /** The place of an operation whose version is not in the path; undefined if another operation of its version has it. */
-  private placeBesideOthers(
-    path: string,
-    method: string,
-    found: OperationObject,
-    traits: OperationTraits,
-    paths: PathsObject,
-  ): Place | undefined {
-    const { operation, fragment } = withVersion(found, this.application.versioning, traits);
+  private placeBesideOthers(route: Route, paths: PathsObject): Place | undefined {
+    const { method, traits } = route;
+    const path = withoutMark(route.fullPath);
+    const { operation, fragment } = withVersion(route.operation, this.application.versioning, traits);
     const [version] = traits.versions;
     const isFree = (place: string): boolean => (paths[place] as Operations | undefined)?.[method] === undefined;
     const free = [path, `${path}${fragment}`].find(isFree);
@@ -245,63 +233,6 @@ export class OpenApiDocument {
     }
     return traits;
   }
-}
-
-/** An operation that @nestjs/swagger has found, and the handler that answers it. */
-interface Route {
-  readonly fullPath: string;
-  readonly method: string;
-  readonly operation: OperationObject;
-  readonly traits: OperationTraits;
-}
-
-/** The operations of handlers that belong to a version. A handler of several versions is found once for each; listed once. */
-function routesOf(found: PathsObject, handlers: ReadonlyMap<string, OperationTraits>): Route[] {
-  const routes = new Map<string, Route>();
-  for (const [fullPath, item] of Object.entries(found)) {
-    for (const [method, operation] of Object.entries(item as Operations)) {
-      if (!METHODS.includes(method)) continue;
-      const traits = handlers.get(handlerOf(method, operation.operationId ?? '', handlers));
-      if (!traits || isNeutral(traits)) continue;
-      const key = `${traits.name} ${method} ${withoutMark(fullPath)}`;
-      if (!routes.has(key)) routes.set(key, { fullPath, method, operation, traits });
-    }
-  }
-  return [...routes.values()];
-}
-
-/** Assigns the operationIds of all paths of the handlers. */
-class OperationIds {
-  private readonly used = new Set<string>();
-  private readonly owners: ReadonlyMap<string, OperationTraits>;
-
-  constructor(handlers: readonly OperationTraits[]) {
-    this.owners = new Map(handlers.map((traits) => [traits.name, traits]));
-  }
-
-  /**
-   * The id for a handler's next path. It is the name of the operation, followed by the method for `@All()`, by the version if
-   * it is not the handler's first one, and by a number for further paths.
-   */
-  next(traits: OperationTraits, method: string, version: unknown): string {
-    const suffixes = [
-      ...(traits.isOfAllMethods ? [method] : []),
-      ...(traits.versions.indexOf(version) > 0 ? [`v${String(version)}`] : []),
-    ];
-    const base = [traits.name, ...suffixes].join('_');
-    let id = base;
-    for (let number = 2; this.used.has(id) || (this.owners.get(id) ?? traits) !== traits; number++) {
-      id = `${base}_${number}`;
-    }
-    this.used.add(id);
-    return id;
-  }
-}
-
-/** The key of a handler, from the operationId of @nestjs/swagger, which may append an index for each path, or the method. */
-function handlerOf(method: string, operationId: string, handlers: ReadonlyMap<string, OperationTraits>): string {
-  const keys = [operationId, operationId.replace(/\[\d+\]$/, ''), operationId.replace(new RegExp(`_${method}$`), '')];
-  return keys.find((key) => handlers.has(key)) ?? operationId;
 }
 
 function operationsOf({ paths }: OpenAPIObject): OperationObject[] {

@@ -64,6 +64,7 @@ export class GroupMetrics {
     await Promise.race([Promise.all([...this.listening].map((worker) => this.ask(worker))), tooLate]);
     stop.abort();
     this.answered.clear();
+    // One snapshot for all ended workers, so that restarts do not fill the memory.
     this.ended.push(await sum(this.ended.splice(0)).getMetricsAsJSON());
     return sum([await this.own.getMetricsAsJSON(), ...this.ended, ...this.latest.values()]).metrics();
   }

@@ -41,7 +41,9 @@ export class ProcessGroup {
   private hasListened = false;
   private isStopping = false;
   private exitCode = 0;
+  /** Settle the promise of `run`. */
   private finish: (exitCode: number) => void = () => undefined;
+  private fail: (error: StartupError) => void = () => undefined;
 
   constructor(
     private readonly config: Config,
@@ -79,7 +81,8 @@ export class ProcessGroup {
     cluster.setupPrimary({ serialization: 'advanced' });
     return new Promise((resolve, reject) => {
       this.finish = resolve;
-      this.start(0, reject);
+      this.fail = reject;
+      this.start(0);
     });
   }
 
@@ -87,9 +90,8 @@ export class ProcessGroup {
    * Starts a worker.
    *
    * @param earlyEnds number of this worker's predecessors, in a row, that ended early
-   * @param fail called when the first worker is killed before it listens
    */
-  private start(earlyEnds: number, fail?: (error: StartupError) => void): void {
+  private start(earlyEnds: number): void {
     const startedAt = performance.now();
     const worker = cluster.fork(this.environment);
     let listens = false;
@@ -109,13 +111,20 @@ export class ProcessGroup {
       } else if (this.hasListened) {
         const isSteady = performance.now() - startedAt >= STEADY_AFTER_MS;
         this.replace(worker, how, isSteady ? 0 : earlyEnds);
-      } else if (signal === null) {
-        this.finish(1);
       } else {
-        const problem = `The first process was ended by ${signal} before it listened. Start the service again.`;
-        fail?.(new StartupError(problem));
+        this.firstStartFailed(signal);
       }
     });
+  }
+
+  private firstStartFailed(signal: NodeJS.Signals | null): void {
+    if (signal === null) {
+      // The worker has printed the cause.
+      this.finish(1);
+    } else {
+      const problem = `The first process was ended by ${signal} before it listened. Start the service again.`;
+      this.fail(new StartupError(problem));
+    }
   }
 
   private endedWhileStopping(hasFailed: boolean): void {

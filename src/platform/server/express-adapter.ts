@@ -1,34 +1,32 @@
-import { Logger, StreamableFile, VERSION_NEUTRAL, type VersioningOptions, VersioningType } from '@nestjs/common';
+import { StreamableFile, VERSION_NEUTRAL, type VersioningOptions, VersioningType } from '@nestjs/common';
 import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
-import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { type Server, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
-import { httpError } from '../errors/http-exception.js';
-import { createMessageClasses } from '../fast-paths/express-prototypes.js';
-import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
+import { ArrivingBodies } from './bodies/arriving-bodies.js';
+import { continueWhenRead, readBody, withMembers } from './bodies/request-body.js';
 import { AcceptQueue } from './connections/accept-queue.js';
-import { ArrivingBodies } from './connections/arriving-bodies.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
-import { type HandshakeGuard, Handshakes } from './upgrades/handshakes.js';
 import { answerParserErrors } from './connections/parser-errors.js';
+import { EventStreams } from './event-streams/event-streams.js';
 import { Replies } from './replies/replies.js';
-import { continueWhenRead, readBody, withMembers } from './requests/request-body.js';
+import { withErrorAnswer } from './replies/streamed-files.js';
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
-import { RequestsInFlight } from './connections/requests-in-flight.js';
+import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
+import { LISTEN_BACKLOG } from './requests/server-limits.js';
 import { traceIdFrom } from './requests/trace-context.js';
-import { LISTEN_BACKLOG, MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
+import { type HandshakeGuard, Handshakes } from './upgrades/handshakes.js';
+import { createHttpServer } from './http-server.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
-import { limitUpgrades } from './upgrades/upgrades.js';
-import { EventStreams } from './event-streams/event-streams.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {
@@ -63,8 +61,7 @@ export interface RequestTracer extends RequestObserver {
  * multer, sets `request.body`; `@Body()` then gets that value. If code of modules may look at the body, DeclaredBodyGuard
  * sets `request.body` to the parsed body.
  *
- * The time-outs of requests and connections are set in `createHttpServer` below; `connections.ts` sets
- * WRITE_TIMEOUT_MS.
+ * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets WRITE_TIMEOUT_MS.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly inFlight: RequestsInFlight;
@@ -202,6 +199,19 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
 
+    this.answerParserErrors(server);
+    this.answerRequests(server);
+    this.handshakes = new Handshakes(server, {
+      enter: (request, response, serve) => this.enter(request, response, serve),
+      admits: (request, response) => this.admits(request, response),
+      refuse: (request, response, error) => this.refuse(request, response, error),
+      release: ({ context }) => this.inFlight.release(context),
+      report: (request, response) => this.observer?.answered(request, response),
+      leave: (request, response) => this.connections.leave(request, response),
+    });
+  }
+
+  private answerParserErrors(server: Server): void {
     answerParserErrors(server, this.connections, {
       refuse: (request, response, error) => {
         this.begin(request, response);
@@ -215,6 +225,10 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       },
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
+  }
+
+  /** Listens for requests, and for those that expect an answer before they send their body. */
+  private answerRequests(server: Server): void {
     const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
       server.on(event, (request: Request, response: Response) => {
         // `Handshakes` has begun and checked the request already, for the listener of a module.
@@ -231,14 +245,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       serve(request, response);
     });
     listen('checkExpectation', (request, response) => this.refuse(request, response, new ApiError(EXPECTATION_FAILED)));
-    this.handshakes = new Handshakes(server, {
-      enter: (request, response, serve) => this.enter(request, response, serve),
-      admits: (request, response) => this.admits(request, response),
-      refuse: (request, response, error) => this.refuse(request, response, error),
-      release: ({ context }) => this.inFlight.release(context),
-      report: (request, response) => this.observer?.answered(request, response),
-      leave: (request, response) => this.connections.leave(request, response),
-    });
   }
 
   /** Begins and serves a request when the earlier ones of its connection are answered. */
@@ -405,62 +411,8 @@ function bothOf(first: RequestObserver, second: RequestObserver): RequestObserve
   };
 }
 
-/** The source of Nest's default error handler of streams, which answers 400 as text. Each file has a function of its own. */
-const NEST_STREAM_ERROR = String(new StreamableFile(Buffer.alloc(0)).errorHandler);
-
-/**
- * Lets the filter answer when a stream fails before its first byte: 404 for a missing file, else 500. An error handler
- * that a module has set stays.
- */
-function withErrorAnswer(file: StreamableFile): StreamableFile {
-  const { errorHandler } = file;
-  if (String(errorHandler) !== NEST_STREAM_ERROR) return file;
-  return file.setErrorHandler((error, response) => {
-    const { req: request, destroyed, headersSent } = response as Response;
-    if (destroyed || headersSent) {
-      errorHandler(error, response);
-      return;
-    }
-    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    if (isMissing) streamLog.warn('The file of an answer is not there.', error, request.context);
-    request.next?.(isMissing ? httpError(404, 'The file does not exist.', { cause: error }) : error);
-  });
-}
-
-const streamLog = new Logger(StreamableFile.name);
-
 /** The setter of `request.body`. */
 function setBody(this: Request, body: unknown): void {
   this.context.body = body;
   this.context.isBodySet = true;
-}
-
-/**
- * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
- * over.
- */
-function createHttpServer(app: Express, config: Config): Server {
-  const { fastPaths } = config;
-  const classes = fastPaths.includes('express-prototypes') ? createMessageClasses(app) : { IncomingMessage };
-  // Never Node's own class, because `limitUpgrades` changes the prototype.
-  const Request =
-    classes.IncomingMessage === IncomingMessage ? class extends IncomingMessage {} : classes.IncomingMessage;
-  limitUpgrades(Request.prototype);
-  const server = createServer({
-    ...classes,
-    IncomingMessage: Request,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: config.headersTimeoutMs,
-    requestTimeout: config.requestTimeoutMs,
-    keepAliveTimeout: config.keepAliveTimeoutMs,
-    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-    // `request-checks.ts` checks Host instead, so that the 400 has an Error body.
-    requireHostHeader: false,
-    noDelay: true,
-  });
-  // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
-  // checked. MAX_HEADER_BYTES bounds the work.
-  server.maxHeadersCount = 0;
-  if (fastPaths.includes('joined-writes') && canJoinWrites()) server.on('connection', joinWrites);
-  return server;
 }

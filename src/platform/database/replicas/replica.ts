@@ -170,7 +170,7 @@ export class Replica {
     if (position === undefined) return client;
     let state: ReplicaState;
     try {
-      state = await this.judge(client, statements, position);
+      state = await this.stateAt(client, statements, position);
     } catch (error) {
       client.release(error as Error);
       throw error;
@@ -183,7 +183,11 @@ export class Replica {
     throw failure;
   }
 
-  private async judge(client: ClientBase, statements: StatementRunner, position: Position): Promise<ReplicaState> {
+  /**
+   * The state of a connection's server for reads at a position. Waits up to REPLAY_MS for the server to replay it; a server
+   * that has not is `behind`.
+   */
+  private async stateAt(client: ClientBase, statements: StatementRunner, position: Position): Promise<ReplicaState> {
     const deadline = performance.now() + REPLAY_MS;
     if (this.origins.get(client) !== position.origin) {
       type Row = [isStandby: boolean, database: string, timeline: string];
@@ -245,7 +249,7 @@ export class Replica {
         const [row] = await watchStatements.execute<[boolean]>(client, IS_STANDBY, []);
         state = row?.[0] === true ? 'ready' : 'primary';
       } else {
-        state = await this.judge(client, watchStatements, position);
+        state = await this.stateAt(client, watchStatements, position);
       }
       pool.endSilence();
       this.found(state, REASONS[state]);

@@ -40,7 +40,8 @@ const TABLES = `
 
 /**
  * With the right SELECT, a sequence itself is read. With the right USAGE alone, `pg_sequence_last_value` must do; for a
- * sequence that was never used it is null, and the start comes from the definition.
+ * sequence that was never used it is null, and the start comes from the definition. The sequence of the migrations' ids is
+ * left out, as their table is.
  */
 const SEQUENCES = `
   SELECT relname, CASE WHEN has_sequence_privilege(c.oid, 'SELECT')
@@ -54,8 +55,8 @@ const SEQUENCES = `
 
 /** Reads the contents from the database's catalog. */
 export async function contentsOf(run: Run): Promise<DatabaseContents> {
-  const [[schema, history] = []] = await run(`SELECT current_schema(), to_regclass('${HISTORY}') IS NOT NULL`);
-  const migrations = history === 't' ? await run(`SELECT name FROM ${HISTORY} ORDER BY id`) : [];
+  const [[schema, hasHistory] = []] = await run(`SELECT current_schema(), to_regclass('${HISTORY}') IS NOT NULL`);
+  const migrations = hasHistory === 't' ? await run(`SELECT name FROM ${HISTORY} ORDER BY id`) : [];
   const tables = await run(TABLES);
   const sequences = await run(SEQUENCES);
   return {

@@ -18,20 +18,23 @@ import { runOn } from './session.js';
 const FRAME_BYTES = 512 * 1024;
 
 /**
- * Largest growth from one FETCH to the next, as a factor of the number of rows; the first one fetches one row. A FETCH never
- * returns more rows than fill a frame if all of them were as long as the longest row so far.
+ * The first FETCH of a table returns one row; each further one at most this many times as many. None asks for more rows than
+ * fill a frame if all of them are as long as the longest row so far.
  */
 const GROWTH = 4;
 
 /** Attempts to close a cursor; each waits at most ACQUIRE_TIMEOUT_MS for the connection. */
 const CLOSE_ATTEMPTS = 100;
 
-/** Settings for texts of values that every PostgreSQL server reads alike; pg_dump uses the same. */
+/**
+ * Settings for texts of values that every PostgreSQL server reads alike. With `row_security` off, PostgreSQL refuses to
+ * read a table of which it would hide rows.
+ */
 const TEXT_SETTINGS = `
   SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL timezone = 'UTC';
   SET LOCAL extra_float_digits = 3; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off;`;
 
-/** PostgreSQL 17 and later have `transaction_timeout`. */
+/** Switches off the time limits that this server has; only PostgreSQL 17 and later have `transaction_timeout`. */
 const NO_LIMITS = `
   SELECT set_config(name, '0', true) FROM pg_settings
   WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`;
@@ -67,47 +70,59 @@ export interface TransferSummary {
  * @throws StartupError when there is no schema, or a row is too large; ApiError UNAVAILABLE; any error of PostgreSQL or `write`
  */
 export async function exportDatabase(dataSource: DataSource, options: ExportOptions): Promise<TransferSummary> {
-  const { sharesConnection } = options;
   const queryRunner = dataSource.createQueryRunner('master');
-  const prefix = `petstore_export_${randomBytes(4).toString('hex')}_`;
-  let cursors: string[] = [];
+  /** Cursors that outlive their transaction. */
+  let heldCursors: readonly string[] = [];
   try {
     const run = await runOn(queryRunner);
-    await run('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    let header: ExportHeader;
-    try {
-      // With time limits, a reader that pauses would end the transaction.
-      await run(`${NO_LIMITS}; SET LOCAL synchronize_seqscans = off; ${TEXT_SETTINGS}`);
-      const contents = await contentsOf(run);
-      header = await headerOf(run, contents, options.service);
-      cursors = contents.tables.map((_, index) => `${prefix}${index}`);
-      for (const [index, table] of contents.tables.entries()) {
-        const hold = sharesConnection ? 'WITH HOLD' : '';
-        await run(`DECLARE ${cursors[index]} NO SCROLL CURSOR ${hold} FOR ${selectAll(contents, table)}`);
-      }
-      if (sharesConnection) await run('COMMIT');
-    } catch (error) {
-      await run('ROLLBACK').catch(() => undefined);
-      throw error;
-    }
-    if (!sharesConnection) return await writeFrames(header, cursors, run, options);
+    const snapshot = await takeSnapshot(run, options);
+    if (!options.sharesConnection) return await writeFrames(snapshot, run, options);
+    heldCursors = snapshot.cursors;
+    await run('COMMIT');
     await queryRunner.release();
-    return await writeFrames(header, cursors, runAnew(dataSource), options);
+    return await writeFrames(snapshot, runAnew(dataSource), options);
   } finally {
-    await end(dataSource, queryRunner, sharesConnection ? cursors : []);
+    if (!queryRunner.isReleased) await rollBack(queryRunner);
+    await closeCursors(runAnew(dataSource), heldCursors);
   }
 }
 
-/** Ends the transaction with its cursors, or closes the cursors that outlive their transaction. */
-async function end(dataSource: DataSource, queryRunner: QueryRunner, heldCursors: string[]): Promise<void> {
-  if (!queryRunner.isReleased) {
-    // The pool would close a connection with an open transaction.
-    await (await runOn(queryRunner))('ROLLBACK').catch(() => undefined);
-    await queryRunner.release();
+/** The contents of the database at one moment. */
+interface Snapshot {
+  readonly header: ExportHeader;
+  /** For each table of the header, the name of the cursor that returns its rows. */
+  readonly cursors: readonly string[];
+}
+
+/** Begins a transaction, counts the rows, and declares the cursors that return them. */
+async function takeSnapshot(run: Run, { sharesConnection, service }: ExportOptions): Promise<Snapshot> {
+  await run('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+  // With time limits, a reader that pauses would end the transaction.
+  await run(`${NO_LIMITS}; SET LOCAL synchronize_seqscans = off; ${TEXT_SETTINGS}`);
+  const contents = await contentsOf(run);
+  const header = await headerOf(run, contents, service);
+  const prefix = `petstore_export_${randomBytes(4).toString('hex')}_`;
+  const cursors = contents.tables.map((_, index) => `${prefix}${index}`);
+  const hold = sharesConnection ? 'WITH HOLD' : '';
+  for (const [index, table] of contents.tables.entries()) {
+    await run(`DECLARE ${cursors[index]} NO SCROLL CURSOR ${hold} FOR ${selectAll(contents, table)}`);
   }
-  const run = runAnew(dataSource);
-  for (const cursor of heldCursors) {
-    // Repeats CLOSE while other statements occupy the connection: an open cursor keeps a copy of its table.
+  return { header, cursors };
+}
+
+/** Ends the transaction with its cursors, and releases the connection. */
+async function rollBack(queryRunner: QueryRunner): Promise<void> {
+  // The pool would close a connection with an open transaction.
+  await (await runOn(queryRunner))('ROLLBACK').catch(() => undefined);
+  await queryRunner.release();
+}
+
+/**
+ * Closes cursors that outlive their transaction: each keeps a copy of its table. Repeats a CLOSE while other statements
+ * occupy the connection.
+ */
+async function closeCursors(run: Run, cursors: readonly string[]): Promise<void> {
+  for (const cursor of cursors) {
     for (let attempt = 0; attempt < CLOSE_ATTEMPTS; attempt++) {
       const failure = await run(`CLOSE ${cursor}`).then(
         () => undefined,
@@ -123,9 +138,8 @@ function runAnew(dataSource: DataSource): Run {
   return async (text) => {
     const queryRunner = dataSource.createQueryRunner('master');
     try {
-      return await (
-        await runOn(queryRunner)
-      )(text);
+      const run = await runOn(queryRunner);
+      return await run(text);
     } finally {
       await queryRunner.release();
     }
@@ -155,21 +169,23 @@ async function headerOf(run: Run, contents: DatabaseContents, service: string): 
   return { createdAt, service, database: `PostgreSQL ${version}`, migrations, tables: counted, sequences: states };
 }
 
+/** Writes the header, and the rows in frames. */
 async function writeFrames(
-  { tables, ...header }: ExportHeader,
-  cursors: readonly string[],
+  { header, cursors }: Snapshot,
   run: Run,
   { maxRows, write, onProgress }: ExportOptions,
 ): Promise<TransferSummary> {
+  const { tables } = header;
   const total = tables.reduce((sum, { rows }) => sum + rows, 0);
   const frames = new FrameWriter();
-  await write(frames.header({ ...header, tables }));
+  await write(frames.header(header));
   let done = 0;
   for (const [index, { name, rows: count }] of tables.entries()) {
     const end = done + count;
     let limit = 1;
     let longest = 1;
     while (done < end) {
+      // FETCH makes the texts, and may run in a transaction of its own.
       const rows = await run(`${TEXT_SETTINGS} FETCH ${limit} FROM ${cursors[index]}`);
       if (rows.length === 0) throw new Error(`Table ${name} has fewer rows than were counted.`);
       const lines = rows.map(copyLine);

@@ -13,7 +13,7 @@ import {
 import { FrameReader, damaged, type ExportHeader } from '../export-format/export-format.js';
 import type { TransferSummary } from './export.js';
 import { bytesOf } from '../export-format/export-bytes.js';
-import { asking, clientOf, runOn } from './session.js';
+import { answerOf, clientOf, runOn } from './session.js';
 
 export interface ImportOptions {
   /** True: all existing rows are deleted in the same transaction. False: a database with any row is refused. */
@@ -31,8 +31,8 @@ export interface ImportOptions {
  * may refer to later ones. Both need the rights of the owner.
  *
  * @param source the bytes of the export, gzipped or not
- * @throws StartupError when the export is damaged or of another schema, the database holds rows, or its tables are in use;
- * ApiError UNAVAILABLE; any error of PostgreSQL or `source`
+ * @throws StartupError when the export is damaged or of another schema, the database holds rows, or PostgreSQL refuses;
+ *   ApiError UNAVAILABLE; any error of `source`
  */
 export async function importDatabase(
   dataSource: DataSource,
@@ -47,21 +47,22 @@ export async function importDatabase(
     try {
       await run('SET LOCAL idle_in_transaction_session_timeout = 0');
       const target = await Target.prepare(run, header, options.replace);
-      await load(queryRunner, target.contents, header, frames, options);
+      await loadRows(queryRunner, target.contents, header, frames, options);
       await target.complete(header);
       await run('COMMIT');
     } catch (error) {
       await run('ROLLBACK').catch(() => undefined);
-      throw explained(error);
+      throw withAdvice(error);
     }
-    // Gives the planner statistics of the new rows.
+    // The planner needs statistics of the new rows now: autovacuum is late, and the embedded engine has none.
     await run('ANALYZE').catch(() => undefined);
     const tables = header.tables.map(({ name, rows }) => ({ name, rows }));
     return { rows: tables.reduce((sum, { rows }) => sum + rows, 0), tables };
   });
 }
 
-async function load(
+/** Reads the rows of the export and stores them. */
+async function loadRows(
   queryRunner: QueryRunner,
   { schema, tables }: DatabaseContents,
   header: ExportHeader,
@@ -80,7 +81,7 @@ async function load(
       const { table, rows, bytes } = await frames.rows();
       if (table !== name || rows > left || rows < 1) throw damaged('its rows are not those of its header');
       await stored;
-      stored = asking(copyRows(client, statement, bytes));
+      stored = answerOf(copyRows(client, statement, bytes));
       // An error is reported by the next `await stored`, which may come much later.
       stored.catch(() => undefined);
       left -= rows;
@@ -135,9 +136,9 @@ class Target {
     if (!replace) await checkEmptiness(run, contents);
     const restore: string[] = [];
     for (const query of [TRIGGERS, FOREIGN_KEYS]) {
-      for (const [remove, put] of await run(query)) {
-        await run(remove as string);
-        restore.unshift(put as string);
+      for (const [change, undo] of await run(query)) {
+        await run(change as string);
+        restore.unshift(undo as string);
       }
     }
     if (names.length > 0) await run(`TRUNCATE ${names.join(', ')}`);
@@ -160,27 +161,37 @@ class Target {
 
 /** @throws StartupError when the export has other migrations, tables, columns or sequences than the database */
 function checkSchema(header: ExportHeader, contents: DatabaseContents): void {
-  const lacks = header.migrations.filter((name) => !contents.migrations.includes(name));
-  const more = contents.migrations.filter((name) => !header.migrations.includes(name));
-  if (lacks.length > 0 || more.length > 0) {
-    const differences = [
-      ...(lacks.length > 0 ? [`the database lacks ${lacks.join(', ')}`] : []),
-      ...(more.length > 0 ? [`the export lacks ${more.join(', ')}`] : []),
-    ];
-    throw new StartupError(
-      `The export has another schema: ${differences.join('; ')}. Nothing was imported. ` +
-        `Import it with the version of the service that wrote it (${header.service}), and migrate then.`,
-    );
-  }
-  const [exported, present] = [new Set(namesIn(header)), new Set(namesIn(contents))];
-  for (const [side, names, other, others] of [
-    ['export', exported, 'database', present],
-    ['database', present, 'export', exported],
-  ] as const) {
-    const name = [...names].find((candidate) => !others.has(candidate));
-    if (name === undefined) continue;
-    throw new StartupError(`The ${side} has ${name}, and the ${other} has not. Nothing was imported. Make them alike.`);
-  }
+  checkMigrations(header, contents.migrations);
+  const inExport = namesIn(header);
+  const inDatabase = namesIn(contents);
+  const [onlyInExport] = notIn(inDatabase, inExport);
+  if (onlyInExport !== undefined) throw otherSchema(`The export has ${onlyInExport}, and the database has not.`);
+  const [onlyInDatabase] = notIn(inExport, inDatabase);
+  if (onlyInDatabase !== undefined) throw otherSchema(`The database has ${onlyInDatabase}, and the export has not.`);
+}
+
+function otherSchema(difference: string): StartupError {
+  return new StartupError(`${difference} Nothing was imported. Make them alike.`);
+}
+
+function checkMigrations({ migrations, service }: ExportHeader, applied: readonly string[]): void {
+  const onlyInExport = notIn(applied, migrations);
+  const onlyInDatabase = notIn(migrations, applied);
+  const differences = [
+    ...(onlyInExport.length > 0 ? [`the database lacks ${onlyInExport.join(', ')}`] : []),
+    ...(onlyInDatabase.length > 0 ? [`the export lacks ${onlyInDatabase.join(', ')}`] : []),
+  ];
+  if (differences.length === 0) return;
+  throw new StartupError(
+    `The export has another schema: ${differences.join('; ')}. Nothing was imported. ` +
+      `Import it with the version of the service that wrote it (${service}), and migrate then.`,
+  );
+}
+
+/** The candidates that are not among these names. */
+function notIn(names: readonly string[], candidates: readonly string[]): string[] {
+  const known = new Set(names);
+  return candidates.filter((candidate) => !known.has(candidate));
 }
 
 /** Names and types that must be equal in the export and in the database, as text for a message. */
@@ -214,7 +225,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** Turns an error of PostgreSQL into one with advice that says nothing was imported. Returns other errors unchanged. */
-function explained(error: unknown): unknown {
+function withAdvice(error: unknown): unknown {
   const { severity, code, message } = error as { severity?: unknown; code?: string; message: string };
   if (severity === undefined) return error;
   const advice = ADVICE[code ?? ''] ?? `SQLSTATE ${code}; the log of PostgreSQL says more`;

@@ -16,7 +16,7 @@ export async function runOn(queryRunner: QueryRunner): Promise<Run> {
   const client = await clientOf(queryRunner);
   return async (text) => {
     const query = { text, rowMode: 'array', types: AS_TEXT } as QueryArrayConfig;
-    const result = await asking(client.query<(string | null)[]>(query));
+    const result = await answerOf(client.query<(string | null)[]>(query));
     // For several statements pg returns an array of results, which its types do not declare.
     const last = Array.isArray(result) ? (result.at(-1) as QueryArrayResult<(string | null)[]>) : result;
     return last.rows;
@@ -27,8 +27,12 @@ export async function clientOf(queryRunner: QueryRunner): Promise<PoolClient> {
   return (await queryRunner.connect()) as PoolClient;
 }
 
-/** @throws ApiError UNAVAILABLE instead of an error of the connection */
-export async function asking<Result>(answer: Promise<Result>): Promise<Result> {
+/**
+ * The answer to a statement.
+ *
+ * @throws ApiError UNAVAILABLE when the connection breaks; any other error of pg
+ */
+export async function answerOf<Result>(answer: Promise<Result>): Promise<Result> {
   try {
     return await answer;
   } catch (error) {

@@ -47,8 +47,14 @@ const OTHER_ERRORS = errorCatalogue().filter(
     ![BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, RATE_LIMITED, UNAVAILABLE].includes(error),
 );
 
-/** Responses that several operations share, by their names in the document's components. */
-const SHARED_RESPONSES: Record<string, { status: number | 'default'; failures: readonly ErrorDefinition[] }> = {
+/** A response that several operations share. */
+interface SharedResponse {
+  readonly status: number | 'default';
+  readonly failures: readonly ErrorDefinition[];
+}
+
+/** The shared responses, by their names in the document's components. */
+const SHARED_RESPONSES: Readonly<Record<string, SharedResponse>> = {
   Unauthorized: { status: 401, failures: [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY] },
   Forbidden: { status: 403, failures: [INSUFFICIENT_SCOPE] },
   BodyTooLarge: { status: 413, failures: [BODY_TOO_LARGE] },
@@ -124,7 +130,7 @@ export function describeFailures(
 ): ResponseObject | ReferenceObject {
   const possible = failures.filter((failure) => failure.status === status);
   const shared = Object.entries(SHARED_RESPONSES).find(([, candidate]) => candidate.status === status);
-  if (details === undefined && shared?.[1].failures.length === possible.length) {
+  if (details === undefined && shared !== undefined && haveSameErrors(shared[1].failures, possible)) {
     return referenceToShared(shared[0]);
   }
   const described = describeError(status, possible, { traits, details });
@@ -137,6 +143,10 @@ export function describeFailures(
       ...stabilityHeaders(traits),
     },
   };
+}
+
+function haveSameErrors(left: readonly ErrorDefinition[], right: readonly ErrorDefinition[]): boolean {
+  return left.length === right.length && left.every((error) => right.includes(error));
 }
 
 type Schema = SchemaObject | ReferenceObject;

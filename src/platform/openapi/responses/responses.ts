@@ -18,16 +18,7 @@ export function describeResponses(
   for (const { status } of failures) {
     described.set(status, describeFailures(status, failures, traits));
   }
-  // Declared ranges such as 4XX and a declared `default` are left out: the platform describes every error.
-  const declared = Object.entries(operation.responses as Record<string, ResponseObject>).filter(([key]) =>
-    /^\d+$/.test(key),
-  );
-  if (!declared.some(([status]) => Number(status) < 400)) {
-    // @nestjs/swagger omits the success when an error is declared.
-    declared.push([String(traits.status), { description: '' }]);
-  }
-  for (const [key, response] of declared) {
-    const status = Number(key);
+  for (const [status, response] of declaredResponses(operation, traits)) {
     const details = response.content?.['application/json']?.schema;
     if (status < 400) {
       described.set(status, describeSuccess(method, status, response, traits));
@@ -44,6 +35,16 @@ export function describeResponses(
   }
   const sorted = [...described].sort(([left], [right]) => left - right);
   return { ...Object.fromEntries(sorted), default: referenceToShared('OtherError') };
+}
+
+/** The responses that decorators declare, by status. @nestjs/swagger omits the success when an error is declared. */
+function declaredResponses({ responses }: OperationObject, traits: OperationTraits): [number, ResponseObject][] {
+  const declared = Object.entries(responses as Record<string, ResponseObject>)
+    // Ranges such as 4XX and `default` are left out: the platform describes every error.
+    .filter(([key]) => /^\d+$/.test(key))
+    .map(([key, response]): [number, ResponseObject] => [Number(key), response]);
+  const hasSuccess = declared.some(([status]) => status < 400);
+  return hasSuccess ? declared : [...declared, [traits.status, { description: '' }]];
 }
 
 function describeSuccess(

@@ -17,7 +17,7 @@ export class AcceptQueue {
   private isDraining = false;
   /** Connections that were accepted since draining began. */
   private accepted = 0;
-  /** Those of them that were accepted before the present turn. */
+  /** The value of `accepted` at the start of this turn. */
   private acceptedBefore = 0;
 
   constructor(

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { ApiError } from '../../errors/api-error.js';
 import { serviceUnavailable } from '../../errors/service-unavailable.js';
 import { ReadAhead } from './read-ahead.js';
-import { isExempt, type RequestsInFlight } from './requests-in-flight.js';
+import { isExempt, type RequestsInFlight } from '../requests/requests-in-flight.js';
 import {
   MAX_REQUESTS_PER_CONNECTION,
   REFUSAL_PAUSE_MS,
@@ -162,17 +162,20 @@ export class Connections {
     finish: () => void,
   ): Request | undefined {
     const connection = connectionOf(socket);
-    const { answering, latest, waiting, isEnding } = connection;
+    const { answering, latest, waiting, isEnding: wasEnding } = connection;
     if (connection.hasFailed) return undefined;
     connection.hasFailed = true;
     connection.isEnding = true;
-    if (latest === undefined || latest.req.complete) {
+    const isBody = latest !== undefined && !latest.req.complete;
+    if (!isBody) {
       if (answering === undefined) finish();
-      else if (!isEnding) waiting.push(finish);
+      else if (!wasEnding) waiting.push(finish);
       return undefined;
     }
     latest.shouldKeepAlive = false;
-    if (answering === undefined || latest === answering) return latest.req;
+    const hasBegun = answering === undefined || answering === latest;
+    if (hasBegun) return latest.req;
+    // Takes the place of the function that would serve the request.
     waiting[waiting.length - 1] = () => {
       connection.answering = latest;
       refuse(latest.req, latest);

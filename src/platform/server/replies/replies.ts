@@ -4,8 +4,8 @@ import { ErrorBody } from '../../errors/error-body.js';
 import { matchesEntityTag } from '../../json/entity-tag.js';
 import { JsonBody } from '../../json/json-body.js';
 import type { Drain } from '../connections/drain.js';
-import { announcesBody } from '../requests/request-body.js';
-import type { RequestsInFlight } from '../connections/requests-in-flight.js';
+import { announcesBody } from '../requests/header-fields.js';
+import type { RequestsInFlight } from '../requests/requests-in-flight.js';
 import { LINGER_BYTES, LINGER_MS } from '../requests/server-limits.js';
 
 /** Header fields that describe the handler's intended content. They are removed from error answers. */

@@ -17,3 +17,9 @@ export function countHeader(request: IncomingMessage, name: string): number {
   }
   return count;
 }
+
+/** Whether the request announces a body (RFC 9112, section 6.3). */
+export function announcesBody(request: IncomingMessage): boolean {
+  const length = request.headers['content-length'];
+  return (length !== undefined && length !== '0') || request.headers['transfer-encoding'] !== undefined;
+}

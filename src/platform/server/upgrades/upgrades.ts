@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { answeringOn } from '../connections/connections.js';
-import { announcesBody } from '../requests/request-body.js';
+import { announcesBody } from '../requests/header-fields.js';
 
 const UPGRADE = Symbol('upgrade');
 

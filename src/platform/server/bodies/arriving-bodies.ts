@@ -5,8 +5,8 @@ import { MAX_ARRIVING_BODY_BYTES } from '../requests/server-limits.js';
 const TOO_MANY_BODIES = serviceUnavailable('bodies');
 
 /**
- * Bounds the memory of all bodies that are still arriving in this process; `MAX_BODY_BYTES` bounds a single one. A body
- * that has arrived together with its header section does not count.
+ * Bounds the memory of all bodies that are arriving or being decoded in this process; `MAX_BODY_BYTES` bounds a single
+ * one. A body that has arrived together with its header section does not count, unless it is decoded.
  */
 export class ArrivingBodies {
   private taken = 0;

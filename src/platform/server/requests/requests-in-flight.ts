@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { ApiError } from '../../errors/api-error.js';
 import { serviceUnavailable } from '../../errors/service-unavailable.js';
-import type { RequestContext } from '../requests/request-context.js';
+import type { RequestContext } from './request-context.js';
 
 /** The 503 of a request beyond MAX_REQUESTS_IN_FLIGHT. */
 const TOO_MANY_IN_FLIGHT = serviceUnavailable('requests_in_flight');

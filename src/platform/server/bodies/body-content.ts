@@ -5,8 +5,8 @@ import { ApiError } from '../../errors/api-error.js';
 import { BAD_REQUEST, BODY_TOO_LARGE } from '../../errors/error-catalogue.js';
 import { readJson, readMembers } from '../../json/reader/json-reader.js';
 import { decodeUtf8 } from '../../json/text/utf8.js';
-import type { BodyPlan } from './body-plan.js';
-import { MAX_FORM_DEPTH, MAX_FORM_FIELDS } from './server-limits.js';
+import type { BodyPlan } from '../requests/body-plan.js';
+import { MAX_FORM_DEPTH, MAX_FORM_FIELDS } from '../requests/server-limits.js';
 
 type Decoder = (bytes: InputType, options: ZlibOptions) => Promise<Buffer>;
 

@@ -4,12 +4,14 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { ApiError } from '../../errors/api-error.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
+import { ArrivingBodies } from './arriving-bodies.js';
 import { readBody } from './request-body.js';
-import { RequestContext } from './request-context.js';
+import { RequestContext } from '../requests/request-context.js';
+import { MAX_ARRIVING_BODY_BYTES } from '../requests/server-limits.js';
 
 const MAX_BYTES = 20;
 
-const memory = { take: () => undefined, release: () => undefined };
+const memory = new ArrivingBodies();
 
 /** Waits until the condition holds. */
 async function until(condition: () => boolean): Promise<void> {
@@ -58,6 +60,12 @@ describe('readBody', () => {
       }),
   );
 
+  // However a body ends, nothing of the memory stays taken.
+  afterEach(() => {
+    expect(memory.take(MAX_ARRIVING_BODY_BYTES)).toBeUndefined();
+    memory.release(MAX_ARRIVING_BODY_BYTES);
+  });
+
   interface Exchange {
     readonly client: Socket;
     readonly request: Request;
@@ -77,7 +85,7 @@ describe('readBody', () => {
     });
     const outcomes: unknown[] = [];
     const read = (): void => {
-      readBody(request, MAX_BYTES, memory, false).then(
+      readBody(request, MAX_BYTES, memory, true).then(
         (body) => {
           outcomes.push(body);
           response.end();
