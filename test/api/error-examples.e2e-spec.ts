@@ -151,11 +151,14 @@ test.each(Object.entries(PROVOCATIONS))(
   },
 );
 
-test.each(OF_MODULES)('the example of %s is the body when a module throws the error without its own message', async (code) => {
-  const answer = await app.client.get(`/v1/test-errors/${code}`);
-  expect(answer.json).toEqual(examples[code]?.value);
-  expect(answer.json).toMatchObject({ code, status: answer.status });
-});
+test.each(OF_MODULES)(
+  'the example of %s is the body when a module throws the error without its own message',
+  async (code) => {
+    const answer = await app.client.get(`/v1/test-errors/${code}`);
+    expect(answer.json).toEqual(examples[code]?.value);
+    expect(answer.json).toMatchObject({ code, status: answer.status });
+  },
+);
 
 test('there is no other example of an error of the platform or the pets', () => {
   const defined = ['src/platform', 'src/pets'].flatMap(codesDefinedBelow);

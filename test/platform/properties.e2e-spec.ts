@@ -211,11 +211,14 @@ test.each([
   ['/v1/test-checked-orders/weights', '{"weight":%}'],
   ['/v1/test-checked-orders/looked-at', '{"weight":%}'],
   ['/v1/test-checked-orders/parts', '{"weight":{"weight":%}}'],
-])('a number with more digits than a double keeps is refused, whichever way the body is read: %s', async (path, body) => {
-  const post = async (weight: string): Promise<number> =>
-    (await app.client.post(path, body.replace('%', weight))).status;
-  expect([await post('1.25'), await post('1.250000000000000001')]).toEqual([200, 400]);
-});
+])(
+  'a number with more digits than a double keeps is refused, whichever way the body is read: %s',
+  async (path, body) => {
+    const post = async (weight: string): Promise<number> =>
+      (await app.client.post(path, body.replace('%', weight))).status;
+    expect([await post('1.25'), await post('1.250000000000000001')]).toEqual([200, 400]);
+  },
+);
 
 test('parameters of a path and a query are converted to their declared types', async () => {
   expect((await app.client.get('/v1/test-checked-orders/9223372036854775806')).text).toBe(
