@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { startPostgresqlServer } from '../test/support/postgresql-server.js';
 import { grow, readUpkeep, UPKEEP_SETTINGS, untilRemoval } from './growth.js';
+import { readLoadResult } from './load/load-result.js';
 import { GROWN, OURS, readOptions } from './options.js';
 import { buildPeers, type Command } from './peers.js';
 import { cpuUs, descendants, type RunningServer, startServer } from './processes.js';
@@ -181,18 +182,13 @@ async function load(server: Contestant, file: string, connections: number, secon
   ];
   const { stdout } = await promisify(execFile)('sh', wrk);
   const after = { server: server.cpuUs(), database: databaseCpuUs() };
-  const result = JSON.parse(/^RESULT (.*)$/m.exec(stdout)?.[1] ?? '{}') as Record<string, number>;
-  const { requests = 0, failures = 0 } = result;
-  // Requests of a peer may fail under thousands of connections; the table has their number. Those of this service must not.
-  if (requests === 0 || (failures > 0 && server.name.startsWith(OURS))) {
-    throw new Error(`${server.name} failed under load: ${stdout}`);
-  }
+  const { requests, durationUs, p50Us, p99Us, failures } = readLoadResult(server.name, stdout);
   return {
     cpuUs: (after.server - before.server) / requests,
     databaseCpuUs: (after.database - before.database) / requests,
-    requestsPerSecond: requests / ((result['durationUs'] ?? 0) / 1_000_000),
-    p50Us: result['p50Us'] ?? 0,
-    p99Us: result['p99Us'] ?? 0,
+    requestsPerSecond: requests / (durationUs / 1_000_000),
+    p50Us,
+    p99Us,
     failures,
   };
 }

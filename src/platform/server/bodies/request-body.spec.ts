@@ -101,13 +101,19 @@ describe('readBody', () => {
     return { client, request, outcomes, read, chunk };
   }
 
+  /** Begins to read a body, and returns when its first chunk, `{"name":`, has arrived. */
+  async function beginReading(): Promise<Exchange> {
+    const exchange = await begin();
+    const arrived = new Promise((resolve) => exchange.request.once('data', resolve));
+    exchange.read();
+    exchange.chunk('{"name":');
+    await arrived;
+    return exchange;
+  }
+
   test('joins a body that arrives in pieces; closing the connection afterwards is no error', async () => {
     const made = await countErrors(RequestAbortedError, async () => {
-      const { client, request, outcomes, read, chunk } = await begin();
-      const arrived = new Promise((resolve) => request.once('data', resolve));
-      read();
-      chunk('{"name":');
-      await arrived;
+      const { client, request, outcomes, chunk } = await beginReading();
       chunk('"Rex"}');
       client.write('0\r\n\r\n');
       await until(() => outcomes.length > 0 && request.closed);
@@ -166,11 +172,7 @@ describe('readBody', () => {
     ['is destroyed by the server', (_, request) => request.destroy()],
   ])('rejects with RequestAbortedError when the connection %s in the middle of the body', async (_, leave) => {
     const made = await countErrors(RequestAbortedError, async () => {
-      const { client, request, outcomes, read, chunk } = await begin();
-      const arrived = new Promise((resolve) => request.once('data', resolve));
-      read();
-      chunk('{"name":');
-      await arrived;
+      const { client, request, outcomes } = await beginReading();
       expect(outcomes).toEqual([]);
       leave(client, request);
       await until(() => request.closed);
