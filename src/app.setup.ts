@@ -11,7 +11,7 @@ import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { Application } from './platform/application.js';
 import { StartupError } from './platform/errors/startup-error.js';
-import { callHandlersDirectly } from './platform/fast-paths/handler-calls.js';
+import { callHandlersDirectly } from './platform/internals/handler-calls.js';
 import { Gateways } from './platform/gateways/gateways.js';
 import { GRAPHQL_OPTIONS, protectGraphql } from './platform/gateways/graphql.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';

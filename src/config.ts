@@ -5,7 +5,7 @@ import { readTracing, type TracingSettings } from './settings/tracing-settings.j
 /** Log levels, from the most lines to none. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-/** The fast paths: code that replaces work of a framework for speed alone. src/platform/fast-paths/README.md describes each. */
+/** The fast paths: code that replaces work of a framework for speed alone. src/platform/internals/README.md describes each. */
 export const FAST_PATHS = [
   'express-prototypes',
   'handler-calls',

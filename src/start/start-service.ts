@@ -9,7 +9,7 @@ import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service/service-commands.js';
 import { type Config, readConfig } from '../config.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
-import { allocateYoung } from '../platform/fast-paths/young-allocations.js';
+import { allocateYoung } from '../platform/internals/young-allocations.js';
 import { StartKeys } from '../platform/api-keys/start-keys.js';
 import { ProcessGroup } from '../platform/process-group/process-group.js';
 import { onStopSignal } from '../platform/process-group/stop-signals.js';

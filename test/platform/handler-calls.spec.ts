@@ -56,9 +56,9 @@ import { catchError, EMPTY, map, type Observable, of, throwError } from 'rxjs';
 import { APPLICATION_OPTIONS } from '../../src/app.setup.js';
 import { readConfig } from '../../src/config.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
-import { callHandlersDirectly } from '../../src/platform/fast-paths/handler-calls.js';
-import { importNestInternals, type NestInternals } from '../../src/platform/fast-paths/nest-internals.js';
-import { PrecedingInterceptor } from '../../src/platform/fast-paths/preceding-interceptor.js';
+import { callHandlersDirectly } from '../../src/platform/internals/handler-calls.js';
+import { importNestInternals, type NestInternals } from '../../src/platform/internals/nest-internals.js';
+import { PrecedingInterceptor } from '../../src/platform/internals/preceding-interceptor.js';
 import { JsonBody } from '../../src/platform/json/json-body.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 

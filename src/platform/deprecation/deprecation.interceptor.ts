@@ -5,7 +5,7 @@ import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
-import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
+import { PrecedingInterceptor } from '../internals/preceding-interceptor.js';
 import { type Deprecation, DEPRECATION_METADATA, removalMessage } from './deprecation.js';
 
 /** The path of the page of deprecations, at the service's origin. */

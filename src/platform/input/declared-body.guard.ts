@@ -7,7 +7,7 @@ import { DEPRECATION_METADATA } from '../deprecation/deprecation.js';
 import { DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
 import { ApiError } from '../errors/api-error.js';
 import { MISSING_BODY } from '../errors/error-catalogue.js';
-import { PrecedingInterceptor } from '../fast-paths/preceding-interceptor.js';
+import { PrecedingInterceptor } from '../internals/preceding-interceptor.js';
 import { contentOf } from '../server/bodies/body-content.js';
 import { isOfOtherType } from '../server/bodies/media-types.js';
 import { type BodyPlan, bodyTypesOf } from '../server/requests/body-plan.js';

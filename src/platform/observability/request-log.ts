@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { Config } from '../../config.js';
 import type { ApiError } from '../errors/api-error.js';
-import { canWriteLines, infoLines, type WriteLine } from '../fast-paths/log-lines.js';
+import { canWriteLines, infoLines, type WriteLine } from '../internals/log-lines.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../server/express-adapter.js';
 import { isOnTerminal, LOGGER } from '../logging/logger.js';
 import { isAborted } from '../server/requests/request-context.js';

@@ -1,8 +1,8 @@
 import type { Express } from 'express';
 import { createServer, IncomingMessage, type Server } from 'node:http';
 import type { Config } from '../../config.js';
-import { createMessageClasses } from '../fast-paths/express-prototypes.js';
-import { canJoinWrites, joinWrites } from '../fast-paths/joined-writes.js';
+import { createMessageClasses } from '../internals/express-prototypes.js';
+import { canJoinWrites, joinWrites } from '../internals/joined-writes.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { limitUpgrades } from './upgrades/upgrades.js';
 

@@ -1,4 +1,4 @@
-import { logOtherInternals } from '../../fast-paths/other-internals.js';
+import { logOtherInternals } from '../../internals/other-internals.js';
 import { differenceOfPg } from './pg-internals.js';
 import { executePreparedQuery } from './prepared-query.js';
 import { type Execute, executeQuery } from './statement.js';

@@ -7,6 +7,6 @@ const log = new Logger('FastPaths');
 export function logOtherInternals(name: FastPath, difference: string): void {
   log.warn(
     `The fast path ${name} stays off: ${difference}. Every answer is the same, only slower. ` +
-      'See src/platform/fast-paths/README.md.',
+      'See src/platform/internals/README.md.',
   );
 }
