@@ -30,7 +30,6 @@ export const PLATFORM_ROOMS = {
     'server/requests',
   ],
   'server/connections': ['errors', 'server/requests'],
-  'server/upgrades': ['errors', 'server/connections', 'server/requests'],
   'server/event-streams': ['errors'],
   'server/replies': ['errors', 'json', 'server/connections', 'server/requests'],
   server: [
@@ -41,7 +40,6 @@ export const PLATFORM_ROOMS = {
     'server/event-streams',
     'server/replies',
     'server/requests',
-    'server/upgrades',
   ],
   'database/removal': [],
   'database/statements': ['internals'],
@@ -76,7 +74,6 @@ export const PLATFORM_ROOMS = {
   'key-usage': ['api-keys/storage', 'database', 'database/removal'],
   'rate-limit': ['api-keys/storage', 'errors'],
   auth: ['api-keys', 'api-keys/storage', 'errors', 'key-usage', 'rate-limit', 'server/requests'],
-  gateways: ['auth', 'errors', 'json', 'json/reader', 'server', 'server/bodies', 'server/requests', 'server/upgrades'],
   idempotency: ['database', 'database/removal', 'database/sharing', 'errors', 'json', 'server/requests'],
   'openapi/responses': ['auth', 'deprecation', 'errors', 'idempotency'],
   'openapi/versions': ['openapi/responses'],

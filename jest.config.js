@@ -31,7 +31,7 @@ const NOT_EMBEDDED = endToEnd('platform/database-rights|api-keys/keys-commands|a
 const ANY_ENGINE = endToEnd(
   'api/(connections|cors|error-examples|exceptions|http-errors|openapi|routes)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown|tracing)|ordinary-nest/' +
-    '|platform/(body-types|event-streams|extending|gateways|input|operation-names|other-contexts|own-answers)' +
+    '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers)' +
     '|platform/(properties|readiness-checks|request-body|request-in-log)|repository/',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
@@ -43,7 +43,7 @@ const LONG = endToEnd(
   'api/fuzz|api-keys/(key-usage|keys-commands)' +
     '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|tracing|transfer)' +
     '|ordinary-nest/generated-(feature|resource)' +
-    '|platform/(database-pool|embedded|gateways|migration|pets-repositories|readiness-checks|sharing|transfer|upgrading)',
+    '|platform/(database-pool|embedded|migration|pets-repositories|readiness-checks|sharing|transfer|upgrading)',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */

@@ -1,19 +1,12 @@
-import type {
-  INestApplication,
-  NestApplicationOptions,
-  NestHybridApplicationOptions,
-  NestModule,
-  Type,
-} from '@nestjs/common';
+import type { INestApplication, NestApplicationOptions, NestModule, Type } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { Application } from './platform/application.js';
+import { refuseUnprotectedHandlers } from './platform/auth/other-transports.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/internals/handler-calls.js';
-import { Gateways } from './platform/gateways/gateways.js';
-import { GRAPHQL_OPTIONS, protectGraphql } from './platform/gateways/graphql.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
@@ -45,9 +38,7 @@ export function setUpApplication(app: INestApplication): void {
   parseAnswersForInterceptors(app);
   limitEventStreams(app);
   nameRequestsInLog(app);
-  app.get(Gateways).setUp(app);
-  protectGraphql(app);
-  closeMicroservices(app);
+  refuseUnprotectedHandlers(app);
   const document = app.get(OpenApiDocument);
   document.describe(app);
   forbidAddressChanges(app);
@@ -119,9 +110,9 @@ function passesRequestToLog({ metatype }: { metatype: unknown }): boolean {
   return Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
 }
 
-/** Whether a provider is GraphQL's, or a global guard, interceptor, pipe or filter of a module. */
-function servesRequests({ token, subtype, host }: InstanceWrapper): boolean {
-  return token === GRAPHQL_OPTIONS || (subtype !== undefined && host?.metatype !== RequestModule);
+/** Whether a provider is a global guard, interceptor, pipe or filter of a module. */
+function servesRequests({ subtype, host }: InstanceWrapper): boolean {
+  return subtype !== undefined && host?.metatype !== RequestModule;
 }
 
 /** Whether a module may bind middleware. */
@@ -132,23 +123,4 @@ function hasMiddleware({ metatype: { prototype } }: { metatype: Type }): boolean
 /** Whether a module has request-scoped global enhancers, which Nest keeps under tokens such as APP_GUARD. */
 function hasScopedEnhancers({ injectables }: { injectables: ReadonlyMap<unknown, unknown> }): boolean {
   return [...injectables.keys()].some((token) => /^APP_/.test(String(token)));
-}
-
-/**
- * Puts messages of microservices behind the platform's guards. Nest does so only with `inheritAppConfig`, which is off by
- * default; so connecting a microservice without it fails. Messages carry no API key: only `@Public()` handlers get them.
- *
- * @throws StartupError when a microservice is connected already
- */
-function closeMicroservices(app: INestApplication): void {
-  const fail = (): never => {
-    throw new StartupError(
-      'A microservice must take over the guards: connect it in setUp of startService, as ' +
-        'app.connectMicroservice(options, { inheritAppConfig: true }).',
-    );
-  };
-  if (app.getMicroservices().length > 0) fail();
-  const connect = app.connectMicroservice.bind(app);
-  app.connectMicroservice = (options: object, hybrid: NestHybridApplicationOptions = {}) =>
-    hybrid.inheritAppConfig ? connect(options, hybrid) : fail();
 }

@@ -112,7 +112,6 @@ export type { Migration } from '../platform/database/schema/migration-history.js
 export { ReadinessCheck } from '../platform/health/readiness-check.decorator.js';
 export { Metrics } from '../platform/metrics/metrics.js';
 
-// Requests, messages and logging.
-export { Gateways } from '../platform/gateways/gateways.js';
+// Requests and logging.
 export { PassesRequestToLog } from '../platform/server/requests/served-request.js';
 export type { RequestContext } from '../platform/server/requests/request-context.js';

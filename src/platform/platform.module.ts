@@ -11,7 +11,6 @@ import { DocsPagesModule } from './docs-pages/docs-pages.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
 import { HealthModule } from './health/health.module.js';
 import { DeclaredBodyGuard } from './input/declared-body.guard.js';
-import { GatewaysModule } from './gateways/gateways.module.js';
 import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
@@ -46,7 +45,6 @@ export class PlatformModule {
         DiscoveryModule,
         DatabaseModule,
         AuthModule,
-        GatewaysModule,
         IdempotencyModule,
         DocsPagesModule,
         ObservabilityModule,

@@ -6,7 +6,6 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import { Gateways } from '../../src/platform/gateways/gateways.js';
 import { MAX_REQUESTS_PER_CONNECTION } from '../../src/platform/server/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -232,23 +231,6 @@ describe('Upgrade', () => {
       expect(answer).toContain('Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
       expect(answer).toMatch(/frame one, frame two$/);
       expect(taken).toEqual([{ url: '/v1/socket', head: 'frame one, ' }]);
-    });
-
-    test('it gets none without a valid API key, except on a path that it has opened', async () => {
-      for (const [fields, status] of [
-        ['Host: x\r\n', 401],
-        ['Host: x\r\nAuthorization: Bearer no-key\r\n', 401],
-        [`${authorized}Authorization: Bearer ${app.apiKey}\r\n`, 401],
-        [`${authorized}Host: x\r\n`, 400],
-      ] as const) {
-        const answer = await sendSegments(handshakeOf('/v1/socket', fields));
-        expect(statuses(answer)).toEqual([status]);
-        expect(answer).toContain('\r\nConnection: close\r\n');
-      }
-      expect(taken).toEqual([]);
-      app.nest.get(Gateways).open('/v1/open');
-      await rawRequest(app.port, handshakeOf('/v1/open', 'Host: x\r\n'), { until: '101' });
-      expect(taken).toEqual([{ url: '/v1/open', head: '' }]);
     });
 
     test('it gets no other Upgrade, and nothing is lost or smuggled', async () => {

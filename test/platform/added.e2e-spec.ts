@@ -6,7 +6,6 @@ import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.
 import { Clock } from '../../src/platform/clock.js';
 import { Database } from '../../src/platform/database/database.js';
 import type { Migration } from '../../src/platform/database/schema/migration-history.js';
-import { Gateways } from '../../src/platform/gateways/gateways.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { Tag } from '../../src/platform/openapi/tag.decorator.js';
@@ -173,7 +172,7 @@ test('a test can replace a provider as in Nest', async () => {
 });
 
 /** The classes of `petstore-service/platform` that Nest instantiates: a module injects them in a constructor. */
-const INJECTABLES: readonly Type[] = [ApiKeysService, Clock, Config, Database, Gateways, Idempotency, Metrics];
+const INJECTABLES: readonly Type[] = [ApiKeysService, Clock, Config, Database, Idempotency, Metrics];
 
 test('a module without imports gets every provider of the platform that packages may use', async () => {
   const asking = INJECTABLES.map((type) => ({

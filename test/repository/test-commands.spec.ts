@@ -55,7 +55,7 @@ describe('every test', () => {
     ...['api/routes', 'api-keys/secret-scanning', 'operation/shutdown'],
     ...['ordinary-nest/enhancers', 'ordinary-nest/rows', 'ordinary-nest/versions'],
     ...['platform/body-types', 'platform/event-streams', 'platform/extending', 'platform/input'],
-    ...['platform/operation-names', 'platform/other-contexts', 'platform/own-answers', 'platform/properties'],
+    ...['platform/operation-names', 'platform/other-transports', 'platform/own-answers', 'platform/properties'],
     ...['platform/request-body', 'platform/request-in-log', 'repository/documentation'],
   );
   /** Tests that the embedded engine cannot run, or that take long and have the same result there. */
@@ -63,7 +63,7 @@ describe('every test', () => {
     ...['api/unavailable', 'api-keys/keys-commands', 'platform/database-rights'],
     ...['ordinary-nest/generated-feature', 'ordinary-nest/generated-resource'],
     ...['operation/metrics', 'operation/observability-aborted', 'operation/tracing'],
-    ...['platform/gateways', 'platform/readiness-checks'],
+    ...['platform/readiness-checks'],
   );
   const EMBEDDED_ONLY = endToEnd('platform/embedded');
 

@@ -99,6 +99,16 @@ export class ApiKeysService {
   }
 
   /**
+   * The key of a bearer token, for code that is not behind the platform's guard, such as a WebSocket gateway. Counts no
+   * call and checks no scope.
+   *
+   * @throws ApiError 401 for an unknown, revoked or expired key; 503 while the database is unreachable
+   */
+  async verify(token: string): Promise<StoredApiKey> {
+    return this.verifier.verify(token);
+  }
+
+  /**
    * Keys ordered by client name and id.
    *
    * @throws ApiKeyRequestError when no client has this name

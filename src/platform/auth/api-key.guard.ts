@@ -3,7 +3,6 @@ import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
-import { handshakeOf } from '../server/requests/client-handshakes.js';
 import { countHeader } from '../server/requests/header-fields.js';
 import type { StoredApiKey } from '../api-keys/storage/api-key.repository.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
@@ -27,10 +26,6 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
  * Admits a request to a handler only with a valid API key, within the client's rate limit, and with the scopes of
  * `@RequireScopes`. Handlers with `@Public()` admit every request. Runs before the body is read, usually synchronously.
  *
- * For a gateway's message, the key is that of the client's handshake request; each message counts as a call. For a GraphQL
- * resolver, it is that of the request in `context.req`. Messages of microservices have no key, so only `@Public()` handlers
- * get them.
- *
  * @throws ApiError of status 401 or 403 with its challenge, or of status 429 with `Retry-After`
  */
 @Injectable()
@@ -48,32 +43,19 @@ export class ApiKeyGuard implements CanActivate {
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
     const access = this.accessOf(execution);
-    if (execution.getType() !== 'http') {
-      return access.isPublic || this.admitMessage(execution, access);
-    }
+    // `refuseUnprotectedHandlers` stops the start for other transports that are not public.
+    if (execution.getType() !== 'http') return access.isPublic;
     const request = execution.getArgByIndex<Request>(0);
     request.context.operation = access.operation;
     return access.isPublic || this.admit(request, access);
   }
 
   /** Admits a request with a valid key, within the rate limit and with the scopes, and counts it as a call. */
-  admit(request: Request, { operation, scopes }: Omit<Access, 'isPublic'>): boolean | Promise<boolean> {
+  private admit(request: Request, { operation, scopes }: Access): boolean | Promise<boolean> {
     const key = this.keyOf(request);
     return key instanceof Promise
       ? key.then((verified) => this.count(verified, operation, scopes, request))
       : this.count(key, operation, scopes, request);
-  }
-
-  /** Checks the key and scopes of a request without counting it again. */
-  async recheck(request: Request, scopes: readonly string[]): Promise<true> {
-    return checkScopes(await this.keyOf(request), scopes);
-  }
-
-  private admitMessage(execution: ExecutionContext, access: Access): boolean | Promise<boolean> {
-    const request = requestBehind(execution);
-    if (request === undefined) throw missingApiKey();
-    const isCounted = execution.getType<string>() === 'graphql' && request.context.clientId !== undefined;
-    return isCounted ? this.recheck(request, access.scopes) : this.admit(request, access);
   }
 
   private keyOf(request: Request): StoredApiKey | Promise<StoredApiKey> {
@@ -117,20 +99,6 @@ export class ApiKeyGuard implements CanActivate {
   }
 }
 
-/** The HTTP request to which a gateway's message or a resolver belongs; undefined if the platform does not know it. */
-function requestBehind(execution: ExecutionContext): Request | undefined {
-  switch (execution.getType<string>()) {
-    case 'ws':
-      return handshakeOf(execution.getArgByIndex(0));
-    case 'graphql': {
-      const request = execution.getArgByIndex<{ req?: Partial<Request> } | undefined>(2)?.req;
-      return request?.context === undefined ? undefined : (request as Request);
-    }
-    default:
-      return undefined;
-  }
-}
-
 function checkLimitAndScopes(
   key: StoredApiKey,
   scopes: readonly string[],
@@ -138,11 +106,8 @@ function checkLimitAndScopes(
   response: Response | undefined,
 ): true {
   if (limit !== undefined) {
-    // For a gateway's message, the answer to the handshake was sent long before.
-    if (response?.headersSent === false) {
-      response.setHeader('RateLimit-Policy', limit.policy);
-      response.setHeader('RateLimit', limit.state);
-    }
+    response?.setHeader('RateLimit-Policy', limit.policy);
+    response?.setHeader('RateLimit', limit.state);
     if (limit.refusal) throw limit.refusal;
   }
   return checkScopes(key, scopes);

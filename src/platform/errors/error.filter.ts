@@ -1,11 +1,10 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { Request } from 'express';
 import type { IncomingMessage } from 'node:http';
 import { type Observable, throwError } from 'rxjs';
 import { ApiError } from './api-error.js';
 import { ROUTE_NOT_FOUND } from './error-catalogue.js';
-import { fromHttpErrors, fromHttpException, fromMessageException, httpError } from './http-exception.js';
+import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
 /** Shortest time in ms between two log warnings about the causes of 5xx other than 500. */
@@ -22,8 +21,7 @@ const WARNING_INTERVAL_MS = 1_000;
  * - A RequestAbortedError gets no answer. Neither does any other failure, except an ApiError, if the client has closed the
  *   connection while its body was arriving: multer and other readers of bodies then throw errors of their own.
  *
- * A microservice's message is answered with the Error body as its error. For a GraphQL resolver, an error with the same
- * message is thrown, whose extensions are `code`, `status` and `details`.
+ * What other transports throw is theirs: it is thrown again.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -35,9 +33,9 @@ export class ErrorFilter implements ExceptionFilter {
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
   catch(exception: unknown, host: ArgumentsHost): Observable<never> | undefined {
-    if (host.getType() !== 'http') return this.answerOther(exception, host);
-    this.answer(exception, host);
-    return undefined;
+    if (host.getType() === 'http') return void this.answer(exception, host);
+    if (host.getType() === 'rpc') return throwError(() => exception);
+    throw exception;
   }
 
   private answer(exception: unknown, host: ArgumentsHost): void {
@@ -74,22 +72,6 @@ export class ErrorFilter implements ExceptionFilter {
     adapter.reply(response, error.body(), status);
   }
 
-  /** @throws Error for a resolver of GraphQL */
-  private answerOther(exception: unknown, host: ArgumentsHost): Observable<never> {
-    const error = toApiError(exception);
-    const { code, message, ...extensions } = error.body();
-    const request =
-      host.getType<string>() === 'graphql' ? host.getArgByIndex<{ req?: Request } | undefined>(2)?.req : undefined;
-    if (extensions.status === 500) this.logger.error(exception, request?.context);
-    if (host.getType<string>() === 'rpc') return throwError(() => ({ ...error.body() }));
-    const response = request?.res;
-    if (response?.headersSent === false) response.setHeaders(new Map(Object.entries(error.headers)));
-    // GraphQL servers read the status of the answer from `http`.
-    throw Object.assign(new Error(message), {
-      extensions: { code, ...extensions, http: { status: extensions.status } },
-    });
-  }
-
   /** Logs a cause at most once per WARNING_INTERVAL_MS: all requests usually fail for the same one. */
   private warnOfCause(status: number, cause: Error, context: Express.Request['context']): void {
     if (performance.now() < this.nextWarningAt) {
@@ -112,7 +94,7 @@ export function toApiError(exception: unknown): ApiError {
     return new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.');
   }
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
-  return known ?? fromMessageException(exception) ?? httpError(500, '', { cause: exception });
+  return known ?? httpError(500, '', { cause: exception });
 }
 
 /** Whether an exception has a status of 2xx or 3xx: some handlers throw to end early or to redirect. */

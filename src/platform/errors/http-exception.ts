@@ -124,21 +124,6 @@ export function fromHttpErrors(thrown: unknown): ApiError | undefined {
   return httpError(statusCode, text, { cause: thrown });
 }
 
-/**
- * The ApiError for WsException and RpcException, the exceptions for gateways and microservices: BAD_REQUEST with their text,
- * or with the `message` of their object, whose other members become `details`. Undefined for anything else. Their packages
- * are not imported, because an application may not have installed them.
- */
-export function fromMessageException(thrown: unknown): ApiError | undefined {
-  const { getError } = (thrown ?? {}) as { getError?: unknown };
-  if (!(thrown instanceof Error) || typeof getError !== 'function') return undefined;
-  const error = getError.call(thrown) as unknown;
-  if (typeof error !== 'object' || error === null) return new ApiError(BAD_REQUEST, String(error));
-  const { message, ...rest } = error as Record<string, unknown>;
-  const text = typeof message === 'string' ? message : thrown.message;
-  return new ApiError(BAD_REQUEST, text, {}, { details: Object.keys(rest).length > 0 ? rest : undefined });
-}
-
 /** The ApiError of a status, with its code of the catalogue; 500 if the status is not that of an error. */
 export function httpError(status: number, message: string, options: ApiErrorOptions): ApiError {
   if (status === 500 || !isErrorStatus(status)) {

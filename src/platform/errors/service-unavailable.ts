@@ -10,7 +10,6 @@ export type UnavailableCause =
   | 'connections'
   | 'bodies'
   | 'event_streams'
-  | 'gateway_clients'
   | 'draining'
   | 'database_away'
   | 'database_refused'

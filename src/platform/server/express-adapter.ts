@@ -24,7 +24,6 @@ import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
 import { LISTEN_BACKLOG } from './requests/server-limits.js';
 import { traceIdFrom } from './requests/trace-context.js';
-import { type HandshakeGuard, Handshakes } from './upgrades/handshakes.js';
 import { createHttpServer } from './http-server.js';
 import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
 
@@ -70,7 +69,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private acceptQueue!: AcceptQueue;
   private drain!: Drain;
   private replies!: Replies;
-  private handshakes!: Handshakes;
   private observer: RequestObserver | undefined;
   private namesRequestsInLog = false;
   private readonly hooksLayer: Express['router']['stack'][number] | undefined;
@@ -124,11 +122,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     };
     this.route = (request, response) => tracer.run(request, () => route(request, response));
     this.observe(tracer);
-  }
-
-  /** Registers the guard of WebSocket handshakes; there is only one. Until then all handshakes are refused. */
-  guardHandshakes(guard: HandshakeGuard): void {
-    this.handshakes.guard = guard;
   }
 
   /** Adds the id and operation of the current request to the lines of Nest's Logger from now on. */
@@ -201,14 +194,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
     this.answerParserErrors(server);
     this.answerRequests(server);
-    this.handshakes = new Handshakes(server, {
-      enter: (request, response, serve) => this.enter(request, response, serve),
-      admits: (request, response) => this.admits(request, response),
-      refuse: (request, response, error) => this.refuse(request, response, error),
-      release: ({ context }) => this.inFlight.release(context),
-      report: (request, response) => this.observer?.answered(request, response),
-      leave: (request, response) => this.connections.leave(request, response),
-    });
   }
 
   private answerParserErrors(server: Server): void {
@@ -230,11 +215,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Listens for requests, and for those that expect an answer before they send their body. */
   private answerRequests(server: Server): void {
     const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
-      server.on(event, (request: Request, response: Response) => {
-        // `Handshakes` has begun and checked the request already, for the listener of a module.
-        if ((request.context as unknown) !== undefined) this.route(request, response);
-        else this.enter(request, response, serve);
-      });
+      server.on(event, (request: Request, response: Response) => this.enter(request, response, serve));
     };
     const serve = (request: Request, response: Response): void => {
       if (this.admits(request, response)) this.route(request, response);

@@ -4,7 +4,7 @@ import type { Config } from '../../config.js';
 import { createMessageClasses } from '../internals/express-prototypes.js';
 import { canJoinWrites, joinWrites } from '../internals/joined-writes.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
-import { limitUpgrades } from './upgrades/upgrades.js';
+import { limitUpgrades } from './connections/upgrades.js';
 
 /**
  * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is

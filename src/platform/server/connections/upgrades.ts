@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { answeringOn } from '../connections/connections.js';
+import { answeringOn } from './connections.js';
 import { announcesBody } from '../requests/header-fields.js';
 
 const UPGRADE = Symbol('upgrade');
@@ -8,8 +8,8 @@ type Message = IncomingMessage & { [UPGRADE]?: boolean };
 
 /**
  * Decides which requests with `Upgrade` switch protocols: WebSocket handshakes (RFC 6455), if a module listens to the
- * server's event `upgrade`. Once `handshakes.ts` has admitted the handshake, the listener gets the socket, with everything
- * that the client sends after it.
+ * server's event `upgrade`. The listener gets the socket, with everything that the client sends after it,
+ * and checks the API key itself.
  *
  * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP. Node's
  * parser then drops the data that it has already read after the request, so it could lose a request, or begin one in the
