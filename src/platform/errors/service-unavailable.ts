@@ -7,7 +7,6 @@ import { UNAVAILABLE } from './error-catalogue.js';
  */
 export type UnavailableCause =
   | 'requests_in_flight'
-  | 'connections'
   | 'bodies'
   | 'event_streams'
   | 'draining'

@@ -10,7 +10,6 @@ import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
 import { ArrivingBodies } from './bodies/arriving-bodies.js';
 import { continueWhenRead, readBody, withMembers } from './bodies/request-body.js';
-import { AcceptQueue } from './connections/accept-queue.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
@@ -66,7 +65,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly inFlight: RequestsInFlight;
   private readonly arrivingBodies = new ArrivingBodies();
   private connections!: Connections;
-  private acceptQueue!: AcceptQueue;
   private drain!: Drain;
   private replies!: Replies;
   private observer: RequestObserver | undefined;
@@ -93,6 +91,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
     this.onClose = function () {
+      const { context } = this.req;
+      context.isOver = true;
+      adapter.inFlight.release(context);
       adapter.observer?.answered(this.req, this);
       adapter.connections.leave(this.req, this);
     };
@@ -186,8 +187,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const app = this.getInstance<Express>();
     const server = createHttpServer(app, this.config);
     const eventStreams = new EventStreams(app, this.config.maxEventStreams, this.config.writeTimeoutMs);
-    this.connections = new Connections(server, this.inFlight, this.config);
-    this.acceptQueue = new AcceptQueue(server, this.connections);
+    this.connections = new Connections(server, this.config);
     this.drain = new Drain(server, this.connections, eventStreams, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
@@ -258,12 +258,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   private route(request: Request, response: Response): void {
-    this.acceptQueue.whenDrained(() => {
-      // The client may have left meanwhile.
-      if (request.context.isOver) return;
-      if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
-      else this.callExpress(request, response);
-    });
+    if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
+    else this.callExpress(request, response);
   }
 
   private callExpress(request: Request, response: Response): void {
@@ -292,7 +288,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       response.shouldKeepAlive = false;
       return error;
     }
-    return this.connections.admit(request, response);
+    return this.inFlight.admit(request);
   }
 
   /**

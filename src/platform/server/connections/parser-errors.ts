@@ -50,7 +50,7 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       },
     );
 
-  const end = (cause: NodeJS.ErrnoException, socket: Duplex): void => {
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket: Duplex) => {
     const error = parserError(cause);
     const broken = error && fail(socket, error);
     if (error === undefined || (broken && (broken.context.isOver || cause.code === 'HPE_INVALID_EOF_STATE'))) {
@@ -62,11 +62,6 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       if (broken.listenerCount('error') > 0) broken.emit('error', error);
       listener.abandon(broken, error);
     }
-  };
-
-  server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
-    if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') connections.timesOut(socket, () => end(cause, socket));
-    else end(cause, socket);
   });
 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {

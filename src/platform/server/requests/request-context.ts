@@ -37,7 +37,7 @@ export class RequestContext {
   bodyError: ApiError | undefined;
   /** @internal The request counts towards MAX_REQUESTS_IN_FLIGHT. */
   isInFlight = false;
-  /** @internal The request was answered 503 because of MAX_REQUESTS_IN_FLIGHT or MAX_CONNECTIONS. */
+  /** @internal The request was answered 503 because of MAX_REQUESTS_IN_FLIGHT. */
   isRefused = false;
   /** @internal The connection was cut because the client did not read the answer. Node reports the answer as finished. */
   isCut = false;

@@ -9,11 +9,6 @@ const TOO_MANY_IN_FLIGHT = serviceUnavailable('requests_in_flight');
 /** Served even under overload: load balancers and Prometheus judge the process by these paths. */
 const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;
 
-/** Whether a request target is served even under overload. */
-export function isExempt(url: string): boolean {
-  return EXEMPT_PATH.test(url);
-}
-
 /**
  * Counts the requests that this process works on, and refuses those beyond MAX_REQUESTS_IN_FLIGHT.
  *
@@ -32,7 +27,7 @@ export class RequestsInFlight {
 
   /** Adds a request. If the limit is reached and the path is not exempt, adds nothing and returns the 503. */
   admit({ context, url }: Request): ApiError | undefined {
-    if (this.count >= this.limit && !isExempt(url)) {
+    if (this.count >= this.limit && !EXEMPT_PATH.test(url)) {
       context.isRefused = true;
       return TOO_MANY_IN_FLIGHT;
     }

@@ -44,31 +44,23 @@ export const LISTEN_BACKLOG = 4_096;
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 
 /**
- * Memory in bytes for all requests of a process that were read ahead: they have arrived, and wait for the answer to an
- * earlier request of their connection (pipelining). A connection with a waiting request is not read, so it holds the
- * requests of one read of 64 KiB. If too little memory is left for a request, its connection is closed.
- *
- * The other constants are the estimated costs of a waiting request: for Node's objects, for each name and value of its
- * header section besides their characters, and for a chunked body, whose chunks may have one byte each. Measured on
- * Node.js 20.
+ * Most requests of one connection that wait for their turn, because the client sent them ahead (pipelining). The connection
+ * is closed after its answers; RFC 9112, section 9.3.2 requires that clients can cope with this.
  */
-export const MAX_READ_AHEAD_BYTES = 64 * 1024 * 1024;
-export const READ_AHEAD_REQUEST_COST = 2 * 1024;
-export const READ_AHEAD_FIELD_COST = 32;
-export const READ_AHEAD_CHUNKED_COST = 2 * 1024 * 1024;
+export const MAX_PIPELINED_REQUESTS = 100;
 
 /**
- * How long, in ms, a connection is not read after a request on it was refused for overload. Short, because the
+ * Most requests of all connections that were read ahead of their turn. A request with a body counts PIPELINED_BODY_WEIGHT,
+ * because its first 64 KiB may be in memory, too. A connection beyond the limit is cut.
+ */
+export const MAX_HELD_REQUESTS = 10_000;
+export const PIPELINED_BODY_WEIGHT = 50;
+
+/**
+ * How long, in ms, the next request of a connection waits after one was refused for overload. Short, because the
  * connection may be a proxy's, and its next request another client's.
  */
 export const REFUSAL_PAUSE_MS = 250;
-
-/**
- * Connections beyond MAX_CONNECTIONS that still get one answer each, so that health checks succeed under overload. They
- * are closed when no request has arrived on them within SPARE_CONNECTION_MS.
- */
-export const SPARE_CONNECTIONS = 64;
-export const SPARE_CONNECTION_MS = 1_000;
 
 /** Shortest time in ms between two log warnings of dropped connections. */
 export const WARNING_INTERVAL_MS = 1_000;
