@@ -2,7 +2,7 @@ import type { LicenseObject } from '@nestjs/swagger';
 import { readGuide } from './app.guide.js';
 import { readRelease } from './app.release.js';
 import type { AppOptions } from './app.options.js';
-import { type Application, VERSION_IN_ADDRESS } from './platform/application.js';
+import type { Application } from './platform/application.js';
 
 const DESCRIPTION = `\
 A catalogue of animals offered in a store: list them, add one, fetch one.
@@ -40,12 +40,11 @@ const APPLICATION: Application = {
   readGuide,
   release: readRelease(),
   defaultScopes: ['pets:read', 'pets:write'],
-  versioning: VERSION_IN_ADDRESS,
   migrations: [],
 };
 
 /** The application of this service with what a project adds. */
-export function applicationOf({ document = {}, defaultScopes, versioning, migrations }: AppOptions = {}): Application {
+export function applicationOf({ document = {}, defaultScopes, migrations }: AppOptions = {}): Application {
   const { tags = [], guide, headerExamples, ...info } = document;
   const names = new Set(tags.map(({ name }) => name));
   return {
@@ -55,7 +54,6 @@ export function applicationOf({ document = {}, defaultScopes, versioning, migrat
     readGuide: guide ?? APPLICATION.readGuide,
     release: APPLICATION.release,
     defaultScopes: defaultScopes ?? APPLICATION.defaultScopes,
-    versioning: versioning ?? APPLICATION.versioning,
     migrations: migrations ?? APPLICATION.migrations,
   };
 }

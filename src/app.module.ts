@@ -2,9 +2,8 @@ import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
-import { type Config, withBasePath } from './config.js';
+import type { Config } from './config.js';
 import { PetsModule } from './pets/pets.module.js';
-import { basePathOf } from './platform/application.js';
 import { PlatformModule, RequestModule } from './platform/platform.module.js';
 
 /** The table of contents: all features, and the platform. Add a feature after the others. */
@@ -26,8 +25,7 @@ export class AppModule {
     // the features of @Module again fixes the order.
     const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as Type[];
     const application = applicationOf(options);
-    const settings = withBasePath(config, basePathOf(application));
-    const platform = PlatformModule.forRoot(settings, application);
+    const platform = PlatformModule.forRoot(config, application);
     // Features before the platform: the router matches routes in this order. RequestModule has no routes.
     return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), platform] };
   }

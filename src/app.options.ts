@@ -1,4 +1,4 @@
-import type { DynamicModule, INestApplication, Type, VersioningOptions, VersioningType } from '@nestjs/common';
+import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { MigrationSource } from './platform/application.js';
 
@@ -13,14 +13,6 @@ export interface AppOptions {
   readonly migrations?: readonly MigrationSource[];
   /** Texts that replace or extend those of the OpenAPI document and the documentation pages. */
   readonly document?: DocumentOptions;
-  /**
-   * How requests name the API version, if not in the path: in a header field, in the media type of `Accept`, or where
-   * `extractor` finds it. This also applies to the modules of the service: the animals are then at /pets.
-   */
-  readonly versioning?: Extract<
-    VersioningOptions,
-    { type: VersioningType.HEADER | VersioningType.MEDIA_TYPE | VersioningType.CUSTOM }
-  >;
   /** Scopes of a new API key for which none are named. They replace the service's defaults. */
   readonly defaultScopes?: readonly [string, ...string[]];
 }

@@ -3,7 +3,7 @@ import { ApplicationConfig, DiscoveryService, HttpAdapterHost, ModulesContainer 
 import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
-import { Application } from './platform/application.js';
+import { URI_VERSIONS } from './platform/application.js';
 import { refuseUnprotectedHandlers } from './platform/auth/other-transports.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/internals/handler-calls.js';
@@ -33,7 +33,7 @@ const CORS_MAX_AGE = 3600;
 export function setUpApplication(app: INestApplication): void {
   const { corsOrigins, fastPaths } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
-  app.enableVersioning(app.get(Application).versioning);
+  app.enableVersioning(URI_VERSIONS);
   if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
   limitEventStreams(app);
@@ -62,8 +62,8 @@ export function setUpApplication(app: INestApplication): void {
 function forbidAddressChanges(app: INestApplication): void {
   app.enableVersioning = () => {
     throw new StartupError(
-      'app.enableVersioning comes too late for the document and the commands. Pass its options to startService and ' +
-        "runCommands instead: versioning: { type: VersioningType.HEADER, header: 'X-API-Version' }.",
+      'The version of the API is part of the address, also of the animals, so setUp must not call app.enableVersioning. ' +
+        "Use @Version('2') for /v2.",
     );
   };
   app.setGlobalPrefix = () => {

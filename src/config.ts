@@ -101,7 +101,7 @@ export class Config {
   /** An API key that is created at start if it does not exist, 20 to 255 characters. None by default. */
   bootstrapApiKey: string | undefined;
   /**
-   * URL of this service for absolute links, without a trailing slash. It ends in /v1, which `withBasePath` may replace.
+   * URL of this service for absolute links, without a trailing slash. It ends in /v1.
    * `http://localhost:<port>/v1` by default.
    */
   publicBaseUrl: string;
@@ -181,19 +181,6 @@ export class Config {
   tracing: TracingSettings | undefined;
   /** The fast paths in use. Without them the service is slower and otherwise the same. */
   fastPaths: readonly FastPath[];
-}
-
-/** The same settings with another path than /v1 at the end of the base URLs. */
-export function withBasePath(config: Config, basePath: string): Config {
-  const based = (url: string): string => url.replace(/\/v1$/, basePath);
-  const { publicBaseUrl, productionBaseUrl, stagingBaseUrl } = config;
-  return Object.freeze(
-    Object.assign(new Config(), config, {
-      publicBaseUrl: based(publicBaseUrl),
-      productionBaseUrl: productionBaseUrl && based(productionBaseUrl),
-      stagingBaseUrl: stagingBaseUrl && based(stagingBaseUrl),
-    }),
-  );
 }
 
 /**

@@ -4,6 +4,7 @@ import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { AppOptions } from '../app.options.js';
 import type { Config } from '../config.js';
+import { URI_VERSIONS } from '../platform/application.js';
 import { OperationNames } from '../platform/auth/operation-names.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
@@ -17,7 +18,7 @@ export async function describeApplication(config: Config, options: AppOptions = 
     { preview: true, logger: false, abortOnError: false },
   );
   const application = applicationOf(options);
-  app.enableVersioning(application.versioning);
+  app.enableVersioning(URI_VERSIONS);
   const discovery = new DiscoveryService(app.get(ModulesContainer));
   const document = new OpenApiDocument(config, application, discovery, new Reflector(), new OperationNames(discovery));
   document.describe(app);

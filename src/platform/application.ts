@@ -10,16 +10,14 @@ import type { MigrationInterface } from 'typeorm';
  */
 export type MigrationSource = (new () => MigrationInterface) | URL;
 
-/** The API version of handlers that declare none, if paths contain the version. */
+/** The API version of handlers that declare none. */
 export const DEFAULT_VERSION = '1';
 
-/** The API version is part of the path: routes are below /v1, unless the controller declares VERSION_NEUTRAL. */
-export const VERSION_IN_ADDRESS: VersioningOptions = { type: VersioningType.URI, defaultVersion: DEFAULT_VERSION };
+/** Routes are below /v1, unless the controller declares another version, or VERSION_NEUTRAL. */
+export const URI_VERSIONS: VersioningOptions = { type: VersioningType.URI, defaultVersion: DEFAULT_VERSION };
 
-/** The path at the end of the API's base URL: `/v1`, or empty if paths do not contain the version. */
-export function basePathOf({ versioning }: Application): string {
-  return versioning.type === VersioningType.URI ? `/v${DEFAULT_VERSION}` : '';
-}
+/** The path at the end of the API's base URL. */
+export const BASE_PATH = `/v${DEFAULT_VERSION}`;
 
 /** Texts, defaults and migrations of the application that uses the platform. The application provides one instance. */
 export abstract class Application {
@@ -35,8 +33,6 @@ export abstract class Application {
   readonly release: string;
   /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];
-  /** How requests name the API version. */
-  readonly versioning: VersioningOptions;
   /** Migrations besides those in `migrations/`. All are applied in the order of the timestamps in their names. */
   readonly migrations: readonly MigrationSource[];
 }

@@ -1,5 +1,5 @@
 import type { Config } from '../config.js';
-import { type Application, basePathOf } from '../platform/application.js';
+import { type Application, BASE_PATH } from '../platform/application.js';
 import { StartupError } from '../platform/errors/startup-error.js';
 
 /**
@@ -8,7 +8,7 @@ import { StartupError } from '../platform/errors/startup-error.js';
  */
 export function welcome(application: Application, config: Config, port: number, firstKey?: string): string {
   const address = `http://localhost:${port}`;
-  const base = `${address}${basePathOf(application)}`;
+  const base = `${address}${BASE_PATH}`;
   const isEmbedded = config.databaseUrl === undefined;
   const lines = [
     `The ${application.info.title} listens on ${base}`,

@@ -3,8 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { type Server, STATUS_CODES } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { AppOptions } from '../../src/app.options.js';
-import { VERSION_IN_ADDRESS } from '../../src/platform/application.js';
+import { URI_VERSIONS } from '../../src/platform/application.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, type HttpCall, HttpClient } from '../support/http-client.js';
 import type { Difference } from './differences.js';
@@ -39,18 +38,17 @@ export class Pair {
     private readonly stockClient: HttpClient,
   ) {}
 
-  /** @param versioning where requests name the version; by default in the path */
-  static async start(modules: Type[], versioning?: AppOptions['versioning']): Promise<Pair> {
+  static async start(modules: Type[]): Promise<Pair> {
     class StockModule {}
     const stock = await NestFactory.create({ module: StockModule, imports: modules }, new ExpressAdapter(), {
       logger: false,
       rawBody: true,
     });
     stock.useGlobalPipes(new ValidationPipe({ transform: true }));
-    stock.enableVersioning(versioning ?? VERSION_IN_ADDRESS);
+    stock.enableVersioning(URI_VERSIONS);
     await stock.listen(0, '127.0.0.1');
     const { port } = (stock.getHttpServer() as Server).address() as AddressInfo;
-    const ours = await createTestApp({ features: modules, ...(versioning && { versioning }) });
+    const ours = await createTestApp({ features: modules });
     return new Pair(ours, stock, new HttpClient(`http://127.0.0.1:${port}`, ours.apiKey));
   }
 

@@ -1,4 +1,4 @@
-import { Body, Controller, Module, Post, Version, VersioningType } from '@nestjs/common';
+import { Body, Controller, Module, Post, Version } from '@nestjs/common';
 import { IntegerProperty, TextProperty } from '../../src/platform/input/property.decorators.js';
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
@@ -135,18 +135,17 @@ class TestTicketsController {
   }
 }
 
-test('a key of one version is refused at another version, wherever requests name the version', async () => {
+test('a key of one version is refused at another version', async () => {
   @Module({ controllers: [TestTicketsController] })
   class TicketsModule {}
 
-  const versioning = { type: VersioningType.HEADER, header: 'X-Api-Version' } as const;
-  const app = await createTestApp({ features: [TicketsModule], versioning });
+  const app = await createTestApp({ features: [TicketsModule] });
   try {
     const add = (version: string): Promise<HttpAnswer> =>
       app.client.post(
-        '/test-tickets',
+        `/v${version}/test-tickets`,
         { name: 'a', receipt: 1 },
-        { headers: { 'idempotency-key': '"ticket-1"', 'x-api-version': version } },
+        { headers: { 'idempotency-key': '"ticket-1"' } },
       );
     expect(await add('1')).toMatchObject({ status: 201, text: 'first' });
     expect(await add('2')).toMatchObject({ status: 422, json: { code: 'idempotency_key_reused' } });

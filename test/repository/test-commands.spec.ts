@@ -53,7 +53,7 @@ describe('every test', () => {
   const ANY_ENGINE = endToEnd(
     ...['api/connections', 'api/cors', 'api/error-examples', 'api/exceptions', 'api/http-errors', 'api/openapi'],
     ...['api/routes', 'api-keys/secret-scanning', 'operation/shutdown'],
-    ...['ordinary-nest/enhancers', 'ordinary-nest/rows', 'ordinary-nest/versions'],
+    ...['ordinary-nest/enhancers', 'ordinary-nest/rows'],
     ...['platform/body-types', 'platform/event-streams', 'platform/extending', 'platform/input'],
     ...['platform/operation-names', 'platform/other-transports', 'platform/own-answers', 'platform/properties'],
     ...['platform/request-body', 'platform/request-in-log', 'repository/documentation'],

@@ -19,7 +19,7 @@ import {
 } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import { Config, readConfig } from '../../config.js';
-import { Application, VERSION_IN_ADDRESS } from '../application.js';
+import { Application } from '../application.js';
 import { Clock } from '../clock.js';
 import { Public } from '../auth/public.decorator.js';
 import { Deprecated } from '../deprecation/deprecated.decorator.js';
@@ -39,7 +39,6 @@ const APPLICATION: Application = {
   release: '1.0.0',
   readGuide: () => '',
   defaultScopes: ['toys:read'],
-  versioning: VERSION_IN_ADDRESS,
   migrations: [],
 };
 const PROVIDERS = [

@@ -1,4 +1,4 @@
-import { type INestApplication, Injectable, type Type, VersioningType } from '@nestjs/common';
+import { type INestApplication, Injectable, type Type } from '@nestjs/common';
 import { DiscoveryService, Reflector } from '@nestjs/core';
 import {
   type OpenAPIObject,
@@ -6,11 +6,12 @@ import {
   type PathsObject,
   type ResponseObject,
   type ServerObject,
+  SwaggerModule,
   type TagObject,
 } from '@nestjs/swagger';
 import { stringify } from 'yaml';
 import { Config } from '../../config.js';
-import { Application, basePathOf } from '../application.js';
+import { Application, BASE_PATH } from '../application.js';
 import { OperationNames } from '../auth/operation-names.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
@@ -18,9 +19,8 @@ import { type Schemas, toJsonSchema } from './json-schema.js';
 import { type OperationTraits, readTraits } from './responses/operation-traits.js';
 import { describeOperation } from './operation.js';
 import { OperationIds } from './operation-ids.js';
-import { METHODS, type Operations, type Route, routesOf } from './routes.js';
+import { METHODS, type Operations, routesOf } from './routes.js';
 import { TAG_METADATA } from './tag.decorator.js';
-import { findOperations, versionInAddress, withoutMark, withVersion } from './versions/versions.js';
 
 const OPENAPI_VERSION = '3.1.1';
 
@@ -31,14 +31,6 @@ export interface DeprecatedOperation extends Deprecation {
   /** Method and path, such as `GET /orders/{orderId}`; a list if the handler has several paths. */
   readonly endpoint: string;
   readonly summary: string;
-}
-
-/** The place of an operation in the document: its path, and the initial members of the path item. */
-interface Place {
-  readonly path: string;
-  readonly item: object;
-  readonly version: unknown;
-  readonly operation: OperationObject;
 }
 
 /**
@@ -112,7 +104,7 @@ export class OpenApiDocument {
 
   private createDocument(app: INestApplication): OpenAPIObject {
     const head = { openapi: OPENAPI_VERSION, info: this.application.info };
-    const found = findOperations(app, this.application.versioning, head, handlerKey);
+    const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
     const schemas = Object.fromEntries(
       Object.entries(found.components?.schemas ?? {})
         .filter(([name]) => name !== Buffer.name)
@@ -121,7 +113,7 @@ export class OpenApiDocument {
     const paths = this.describePaths(found.paths, schemas);
     return {
       ...head,
-      servers: this.describeServers(basePathOf(this.application)),
+      servers: this.describeServers(BASE_PATH),
       security: [{ bearerAuth: [] }],
       tags: this.describeTags(),
       paths,
@@ -152,56 +144,21 @@ export class OpenApiDocument {
   }
 
   /**
-   * The paths of the API.
-   *
-   * If versions are part of the path, version 1 is below the document's base URLs. Paths of other versions have base URLs
-   * without `/v1`, because two versions may have the same path. If versions are elsewhere, one path and method may have
-   * several operations: the first one is at the path itself, the others at the path with a fragment.
+   * The paths of the API. Those of version 1 are below the document's base URLs. Paths of other versions have base URLs
+   * without `/v1`, because two versions may have the same path.
    */
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
     const handlers = this.traitsByHandler();
     const ids = new OperationIds([...handlers.values()]);
     const paths: PathsObject = {};
-    for (const route of routesOf(found, handlers)) {
-      const { method, operation, traits } = route;
-      const place = this.placeOf(route, paths);
-      if (!place) continue;
-      const { path, version } = place;
-      const operations = (paths[path] ??= place.item) as Operations;
-      const id = ids.next(traits, method, version);
-      operations[method] = describeOperation(method, id, place.operation, traits, schemas);
+    for (const { fullPath, version, method, operation, traits } of routesOf(found, handlers)) {
+      const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
+      const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;
+      const operations = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') }) as Operations;
+      operations[method] = describeOperation(method, ids.next(traits, method, version), operation, traits, schemas);
       this.addDeprecation(traits, `${method.toUpperCase()} ${path}`, operation.summary ?? '');
     }
     return paths;
-  }
-
-  /** The place of an operation among `paths`; undefined if the document has none for it. */
-  private placeOf(route: Route, paths: PathsObject): Place | undefined {
-    return this.application.versioning.type === VersioningType.URI
-      ? this.placeInAddress(route)
-      : this.placeBesideOthers(route, paths);
-  }
-
-  /** The place of an operation whose path contains the version; undefined if it contains none. */
-  private placeInAddress({ fullPath, operation, traits }: Route): Place | undefined {
-    const version = versionInAddress(fullPath, traits);
-    if (version === undefined) return undefined;
-    const base = basePathOf(this.application);
-    const isBelowBase = fullPath.startsWith(`${base}/`);
-    return isBelowBase
-      ? { path: fullPath.slice(base.length), item: {}, version, operation }
-      : { path: fullPath, item: { servers: this.describeServers('') }, version, operation };
-  }
-
-  /** The place of an operation whose version is not in the path; undefined if another operation of its version has it. */
-  private placeBesideOthers(route: Route, paths: PathsObject): Place | undefined {
-    const { method, traits } = route;
-    const path = withoutMark(route.fullPath);
-    const { operation, fragment } = withVersion(route.operation, this.application.versioning, traits);
-    const [version] = traits.versions;
-    const isFree = (place: string): boolean => (paths[place] as Operations | undefined)?.[method] === undefined;
-    const free = [path, `${path}${fragment}`].find(isFree);
-    return free === undefined ? undefined : { path: free, item: {}, version, operation };
   }
 
   /** Adds a deprecated operation; a handler with several paths is listed once. */

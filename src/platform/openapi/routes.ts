@@ -1,6 +1,6 @@
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
+import { DEFAULT_VERSION } from '../application.js';
 import type { OperationTraits } from './responses/operation-traits.js';
-import { isNeutral, withoutMark } from './versions/versions.js';
 
 /** The methods that OpenAPI 3.1 allows for a path. Handlers of other methods, such as PROPFIND, are left out. */
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
@@ -11,24 +11,30 @@ export type Operations = Record<string, OperationObject>;
 /** An operation that @nestjs/swagger has found, and the handler that answers it. */
 export interface Route {
   readonly fullPath: string;
+  /** The version in the path. */
+  readonly version: string;
   readonly method: string;
   readonly operation: OperationObject;
   readonly traits: OperationTraits;
 }
 
-/** The operations of handlers that belong to a version. A handler of several versions is found once for each; listed once. */
+/** The operations of handlers that belong to a version. */
 export function routesOf(found: PathsObject, handlers: ReadonlyMap<string, OperationTraits>): Route[] {
-  const routes = new Map<string, Route>();
-  for (const [fullPath, item] of Object.entries(found)) {
-    for (const [method, operation] of Object.entries(item as Operations)) {
-      if (!METHODS.includes(method)) continue;
+  return Object.entries(found).flatMap(([fullPath, item]) =>
+    Object.entries(item as Operations).flatMap(([method, operation]) => {
       const traits = handlers.get(handlerOf(method, operation.operationId ?? '', handlers));
-      if (!traits || isNeutral(traits)) continue;
-      const key = `${traits.name} ${method} ${withoutMark(fullPath)}`;
-      if (!routes.has(key)) routes.set(key, { fullPath, method, operation, traits });
-    }
-  }
-  return [...routes.values()];
+      const version = traits && versionIn(fullPath, traits);
+      const isListed = traits !== undefined && version !== undefined && METHODS.includes(method);
+      return isListed ? [{ fullPath, version, method, operation, traits }] : [];
+    }),
+  );
+}
+
+/** The version in a path; undefined for a version-neutral handler, which is no part of the API. */
+function versionIn(path: string, { versions }: OperationTraits): string | undefined {
+  return (versions.length > 0 ? versions : [DEFAULT_VERSION]).find(
+    (version) => typeof version === 'string' && `${path}/`.startsWith(`/v${version}/`),
+  ) as string | undefined;
 }
 
 /** The key of a handler, from the operationId of @nestjs/swagger, which may append an index for each path, or the method. */

@@ -1,4 +1,4 @@
-import { StreamableFile, VERSION_NEUTRAL, type VersioningOptions, VersioningType } from '@nestjs/common';
+import { StreamableFile } from '@nestjs/common';
 import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
@@ -331,18 +331,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));
   }
 
-  /** As in Nest, and adds `Vary`, so that caches keep versions apart; except with an extractor, whose field is unknown. */
-  override applyVersionFilter(...filtered: VersionFilter['parameters']): VersionFilter['result'] {
-    const filter = super.applyVersionFilter(...filtered);
-    const [, version, versioning] = filtered;
-    const field = version === VERSION_NEUTRAL ? undefined : versionField(versioning);
-    if (field === undefined) return filter;
-    return (request, response, next) => {
-      (response as Response).vary(field);
-      return filter(request, response, next) as unknown;
-    };
-  }
-
   override status(response: Response, statusCode: number): Response {
     response.statusCode = statusCode;
     return response;
@@ -362,17 +350,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     }
     return this.replies.send(response, body);
   }
-}
-
-interface VersionFilter {
-  parameters: Parameters<ExpressAdapter['applyVersionFilter']>;
-  result: ReturnType<ExpressAdapter['applyVersionFilter']>;
-}
-
-/** The header field in which requests name the version; undefined if there is none or only an extractor knows it. */
-function versionField(versioning: VersioningOptions): string | undefined {
-  if (versioning.type === VersioningType.HEADER) return versioning.header;
-  return versioning.type === VersioningType.MEDIA_TYPE ? 'Accept' : undefined;
 }
 
 function bothOf(first: RequestObserver, second: RequestObserver): RequestObserver {
