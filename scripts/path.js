@@ -1,0 +1,119 @@
+/**
+ * Prints the way of one warm request through the files of the service: npm run path -- GET /v1/pets/1
+ *
+ * Starts the built service on an embedded database. Each of its functions records its file when it is called. The room of a
+ * file is its folder of src/platform, or of src.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { register } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isMainThread } from 'node:worker_threads';
+import ts from 'typescript';
+
+const SERVICE = new URL('../dist/src/', import.meta.url).href;
+const API_KEY = 'bootstrap-key-of-the-path';
+const WARM_UP = 30;
+const RECORDED = 10;
+
+/** Module hook of Node: adds a call to each function of the service. */
+export async function load(url, context, next) {
+  const loaded = await next(url, context);
+  if (!url.startsWith(SERVICE) || !url.endsWith('.js')) return loaded;
+  const file = url.slice(SERVICE.length).replace(/\.js$/, '.ts');
+  return { ...loaded, source: withCalls(String(loaded.source), `globalThis.passes?.(${JSON.stringify(file)})`) };
+}
+
+function withCalls(text, call) {
+  const inserts = [];
+  const visit = (node) => {
+    if (ts.isFunctionLike(node) && node.body) {
+      const { body } = node;
+      if (ts.isBlock(body)) inserts.push([body.getStart() + 1, `${call};`]);
+      else inserts.push([body.getStart(), `(${call},`], [body.end, ')']);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile('file.js', text, ts.ScriptTarget.Latest, true));
+  // The last place first, so that the other places stay right. Of two at one place, the one of the inner function.
+  const order = inserts.map((insert, index) => [...insert, index]).sort((a, b) => b[0] - a[0] || b[2] - a[2]);
+  return order.reduce((done, [place, added]) => done.slice(0, place) + added + done.slice(place), text);
+}
+
+async function startService(dataDir) {
+  const { createApplication } = await import(`${SERVICE}start/start-service.js`);
+  const { readConfig } = await import(`${SERVICE}config.js`);
+  const app = await createApplication(readConfig({ DATA_DIR: dataDir, BOOTSTRAP_API_KEY: API_KEY }));
+  await app.listen(0, '127.0.0.1');
+  return app;
+}
+
+/** Runs in a process of its own, whose standard output is the log of the service. */
+async function record([method, path, body]) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'petstore-path-'));
+  const app = await startService(dataDir);
+  const agent = new Agent({ keepAlive: true });
+  const send = async (sentMethod, sentPath, sentBody) => {
+    const outgoing = request(`${await app.getUrl()}${sentPath}`, {
+      method: sentMethod,
+      agent,
+      headers: { authorization: `Bearer ${API_KEY}`, ...(sentBody && { 'content-type': 'application/json' }) },
+    }).end(sentBody);
+    const [answer] = await once(outgoing, 'response');
+    await once(answer.resume(), 'end');
+    return answer.statusCode;
+  };
+  await send('POST', '/v1/pets', '{"name":"Rex","categoryId":7}');
+  for (let sent = 0; sent < WARM_UP; sent++) await send(method, path, body);
+  const ways = [];
+  let status;
+  while (ways.length < RECORDED) {
+    await sleep(20);
+    const way = [];
+    globalThis.passes = (file) => way.push(file);
+    status = await send(method, path, body);
+    await sleep(5);
+    globalThis.passes = undefined;
+    ways.push(way);
+  }
+  // The shortest one: in the others, timers of the service ran meanwhile.
+  process.send({ status, way: ways.sort((a, b) => a.length - b.length)[0] });
+  agent.destroy();
+  await app.close();
+  rmSync(dataDir, { recursive: true });
+  process.disconnect();
+}
+
+const roomOf = (file) => file.replace(/^platform\//, '').split(/[/.]/, 1)[0];
+
+/** The visits of rooms, in their order; a visit of a room that the request has left before is a return. */
+function visitsOf(way) {
+  const visits = [];
+  for (const file of way) {
+    const room = roomOf(file);
+    const isReturn = visits.some((visit) => visit.room === room);
+    if (visits.at(-1)?.room !== room) visits.push({ room, isReturn, files: new Set() });
+    visits.at(-1).files.add(file.replace(`platform/${room}/`, '').replace(`${room}/`, ''));
+  }
+  return visits;
+}
+
+async function main(args) {
+  const child = fork(import.meta.filename, args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const [{ status, way }] = await once(child, 'message');
+  const visits = visitsOf(way);
+  const lines = visits.map(
+    ({ room, isReturn, files }) => `${isReturn ? '<' : ' '} ${room.padEnd(15)} ${[...files].join(' ')}`,
+  );
+  const rooms = new Set(visits.map(({ room }) => room)).size;
+  const returns = visits.filter(({ isReturn }) => isReturn).length;
+  lines.push(`${status}: ${new Set(way).size} files in ${rooms} rooms, ${returns} returns (<)`);
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+if (isMainThread && process.send) register(import.meta.url);
+if (isMainThread) await (process.send ? record : main)(process.argv.slice(2));
