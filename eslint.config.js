@@ -47,7 +47,6 @@ export const PLATFORM_ROOMS = {
   'database/export-format': ['errors'],
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
-  'database/schema/plan': ['database/schema'],
   'database/transfer': [
     'database/connections',
     'database/export-format',

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import type { MigrationStatus } from '../platform/database/schema/migration-history.js';
-import type { PlannedMigration, PlannedStatement } from '../platform/database/schema/plan/migration-plan.js';
 import type { CommandContext } from './command/command-context.js';
 import { integerArgument, requiredOption } from './command/options.js';
 import { resultText, table } from './command/output-text.js';
@@ -21,19 +20,22 @@ function addMigrate(program: Command, context: CommandContext): void {
   program
     .command('migrate')
     .description('apply the pending migrations')
-    .option('--plan', 'apply nothing: print their SQL and the locks it takes; exit code 1 if one would fail')
+    .option('--dry-run', 'apply nothing: print their names, and whether each is declared backward compatible')
     .option('--json', 'print JSON')
-    .action(async ({ plan, json }: { plan?: boolean; json?: boolean }) => {
-      if (plan) await printPlan(context, json);
+    .action(async ({ dryRun, json }: { dryRun?: boolean; json?: boolean }) => {
+      if (dryRun) await printPending(context, json);
       else await applyMigrations(context, json);
     });
 }
 
-async function printPlan(context: CommandContext, json: boolean | undefined): Promise<void> {
-  const { planMigrations } = await import('../platform/database/schema/plan/migration-plan.js');
-  const plan = await context.withDatabase(planMigrations);
-  context.terminal.print(resultText(json, plan, planText(plan)));
-  if (plan.some(({ failure }) => failure !== undefined)) context.exitCode = 1;
+async function printPending(context: CommandContext, json: boolean | undefined): Promise<void> {
+  const { migrationStatus } = await import('../platform/database/schema/migration-history.js');
+  const pending = (await context.withDatabase(migrationStatus))
+    .filter(({ appliedAt }) => appliedAt === undefined)
+    .map(({ name, backwardCompatible }) => ({ name, backwardCompatible }));
+  const rows = pending.map(({ name, backwardCompatible }) => [name, backwardCompatible ? 'yes' : 'no']);
+  const text = rows.length === 0 ? 'The schema is current.' : table(['PENDING', 'BACKWARD COMPATIBLE'], rows);
+  context.terminal.print(resultText(json, { pending }, text));
 }
 
 async function applyMigrations(context: CommandContext, json: boolean | undefined): Promise<void> {
@@ -116,23 +118,4 @@ function addSeed(program: Command, context: CommandContext): void {
 
 function lockRetryReport(terminal: Terminal): (name: string, attempt: number) => void {
   return (name, attempt) => terminal.tell(`${name} got no lock in time, attempt ${attempt}. It tries again.\n`);
-}
-
-/** The plan as SQL; everything but the statements is in SQL comments. */
-function planText(plan: readonly PlannedMigration[]): string {
-  if (plan.length === 0) return 'The schema is current.';
-  return plan.map(migrationText).join('\n\n');
-}
-
-function migrationText({ name, backwardCompatible, inTransaction, statements, failure }: PlannedMigration): string {
-  const how = inTransaction ? 'in a transaction' : 'without a transaction, so not tried';
-  const heading = `-- ${name}: ${backwardCompatible ? '' : 'not '}backward compatible, ${how}`;
-  const end = failure === undefined ? [] : [`-- fails: ${failure.replaceAll('\n', ' ')}`];
-  return [heading, ...statements.flatMap(statementLines), ...end].join('\n');
-}
-
-function statementLines({ sql, parameters, locks = [] }: PlannedStatement): string[] {
-  const values = parameters.map((value, index) => `-- $${index + 1} = ${JSON.stringify(value)}`);
-  const taken = locks.map(({ table, mode, blocks }) => `-- locks ${table}: ${mode}, which blocks ${blocks}`);
-  return [`${sql};`, ...values, ...taken];
 }

@@ -1,5 +1,4 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { readConfig } from '../../src/config.js';
 import { ApiKeyChanges } from '../../src/platform/api-keys/api-key-changes.js';
 import { createApiKey, hashApiKey } from '../../src/platform/api-keys/api-key-format.js';
 import { ApiKeyRepository } from '../../src/platform/api-keys/storage/api-key.repository.js';
@@ -9,9 +8,7 @@ import {
   MAX_UNKNOWN_TOKENS,
 } from '../../src/platform/api-keys/api-key.verifier.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
 import { Database } from '../../src/platform/database/database.js';
-import { migrate, revertLastMigration } from '../../src/platform/database/schema/migrate.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import type { HttpAnswer } from '../support/http-client.js';
@@ -236,36 +233,6 @@ test('closing a tested application fails if its log contains a secret', async ()
     expect(String(failure)).toContain('The log holds a secret, in a line with the members');
     expect(String(failure)).not.toContain(secret);
   }
-});
-
-test('the migration to the table of clients groups existing keys by their name', async () => {
-  const database = await createTestDatabase();
-  const dataSource = await openDatabase(readConfig(database.ownerSettings));
-  while ((await revertLastMigration(dataSource)) !== 'CreateClient1795228920000');
-  const [first, second, other] = [createApiKey(), createApiKey(), createApiKey()].map((key) => hashApiKey(key));
-  await dataSource.query(
-    `INSERT INTO api_key (name, prefix, hash, scopes) VALUES
-      ('acme', 'a', $1, '{pets:read}'), ('acme', 'b', $2, '{}'), ('other', 'c', $3, '{}')`,
-    [first, second, other],
-  );
-  await migrate(dataSource);
-  expect(
-    await dataSource.query(
-      `SELECT client.name, array_agg(prefix ORDER BY prefix) AS keys
-       FROM api_key JOIN client ON client.id = client_id GROUP BY client.name ORDER BY client.name`,
-    ),
-  ).toEqual([
-    { name: 'acme', keys: ['a', 'b'] },
-    { name: 'other', keys: ['c'] },
-  ]);
-  while ((await revertLastMigration(dataSource)) !== 'CreateClient1795228920000');
-  expect(await dataSource.query('SELECT name FROM api_key ORDER BY prefix')).toEqual([
-    { name: 'acme' },
-    { name: 'acme' },
-    { name: 'other' },
-  ]);
-  await dataSource.destroy();
-  await database.drop();
 });
 
 describeOnPostgresql('two instances', () => {

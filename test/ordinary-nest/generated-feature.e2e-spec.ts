@@ -71,7 +71,10 @@ async function tryNames(names: readonly string[]): Promise<string[]> {
 test('an unusable name is refused with a message that says what to take instead', async () => {
   const refusals: [name: string, sentence: string][] = [
     ['pets', 'src/pets exists. Remove it, or take another name.'],
-    ['clients', 'migrations/1795228920000-create-client.ts makes a table client already. Take another name.'],
+    [
+      'clients',
+      'migrations/1795219260000-create-client-and-api-key.ts makes a table client already. Take another name.',
+    ],
     ['pet-statuses', 'openapi.json has PetStatus already. Take another name.'],
     ['gift-box', "'gift-box' is no plural. Take gift-boxes."],
     [

@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { Statement } from '../statements/statement.js';
 import { untilArrivedAnswersAreRead } from '../connections/arrived-answers.js';
 import type { StatementRunner } from '../connections/statement-runner.js';
-import { type AppliedMigration, IS_BACKWARD_COMPATIBLE, statusOf } from '../schema/migration-history.js';
+import { type AppliedMigration, statusOf } from '../schema/migration-history.js';
 import { schemaFault, type SchemaFault } from '../schema/schema-check.js';
 
 /** Whether the database can serve the requests of this version. */
@@ -17,7 +17,7 @@ const TIMEOUT_MS = 1_000;
 
 const APPLIED_MIGRATIONS: Statement = {
   name: 'schema_migration_applied',
-  text: `SELECT name, applied_at, ${IS_BACKWARD_COMPATIBLE} FROM schema_migration m`,
+  text: `SELECT name, applied_at, backward_compatible FROM schema_migration`,
 };
 
 type AppliedRow = [name: string, appliedAt: Date, backwardCompatible: boolean];

@@ -1,13 +1,11 @@
-import type { DataSource, QueryRunner } from 'typeorm';
+import { type DataSource, Migration as Recorded, MigrationExecutor, type QueryRunner } from 'typeorm';
+import { ApiError } from '../../errors/api-error.js';
 import { StartupError } from '../../errors/startup-error.js';
-import { withConcurrentIndexes } from './concurrent-indexes.js';
-import { NoLockError, withLockRetries } from './lock-retries.js';
-import { originalError } from './migration-error.js';
-import { appliedMigrations, knownMigrations, type Migration } from './migration-history.js';
-import { withSchemaLock } from './schema-lock.js';
+import { appliedMigrations, type KnownMigration, knownMigrations, pendingMigrations } from './migration-history.js';
+import { NoLockError, withLockRetries, withoutLockTimeout, withSchemaLock } from './schema-lock.js';
 
 /** TypeORM's own table, with the additional columns `applied_at` and `backward_compatible`. */
-const CREATE_MIGRATION_TABLE = `
+const CREATE_HISTORY = `
   CREATE TABLE IF NOT EXISTS schema_migration (
     id integer GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_schema_migration PRIMARY KEY,
     timestamp bigint NOT NULL,
@@ -16,14 +14,17 @@ const CREATE_MIGRATION_TABLE = `
     backward_compatible boolean NOT NULL DEFAULT false
   )`;
 
-/** For tables that were created without the column. */
-const ADD_BACKWARD_COMPATIBLE = `
-  ALTER TABLE schema_migration ADD COLUMN IF NOT EXISTS backward_compatible boolean NOT NULL DEFAULT false`;
+/** Generated migrations store the definitions of views and generated columns here. TypeORM would create it for entities only. */
+const CREATE_METADATA = `
+  CREATE TABLE IF NOT EXISTS typeorm_metadata (
+    type varchar NOT NULL, database varchar, schema varchar, "table" varchar, name varchar, value text)`;
 
-const IS_PREPARED = `
-  SELECT FROM pg_attribute WHERE attrelid = to_regclass('schema_migration') AND attname = 'backward_compatible'`;
+const DECLARE = 'UPDATE schema_migration SET backward_compatible = $2 WHERE name = $1';
 
-const RECORD = 'INSERT INTO schema_migration (timestamp, name, backward_compatible) VALUES ($1, $2, $3)';
+/** Indexes of tables outside the system's schemas; an index of a partitioned table is invalid until its parts are attached. */
+const INVALID_INDEXES = `
+  SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+  WHERE NOT indisvalid AND relkind = 'i' AND relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' ORDER BY 1`;
 
 /** Gets reports while the schema changes. */
 export interface MigrationObserver {
@@ -34,28 +35,33 @@ export interface MigrationObserver {
 }
 
 /**
- * Applies the pending migrations in order, each in a transaction unless it declares `transaction = false`. Processes that
- * migrate at the same time wait for each other; the second one finds nothing to do.
+ * Applies the pending migrations in order with TypeORM's executor, each in a transaction unless it declares
+ * `transaction = false`. Processes that migrate at the same time wait for each other; the second one finds nothing to do.
  *
- * No statement waits for a lock longer than 2 s, because reads would queue behind it. After that the migration is undone,
- * and tried again after a pause of 2 s: 30 attempts in all. A migration without a transaction is repeated without being
- * undone, so it must be able to continue from any of its statements, also after a crash.
+ * - In a transaction no statement waits for a lock longer than 2 s, because reads would queue behind it. After that the
+ *   migration is undone, and tried again after a pause of 2 s: 30 attempts in all.
+ * - Without a transaction a statement waits for its lock without limit: a `CREATE INDEX CONCURRENTLY` that is given up
+ *   leaves an invalid index. The migration must be able to continue from any of its statements, also after a crash.
  *
  * @returns the names of the applied migrations
- * @throws StartupError when a migration fails (it is rolled back), or another process migrates for over 60 s
+ * @throws StartupError when a migration fails (it is rolled back) or leaves an invalid index, or another process migrates for
+ *   over 60 s
  */
 export async function migrate(dataSource: DataSource, observer: MigrationObserver = {}): Promise<string[]> {
   return withSchemaLock(dataSource, async (queryRunner) => {
-    const applied = await appliedMigrations(queryRunner);
-    const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
+    const pending = pendingMigrations(dataSource, await appliedMigrations(queryRunner));
     // If nothing is pending, a read-only database and a user without the right to create tables are accepted.
-    if (pending.length > 0) await prepareHistory(queryRunner, observer);
-    for (const [index, { name, timestamp, migration }] of pending.entries()) {
-      await change(queryRunner, name, migration, observer, async () => {
-        await migration.up(queryRunner);
-        await queryRunner.query(RECORD, [timestamp, name, migration.backwardCompatible]);
+    if (pending.length > 0) {
+      await queryRunner.query(CREATE_HISTORY);
+      await queryRunner.query(CREATE_METADATA);
+    }
+    const executor = new MigrationExecutor(dataSource, queryRunner);
+    for (const [index, known] of pending.entries()) {
+      await change(queryRunner, known, observer, async () => {
+        await executor.executeMigration(recorded(known, queryRunner));
+        await queryRunner.query(DECLARE, [known.name, known.migration.backwardCompatible]);
       });
-      observer.onApplied?.(name, index + 1, pending.length);
+      observer.onApplied?.(known.name, index + 1, pending.length);
     }
     return pending.map(({ name }) => name);
   });
@@ -81,38 +87,41 @@ export async function revertLastMigration(
         `Migration ${last} is unknown to this version. Revert it with the version that applied it.`,
       );
     }
-    await change(queryRunner, last, known.migration, observer, async () => {
+    const executor = new MigrationExecutor(dataSource, queryRunner);
+    await change(queryRunner, known, observer, async () => {
       await known.migration.down(queryRunner);
-      await queryRunner.query('DELETE FROM schema_migration WHERE name = $1', [last]);
+      await executor.deleteMigration(recorded(known, queryRunner));
     });
     return last;
   });
 }
 
-/** Creates or completes the table of applied migrations. If it is complete, takes no lock: `IF NOT EXISTS` does. */
-async function prepareHistory(queryRunner: QueryRunner, observer: MigrationObserver): Promise<void> {
-  const rows = (await queryRunner.query(IS_PREPARED)) as unknown[];
-  if (rows.length > 0) return;
-  const prepare = async (): Promise<void> => {
-    await queryRunner.query(CREATE_MIGRATION_TABLE);
-    await queryRunner.query(ADD_BACKWARD_COMPATIBLE);
+/** The migration as TypeORM executes and records it. It fails if an index is invalid after it, and is not recorded then. */
+function recorded({ name, timestamp, migration }: KnownMigration, queryRunner: QueryRunner): Recorded {
+  const up = async (): Promise<void> => {
+    await migration.up(queryRunner);
+    const invalid = (await queryRunner.query(INVALID_INDEXES)) as { name: string }[];
+    if (invalid.length === 0) return;
+    const names = invalid.map((index) => index.name).join(', ');
+    throw new Error(`invalid index ${names}. Drop it (DROP INDEX CONCURRENTLY), and run migrate again`);
   };
-  await withLockRetries(prepare, (attempt) => observer.onLockRetry?.('schema_migration', attempt));
+  return new Recorded(undefined, timestamp, name, { up, down: () => migration.down(queryRunner) });
 }
 
+/** Runs `work`, which applies or reverts a migration, in a transaction unless the migration declares otherwise. */
 async function change(
   queryRunner: QueryRunner,
-  name: string,
-  migration: Migration,
+  { name, migration }: KnownMigration,
   observer: MigrationObserver,
   work: () => Promise<void>,
 ): Promise<void> {
   const inTransaction = migration.transaction !== false;
   const attempt = async (): Promise<void> => {
+    if (!inTransaction) return withoutLockTimeout(queryRunner, work);
     try {
-      if (inTransaction) await queryRunner.startTransaction();
-      await (inTransaction ? work() : withConcurrentIndexes(queryRunner, work));
-      if (inTransaction) await queryRunner.commitTransaction();
+      await queryRunner.startTransaction();
+      await work();
+      await queryRunner.commitTransaction();
     } catch (error) {
       if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
       throw error;
@@ -122,7 +131,8 @@ async function change(
     await withLockRetries(attempt, (number) => observer.onLockRetry?.(name, number));
   } catch (error) {
     const undone = inTransaction ? ' and was undone' : '';
-    const { message } = originalError(error);
+    // PostgreSQL's error tells operators more than the answer for clients.
+    const { message } = (error instanceof ApiError ? error.cause : error) as Error;
     const end = error instanceof NoLockError ? '.' : '';
     throw new StartupError(`Migration ${name} failed${undone}: ${message}${end}`, { cause: error });
   }

@@ -79,11 +79,13 @@ export function knownMigrations(dataSource: DataSource): KnownMigration[] {
     .sort((a, b) => a.timestamp - b.timestamp);
 }
 
-/**
- * SQL expression for `backward_compatible` of a row of `schema_migration m`. False if the table does not have the column
- * yet.
- */
-export const IS_BACKWARD_COMPATIBLE = `coalesce((to_jsonb(m) ->> 'backward_compatible')::boolean, false)`;
+/** The migrations of this version that are not applied, in the order in which `migrate` applies them. */
+export function pendingMigrations(
+  dataSource: DataSource,
+  applied: ReadonlyMap<string, AppliedMigration>,
+): KnownMigration[] {
+  return knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
+}
 
 /** The applied migrations by name, in the order in which they were applied. */
 export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<string, AppliedMigration>> {
@@ -91,7 +93,7 @@ export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<s
   const [{ exists: hasTable }] = (await queryRunner.query(exists)) as [{ exists: boolean }];
   if (!hasTable) return new Map();
   const rows = (await queryRunner.query(
-    `SELECT name, applied_at, ${IS_BACKWARD_COMPATIBLE} AS backward_compatible FROM schema_migration m ORDER BY id`,
+    `SELECT name, applied_at, backward_compatible FROM schema_migration ORDER BY id`,
   )) as { name: string; applied_at: Date; backward_compatible: boolean }[];
   return new Map(
     rows.map((row) => [row.name, { appliedAt: row.applied_at, backwardCompatible: row.backward_compatible }]),

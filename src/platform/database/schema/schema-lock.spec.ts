@@ -1,4 +1,4 @@
-import { LOCK_ATTEMPTS, NoLockError, withLockRetries } from './lock-retries.js';
+import { LOCK_ATTEMPTS, NoLockError, withLockRetries } from './schema-lock.js';
 
 const failure = (code: string): Error => Object.assign(new Error('canceling statement due to lock timeout'), { code });
 

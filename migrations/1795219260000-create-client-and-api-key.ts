@@ -1,0 +1,61 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+export class CreateClientAndApiKey1795219260000 implements MigrationInterface {
+  readonly backwardCompatible = true;
+
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`
+      CREATE TABLE client (
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_client PRIMARY KEY,
+        name text NOT NULL CONSTRAINT uq_client_name UNIQUE,
+        rate_limit_per_minute integer CONSTRAINT ck_client_rate_limit_per_minute CHECK (rate_limit_per_minute >= 0),
+        created_at timestamptz NOT NULL DEFAULT now()
+      )`);
+    // Writes of last_used_at update all rows of many pages at once. With room for every row a second time, no update
+    // writes an index (HOT), and the table stays at this size.
+    await queryRunner.query(`
+      CREATE TABLE api_key (
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_api_key PRIMARY KEY,
+        client_id bigint NOT NULL CONSTRAINT fk_api_key_client REFERENCES client,
+        predecessor_id bigint CONSTRAINT fk_api_key_predecessor REFERENCES api_key
+          CONSTRAINT uq_api_key_predecessor UNIQUE,
+        prefix text NOT NULL,
+        hash bytea NOT NULL CONSTRAINT uq_api_key_hash UNIQUE
+          CONSTRAINT ck_api_key_hash CHECK (octet_length(hash) = 32),
+        scopes text[] NOT NULL,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        expires_at timestamptz,
+        revoked_at timestamptz,
+        revoked_reason text,
+        last_used_at timestamptz
+      ) WITH (fillfactor = 45)`);
+    await queryRunner.query(`CREATE INDEX ix_api_key_client ON api_key (client_id)`);
+    await createTriggers(queryRunner);
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`DROP TABLE api_key, client`);
+    await queryRunner.query(`DROP FUNCTION notify_api_key_change()`);
+  }
+}
+
+/** Creates the triggers that notify every instance, which then drops what it has cached of the row. */
+async function createTriggers(queryRunner: QueryRunner): Promise<void> {
+  // Everybody who may connect may listen, so the message has no hash.
+  await queryRunner.query(`
+    CREATE FUNCTION notify_api_key_change() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      PERFORM pg_notify('api_key_change', TG_TABLE_NAME || ' ' || CASE TG_OP WHEN 'DELETE' THEN OLD.id ELSE NEW.id END);
+      RETURN NULL;
+    END $$`);
+  // For each row: a statement that changes no row notifies nobody. Updates of last_used_at are too frequent to notify.
+  await queryRunner.query(`
+    CREATE TRIGGER tr_api_key_change
+    AFTER INSERT OR DELETE OR UPDATE OF hash, client_id, scopes, expires_at, revoked_at ON api_key
+    FOR EACH ROW EXECUTE FUNCTION notify_api_key_change()`);
+  await queryRunner.query(`
+    CREATE TRIGGER tr_client_change
+    AFTER UPDATE OF name, rate_limit_per_minute ON client
+    FOR EACH ROW WHEN ((OLD.name, OLD.rate_limit_per_minute) IS DISTINCT FROM (NEW.name, NEW.rate_limit_per_minute))
+    EXECUTE FUNCTION notify_api_key_change()`);
+}
