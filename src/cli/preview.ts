@@ -5,7 +5,7 @@ import { AppModule } from '../app.module.js';
 import type { AppOptions } from '../app.options.js';
 import type { Config } from '../config.js';
 import { URI_VERSIONS } from '../platform/application.js';
-import { OperationNames } from '../platform/auth/operation-names.js';
+import { OperationRegistry } from '../platform/auth/operation-registry.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
@@ -20,7 +20,13 @@ export async function describeApplication(config: Config, options: AppOptions = 
   const application = applicationOf(options);
   app.enableVersioning(URI_VERSIONS);
   const discovery = new DiscoveryService(app.get(ModulesContainer));
-  const document = new OpenApiDocument(config, application, discovery, new Reflector(), new OperationNames(discovery));
+  const document = new OpenApiDocument(
+    config,
+    application,
+    discovery,
+    new Reflector(),
+    new OperationRegistry(discovery),
+  );
   document.describe(app);
   return document;
 }

@@ -72,12 +72,11 @@ export class ApiKeyVerifier {
    * @throws ApiError INVALID_API_KEY, REVOKED_API_KEY or EXPIRED_API_KEY, each with its challenge; UNAVAILABLE when the
    * database is unreachable, or already 1000 tokens wait to be looked up
    */
-  verify(token: string): StoredApiKey | Promise<StoredApiKey> {
+  verify(token: string, now = this.clock.now()): StoredApiKey | Promise<StoredApiKey> {
     if (token.length > MAX_KEY_LENGTH) {
       throw unknownKey();
     }
     const hashed = hash('sha256', token, 'base64');
-    const now = this.clock.now();
     const known = this.knownKeys.get(hashed);
     if (known !== undefined && isFresh(known.checkedAt, now)) {
       if (now - known.checkedAt >= REFRESH_AFTER_MS) {

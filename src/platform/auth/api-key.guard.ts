@@ -1,121 +1,77 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
+import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
-import { countHeader } from '../server/requests/header-fields.js';
 import type { StoredApiKey } from '../api-keys/storage/api-key.repository.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
-import { OperationNames } from './operation-names.js';
-import { PUBLIC_METADATA } from './public.decorator.js';
+import { type Operation, OperationRegistry } from './operation-registry.js';
 import { type RateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
-import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
-
-/** What a handler requires of a request. */
-interface Access {
-  readonly operation: string;
-  readonly isPublic: boolean;
-  readonly scopes: readonly string[];
-}
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 
 /**
  * Admits a request to a handler only with a valid API key, within the client's rate limit, and with the scopes of
- * `@RequireScopes`. Handlers with `@Public()` admit every request. Runs before the body is read, usually synchronously.
+ * `@RequireScopes`. Handlers with `@Public()` admit every request. Runs before the body is read, and synchronously if the
+ * key is known and rate limits are not shared.
  *
  * @throws ApiError of status 401 or 403 with its challenge, or of status 429 with `Retry-After`
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
-  /** Reflection is slow; its result is cached by controller and handler. */
-  private readonly known = new Map<unknown, Map<unknown, Access>>();
-
   constructor(
-    private readonly reflector: Reflector,
+    private readonly clock: Clock,
     private readonly verifier: ApiKeyVerifier,
     private readonly usage: KeyUsage,
     private readonly rateLimiter: RateLimiter,
-    private readonly operations: OperationNames,
+    private readonly operations: OperationRegistry,
   ) {}
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
-    const access = this.accessOf(execution);
-    // `refuseUnprotectedHandlers` stops the start for other transports that are not public.
-    if (execution.getType() !== 'http') return access.isPublic;
+    const operation = this.operations.of(execution.getClass(), execution.getHandler());
+    // No route: a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
+    if (operation === undefined) return execution.getType() !== 'http';
     const request = execution.getArgByIndex<Request>(0);
-    request.context.operation = access.operation;
-    return access.isPublic || this.admit(request, access);
-  }
-
-  /** Admits a request with a valid key, within the rate limit and with the scopes, and counts it as a call. */
-  private admit(request: Request, { operation, scopes }: Access): boolean | Promise<boolean> {
-    const key = this.keyOf(request);
+    const { context, headers } = request;
+    context.operation = operation.name;
+    context.now = this.clock.now();
+    if (operation.isPublic) return true;
+    const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
+    if (token === undefined) throw missingApiKey();
+    const key = this.verifier.verify(token, context.now);
     return key instanceof Promise
-      ? key.then((verified) => this.count(verified, operation, scopes, request))
-      : this.count(key, operation, scopes, request);
+      ? key.then((found) => this.admit(request, operation, found))
+      : this.admit(request, operation, key);
   }
 
-  private keyOf(request: Request): StoredApiKey | Promise<StoredApiKey> {
-    const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
-    if (token === undefined || countHeader(request, 'authorization') !== 1) {
-      throw missingApiKey();
-    }
-    return this.verifier.verify(token);
-  }
-
-  private count(
-    key: StoredApiKey,
-    operation: string,
-    scopes: readonly string[],
-    request: Request,
-  ): boolean | Promise<boolean> {
-    request.context.client = key.client.name;
-    request.context.clientId = key.client.id;
-    this.usage.count(key.id, operation, request.headers['user-agent']);
-    const limit = this.rateLimiter.take(key.client);
+  /** Counts the call, and checks the rate limit of the client and the scopes of the key. */
+  private admit(request: Request, { name, scopes }: Operation, key: StoredApiKey): boolean | Promise<boolean> {
+    const { context } = request;
+    context.client = key.client.name;
+    context.clientId = key.client.id;
+    this.usage.count(key.id, name, request.headers['user-agent'], context.now);
+    const limit = this.rateLimiter.take(key.client, context.now);
     return limit instanceof Promise
-      ? limit.then((shared) => checkLimitAndScopes(key, scopes, shared, request.res))
-      : checkLimitAndScopes(key, scopes, limit, request.res);
-  }
-
-  private accessOf(execution: ExecutionContext): Access {
-    const controller = execution.getClass();
-    const handler = execution.getHandler();
-    const access = this.known.get(controller)?.get(handler);
-    if (access) {
-      return access;
-    }
-    const targets = [handler, controller];
-    const reflected = {
-      operation: this.operations.of(controller, handler.name) ?? handler.name,
-      isPublic: this.reflector.getAllAndOverride<boolean | undefined>(PUBLIC_METADATA, targets) ?? false,
-      scopes: this.reflector.getAllAndOverride<string[] | undefined>(REQUIRED_SCOPES_METADATA, targets) ?? [],
-    };
-    this.known.set(controller, (this.known.get(controller) ?? new Map<unknown, Access>()).set(handler, reflected));
-    return reflected;
+      ? limit.then((shared) => checkLimitAndScopes(request, key, scopes, shared))
+      : checkLimitAndScopes(request, key, scopes, limit);
   }
 }
 
 function checkLimitAndScopes(
+  { res: response }: Request,
   key: StoredApiKey,
   scopes: readonly string[],
   limit: RateLimit | undefined,
-  response: Response | undefined,
 ): true {
   if (limit !== undefined) {
     response?.setHeader('RateLimit-Policy', limit.policy);
     response?.setHeader('RateLimit', limit.state);
     if (limit.refusal) throw limit.refusal;
   }
-  return checkScopes(key, scopes);
-}
-
-function checkScopes(key: StoredApiKey, scopes: readonly string[]): true {
-  if (!scopes.every((scope) => key.scopes.includes(scope))) {
-    throw insufficientScope(scopes, key.scopes);
+  for (const scope of scopes) {
+    if (!key.scopes.includes(scope)) throw insufficientScope(scopes, key.scopes);
   }
   return true;
 }

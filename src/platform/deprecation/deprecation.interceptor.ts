@@ -2,7 +2,6 @@ import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { Config } from '../../config.js';
-import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../internals/preceding-interceptor.js';
@@ -27,7 +26,6 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
 
   constructor(
     private readonly reflector: Reflector,
-    private readonly clock: Clock,
     private readonly config: Config,
   ) {
     super();
@@ -37,16 +35,16 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     const announcement = this.announcementOf(execution);
     // Answers to messages have no header section.
     if (execution.getType() === 'http') announce(execution.getArgByIndex<Response>(1), announcement);
-    if (this.isRemoved(announcement)) throw new ApiError(OPERATION_REMOVED, announcement.removed);
+    if (this.isRemoved(announcement, execution)) throw new ApiError(OPERATION_REMOVED, announcement.removed);
   }
 
   /** Answers 410 from the sunset on, as {@link precede} does; for code that runs before interceptors. */
   refuseRemoved(execution: ExecutionContext): void {
-    if (this.isRemoved(this.announcementOf(execution))) this.precede(execution);
+    if (this.isRemoved(this.announcementOf(execution), execution)) this.precede(execution);
   }
 
-  private isRemoved({ sunset }: Announcement): boolean {
-    return this.config.afterSunset === 'remove' && this.clock.now() >= sunset;
+  private isRemoved({ sunset }: Announcement, execution: ExecutionContext): boolean {
+    return this.config.afterSunset === 'remove' && execution.getArgByIndex<Request>(0).context.now >= sunset;
   }
 
   private announcementOf(execution: ExecutionContext): Announcement {

@@ -78,8 +78,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     return this.queue.size;
   }
 
-  count(keyId: bigint, operation: string, userAgent: string | undefined): void {
-    const now = this.clock.now();
+  count(keyId: bigint, operation: string, userAgent: string | undefined, now = this.clock.now()): void {
     let counter = this.counters.get(keyId)?.get(operation);
     if (counter === undefined || counter.day !== Math.floor(now / DAY_MS)) {
       if (this.queue.size >= MAX_COUNTERS) {

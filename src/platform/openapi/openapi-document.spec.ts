@@ -26,7 +26,7 @@ import { Deprecated } from '../deprecation/deprecated.decorator.js';
 import { IdempotencyKey } from '../idempotency/idempotency-key.js';
 import { Idempotent } from '../idempotency/idempotent.decorator.js';
 import { defineError } from '../errors/error-catalogue.js';
-import { OperationNames } from '../auth/operation-names.js';
+import { OperationRegistry } from '../auth/operation-registry.js';
 import { OpenApiDocument } from './openapi-document.js';
 import { FailsWith } from './responses/fails-with.decorator.js';
 import { LOCATION_HEADER } from './responses/response-headers.js';
@@ -43,7 +43,7 @@ const APPLICATION: Application = {
 };
 const PROVIDERS = [
   OpenApiDocument,
-  OperationNames,
+  OperationRegistry,
   Clock,
   { provide: Config, useValue: readConfig({}) },
   { provide: Application, useValue: APPLICATION },

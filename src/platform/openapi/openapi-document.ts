@@ -12,7 +12,7 @@ import {
 import { stringify } from 'yaml';
 import { Config } from '../../config.js';
 import { Application, BASE_PATH } from '../application.js';
-import { OperationNames } from '../auth/operation-names.js';
+import { OperationRegistry } from '../auth/operation-registry.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
@@ -26,7 +26,7 @@ const OPENAPI_VERSION = '3.1.1';
 
 /** An operation with `@Deprecated`. */
 export interface DeprecatedOperation extends Deprecation {
-  /** The name of the operation (`OperationNames`). */
+  /** The name of the operation (`OperationRegistry`). */
   readonly operationId: string;
   /** Method and path, such as `GET /orders/{orderId}`; a list if the handler has several paths. */
   readonly endpoint: string;
@@ -48,7 +48,7 @@ export class OpenApiDocument {
     private readonly application: Application,
     private readonly discovery: DiscoveryService,
     private readonly reflector: Reflector,
-    private readonly names: OperationNames,
+    private readonly operations: OperationRegistry,
   ) {}
 
   /**
@@ -177,7 +177,7 @@ export class OpenApiDocument {
   private traitsByHandler(): Map<string, OperationTraits> {
     const traits = new Map<string, OperationTraits>();
     for (const controller of new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type))) {
-      for (const trait of readTraits(this.reflector, this.names, controller)) {
+      for (const trait of readTraits(this.reflector, this.operations, controller)) {
         const key = trait.ownId ?? handlerKey(controller.name, trait.method);
         if (traits.has(key)) {
           throw new Error(

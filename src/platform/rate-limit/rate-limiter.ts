@@ -65,7 +65,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Counts one call; undefined when the client has no limit. Returns a promise only with Redis. */
-  take(client: Client): RateLimit | undefined | Promise<RateLimit> {
+  take(client: Client, now = this.clock.now()): RateLimit | undefined | Promise<RateLimit> {
     const { id, name, rateLimitPerMinute } = client;
     const perMinute = rateLimitPerMinute ?? this.config.rateLimitPerMinute;
     if (perMinute === 0) {
@@ -73,7 +73,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     }
     return this.shared
       ? this.takeShared(this.shared, client, perMinute)
-      : this.describe(this.buckets.take(id, perMinute, this.clock.now()), perMinute, name);
+      : this.describe(this.buckets.take(id, perMinute, now), perMinute, name);
   }
 
   private async takeShared(shared: SharedTokenBuckets, { id, name }: Client, perMinute: number): Promise<RateLimit> {

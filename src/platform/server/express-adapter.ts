@@ -16,6 +16,7 @@ import { answerParserErrors } from './connections/parser-errors.js';
 import { EventStreams } from './event-streams/event-streams.js';
 import { Replies } from './replies/replies.js';
 import { withErrorAnswer } from './replies/streamed-files.js';
+import { countHeader } from './requests/header-fields.js';
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
@@ -240,6 +241,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const { headers } = request;
     request.context = new RequestContext(requestIdFrom(headers['x-request-id']));
     if (headers['traceparent'] !== undefined) request.context.traceId = traceIdFrom(headers['traceparent']);
+    request.context.authorizations = countHeader(request, 'authorization');
     // Express sets it too, but some answers are sent before Express is reached.
     request.res = response;
     response.setHeader(REQUEST_ID_HEADER, request.context.requestId);

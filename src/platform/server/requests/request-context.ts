@@ -12,10 +12,14 @@ export class RequestContext {
    * either.
    */
   traceId: string | undefined;
+  /** @internal The time of the request in ms since 1970, for everything that depends on it. Set by ApiKeyGuard. */
+  now = 0;
+  /** @internal How many fields `Authorization` the request has. */
+  authorizations = 0;
   /** When the whole answer was handed to the socket, in ms of `performance.now()`. */
   answeredAt: number | undefined;
   /**
-   * The operationId, by default the name of the handler method (`OperationNames`). ApiKeyGuard sets it, for public routes
+   * The operationId, by default the name of the handler method (`OperationRegistry`). ApiKeyGuard sets it, for public routes
    * too. Undefined when no route matched.
    */
   operation: string | undefined;
