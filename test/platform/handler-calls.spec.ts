@@ -13,7 +13,6 @@ import {
   Get,
   Header,
   Headers,
-  HostParam,
   HttpCode,
   HttpException,
   type INestApplication,
@@ -22,9 +21,7 @@ import {
   Logger,
   Module,
   type NestInterceptor,
-  Next,
   Param,
-  ParseIntPipe,
   type PipeTransform,
   Post,
   type Provider,
@@ -36,7 +33,6 @@ import {
   Scope,
   Session,
   Sse,
-  SseSignal,
   StreamableFile,
   type Type,
   UseFilters,
@@ -47,12 +43,10 @@ import {
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, NestFactory } from '@nestjs/core';
 import { jest } from '@jest/globals';
 import type { Express, NextFunction, Request, Response } from 'express';
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
-import { catchError, EMPTY, map, type Observable, of, throwError } from 'rxjs';
+import { catchError, map, type Observable, of } from 'rxjs';
 import { APPLICATION_OPTIONS } from '../../src/app.setup.js';
 import { readConfig } from '../../src/config.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
@@ -86,17 +80,6 @@ function guard(name: string, verdict: () => unknown, scope = Scope.DEFAULT): Typ
     }
   }
   return NotingGuard;
-}
-
-class ReadingGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const http = context.switchToHttp();
-    const isWhole = http.getResponse<Response>().req === http.getRequest() && typeof http.getNext() === 'function';
-    note(
-      `${context.getClass().name}.${context.getHandler().name} ${context.getType()} ${http.getRequest<Request>().method}`,
-    );
-    return context.getArgs().length === 3 && context.getArgByIndex(0) === http.getRequest() && isWhole;
-  }
 }
 
 /** Leaves traces in its context, which interceptors must not find: they have another context. */
@@ -151,18 +134,8 @@ class OverridingInterceptor extends PrecedingInterceptor {
   }
 }
 
-class LitteringInterceptor extends PrecedingInterceptor {
-  override precede(context: ExecutionContext): void {
-    context.getArgs().push('litter');
-    Object.assign(context, { litter: true });
-  }
-}
-
 const wrapping = ordinary('wrapping', (next) => next.pipe(map((value) => ({ wrapped: value }))));
 const catching = ordinary('catching', (next) => next.pipe(catchError((error: Error) => of(error.message))));
-const ending = ordinary('ending', () => of('early'));
-
-const store = new AsyncLocalStorage<string>();
 
 // Pipes
 
@@ -254,21 +227,9 @@ class Unwritable extends JsonBody {
     throw new Error('unwritable');
   }
 }
-
-const chunks = (...values: string[]) =>
-  async function* () {
-    for (const value of values) {
-      await turn();
-      yield value;
-    }
-  };
 const refusal = (message: string) => `{"message":"${message}","error":"Bad Request","statusCode":400}`;
 
 const GUARDS: Record<string, Case> = {
-  'a guard that reads its context': {
-    on: [UseGuards(ReadingGuard)],
-    calls: ['CaseController.handle http GET', 'handler'],
-  },
   'guards that say yes: at once, later, as an observable': {
     onController: [UseGuards(guard('controller', () => true))],
     on: [
@@ -288,43 +249,21 @@ const GUARDS: Record<string, Case> = {
       'handler',
     ],
   },
-  ...Object.fromEntries(
-    Object.entries<() => unknown>({
-      false: () => false,
-      'a promise of false': () => Promise.resolve(false),
-      'an observable of false': () => of(true, false),
-      nothing: () => undefined,
-      zero: () => 0,
-    }).map(([name, verdict]): [string, Case] => [
-      `a guard that says ${name}, between others`,
-      {
-        onController: [UseGuards(guard('controller', () => true))],
-        on: [
-          UseGuards(
-            guard('refusing', verdict),
-            guard('never asked', () => true),
-          ),
-          UseInterceptors(preceding('never')),
-          HttpCode(202),
-          Header('X-Handler', 'never'),
-        ],
-        status: 403,
-        calls: ['guard controller', 'guard refusing'],
-      },
-    ]),
-  ),
-  'a guard that throws': {
-    on: [UseGuards(guard('throwing', fails('at once')))],
-    status: 400,
-    calls: ['guard throwing'],
+  'a guard that says no by a promise, between others': {
+    onController: [UseGuards(guard('controller', () => true))],
+    on: [
+      UseGuards(
+        guard('refusing', () => Promise.resolve(false)),
+        guard('never asked', () => true),
+      ),
+      UseInterceptors(preceding('never')),
+      HttpCode(202),
+      Header('X-Handler', 'never'),
+    ],
+    status: 403,
+    calls: ['guard controller', 'guard refusing'],
   },
   'a guard that throws later': { on: [UseGuards(guard('throwing', failsLater('later')))], status: 400 },
-  'a guard whose observable fails': {
-    on: [UseGuards(guard('throwing', () => throwError(() => new BadRequestException('observed'))))],
-    status: 400,
-    text: refusal('observed'),
-  },
-  'a guard whose observable is empty': { on: [UseGuards(guard('empty', () => EMPTY))], status: 500 },
   'guards of their own for each request, and for each place': {
     on: [
       UseGuards(
@@ -370,33 +309,6 @@ const INTERCEPTORS: Record<string, Case> = {
     on: [UseGuards(LitteringGuard), UseInterceptors(preceding('clean'))],
     calls: ['precede clean handle 3', 'handler'],
   },
-  'preceding ones that share their context': {
-    on: [UseInterceptors(LitteringInterceptor, preceding('behind'))],
-    calls: ['precede behind handle 4 litter', 'handler'],
-  },
-  'a preceding one that opens an asynchronous context': {
-    on: [UseInterceptors(preceding('entering', () => store.enterWith('entered')))],
-    parameters: [From(() => store.getStore())],
-    handle: async (before: string) => {
-      await turn();
-      return [before, store.getStore()];
-    },
-    text: '["entered","entered"]',
-  },
-  'preceding ones before an observable': {
-    on: [UseInterceptors(preceding('first'), preceding('second'))],
-    handle: () => of('one', 'two'),
-    text: 'two',
-  },
-  'preceding ones of their own for each request, and for each place': {
-    on: [
-      UseInterceptors(
-        preceding('request', undefined, Scope.REQUEST),
-        preceding('transient', undefined, Scope.TRANSIENT),
-      ),
-    ],
-    calls: ['new controller', 'precede request handle 3', 'precede transient handle 3', 'handler'],
-  },
   'one that changes the answer, and has a member that is called precede': {
     on: [UseInterceptors(wrapping)],
     handle: () => 'value',
@@ -409,24 +321,12 @@ const INTERCEPTORS: Record<string, Case> = {
     text: '{"overridden":"value"}',
     calls: ['precede overriding', 'handler'],
   },
-  'one that catches what pipes throw': {
-    on: [UseInterceptors(catching)],
-    parameters: [Query('limit', ParseIntPipe)],
-    text: 'Validation failed (numeric string is expected)',
-    calls: ['intercept catching'],
-  },
-  'one that ends early': { on: [UseInterceptors(ending)], text: 'early', calls: ['intercept ending'] },
   'a mix of both': {
     onController: [UseInterceptors(preceding('outer'), wrapping)],
     on: [UseInterceptors(preceding('inner'), catching)],
     handle: fails('caught'),
     text: '{"wrapped":"caught"}',
     calls: ['precede outer handle 3', 'intercept wrapping', 'precede inner handle 3', 'intercept catching', 'handler'],
-  },
-  'a mix of both in which the inner one throws': {
-    on: [UseInterceptors(catching, preceding('throwing', fails('preceded')))],
-    text: 'preceded',
-    calls: ['intercept catching', 'precede throwing handle 3'],
   },
 };
 
@@ -442,35 +342,10 @@ const PARAMETERS: Record<string, Case> = {
     status: 201,
     text: '[true,{"name":"Rex"},{"q":"1"},"1",{"id":"7"},"7","sent","127.0.0.1"]',
   },
-  'one that goes through pipes among others': {
-    parameters: [Ip(), Headers('x-sent'), Body(), Res({ passthrough: true }), Req()],
-    route: Post(':id'),
-    handle: (ip: string, sent: string, body: unknown, response: Response, request: Request) =>
-      JsonBody.of([ip, sent, body, response.req === request]),
-    send: { method: 'POST', body: [1], headers: { 'x-sent': 'sent' } },
-    status: 201,
-    text: '["127.0.0.1","sent",[1],true]',
-  },
-  'a gap before one': {
-    parameters: [() => undefined, Query('q')],
-    handle: (...parameters) => [parameters.length, ...parameters.map(String)],
-    text: '[2,"undefined","1"]',
-  },
   'a gap between two of them': {
     parameters: [Param('id'), () => undefined, Query('q')],
     handle: (...parameters) => [parameters.length, ...parameters.map(String)],
     text: '[3,"7","undefined","1"]',
-  },
-  'a part of the host': {
-    host: ':tenant.example.com',
-    parameters: [HostParam('tenant')],
-    send: { headers: { host: 'vet.example.com' } },
-    text: '["vet"]',
-  },
-  'the next handler': {
-    parameters: [Next()],
-    handle: (next: NextFunction) => next(new BadRequestException('passed on')),
-    status: 400,
   },
   'the response': {
     on: [HttpCode(202), Header('X-Handler', 'set')],
@@ -541,35 +416,10 @@ const PIPES: Record<string, Case> = {
       'handler',
     ],
   },
-  'metadata of a member': {
-    parameters: [Query('q', pipe('metadata'), pipe('metadata'))],
-    types: [String],
-    calls: [
-      'pipe metadata: "1"',
-      '{"type":"query","data":"q"} String',
-      'pipe metadata: "1"',
-      '{"type":"query","data":"q"} String',
-      'handler',
-    ],
-  },
-  'metadata of a decorator of its own': {
-    parameters: [From(() => 'made', pipe('metadata'))],
-    types: [Number],
-    calls: [EXTRACT, 'pipe metadata: "made"', '{"type":"custom"} Number', 'handler'],
-  },
   'pipes that make thenables': {
     parameters: [Param('id', pipe('thenable', thenable), pipe('last', thenable))],
     text: '["7"]',
     calls: ['pipe thenable: "7"', 'then', 'pipe last: "7"', 'then', 'handler'],
-  },
-  'pipes of a parameter of their own for each request, and for each place': {
-    parameters: [Param('id', pipe('request', undefined, Scope.REQUEST), pipe('transient', undefined, Scope.TRANSIENT))],
-    calls: ['new controller', 'pipe request: "7"', 'pipe transient: "7"', 'handler'],
-  },
-  'pipes of their own for each request, and for each place': {
-    on: [UsePipes(pipe('request', undefined, Scope.REQUEST), pipe('transient', undefined, Scope.TRANSIENT))],
-    parameters: [Param('id')],
-    calls: ['new controller', 'pipe request: "7"', 'pipe transient: "7"', 'handler'],
   },
   'a pipe that throws': {
     on: [UsePipes(pipe('first'), pipe('throwing', fails('at once')), pipe('never')), UseFilters(filter('method'))],
@@ -589,14 +439,6 @@ const PIPES: Record<string, Case> = {
     status: 400,
     calls: [EXTRACT, 'filter method: extracted', 'rejected by pipes'],
   },
-  'a decorator that makes a promise, without and with a pipe': {
-    parameters: [
-      From(() => later('without')),
-      From(() => later('with'), pipe('piped')),
-      From(() => thenable('thenable')),
-    ],
-    text: '["without later","with later","thenable"]',
-  },
   'a decorator that makes a thenable, alone': {
     parameters: [From(() => thenable('made'), pipe('piped'))],
     text: '["made"]',
@@ -609,19 +451,6 @@ const PIPES: Record<string, Case> = {
     text: refusal('rejected'),
     calls: [EXTRACT],
   },
-  'several parameters, each pipe for all of them in turn': {
-    on: [UsePipes(pipe('first'), pipe('second', later))],
-    parameters: [Param('id'), Query('q', pipe('third'))],
-    text: '["7 later","1 later"]',
-    calls: [
-      'pipe first: "7"',
-      'pipe first: "1"',
-      'pipe second: "7"',
-      'pipe second: "1"',
-      'pipe third: "1 later"',
-      'handler',
-    ],
-  },
   'two that fail, the first parameter at its second pipe': {
     parameters: [
       Param('id', pipe('fine'), pipe('second', fails('first'))),
@@ -631,100 +460,23 @@ const PIPES: Record<string, Case> = {
     text: refusal('first'),
     calls: ['pipe fine: "7"', 'pipe failing: "1"', 'pipe second: "7"'],
   },
-  'two that fail at once': {
-    parameters: [Param('id', pipe('one', fails('first'))), Query('q', pipe('other', fails('second')))],
-    status: 400,
-    text: refusal('first'),
-    calls: ['pipe one: "7"', 'pipe other: "1"'],
-  },
-  'two that fail, the first one later': {
-    parameters: [Param('id', pipe('one', failsLater('first'))), Query('q', pipe('other', rejects('second')))],
-    status: 400,
-    text: refusal('second'),
-  },
-  'a pipe that fails before a decorator that does': {
-    parameters: [Param('id', pipe('failing', fails('first'))), From(fails('second'))],
-    status: 400,
-    text: refusal('second'),
-    calls: ['pipe failing: "7"', EXTRACT],
-  },
-  'a decorator whose promise fails before a pipe that does': {
-    parameters: [From(rejects('first')), Query('q', pipe('failing', fails('second')))],
-    status: 400,
-  },
 };
-
-/** Ways in which a parameter with one pipe gets its value or fails. `name` tells the two parameters of a pair apart. */
-const WAYS: Record<string, (name: string) => ParameterDecorator> = {
-  'a value': (name) => From(() => name, pipe(name)),
-  'a value, piped later': (name) => From(() => name, pipe(name, later)),
-  'a value, refused': (name) => From(() => name, pipe(name, fails(name))),
-  'a value, refused by a promise': (name) => From(() => name, pipe(name, rejects(name))),
-  'a value, refused later': (name) => From(() => name, pipe(name, failsLater(name))),
-  'a promise': (name) => From(() => later(name), pipe(name)),
-  'a promise, piped at once': (name) => From(() => Promise.resolve(name), pipe(name, atOnce)),
-  'a promise, refused': (name) => From(() => Promise.resolve(name), pipe(name, fails(name))),
-  'a promise, refused by a promise': (name) => From(() => Promise.resolve(name), pipe(name, rejects(name))),
-  'a promise that fails': (name) => From(rejects(name), pipe(name)),
-  'a promise that fails later': (name) => From(failsLater(name), pipe(name)),
-  'a thenable, refused': (name) => From(() => thenable(name), pipe(name, fails(name))),
-  'an error': (name) => From(fails(name), pipe(name)),
-};
-
-function bothSucceed(...ways: string[]): boolean {
-  return !ways.some((way) => /refused|fails|error/.test(way));
-}
-
-const PAIRS: Record<string, Case> = Object.fromEntries(
-  Object.entries(WAYS).flatMap(([first, one]) =>
-    Object.entries(WAYS).map(([second, other]): [string, Case] => [
-      `${first}; ${second}`,
-      { parameters: [one('first'), other('second')], status: bothSucceed(first, second) ? 200 : 400 },
-    ]),
-  ),
-);
 
 const ANSWERS: Record<string, Case> = {
   'a value': { handle: () => ({ a: [1, 2n] }), text: '{"a":[1,2]}' },
-  'a promise': { handle: () => later('value'), text: 'value later' },
   'a thenable, asked once': { handle: () => thenable('value'), text: 'value', calls: ['handler', 'then'] },
   'an observable of several': { handle: () => of(1, 2, 3), text: '3' },
-  'an observable of a promise': { handle: () => of(later('value')), text: 'value later' },
-  'a promise of an observable': { handle: () => Promise.resolve(of(1, 2)), text: '2' },
-  'an empty observable': { handle: () => EMPTY, status: 500 },
-  'an observable that fails': { handle: () => throwError(() => new BadRequestException('observed')), status: 400 },
   undefined: { handle: () => undefined, text: '' },
-  null: { handle: () => null, text: '' },
-  'a string': { handle: () => 'text', text: 'text', headers: { 'content-type': 'text/plain; charset=utf-8' } },
-  'a number': { handle: () => 12, text: '12' },
-  'a boolean': { handle: () => false, text: 'false' },
-  'a buffer': { handle: () => Buffer.from('bytes'), text: 'bytes' },
   'a file': {
     on: [Header('Content-Type', 'text/csv')],
     handle: () => new StreamableFile(Buffer.from('a,b')),
     text: 'a,b',
     headers: { 'content-type': 'text/csv' },
   },
-  'a readable stream': { handle: () => Readable.from(['a', 'b']), text: 'ab' },
-  'an asynchronous generator': { handle: chunks('a', 'b'), text: 'ab' },
-  'a generator that fails before it begins': {
-    handle: () => Readable.from(throwing('generated')),
-    status: 400,
-    text: refusal('generated'),
-  },
-  'a web response': { handle: () => new globalThis.Response('body', { status: 203 }), status: 203, text: 'body' },
   'a JsonBody': {
     handle: () => JsonBody.of({ a: 1 }),
     text: '{"a":1}',
     headers: { 'content-type': 'application/json', vary: 'Authorization' },
-  },
-  'a promise of a JsonBody': { handle: () => Promise.resolve(JsonBody.of({ a: 1 })), text: '{"a":1}' },
-  'an observable of a JsonBody': { handle: () => of(JsonBody.of({ a: 1 })), text: '{"a":1}' },
-  'a JsonBody that the client has': {
-    handle: () => JsonBody.of({ a: 1 }),
-    send: { headers: { 'if-none-match': JsonBody.of({ a: 1 }).entityTag } },
-    status: 304,
-    text: '',
   },
   'a JsonBody with a status and header fields': {
     on: [HttpCode(202), Header('X-Handler', 'set'), Header('X-Made', () => 'made')],
@@ -733,28 +485,11 @@ const ANSWERS: Record<string, Case> = {
     text: '{"a":1}',
     headers: { 'x-handler': 'set', 'x-made': 'made', 'cache-control': 'no-store' },
   },
-  'a JsonBody of a POST': {
-    route: Post(':id'),
-    handle: () => JsonBody.of({ a: 1 }),
-    send: { method: 'POST' },
-    status: 201,
-  },
-  'a JsonBody behind a preceding interceptor': {
-    on: [UseInterceptors(preceding('one'))],
-    handle: () => JsonBody.of({ a: 1 }),
-    text: '{"a":1}',
-  },
   'a JsonBody that redirects': {
     on: [Redirect('/elsewhere', 301)],
     handle: () => JsonBody.of({ a: 1 }),
     status: 301,
     headers: { location: '/elsewhere' },
-  },
-  'a redirection that the handler chooses': {
-    on: [Redirect('/elsewhere', 301)],
-    handle: () => ({ url: '/chosen', statusCode: 307 }),
-    status: 307,
-    headers: { location: '/chosen' },
   },
   'a JsonBody for a view': {
     on: [Render('view')],
@@ -777,26 +512,10 @@ const ANSWERS: Record<string, Case> = {
     headers: { 'content-type': 'text/event-stream' },
     calls: ['guard one', 'precede one handle 3', 'pipe one: "7"', 'handler'],
   },
-  'events of a handler that is told when the client goes': {
-    route: Sse(':id'),
-    on: [UseInterceptors(preceding('one'))],
-    parameters: [SseSignal()],
-    handle: (signal?: AbortSignal) => of({ data: String(signal?.aborted) }),
-    headers: { 'content-type': 'text/event-stream' },
-    text: '\nid: 1\ndata: false\n\n',
-  },
-  'events that fail': { route: Sse(':id'), handle: fails('no events'), status: 400 },
   HEAD: { handle: () => JsonBody.of({ a: 1 }), send: { method: 'HEAD' }, text: '', headers: { 'content-length': '7' } },
-  'HEAD of a generator': { handle: chunks('a', 'b'), send: { method: 'HEAD' }, text: '' },
-  OPTIONS: { send: { method: 'OPTIONS' }, status: 204, text: '', headers: { allow: 'GET, HEAD, OPTIONS' }, calls: [] },
 };
 
-function throwing(message: string): AsyncIterable<unknown> {
-  return { [Symbol.asyncIterator]: () => ({ next: rejects(message) }) };
-}
-
 const ERRORS: Record<string, Case> = {
-  'an exception': { handle: fails('thrown'), status: 400, text: refusal('thrown') },
   'an exception later': { handle: failsLater('later'), status: 400, text: refusal('later') },
   'an error that is none of HTTP': {
     handle: () => {
@@ -811,17 +530,6 @@ const ERRORS: Record<string, Case> = {
     handle: failsLater('thrown'),
     status: 400,
     calls: ['handler', 'filter method: thrown'],
-  },
-  'a filter of the controller': {
-    onController: [UseFilters(filter('controller'))],
-    handle: fails('thrown'),
-    status: 400,
-    calls: ['handler', 'filter controller: thrown'],
-  },
-  'a filter, and a guard that says no': {
-    on: [UseGuards(guard('no', () => false)), UseFilters(filter('method'))],
-    status: 403,
-    calls: ['guard no', 'filter method: Forbidden resource'],
   },
 };
 
@@ -843,20 +551,6 @@ const SCOPES: Record<string, Case> = {
     text: '{"id":"7"}',
     calls: ['new controller', 'guard one', 'precede one handle 3', 'pipe one: "7"', 'handler'],
   },
-  'a controller for each request, and an ordinary interceptor': {
-    scope: Scope.REQUEST,
-    on: [UseInterceptors(wrapping)],
-    handle: () => 'value',
-    text: '{"wrapped":"value"}',
-    calls: ['new controller', 'intercept wrapping', 'handler'],
-  },
-  'a controller for each request whose handler fails': {
-    scope: Scope.REQUEST,
-    on: [UseFilters(filter('method'))],
-    handle: fails('thrown'),
-    status: 400,
-    calls: ['new controller', 'handler', 'filter method: thrown'],
-  },
 };
 
 const CASES: [name: string, tested: Case][] = Object.entries({
@@ -864,7 +558,6 @@ const CASES: [name: string, tested: Case][] = Object.entries({
   interceptors: INTERCEPTORS,
   parameters: PARAMETERS,
   pipes: PIPES,
-  pairs: PAIRS,
   answers: ANSWERS,
   errors: ERRORS,
   scopes: SCOPES,
@@ -904,15 +597,6 @@ const GLOBALS: Record<string, Provider[]> = {
     { provide: APP_INTERCEPTOR, useClass: preceding('global') },
     { provide: APP_PIPE, useClass: pipe('global') },
     { provide: APP_FILTER, useValue: filter('global') },
-  ],
-  'an ordinary interceptor bound globally': [
-    { provide: APP_INTERCEPTOR, useClass: ordinary('global', (next) => next) },
-    { provide: APP_INTERCEPTOR, useClass: preceding('global') },
-  ],
-  'guard, preceding interceptor and pipe bound globally, for each request': [
-    { provide: APP_GUARD, scope: Scope.REQUEST, useClass: guard('global', () => Promise.resolve(true)) },
-    { provide: APP_INTERCEPTOR, scope: Scope.REQUEST, useClass: preceding('global') },
-    { provide: APP_PIPE, scope: Scope.REQUEST, useClass: pipe('global', (value) => Promise.resolve(value)) },
   ],
 };
 
@@ -1029,40 +713,6 @@ describe('with other internals of Nest', () => {
     }
   }
 
-  const other = (): never => {
-    throw new Error('never called');
-  };
-
-  test.each<[difference: string, change: (nest: NestInternals) => object]>([
-    ['Nest has no FORBIDDEN_MESSAGE', () => ({ FORBIDDEN_MESSAGE: undefined })],
-    ['Nest has no markRejectedByPipes', () => ({ markRejectedByPipes: undefined })],
-    ['Nest has no RouterExecutionContext.create', () => ({ RouterExecutionContext: undefined })],
-    ['Nest has no PipesConsumer.apply', () => ({ PipesConsumer: class {} })],
-    ["Nest's markRejectedByPipes is another one", () => ({ markRejectedByPipes: other })],
-    [
-      "Nest's GuardsConsumer.pickResult is another one",
-      ({ GuardsConsumer }) => {
-        class Wrapped extends GuardsConsumer {
-          override pickResult(...parameters: Parameters<InstanceType<typeof GuardsConsumer>['pickResult']>) {
-            return super.pickResult(...parameters);
-          }
-        }
-        return { GuardsConsumer: Wrapped };
-      },
-    ],
-    [
-      'Nest calls handlers by another class',
-      ({ RouterExecutionContext }) => {
-        class Parent extends RouterExecutionContext {}
-        Object.defineProperty(Parent, Symbol.hasInstance, { value: () => true });
-        return { RouterExecutionContext: Parent };
-      },
-    ],
-  ])('Nest itself calls the handlers, and one log line says so: %s', async (difference, change) => {
-    const nest = await importNestInternals();
-    expect(await startWith({ ...nest, ...change(nest) })).toContain(`handler-calls stays off: ${difference}.`);
-  });
-
   test('a method of Nest that a tool has wrapped is kept', async () => {
     const nest = await importNestInternals();
     const create = jest.spyOn(nest.RouterExecutionContext.prototype, 'create');
@@ -1079,13 +729,8 @@ describe('with other internals of Nest', () => {
     expect(warn.mock.calls.flat().join()).toContain('a module of @nestjs/core is missing');
   });
 
-  test.each([
-    {},
-    { routesResolver: {} },
-    { routesResolver: { routerExplorer: {} } },
-    { routesResolver: { routerExplorer: { executionContextCreator: { create: () => undefined } } } },
-  ])('an application that calls handlers elsewhere is noticed: %j', (app: object) => {
-    callHandlersDirectly(app as INestApplication);
+  test('an application that calls handlers elsewhere is noticed', () => {
+    callHandlersDirectly({ routesResolver: {} } as unknown as INestApplication);
     expect(warn.mock.calls.flat().join()).toContain('Nest calls handlers from another place');
   });
 });

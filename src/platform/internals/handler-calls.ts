@@ -1,4 +1,5 @@
 import {
+  type ArgumentMetadata,
   type CanActivate,
   type ExecutionContext,
   ForbiddenException,
@@ -11,7 +12,6 @@ import type { RouteParamtypes } from '@nestjs/common/internal';
 import type { ContextUtils, GuardsConsumer } from '@nestjs/core/internal';
 import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { JsonBody } from '../json/json-body.js';
-import { type Collect, collectDirectly, type KindOf, type Message, type Parameter } from './handler-arguments.js';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
 import { logOtherInternals } from './other-internals.js';
 import { PrecedingInterceptor } from './preceding-interceptor.js';
@@ -42,51 +42,20 @@ interface Creator<Bound> {
 type Creation = Parameters<RouterExecutionContext['create']>;
 type Handler = Creation[1];
 type Call = ReturnType<RouterExecutionContext['create']>;
+/** What Nest calls a handler with. */
+type Message = [request: unknown, response: unknown, next: unknown];
 
-/**
- * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards,
- * interceptors, pipes, the handler, its answer.
- *
- * Nest awaits each guard, each pipe of each parameter and the answer, and wraps each interceptor in an observable. For a
- * short request this is as much work as all the rest. Here only promises are awaited, preceding interceptors are plain
- * calls, and a `JsonBody` is sent at once. Nest's own code still calls handlers that send events or have other interceptors,
- * and runs the pipes that `collectDirectly` leaves to Nest.
- */
-function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
-  const tokens = new nest.ParamsTokenFactory();
-  const kindOf: KindOf = (type) => tokens.exchangeEnumForString(type as RouteParamtypes);
+/** A parameter of a handler, as Nest describes it. */
+type Parameter = ParamProperties & { metatype?: ArgumentMetadata['metatype'] };
 
-  return class HandlerCalls extends nest.RouterExecutionContext {
-    /** Nest calls this once for each handler, and for each request of a controller with request scope. */
-    override create(...creation: Creation): Call {
-      const [instance, callback, methodName, module, requestMethod, contextId, inquirerId] = creation;
-      const router = this as unknown as PrivateMembers;
-      const handler = this.getMetadata(instance, callback, methodName, module, requestMethod, 'http');
-      const bound = [instance, callback, module, contextId, inquirerId] as const;
-      const interceptors = router.interceptorsContextCreator.create(...bound);
-      if (handler.isSseHandler || !interceptors.every(isPreceding)) return super.create(...creation);
-
-      const { contextUtils } = router;
-      const described = handler.getParamsMetadata(module, contextId, inquirerId);
-      const parameters = contextUtils.mergeParamsMetatypes(described, handler.paramtypes) as Parameter[];
-      const piped = parameters.filter(({ type }) => this.isPipeable(type));
-      const pipes = router.pipesContextCreator.create(...bound);
-      contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, piped);
-      return directCall(nest, router, {
-        instance,
-        callback,
-        handler,
-        guards: router.guardsContextCreator.create(...bound),
-        interceptors,
-        collect:
-          collectDirectly(parameters, pipes, piped, kindOf) ?? (this.createPipesFn(pipes, parameters) as Collect),
-        sendsJson:
-          !router.isResponseHandled(instance, methodName, parameters) &&
-          !this.reflectRedirect(callback) &&
-          !this.reflectRenderTemplate(callback),
-      });
-    }
-  };
+/** How one argument of a handler is made. */
+interface Argument {
+  readonly index: number;
+  readonly extract: (...message: Message) => unknown;
+  /** False for parameters such as `@Req()`, which Nest passes unchanged even if they are promises. */
+  readonly isPiped: boolean;
+  readonly pipes: readonly PipeTransform[];
+  readonly metadata: ArgumentMetadata;
 }
 
 /** What is known of a handler before a request arrives. */
@@ -97,9 +66,69 @@ interface Steps {
   readonly handler: ReturnType<RouterExecutionContext['getMetadata']>;
   readonly guards: readonly CanActivate[];
   readonly interceptors: readonly PrecedingInterceptor[];
-  readonly collect: Collect;
-  /** False if the handler writes the response itself, redirects, or renders a template. */
-  readonly sendsJson: boolean;
+  readonly args: readonly Argument[];
+  /** Nest's function, which fills several piped arguments at the same time; undefined for a handler with at most one. */
+  readonly fillByNest: ((args: unknown[], ...message: Message) => Promise<unknown>) | undefined;
+}
+
+/**
+ * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards,
+ * interceptors, pipes, the handler, its answer.
+ *
+ * Nest awaits each guard, each pipe of each parameter and the answer, and wraps each interceptor in an observable. For a
+ * short request this is as much work as all the rest. Here only promises are awaited, preceding interceptors are plain
+ * calls, and a `JsonBody` is sent at once. Nest's own code calls the handlers that do more: those with other interceptors or
+ * request scope, and those that send events, redirect, render, or write the response themselves.
+ */
+function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
+  const tokens = new nest.ParamsTokenFactory();
+
+  return class HandlerCalls extends nest.RouterExecutionContext {
+    /** Nest calls this once for each handler, and for each request of a controller with request scope. */
+    override create(...creation: Creation): Call {
+      const [instance, callback, methodName, module, requestMethod, contextId, inquirerId] = creation;
+      const router = this as unknown as PrivateMembers;
+      const handler = this.getMetadata(instance, callback, methodName, module, requestMethod, 'http');
+      const bound = [instance, callback, module, contextId, inquirerId] as const;
+      const interceptors = router.interceptorsContextCreator.create(...bound);
+      const described = handler.getParamsMetadata(module, contextId, inquirerId);
+      const parameters = router.contextUtils.mergeParamsMetatypes(described, handler.paramtypes) as Parameter[];
+      const isOrdinary =
+        contextId === nest.STATIC_CONTEXT &&
+        !handler.isSseHandler &&
+        !router.isResponseHandled(instance, methodName, parameters) &&
+        !this.reflectRedirect(callback) &&
+        !this.reflectRenderTemplate(callback);
+      if (!isOrdinary || !interceptors.every(isPreceding)) return super.create(...creation);
+
+      const pipes = router.pipesContextCreator.create(...bound);
+      const piped = parameters.filter(({ type }) => this.isPipeable(type));
+      router.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, piped);
+      return directCall(nest, router, {
+        instance,
+        callback,
+        handler,
+        guards: router.guardsContextCreator.create(...bound),
+        interceptors,
+        args: parameters.map((parameter) => this.argumentOf(parameter, pipes)),
+        fillByNest: piped.length > 1 ? (this.createPipesFn(pipes, parameters) as Steps['fillByNest']) : undefined,
+      });
+    }
+
+    private argumentOf(
+      { index, extractValue, type, metatype, data, schema, pipes }: Parameter,
+      bound: PipeTransform[],
+    ) {
+      const isPiped = this.isPipeable(type);
+      return {
+        index,
+        extract: extractValue as Argument['extract'],
+        isPiped,
+        pipes: isPiped ? [...bound, ...pipes] : [],
+        metadata: { metatype, type: tokens.exchangeEnumForString(type as RouteParamtypes), data, schema },
+      } as Argument;
+    }
+  };
 }
 
 /**
@@ -109,7 +138,7 @@ interface Steps {
 function directCall(nest: NestInternals, router: PrivateMembers, steps: Steps): Call {
   const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
   const { applicationRef, guardsConsumer, responseController } = router;
-  const { instance, callback, handler, guards, interceptors, collect, sendsJson } = steps;
+  const { instance, callback, handler, guards, interceptors, args, fillByNest } = steps;
   const { httpStatusCode, hasCustomHeaders, responseHeaders } = handler;
   const sendByNest = handler.fnHandleResponse as (...parameters: unknown[]) => Promise<unknown>;
 
@@ -132,24 +161,29 @@ function directCall(nest: NestInternals, router: PrivateMembers, steps: Steps): 
     if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
     if (interceptors.length > 0) {
       const context = contextOf(request, response, next);
-      for (const interceptor of interceptors) {
-        interceptor.precede(context);
-      }
+      for (const interceptor of interceptors) interceptor.precede(context);
     }
-    const args: unknown[] = [];
+    const values: unknown[] = [];
     try {
-      const pending = collect(args, request, response, next);
-      if (pending) await pending;
+      if (fillByNest !== undefined) await fillByNest(values, request, response, next);
+      else
+        for (const { index, extract, isPiped, pipes, metadata } of args) {
+          let value = extract(request, response, next);
+          for (const pipe of pipes) {
+            if (typeof (value as Partial<PromiseLike<unknown>> | null)?.then === 'function') value = await value;
+            // A fresh object: pipes may keep or modify it.
+            value = pipe.transform(value, { ...metadata });
+          }
+          const isPending = isPiped && typeof (value as Partial<PromiseLike<unknown>> | null)?.then === 'function';
+          values[index] = isPending ? await value : value;
+        }
     } catch (error) {
       markRejectedByPipes(request);
       throw error;
     }
-    const result: unknown = await callback.apply(instance, args);
-    if (sendsJson && result instanceof JsonBody) {
-      applicationRef.reply(response, result);
-    } else {
-      await sendByNest(result, response, request);
-    }
+    const result: unknown = await callback.apply(instance, values);
+    if (result instanceof JsonBody) applicationRef.reply(response, result);
+    else await sendByNest(result, response, request);
   };
 }
 
