@@ -1,11 +1,6 @@
 import { Socket } from 'node:net';
 import { logOtherInternals } from './other-internals.js';
 
-type Chunks = { chunk: unknown; encoding: BufferEncoding }[];
-
-/** Longest text in characters that is joined. Copying a longer text costs more than it saves. */
-const MAX_JOINED_LENGTH = 65_536;
-
 /**
  * Whether `joinWrites` works with this version of Node, by a trial on a socket without a connection. If not, logs one line.
  *
@@ -18,48 +13,29 @@ export function canJoinWrites(createProbe: () => Socket = () => new Socket()): b
 }
 
 /**
- * Lets a connection send waiting texts as one.
+ * Lets a connection drop empty writes.
  *
- * Node ends each answer with an empty write, and passes both pieces to the system's gather write, for which it allocates a
- * buffer. A single text needs no buffer.
+ * Node ends each answer with an empty write, and passes it with the answer to the system's gather write, for which it
+ * allocates a buffer. A single text needs no buffer.
  */
 export function joinWrites(socket: Socket): void {
-  socket._writev = writeJoined;
+  socket._writev = writeOne;
 }
 
-function writeJoined(this: Socket, chunks: Chunks, callback: (error?: Error | null) => void): void {
-  let text = '';
-  let encoding: BufferEncoding | undefined;
-  for (const piece of chunks) {
-    const { chunk } = piece;
-    if (chunk === '') continue;
-    if (
-      typeof chunk !== 'string' ||
-      (encoding !== undefined && (encoding !== piece.encoding || !isJoinable(text, encoding))) ||
-      text.length + chunk.length > MAX_JOINED_LENGTH
-    ) {
-      Socket.prototype._writev?.call(this, chunks, callback);
-      return;
-    }
-    text += chunk;
-    encoding = piece.encoding;
+function writeOne(
+  this: Socket,
+  chunks: { chunk: unknown; encoding: BufferEncoding }[],
+  callback: (error?: Error | null) => void,
+): void {
+  const [first, second] = chunks;
+  if (first !== undefined && chunks.length === 2 && second?.chunk === '') {
+    this._write(first.chunk, first.encoding, callback);
+  } else {
+    Socket.prototype._writev?.call(this, chunks, callback);
   }
-  this._write(text, encoding ?? 'latin1', callback);
 }
 
-/**
- * Whether a text and the next one give the same bytes joined as apart. In other encodings, and between the halves of a
- * surrogate pair, a character can begin in one text and end in the next; encoded apart, both halves would be replaced.
- */
-function isJoinable(text: string, encoding: BufferEncoding): boolean {
-  return encoding === 'latin1' || (encoding === 'utf8' && !endsInHighSurrogate(text));
-}
-
-function endsInHighSurrogate(text: string): boolean {
-  return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
-}
-
-/** Lets a socket send three waiting writes. Describes the difference to the expected behaviour, if any. */
+/** Lets a socket send two waiting writes. Describes the difference to the expected behaviour, if any. */
 function differenceOf(createProbe: () => Socket): string | undefined {
   try {
     if (typeof Socket.prototype._writev !== 'function') return "Node's sockets have no _writev";
@@ -71,10 +47,10 @@ function differenceOf(createProbe: () => Socket): string | undefined {
     };
     joinWrites(probe);
     probe.cork();
-    for (const text of ['a', '', 'b']) probe.write(text, 'latin1');
+    for (const text of ['a', '']) probe.write(text, 'latin1');
     probe.uncork();
     probe.destroy();
-    const isExpected = written.length === 1 && written[0]?.[0] === 'ab' && written[0][1] === 'latin1';
+    const isExpected = written.length === 1 && written[0]?.[0] === 'a' && written[0][1] === 'latin1';
     return isExpected ? undefined : "Node's sockets pass on waiting writes in another way";
   } catch (error) {
     return `Node's sockets fail on a trial write (${String(error)})`;

@@ -62,15 +62,6 @@ test('infoLines writes the bindings of a child logger, and no time when timestam
   expect(actual.written).toEqual(expected.written);
 });
 
-test.each(LEVELS)('infoLines at level %s writes as many lines as logger.info', (chosen) => {
-  const { logger, written } = memoryLogger({ level: chosen });
-  logger.info({ status: 200 }, 'request');
-  const expected = written.length;
-  infoLines(logger, 'request')({ status: 200 });
-  expect(written).toHaveLength(2 * expected);
-  expect(expected).toBe(['trace', 'debug', 'info'].includes(chosen) ? 1 : 0);
-});
-
 test('log-lines works with the installed pino', () => {
   expect(canWriteLines()).toBe(true);
 });
