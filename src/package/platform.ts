@@ -46,7 +46,7 @@ export { writeJson } from '../platform/json/json-writer.js';
 export { readJson } from '../platform/json/reader/json-reader.js';
 
 // Lists in pages.
-export { type Filters, Keyset, type Page, type PageQuery, type Position } from '../platform/paging/keyset.js';
+export { type Filters, Keyset, type Page, type PageQuery } from '../platform/paging/keyset.js';
 export {
   CursorParameter,
   DEFAULT_PAGE_SIZE,

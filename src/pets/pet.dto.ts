@@ -12,7 +12,7 @@ import {
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
 /** The sort order of listPets: by id. Its cursors hold the last id of a page. */
-export const PETS_ORDER = new Keyset({ id: 'int64' });
+export const PETS_ORDER = new Keyset('id');
 
 /** An id for examples; the first animal of each catalogue has it. */
 export const EXAMPLE_ID = 1;
@@ -82,7 +82,6 @@ export class ListPetsQuery {
   status?: PetStatus;
 
   @CursorParameter(
-    PETS_ORDER,
     'Where the page begins: taken from the `Link` of the page before, with the same `status`. Without it, the first page.',
   )
   cursor?: string;

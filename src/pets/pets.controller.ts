@@ -12,7 +12,7 @@ import { parseInt64 } from '../platform/json/int64.js';
 import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
 import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/responses/response-headers.js';
 import { FailsWith } from '../platform/openapi/responses/fails-with.decorator.js';
-import { linkNextPage } from '../platform/paging/next-page-link.js';
+import { linkNextPage } from '../platform/paging/page.interceptor.js';
 import { Tag } from '../platform/openapi/tag.decorator.js';
 import { EXAMPLE_ID, ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';

@@ -25,10 +25,10 @@ export class PetsService {
    */
   async list({ limit, status, cursor }: ListPetsQuery): Promise<Page<PetEntity>> {
     const after = PETS_ORDER.decode(cursor, { status });
-    if (after?.id === INT64_MAX) {
+    if (after === INT64_MAX) {
       return { items: [], nextCursor: undefined };
     }
-    const firstId = after === undefined ? INT64_MIN : after.id + 1n;
+    const firstId = after === undefined ? INT64_MIN : after + 1n;
     const { pets, hasNext } = await this.repository.list({ firstId, limit, status });
     const last = hasNext ? pets.at(-1) : undefined;
     return { items: pets, nextCursor: last && PETS_ORDER.encode(last, { status }) };

@@ -20,7 +20,7 @@ import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 
 /* Scopes, rate limit, deprecation, stability, idempotency and paging on one handler: a search that stores a row. */
 
-const ORDER = new Keyset({ id: 'int64' });
+const ORDER = new Keyset('id');
 
 class Search {
   @TextProperty({ description: 'What the names begin with.', example: 'An', minLength: 1, maxLength: 40 })
@@ -31,7 +31,7 @@ class SearchQuery {
   @LimitParameter('Maximum number of matches.')
   limit = DEFAULT_PAGE_SIZE;
 
-  @CursorParameter(ORDER, 'Where the page begins.')
+  @CursorParameter('Where the page begins.')
   cursor?: string;
 }
 
@@ -71,7 +71,7 @@ class TestSearchesController {
       await manager.query('INSERT INTO test_search (prefix) VALUES ($1)', [prefix]);
       const rows = await manager.query<{ id: string; name: string }[]>(
         `SELECT id, name FROM test_person WHERE starts_with(name, $1) AND ($2::bigint IS NULL OR id > $2) ORDER BY id LIMIT $3`,
-        [prefix, after?.id, query.limit + 1],
+        [prefix, after, query.limit + 1],
       );
       const { items, nextCursor } = ORDER.page(rows, query, { prefix });
       return { items: items.map(({ id, name }) => ({ id: BigInt(id), name })), nextCursor };

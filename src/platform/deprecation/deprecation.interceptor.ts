@@ -7,9 +7,6 @@ import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
 import { PrecedingInterceptor } from '../internals/preceding-interceptor.js';
 import { type Deprecation, DEPRECATION_METADATA, removalMessage } from './deprecation.js';
 
-/** The path of the page of deprecations, at the service's origin. */
-export const DEPRECATIONS_PATH = '/docs/deprecations';
-
 interface Announcement {
   readonly sunset: number;
   readonly deprecationField: string;
@@ -33,8 +30,7 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
 
   override precede(execution: ExecutionContext): void {
     const announcement = this.announcementOf(execution);
-    // Answers to messages have no header section.
-    if (execution.getType() === 'http') announce(execution.getArgByIndex<Response>(1), announcement);
+    announce(execution.getArgByIndex<Response>(1), announcement);
     if (this.isRemoved(announcement, execution)) throw new ApiError(OPERATION_REMOVED, announcement.removed);
   }
 
@@ -48,28 +44,27 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
   }
 
   private announcementOf(execution: ExecutionContext): Announcement {
-    const handler = execution.getHandler();
-    const { operation = handler.name } = execution.getArgByIndex<Request>(0).context;
+    const operation = execution.getArgByIndex<Request>(0).context.operation as string;
     let announcement = this.announcements.get(operation);
     if (!announcement) {
-      announcement = this.createAnnouncement(operation, this.reflector.get<Deprecation>(DEPRECATION_METADATA, handler));
+      const deprecation = this.reflector.get<Deprecation>(DEPRECATION_METADATA, execution.getHandler());
+      announcement = createAnnouncement(operation, deprecation, this.config.publicBaseUrl);
       this.announcements.set(operation, announcement);
     }
     return announcement;
   }
+}
 
-  private createAnnouncement(operation: string, deprecation: Deprecation): Announcement {
-    const { since, sunset, successor } = deprecation;
-    const { publicBaseUrl } = this.config;
-    const documentation = `${new URL(publicBaseUrl).origin}${DEPRECATIONS_PATH}#${operation}`;
-    return {
-      sunset: sunset.getTime(),
-      deprecationField: `@${Math.floor(since.getTime() / 1000)}`,
-      sunsetField: sunset.toUTCString(),
-      links: `<${publicBaseUrl}${successor}>; rel="successor-version", <${documentation}>; rel="deprecation"; type="text/html"`,
-      removed: removalMessage(deprecation),
-    };
-  }
+function createAnnouncement(operation: string, deprecation: Deprecation, baseUrl: string): Announcement {
+  const { since, sunset, successor } = deprecation;
+  const page = `${new URL(baseUrl).origin}/docs/deprecations#${operation}`;
+  return {
+    sunset: sunset.getTime(),
+    deprecationField: `@${Math.floor(since.getTime() / 1000)}`,
+    sunsetField: sunset.toUTCString(),
+    links: `<${baseUrl}${successor}>; rel="successor-version", <${page}>; rel="deprecation"; type="text/html"`,
+    removed: removalMessage(deprecation),
+  };
 }
 
 function announce(response: Response, { deprecationField, sunsetField, links }: Announcement): void {

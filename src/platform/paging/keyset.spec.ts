@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN } from '../json/int64.js';
-import { CURSOR_PATTERN, type Filters, Keyset } from './keyset.js';
+import { CURSOR_PATTERN, type Filters, Keyset, MAX_CURSOR_LENGTH } from './keyset.js';
 
 const int64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
-const name = fc.string({ unit: 'binary', maxLength: 40 });
 const value = fc.oneof(
   fc.string(),
   fc.integer(),
@@ -13,7 +12,7 @@ const value = fc.oneof(
   fc.constant(undefined),
 );
 const filters: fc.Arbitrary<Filters> = fc.dictionary(fc.constantFrom('status', 'from', 'to', 'tag'), value);
-const order = new Keyset({ name: { maxLength: 40 }, id: 'int64' });
+const order = new Keyset('id');
 
 /** The message of the ApiError for a refused cursor. */
 function refusal(cursor: string, given: Filters): string {
@@ -27,24 +26,20 @@ function refusal(cursor: string, given: Filters): string {
 
 const UNKNOWN = 'cursor must be taken unchanged from the Link of a page of this list';
 
-test('a cursor gives the exact position of the last row, in any order of its filters', () => {
+test('a cursor gives the exact id of the last row, in any order of its filters', () => {
   fc.assert(
-    fc.property(name, int64, filters, (name, id, given) => {
-      const cursor = order.encode({ name, id: String(id) }, given);
+    fc.property(int64, filters, (id, given) => {
+      const cursor = order.encode({ id: String(id) }, given);
       const reversed = Object.fromEntries(Object.entries(given).reverse());
-      expect(order.decode(cursor, reversed)).toEqual({ name, id });
+      expect(order.decode(cursor, reversed)).toBe(id);
       expect(cursor).toMatch(new RegExp(CURSOR_PATTERN));
-      expect(cursor.length).toBeLessThanOrEqual(order.maxCursorLength / 2);
+      expect(cursor.length).toBeLessThanOrEqual(MAX_CURSOR_LENGTH / 2);
     }),
   );
 });
 
-test('without a cursor the position is undefined', () => {
-  expect(order.decode(undefined, {})).toBeUndefined();
-});
-
 test('a cursor with one added, missing or changed character is refused', () => {
-  const cursor = order.encode({ name: 'Rex', id: 7n }, { status: 'sold' });
+  const cursor = order.encode({ id: 7n }, { status: 'sold' });
   for (let index = 0; index < cursor.length; index++) {
     const [before, after] = [cursor.slice(0, index), cursor.slice(index + 1)];
     for (const changed of [
@@ -55,14 +50,14 @@ test('a cursor with one added, missing or changed character is refused', () => {
       expect([changed, refusal(changed, { status: 'sold' })]).toEqual([changed, UNKNOWN]);
     }
   }
-  for (const other of ['', 'A', '%%%', '🐕', new Keyset({ id: 'int64' }).encode({ id: 7n }, { status: 'sold' })]) {
+  for (const other of ['', 'A', '%%%', '🐕']) {
     expect(refusal(other, { status: 'sold' })).toBe(UNKNOWN);
   }
 });
 
 test('a cursor is refused with other filters than its own', () => {
-  const cursor = order.encode({ name: 'Rex', id: 7n }, { status: '1', from: undefined });
-  expect(order.decode(cursor, { status: '1' })).toEqual({ name: 'Rex', id: 7n });
+  const cursor = order.encode({ id: 7n }, { status: '1', from: undefined });
+  expect(order.decode(cursor, { status: '1' })).toBe(7n);
   expect(refusal(cursor, { status: 1 })).toBe(
     'cursor belongs to a list with another status; send the status it was made with',
   );
@@ -72,9 +67,9 @@ test('a cursor is refused with other filters than its own', () => {
 });
 
 test('a page has a next cursor only if one row more than the limit was found', () => {
-  const rows = [1n, 2n, 3n].map((id) => ({ name: 'Rex', id }));
+  const rows = [1n, 2n, 3n].map((id) => ({ id }));
   expect(order.page(rows, { limit: 3 }, {})).toEqual({ items: rows, nextCursor: undefined });
   const { items, nextCursor } = order.page(rows, { limit: 2 }, { status: 'sold' });
   expect(items).toEqual(rows.slice(0, 2));
-  expect(order.decode(nextCursor, { status: 'sold' })).toEqual(rows[1]);
+  expect(order.decode(nextCursor, { status: 'sold' })).toBe(2n);
 });

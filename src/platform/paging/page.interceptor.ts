@@ -3,7 +3,6 @@ import type { Request, Response } from 'express';
 import { map, type Observable } from 'rxjs';
 import { Config } from '../../config.js';
 import type { Page } from './keyset.js';
-import { linkNextPage } from './next-page-link.js';
 
 /** Sends the items of the `Page` that a handler returns, with a link to the next page. */
 @Injectable()
@@ -28,4 +27,9 @@ export class PageInterceptor implements NestInterceptor<Page<unknown>, readonly 
       }),
     );
   }
+}
+
+/** Adds the URL of the next page to `Link` (RFC 8288), beside other links of the answer. */
+export function linkNextPage(response: Response, address: string): void {
+  response.appendHeader('Link', `<${address}>; rel="next"`);
 }

@@ -4,7 +4,7 @@ import { INVALID_CURSOR } from '../errors/error-catalogue.js';
 import { IntegerParameter, OpaqueParameter } from '../input/property.decorators.js';
 import { FailsWith } from '../openapi/responses/fails-with.decorator.js';
 import { NEXT_PAGE_HEADER } from '../openapi/responses/response-headers.js';
-import { CURSOR_PATTERN, type Keyset } from './keyset.js';
+import { CURSOR_PATTERN, MAX_CURSOR_LENGTH } from './keyset.js';
 import { PageInterceptor } from './page.interceptor.js';
 
 /** Items of a page if the request has no `limit`. The property must have it as its initial value. */
@@ -25,14 +25,9 @@ export function LimitParameter(description: string): PropertyDecorator {
   });
 }
 
-/** The query parameter `cursor` of a list with this sort order. */
-export function CursorParameter(order: Pick<Keyset<never>, 'maxCursorLength'>, description: string): PropertyDecorator {
-  return OpaqueParameter({
-    description,
-    required: false,
-    pattern: CURSOR_PATTERN,
-    maxLength: order.maxCursorLength,
-  });
+/** The query parameter `cursor`. */
+export function CursorParameter(description: string): PropertyDecorator {
+  return OpaqueParameter({ description, required: false, pattern: CURSOR_PATTERN, maxLength: MAX_CURSOR_LENGTH });
 }
 
 /**

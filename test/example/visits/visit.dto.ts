@@ -25,7 +25,7 @@ export class Visit extends NewVisit {
 }
 
 /** The order of listVisits. */
-export const VISITS_ORDER = new Keyset({ id: 'int64' });
+export const VISITS_ORDER = new Keyset('id');
 
 export class ListVisitsQuery {
   @LimitParameter('Maximum number of visits returned.')
@@ -34,7 +34,7 @@ export class ListVisitsQuery {
   @OpaqueParameter({ description: 'Return only visits for this reason.', required: false })
   reason?: string;
 
-  @CursorParameter(VISITS_ORDER, 'Where the page begins: from the `Link` of the page before, with the same `reason`.')
+  @CursorParameter('Where the page begins: from the `Link` of the page before, with the same `reason`.')
   cursor?: string;
 }
 

@@ -30,7 +30,7 @@ export class Order extends NewOrder {
 }
 
 /** The order of listOrders. */
-export const ORDERS_ORDER = new Keyset({ id: 'int64' });
+export const ORDERS_ORDER = new Keyset('id');
 
 export class ListOrdersQuery {
   @LimitParameter('Maximum number of orders returned.')
@@ -39,7 +39,7 @@ export class ListOrdersQuery {
   @Int64Parameter({ description: 'Return only orders of this animal.', required: false })
   petId?: bigint;
 
-  @CursorParameter(ORDERS_ORDER, 'Where the page begins: from the `Link` of the page before, with the same `petId`.')
+  @CursorParameter('Where the page begins: from the `Link` of the page before, with the same `petId`.')
   cursor?: string;
 }
 

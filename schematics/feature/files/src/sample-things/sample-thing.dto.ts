@@ -21,14 +21,14 @@ export class SampleThing extends NewSampleThing {
 }
 
 /** How listSampleThings sorts. */
-export const SAMPLE_THINGS_BY_ID = new Keyset({ id: 'int64' });
+export const SAMPLE_THINGS_BY_ID = new Keyset('id');
 
 /** Query of listSampleThings. */
 export class ListSampleThingsQuery {
   @LimitParameter('Maximum number of sample things returned.')
   limit = DEFAULT_PAGE_SIZE;
 
-  @CursorParameter(SAMPLE_THINGS_BY_ID, 'Where the page begins: from the `Link` of the page before.')
+  @CursorParameter('Where the page begins: from the `Link` of the page before.')
   cursor?: string;
 }
 
