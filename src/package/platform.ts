@@ -10,40 +10,22 @@ export { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
 export { Stability, type StabilityLevel } from '../platform/deprecation/stability.decorator.js';
 
 // Input: classes for bodies and queries, and exact JSON.
-export { BodyLimit } from '../platform/input/body-limit.decorator.js';
+export { BodyLimit } from '../platform/input/body.guard.js';
 export {
-  ArrayProperty,
   BooleanParameter,
   BooleanProperty,
-  DateProperty,
-  DateTimeProperty,
-  DecimalProperty,
   EnumProperty,
   Int64Parameter,
   Int64Property,
   IntegerParameter,
   IntegerProperty,
-  NumberProperty,
-  ObjectProperty,
   OpaqueParameter,
   TextProperty,
 } from '../platform/input/property.decorators.js';
-export { object } from '../platform/input/properties/structures.js';
-export {
-  boolean,
-  date,
-  dateTime,
-  decimal,
-  int64,
-  integer,
-  number,
-  oneOf,
-  text,
-} from '../platform/input/properties/values.js';
 export { INT64_MAX, INT64_MIN, isInt64, parseInt64 } from '../platform/json/int64.js';
 export { JsonBody } from '../platform/json/json-body.js';
 export { writeJson } from '../platform/json/json-writer.js';
-export { readJson } from '../platform/json/reader/json-reader.js';
+export { readJson } from '../platform/json/json-reader.js';
 
 // Lists in pages.
 export { type Filters, Keyset, type Page, type PageQuery } from '../platform/paging/keyset.js';

@@ -10,7 +10,7 @@ import { DeprecationInterceptor } from './deprecation/deprecation.interceptor.js
 import { DocsPagesModule } from './docs-pages/docs-pages.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
 import { HealthModule } from './health/health.module.js';
-import { DeclaredBodyGuard } from './input/declared-body.guard.js';
+import { BodyGuard } from './input/body.guard.js';
 import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
@@ -26,7 +26,7 @@ import { TracingModule } from './tracing/tracing.module.js';
   providers: [
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_GUARD, useExisting: ApiKeyGuard },
-    { provide: APP_GUARD, useClass: DeclaredBodyGuard },
+    { provide: APP_GUARD, useClass: BodyGuard },
     DeprecationInterceptor,
     { provide: APP_PIPE, useClass: InputPipe },
   ],

@@ -830,11 +830,12 @@ const createPet: fc.Arbitrary<Plan> = fc
         const bytes = missing ? Buffer.alloc(0) : Buffer.concat([body.bytes, Buffer.alloc(rest, ' ')]);
         const isSupported = type.isJson && (encoding === undefined || encoding === 'identity');
         let { verdict } = body;
-        if (missing && !chunked) verdict = no(400, 'wrong' in use ? 'invalid_idempotency_key' : 'missing_body');
+        if (missing && !chunked) verdict = no(400, 'missing_body');
         else if (!isSupported) verdict = no(415, 'unsupported_media_type');
         else if (bytes.length > MAX_BODY_BYTES) verdict = no(413, 'body_too_large');
         else if (missing) verdict = no(400, 'missing_body');
-        else if (verdict.status === 201 && 'wrong' in use) verdict = no(400, 'invalid_idempotency_key');
+        else if ('wrong' in use && (verdict.status === 201 || verdict.code === 'validation_failed'))
+          verdict = no(400, 'invalid_idempotency_key');
         else if (verdict.status === 201 && known && !isReplay) verdict = no(422, 'idempotency_key_reused');
         return {
           method: 'POST',

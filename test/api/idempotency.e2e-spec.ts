@@ -229,7 +229,7 @@ describe('the header field', () => {
     }
   });
 
-  test('a malformed key is refused after 401, 413 and 415', async () => {
+  test('a malformed key is refused after 401, 413, 415 and a body that is no JSON', async () => {
     const headers = { 'idempotency-key': '' };
     const codeOf = async (body: unknown, call: object): Promise<unknown> =>
       (await app.client.post('/v1/pets', body, { headers, ...call })).json.code;
@@ -239,7 +239,8 @@ describe('the header field', () => {
       'unsupported_media_type',
     );
     expect(await codeOf('{', {})).toBe('malformed_json');
-    expect(await codeOf(undefined, {})).toBe('invalid_idempotency_key');
+    expect(await codeOf(undefined, {})).toBe('missing_body');
+    expect(await codeOf('{}', {})).toBe('invalid_idempotency_key');
   });
 
   test('listPets and getPet ignore it', async () => {

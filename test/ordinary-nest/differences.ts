@@ -14,7 +14,6 @@ export const DIFFERENCES = [
   'stream that fails',
   'unknown query parameters',
   'repeated query parameters',
-  'paths of nested members',
   'undeclared members',
   'faults of input',
   'body in middleware',

@@ -163,12 +163,11 @@ async function addTheMemberOfTheGuide(): Promise<void> {
   await edit(migration, 'name varchar', `${column.trim()}\n        name varchar`);
   await edit('src/unions/union.entity.ts', /}\n$/, `\n${property}}\n`);
   await edit('src/unions/union.dto.ts', 'export class NewUnion {', `export class NewUnion {\n${member}`);
-  await edit('src/unions/union.dto.ts', '{ Int64Parameter', '{ DecimalProperty, Int64Parameter');
   await edit('src/unions/union.dto.ts', /export function toUnion.*/s, toUnion);
   const spec = 'test/api/unions.e2e-spec.ts';
-  await edit(spec, '{ name }', "{ name, total: '12.50' }");
-  await edit(spec, "name: 'First' }]", "name: 'First', total: '12.50' }]");
-  await edit(spec, "'name is required'", "'total is required; name is required'");
+  await edit(spec, '{ name }', '{ name, totalCents: 1250 }');
+  await edit(spec, "name: 'First' }]", "name: 'First', totalCents: 1250 }]");
+  await edit(spec, "'name is required'", "'totalCents is required; name is required'");
 }
 
 test('compiler, linter, formatter and tests accept a generated feature, unchanged and with the member that the guide adds', async () => {

@@ -42,7 +42,7 @@ import {
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, NestFactory } from '@nestjs/core';
 import { jest } from '@jest/globals';
-import type { Express, NextFunction, Request, Response } from 'express';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -611,6 +611,7 @@ async function start(providers: Provider[], setUp?: (app: INestApplication) => v
   const adapter = new PlatformExpressAdapter(readConfig({ SHUTDOWN_LINGER_MS: '0' }));
   const app = await NestFactory.create(CasesModule, adapter, { ...APPLICATION_OPTIONS, logger: false });
   adapter.getInstance<Express>().set('view', View).set('view engine', 'test');
+  app.use(express.json());
   app.use((request: object, _response: Response, next: NextFunction) => {
     Object.assign(request, { session: Promise.resolve({ user: 'known' }) });
     next();

@@ -1,9 +1,10 @@
 import { Controller, Get, Module, Query } from '@nestjs/common';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import { Transform, Type } from 'class-transformer';
+import { IsArray, IsDate, IsOptional } from 'class-validator';
 import { Column, Entity, ManyToOne, OneToMany, PrimaryColumn, Repository } from 'typeorm';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import { ArrayProperty, DateTimeProperty, Int64Parameter } from '../../src/platform/input/property.decorators.js';
-import { text } from '../../src/platform/input/properties/values.js';
+import { Int64Parameter } from '../../src/platform/input/property.decorators.js';
 import { Keyset, type Page } from '../../src/platform/paging/keyset.js';
 import {
   CursorParameter,
@@ -46,16 +47,14 @@ class ListQuery {
   @Int64Parameter({ description: 'The smallest id.', required: false })
   from?: bigint;
 
-  @DateTimeProperty({ description: 'When it was kept.', required: false })
+  @IsOptional()
+  @IsDate()
+  @Type(() => Date)
   at?: Date;
 
-  @ArrayProperty({
-    description: 'Names.',
-    required: false,
-    items: text({ minLength: 1, maxLength: 40 }),
-    minItems: 1,
-    maxItems: 5,
-  })
+  @IsOptional()
+  @IsArray()
+  @Transform(({ value }: { value: unknown }) => (value === undefined ? undefined : [value].flat()))
   name?: string[];
 
   @CursorParameter('Where the page begins.')

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { Body, Controller, Get, Headers, Injectable, Module, Param, Patch, Post, RawBody, Res } from '@nestjs/common';
 import { ApiHeader, OmitType, PartialType } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import { IsEmail } from 'class-validator';
+import { IsEmail, Matches } from 'class-validator';
 import type { Response } from 'express';
 import { Counter } from 'prom-client';
 import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
@@ -12,7 +12,6 @@ import type { Migration } from '../../src/platform/database/schema/migration-his
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { defineError, PRECONDITION_FAILED } from '../../src/platform/errors/error-catalogue.js';
 import {
-  DecimalProperty,
   Int64Parameter,
   Int64Property,
   IntegerProperty,
@@ -71,7 +70,7 @@ class Card {
   @IsEmail()
   email: string;
 
-  @DecimalProperty({ description: 'The points.', precision: 10, scale: 2, minimum: '0' })
+  @Matches(/^\d{1,8}(\.\d{1,2})?$/)
   points: string;
 
   @IntegerProperty({ description: 'The version.', minimum: 1, maximum: 2_147_483_647 })
@@ -84,7 +83,7 @@ class NewEvent {
   @Int64Property({ description: 'The card.' })
   cardId: bigint;
 
-  @DecimalProperty({ description: 'The points to add.', precision: 10, scale: 2, minimum: '0' })
+  @Matches(/^\d{1,8}(\.\d{1,2})?$/)
   points: string;
 }
 

@@ -1,5 +1,5 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { readJson } from '../../src/platform/json/reader/json-reader.js';
+import { readJson } from '../../src/platform/json/json-reader.js';
 import { writeJson } from '../../src/platform/json/json-writer.js';
 
 export interface HttpAnswer {

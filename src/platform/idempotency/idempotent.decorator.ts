@@ -3,8 +3,7 @@ import { VERSION_METADATA } from '@nestjs/common/constants.js';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INVALID_IDEMPOTENCY_KEY } from '../errors/error-catalogue.js';
-import { announcesBody, countHeader } from '../server/requests/header-fields.js';
-import { LEAVES_BODY } from '../server/requests/body-plan.js';
+import { countHeader } from '../server/requests/header-fields.js';
 import { IDEMPOTENCY_KEY_HEADER, IDEMPOTENT_REPLAYED_HEADER, IdempotencyKey, readKey } from './idempotency-key.js';
 
 export const IDEMPOTENT_METADATA = 'petstore:idempotent';
@@ -19,30 +18,27 @@ const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) =
 /**
  * A parameter decorator for handlers whose requests clients may repeat safely. The parameter is the `IdempotencyKey` of the
  * request, or undefined if none was sent; pass it to `Idempotency`. The document gets the header field and the answers 400
- * `invalid_idempotency_key` and 422 `idempotency_key_reused`. The check of the key comes after 415 and 413.
+ * `invalid_idempotency_key` and 422 `idempotency_key_reused`. The key is checked when the body has been read,
+ * before its members are.
  *
  * A key belongs to a client, so the start fails for a `@Public()` handler with this decorator.
  */
 export function Idempotent(): ParameterDecorator {
   return (prototype, name, index) => {
-    sentKey(LEAVES_BODY)(prototype, name, index);
+    sentKey()(prototype, name, index);
     const handler = (prototype as Record<string | symbol, object>)[name as string] as object;
     Reflect.defineMetadata(IDEMPOTENT_METADATA, true, handler);
   };
 }
 
-function keyOf(
-  request: Request,
-  response: Response,
-  versions: () => readonly string[],
-): IdempotencyKey | undefined | Promise<never> {
+function keyOf(request: Request, response: Response, versions: () => readonly string[]): IdempotencyKey | undefined {
   const sent = request.headers[FIELD];
   if (sent === undefined) {
     return undefined;
   }
   const key = typeof sent === 'string' && countHeader(request, FIELD) === 1 ? readKey(sent) : undefined;
   if (key === undefined) {
-    return refuse(request);
+    throw new ApiError(INVALID_IDEMPOTENCY_KEY);
   }
   const { clientId, operation } = request.context;
   if (clientId === undefined || operation === undefined) {
@@ -71,10 +67,4 @@ function routeOf({ method, baseUrl, route }: Request, versions: readonly string[
   const full = `${method} ${baseUrl}${path.replace(/:\w+/g, ':')}`;
   const isInRoute = versions.length === 0 || versions.some((version) => full.split('/').includes(`v${version}`));
   return isInRoute ? full : `${full} ${versions.join()}`;
-}
-
-async function refuse(request: Request): Promise<never> {
-  // As for every operation, faults of the body's type and size are reported first.
-  if (announcesBody(request)) await (request.body as Promise<unknown>);
-  throw new ApiError(INVALID_IDEMPOTENCY_KEY);
 }

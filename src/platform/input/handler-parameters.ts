@@ -1,7 +1,6 @@
 import type { PipeTransform, Type } from '@nestjs/common';
 import { PARAMTYPES_METADATA, PIPES_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/internal';
-import { LEAVES_BODY } from '../server/requests/body-plan.js';
 
 /** A method of a controller. */
 export type Handler = (...parameters: never[]) => unknown;
@@ -19,8 +18,6 @@ export interface HandlerParameter {
   readonly metatype: unknown;
   /** Whether a pipe stands at the parameter, its handler or its controller. */
   readonly hasPipe: boolean;
-  /** Whether its decorator, made by `createParamDecorator`, does not use `request.body`. */
-  readonly leavesBody: boolean;
 }
 
 /** The metadata that `@Body()` and similar decorators write, by `<source>:<index>`. */
@@ -39,7 +36,6 @@ export function parametersOf(controller: Type, handler: Handler): HandlerParamet
       data: typeof data === 'string' ? data : undefined,
       metatype: (types as unknown[] | undefined)?.[index],
       hasPipe: isPiped || pipes.length > 0,
-      leavesBody: data === LEAVES_BODY,
     };
   });
 }

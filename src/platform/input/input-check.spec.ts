@@ -68,7 +68,6 @@ test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
   ['@Body() of Things.add is declared as String, which nothing would check.', Body(), String],
   ["@Body('text') of Things.add is declared as String, which nothing would check.", Body('text'), String],
   ["@Body('list') of Things.add is declared as Array, which nothing would check.", Body('list'), Array],
-  ["@Body('then') of Things.add cannot work: request.body is a promise", Body('then'), String],
   ["@Query('filter') of Things.add is declared as Thing, which nothing would check.", Query('filter'), Thing],
   ["@Query('limit') of Things.add is declared as Number, but clients send a text.", Query('limit'), Number],
   ["@Param('id') of Things.add is declared as Thing, which nothing would check.", Param('id'), Thing],

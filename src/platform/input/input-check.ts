@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleInit, type Type } from '@nestjs/common
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
-import { inputClassOf, isInputClass } from './properties/input-class.js';
+import { inputClassOf, isInputClass } from './input-class.js';
 
 const { BODY, COOKIES, HEADERS, HOST, PARAM, QUERY, SIGNED_COOKIES } = RouteParamtypes;
 
@@ -62,9 +62,6 @@ export class InputCheck implements OnModuleInit {
 function problemOf(parameter: HandlerParameter, types: readonly string[] | undefined): string | undefined {
   const { source, data, metatype } = parameter;
   const isWhole = data === undefined;
-  if (source === BODY && !isWhole && data in Promise.prototype) {
-    return 'cannot work: request.body is a promise, which has a member of this name. Declare a class for the body.';
-  }
   if (isLeftToPipe(parameter) || metatype === undefined || metatype === Object) {
     return undefined;
   }
@@ -94,7 +91,7 @@ function isPipeable(source: unknown): boolean {
 }
 
 function hasNoRule({ metatype, hasPipe }: HandlerParameter): boolean {
-  return !hasPipe && isInputClass(metatype) && inputClassOf(metatype).names.length === 0;
+  return !hasPipe && isInputClass(metatype) && !inputClassOf(metatype).hasRules;
 }
 
 function nameOf({ metatype }: HandlerParameter): string {

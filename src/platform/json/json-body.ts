@@ -1,5 +1,5 @@
 import { entityTag } from './entity-tag.js';
-import { type JsonValue, readOwnJson } from './reader/json-reader.js';
+import { type JsonValue, readOwnJson } from './json-reader.js';
 import { writeJson } from './json-writer.js';
 
 /** By value: the bodies that several answers share. */

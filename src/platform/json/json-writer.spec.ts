@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
 import { MAX_WRITTEN_DEPTH, writeJson } from './json-writer.js';
-import { readJson } from './reader/json-reader.js';
+import { readJson } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
 const int64 = fc.oneof(

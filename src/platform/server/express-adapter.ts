@@ -8,8 +8,8 @@ import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
-import { ArrivingBodies } from './bodies/arriving-bodies.js';
-import { continueWhenRead, readBody, withMembers } from './bodies/request-body.js';
+import { BodyReader, continueWhenRead } from './bodies/body-reader.js';
+import type { BodyPlan } from './bodies/media-types.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
@@ -54,17 +54,14 @@ export interface RequestTracer extends RequestObserver {
  * 5. `replies.ts` writes the answer, or completes one that a handler writes itself. The observer is called when the
  *    response is over.
  *
- * `request.body` is a promise, because the body must stay unread until the platform's guards have passed: the first access
- * starts reading it (`request-body.ts`). `@Body()` awaits the promise. If the handler declares a class of scalars, the
- * promise resolves to the members of this class only. Middleware that reads the body itself, such as `express.json()` or
- * multer, sets `request.body`; `@Body()` then gets that value. If code of modules may look at the body, DeclaredBodyGuard
- * sets `request.body` to the parsed body.
+ * No step before the handler's route reads the body. `BodyGuard` reads it behind the key check, for handlers that take one;
+ * `request.body` is then a plain value.
  *
  * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets WRITE_TIMEOUT_MS.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly inFlight: RequestsInFlight;
-  private readonly arrivingBodies = new ArrivingBodies();
+  private readonly bodies: BodyReader;
   private connections!: Connections;
   private drain!: Drain;
   private replies!: Replies;
@@ -88,6 +85,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     app.disable('etag');
     super(app);
     this.inFlight = new RequestsInFlight(config.maxRequestsInFlight);
+    this.bodies = new BodyReader(this.inFlight);
     [this.hooksLayer] = app.router.stack.splice(0, 1);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
@@ -98,7 +96,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       adapter.observer?.answered(this.req, this);
       adapter.connections.leave(this.req, this);
     };
-    Object.defineProperty(app.request, 'body', { configurable: true, get: this.lazyBody(), set: setBody });
     // Node calls `writeHead` before the first byte of every answer, by whatever code it is written.
     app.response.writeHead = function (...head: unknown[]) {
       return ServerResponse.prototype.writeHead.apply(
@@ -293,40 +290,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return this.inFlight.admit(request);
   }
 
-  /**
-   * The getter of `request.body`: the value that was set, else a promise of the parsed body. The first access starts
-   * reading.
-   */
-  private lazyBody(): (this: Request) => unknown {
-    const read = (request: Request): Promise<unknown> => {
-      const { context } = request;
-      if (context.bodyError) return Promise.reject(context.bodyError);
-      const start = (isArriving: boolean): Promise<unknown> =>
-        readBody(request, this.config.maxBodyBytes, this.arrivingBodies, isArriving);
-      if (request.complete) return start(false);
-      return this.inFlight
-        .readMeanwhile(request, () => start(true))
-        .catch((error: unknown) => {
-          throw context.bodyError ?? error;
-        });
-    };
-    return function (this: Request): unknown {
-      const { context } = this;
-      if (context.body === undefined && !context.isBodySet) {
-        const body = read(this);
-        // A middleware may read `request.body` without awaiting it.
-        body.catch(() => undefined);
-        context.body = body;
-      }
-      const picked = context.bodyPlan?.picked;
-      return picked && context.body instanceof Promise ? withMembers(context.body, picked) : context.body;
-    };
+  /** The body of a request as its handler takes it; see {@link BodyReader.read}. */
+  readBody(request: Request, plan: BodyPlan): unknown {
+    return this.bodies.read(request, plan);
   }
 
-  /**
-   * Registers nothing: the platform itself reads bodies, after its guards. `@RawBody()` works whether Nest's option
-   * `rawBody` is set or not.
-   */
+  /** Registers nothing: `BodyGuard` reads bodies, behind the key check, and keeps the bytes where `@RawBody()` asks. */
   override registerParserMiddleware(): void {}
 
   override setNotFoundHandler(): void {
@@ -365,10 +334,4 @@ function bothOf(first: RequestObserver, second: RequestObserver): RequestObserve
       second.refused(...refusal);
     },
   };
-}
-
-/** The setter of `request.body`. */
-function setBody(this: Request, body: unknown): void {
-  this.context.body = body;
-  this.context.isBodySet = true;
 }

@@ -1,6 +1,16 @@
-import { Body, Controller, Get, Header, HttpCode, type INestApplication, Post, Res } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Header,
+  HttpCode,
+  type INestApplication,
+  PayloadTooLargeException,
+  Post,
+  Req,
+  Res,
+} from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { readConfig } from '../../config.js';
@@ -59,8 +69,9 @@ class AnswersController {
   unreadNothing(): void {}
 
   @Post('read')
-  read(@Body() body: unknown): unknown {
-    return body;
+  async read(@Req() request: Request): Promise<string> {
+    if (request.headers['transfer-encoding'] !== undefined) throw new PayloadTooLargeException();
+    return Buffer.concat((await request.toArray()) as Buffer[]).toString();
   }
 }
 

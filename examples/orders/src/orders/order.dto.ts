@@ -1,7 +1,6 @@
-import { ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import {
   CursorParameter,
-  DateTimeProperty,
   DEFAULT_PAGE_SIZE,
   Int64Parameter,
   Int64Property,
@@ -25,7 +24,7 @@ export class Order extends NewOrder {
   @Int64Property({ description: 'Unique identifier of the order.', example: 1 })
   id: bigint;
 
-  @DateTimeProperty({ description: 'When it was ordered.', example: '2026-11-22T09:30:00.000Z' })
+  @ApiProperty({ description: 'When it was ordered.', format: 'date-time', example: '2026-11-22T09:30:00.000Z' })
   orderedAt: Date;
 }
 

@@ -1,13 +1,79 @@
+import express, { type RequestHandler } from 'express';
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
 import { UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
-import type { BodyPlan, BodyTypes } from '../requests/body-plan.js';
-import { CONTENT_CODINGS, isDecoded } from './body-content.js';
 
-/** Whether the body has another media type than the handler's: application/json, unless the plan names other types. */
-export function isOfOtherType({ headers }: IncomingMessage, { types }: Pick<BodyPlan, 'types'>): boolean {
-  const mediaType = mediaTypeOf(headers['content-type']);
-  return types ? !types.pattern.test(mediaType) : mediaType !== 'application/json';
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+const TEXT_TYPE = /^text\/|[/+]xml$/;
+/** `application/json`, and types with the suffix `+json`, such as `application/merge-patch+json`. */
+const JSON_TYPES = /^application\/json$|\+json$/;
+/** Media types whose bodies interceptors of modules read, such as multer's. */
+const MULTIPART = /^multipart\//;
+
+/** What a handler takes as its body. Made once for each handler. */
+export interface BodyPlan {
+  /** Whether a request without a body, or with one of another type, is refused. Otherwise `request.body` is undefined. */
+  readonly isRequired: boolean;
+  /** Whether bodies of multipart types are left unread, for an interceptor of the handler. */
+  readonly leavesMultipart: boolean;
+  /** Largest body in bytes. */
+  readonly maxBytes: number;
+  /** Whether the bytes are kept as `request.rawBody`. */
+  readonly keepsBytes: boolean;
+  /** The media types of `@ApiConsumes`; undefined for application/json without a content coding. */
+  readonly types: DeclaredTypes | undefined;
+}
+
+/** The media types that `@ApiConsumes` names, and Express's parsers for them. */
+export class DeclaredTypes {
+  private readonly pattern: RegExp;
+  private readonly text: RequestHandler;
+  private readonly form: RequestHandler;
+  private readonly bytes: RequestHandler;
+
+  /**
+   * @param names media types such as `text/csv`, in which `*` may stand for a type, a subtype or a part of one
+   * @param parameterType the class of the handler's `@Body()`: String gets the text and Buffer the bytes of every type
+   */
+  constructor(
+    readonly names: readonly string[],
+    private readonly parameterType: unknown,
+    limit: number,
+  ) {
+    const patterns = names.map((name) =>
+      name
+        .toLowerCase()
+        .replace(/[.+^$(){}[\]|\\?]/g, '\\$&')
+        .replaceAll('*', '[^/]*'),
+    );
+    this.pattern = new RegExp(`^(?:${patterns.join('|')})$`);
+    const options = { limit, type: () => true, verify: keepBytes };
+    this.text = express.text(options);
+    this.form = express.urlencoded({ ...options, extended: true });
+    this.bytes = express.raw(options);
+  }
+
+  includes(mediaType: string): boolean {
+    return this.pattern.test(mediaType);
+  }
+
+  /** The parser of a media type: forms become objects, text and XML become text, other types stay bytes. */
+  parserOf(mediaType: string): RequestHandler {
+    if (this.parameterType === Buffer) return this.bytes;
+    if (this.parameterType === String) return this.text;
+    if (mediaType === FORM_TYPE) return this.form;
+    return TEXT_TYPE.test(mediaType) ? this.text : this.bytes;
+  }
+
+  /** Whether the bytes of a media type are read as JSON. */
+  isJson(mediaType: string): boolean {
+    return this.parserOf(mediaType) === this.bytes && this.parameterType !== Buffer && JSON_TYPES.test(mediaType);
+  }
+}
+
+function keepBytes(request: IncomingMessage & { rawBody?: Buffer }, _response: unknown, bytes: Buffer): void {
+  request.rawBody = bytes;
 }
 
 /** The media type of a body without its parameters, in lower case; empty without a Content-Type. */
@@ -15,68 +81,33 @@ export function mediaTypeOf(contentType = ''): string {
   return contentType.split(';', 1).join().trim().toLowerCase();
 }
 
-/** @throws ApiError UNSUPPORTED_MEDIA_TYPE unless the body is JSON in UTF-8 without a content coding */
-export function requireJson(contentType: string | undefined, contentEncoding: string | undefined): void {
-  if (contentType !== 'application/json') {
-    if (mediaTypeOf(contentType) !== 'application/json') {
-      throw unsupportedMediaType(UNSUPPORTED_MEDIA_TYPE.message);
-    }
+/** Whether an interceptor of the handler reads the body. */
+export function isLeftToModule(contentType: string | undefined, { leavesMultipart }: BodyPlan): boolean {
+  return leavesMultipart && MULTIPART.test(mediaTypeOf(contentType));
+}
+
+/** The error of a body that a handler does not take: UNSUPPORTED_MEDIA_TYPE. */
+export function mediaTypeFault({ headers }: IncomingMessage, { types }: BodyPlan): ApiError | undefined {
+  const contentType = headers['content-type'];
+  if (types !== undefined) {
+    return types.includes(mediaTypeOf(contentType))
+      ? undefined
+      : unsupportedMediaType(`The body must be sent as Content-Type: ${types.names.join(' or ')}.`, types);
+  }
+  if (contentType !== JSON_TYPE) {
+    if (mediaTypeOf(contentType) !== JSON_TYPE) return unsupportedMediaType(UNSUPPORTED_MEDIA_TYPE.message);
     const [, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
     if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
-      throw unsupportedMediaType('The body must be UTF-8; application/json takes no other charset or parameter.');
+      return unsupportedMediaType('The body must be UTF-8; application/json takes no other charset or parameter.');
     }
   }
-  if (contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity') {
-    throw unsupportedMediaType('The body must be sent without a Content-Encoding.');
-  }
+  const coding = headers['content-encoding'];
+  return coding === undefined || coding.toLowerCase() === 'identity'
+    ? undefined
+    : unsupportedMediaType('The body must be sent without a Content-Encoding.');
 }
 
-const UTF8_PARAMETER = /^charset="?(?:utf-8|us-ascii)"?$/;
-
-/**
- * @throws ApiError UNSUPPORTED_MEDIA_TYPE unless the handler takes the media type, its text is UTF-8, and the platform can
- *   undo the content coding
- * @throws Error when a reader of the module, such as multer, should have read the body, but none is bound
- */
-export function requireType(
-  contentType: string | undefined,
-  contentEncoding: string | undefined,
-  { form }: BodyPlan,
-  { names, pattern }: BodyTypes,
-): void {
-  const mediaType = mediaTypeOf(contentType);
-  if (!pattern.test(mediaType)) {
-    if (names.includes(mediaType)) {
-      throw new Error(`Nobody has read the body, which is ${mediaType}: bind a reader to the handler, such as multer.`);
-    }
-    throw unsupportedMediaType(`The body must be sent as Content-Type: ${names.join(' or ')}.`, names);
-  }
-  const charset = contentType?.split(';').find((part) => /^\s*charset=/i.test(part));
-  if (charset !== undefined && isDecoded(mediaType, form) && !UTF8_PARAMETER.test(charset.trim().toLowerCase())) {
-    throw unsupportedMediaType('The body must be UTF-8.', names);
-  }
-  const coding = codingOf(contentEncoding);
-  if (coding !== undefined && !CONTENT_CODINGS.includes(coding)) {
-    const codings = CONTENT_CODINGS.join(', ');
-    throw unsupportedMediaType(`The Content-Encoding of the body must be one of ${codings}.`, names, codings);
-  }
-}
-
-/** The content coding of a body, in lower case; undefined for none. */
-export function codingOf(contentEncoding: string | undefined): string | undefined {
-  const coding = contentEncoding?.trim().toLowerCase();
-  return coding === 'identity' ? undefined : coding;
-}
-
-/**
- * @param types the media types that the handler accepts
- * @param codings the accepted content codings, if the coding is the fault (RFC 7694)
- */
-function unsupportedMediaType(
-  message: string,
-  types: readonly string[] = ['application/json'],
-  codings?: string,
-): ApiError {
-  const fields = { Accept: types.join(', '), ...(codings === undefined ? {} : { 'Accept-Encoding': codings }) };
-  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, fields);
+/** Names the media types that the handler takes in the field `Accept` (RFC 9110, section 15.5.16). */
+export function unsupportedMediaType(message: string, types?: DeclaredTypes): ApiError {
+  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, { Accept: types?.names.join(', ') ?? JSON_TYPE });
 }

@@ -1,7 +1,6 @@
 import type { Request, Response } from 'express';
 import type { ApiError } from '../../errors/api-error.js';
 import type { UnavailableCause } from '../../errors/service-unavailable.js';
-import type { BodyPlan } from './body-plan.js';
 
 /** The platform's data about one request, `request.context`: for its log line, its metrics and its answer. */
 export class RequestContext {
@@ -49,14 +48,8 @@ export class RequestContext {
   isSentEarly = false;
   /** @internal The response is over: sent, or cut off. */
   isOver = false;
-  /** @internal The platform has begun to read the body. */
+  /** @internal The platform is reading a body that is still arriving, and answers if that fails. */
   isBodyRead = false;
-  /** @internal Set by DeclaredBodyGuard; undefined before, and without a handler. */
-  bodyPlan: BodyPlan | undefined;
-  /** @internal `request.body`: the promise made at its first use, or the value that was set. */
-  body: unknown;
-  /** @internal `request.body` has been set, be it to undefined: by a middleware, an interceptor or DeclaredBodyGuard. */
-  isBodySet = false;
 
   /** @internal */
   constructor(
@@ -77,7 +70,7 @@ declare global {
     interface Request {
       /** Set by the platform's HTTP server before Express sees the request. */
       context: RequestContext;
-      /** The decoded bytes of the body, if code of a module may ask for them; see DeclaredBodyGuard. */
+      /** The decoded bytes of the body, for handlers with `@RawBody()` or `@Req()`. */
       rawBody?: Buffer;
     }
   }

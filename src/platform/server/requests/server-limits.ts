@@ -16,10 +16,6 @@ export const CHUNK_COST = 512;
 /** Largest limit of a body in bytes that an operator or a handler may set. */
 export const MAX_BODY_LIMIT = 16 * 1024 * 1024;
 
-/** Largest number of fields of a form, and deepest nesting of their names. */
-export const MAX_FORM_FIELDS = 1_000;
-export const MAX_FORM_DEPTH = 32;
-
 /** Longest request target in characters. A longer one is answered 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
 

@@ -36,29 +36,6 @@ export function readNumeral(token: string): number | bigint {
   return exactInteger(negative, integer, fraction, exponent) ?? NaN;
 }
 
-/** Whether the result of {@link readNumeral}, written in decimal, is the number of the token to the last digit. */
-export function keepsDigits(token: string, value: number | bigint): boolean {
-  // Different numbers of at most 15 digits have different nearest doubles.
-  if (token.length <= EXACT_DIGITS || typeof value === 'bigint' || !Number.isFinite(value)) return true;
-  const [sent, kept] = [token, String(value)].map(significandOf) as [Significand, Significand];
-  return sent.digits === kept.digits && (sent.digits === '' || sent.exponent === kept.exponent);
-}
-
-interface Significand {
-  /** The digits without leading and trailing zeros. */
-  readonly digits: string;
-  /** The power of ten of the last digit. */
-  readonly exponent: number;
-}
-
-function significandOf(decimal: string): Significand {
-  const [mantissa = '', exponent = '0'] = decimal.replace('-', '').split(/[eE]/);
-  const [integer = '', fraction = ''] = mantissa.split('.');
-  const digits = (integer + fraction).replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
-  return { digits: significant, exponent: Number(exponent) - fraction.length + digits.length - significant.length };
-}
-
 /**
  * The value of `integer.fraction * 10^exponent` if it is an integer, else undefined. The cost depends only on the number of
  * digits: the exponent may be of any size, even Infinity.

@@ -1,10 +1,7 @@
-import { ApiError } from '../../errors/api-error.js';
-import { MALFORMED_JSON } from '../../errors/error-catalogue.js';
-import { escapeLength, unescapedUnit } from '../text/escapes.js';
-import { RepeatedNames } from './repeated-names.js';
-import { keepsDigits, readNumeral } from '../text/numerals.js';
-import { countCharacters } from '../text/text.js';
-import { decodeUtf8 } from '../text/utf8.js';
+import { ApiError } from '../errors/api-error.js';
+import { MALFORMED_JSON } from '../errors/error-catalogue.js';
+import { readNumeral } from './numerals.js';
+import { countCharacters } from './text.js';
 
 /** The result of {@link readJson}. An integer is a bigint if a double could not hold it exactly. */
 export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject;
@@ -17,8 +14,11 @@ export interface JsonObject {
 /** Deepest nesting of arrays and objects; a deeper text is malformed. */
 export const MAX_JSON_DEPTH = 32;
 
-/** Largest number of values that are built from one text; a text with more is malformed. */
+/** Largest number of values in one text, whatever their names; a text with more is malformed. */
 export const MAX_JSON_VALUES = 8_000;
+
+/** A byte order mark is kept, so that the reader sees and refuses it (RFC 8259, section 8.1). */
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Reads a JSON text strictly by RFC 8259, keeps integers exact, and takes time linear in the length of the text.
@@ -29,12 +29,11 @@ export const MAX_JSON_VALUES = 8_000;
  * - Numbers are read by the rules of `readNumeral`.
  * - Strings may hold U+0000 and unpaired surrogates, if escaped: see `isStorableText`.
  *
- * @param needsAllDigits whether a number with a fraction becomes NaN if a double does not keep all its digits
  * @throws ApiError `malformed_json`. The message names the fault and its position, in characters from 1, and does not repeat
  *   the input.
  */
-export function readJson(bytes: Buffer, needsAllDigits = false): JsonValue {
-  return new JsonReader(decode(bytes), needsAllDigits).read();
+export function readJson(bytes: Buffer): JsonValue {
+  return new JsonReader(decode(bytes)).read();
 }
 
 /** Matches numbers with so many digits that a double may lose some. */
@@ -45,21 +44,15 @@ const MANY_DIGITS = /[0-9]{16}/;
  * cannot hold are bigints.
  */
 export function readOwnJson(text: string): JsonValue {
-  return MANY_DIGITS.test(text) ? new JsonReader(text, false).readUnlimited() : (JSON.parse(text) as JsonValue);
-}
-
-/**
- * Reads the members with these names of a JSON object, by the rules of {@link readJson}.
- *
- * Other members, and the contents of arrays and objects, are checked and skipped. They take no memory, so their number is
- * not limited. If the value of a member, or the whole text, is an array or a nested object, it becomes an empty array.
- */
-export function readMembers(bytes: Buffer, names: readonly string[], needsAllDigits = false): JsonValue {
-  return new JsonReader(decode(bytes), needsAllDigits).readMembers(names);
+  return MANY_DIGITS.test(text) ? new JsonReader(text, Infinity).read() : (JSON.parse(text) as JsonValue);
 }
 
 function decode(bytes: Buffer): string {
-  return decodeUtf8(bytes, (replaced, at) => malformed('it is not UTF-8', replaced, at));
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    throw new ApiError(MALFORMED_JSON, 'The body is not valid JSON: it is not UTF-8.');
+  }
 }
 
 const TAB = 0x09;
@@ -92,9 +85,6 @@ const MAX_SAFE_DIGITS = 15;
 /** Strings of longer texts are copied: as a slice, a string would keep the whole text in memory. */
 const MAX_SLICED_TEXT = 1_024;
 
-/** The names of skipped members. Reading is synchronous, so all readers can share one instance. */
-const skippedNames = new RepeatedNames();
-
 /** Reads one text in one pass. `at` is the index of the next character; after the end, charCodeAt returns NaN. */
 class JsonReader {
   private at = 0;
@@ -102,47 +92,24 @@ class JsonReader {
 
   constructor(
     private readonly text: string,
-    private readonly needsAllDigits: boolean,
-  ) {
-    skippedNames.reset(text);
-  }
+    private readonly maxValues = MAX_JSON_VALUES,
+  ) {}
 
   read(): JsonValue {
-    this.start();
-    const value = this.value(1);
-    this.finish();
-    return value;
-  }
-
-  readUnlimited(): JsonValue {
-    this.values = -(2 ** 30);
-    return this.read();
-  }
-
-  readMembers(names: readonly string[]): JsonValue {
-    this.start();
-    const value = this.skipSpace() === OPEN_BRACE ? this.members(names) : this.scalar(1);
-    this.skipSpace();
-    this.finish();
-    return value;
-  }
-
-  private start(): void {
     if (this.text.charCodeAt(0) === BYTE_ORDER_MARK) {
       throw this.fault('it starts with a byte order mark');
     }
-  }
-
-  private finish(): void {
+    const value = this.value(1);
     if (this.at < this.text.length) {
       throw this.fault('the value is followed by something else');
     }
+    return value;
   }
 
   /** Reads a value and the white space around it. `depth` is the nesting of the value if it is an array or object. */
   private value(depth: number): JsonValue {
-    if (++this.values > MAX_JSON_VALUES) {
-      throw this.fault(`it holds more than ${MAX_JSON_VALUES} values`);
+    if (++this.values > this.maxValues) {
+      throw this.fault(`it holds more than ${this.maxValues} values`);
     }
     const code = this.skipSpace();
     let value: JsonValue;
@@ -151,7 +118,7 @@ class JsonReader {
     } else if (code === OPEN_BRACKET) {
       value = this.array(depth);
     } else {
-      value = this.bareScalar(code);
+      value = this.scalar(code);
     }
     this.skipSpace();
     return value;
@@ -163,7 +130,8 @@ class JsonReader {
       const start = this.at;
       const name = this.name();
       if (object[name] !== undefined) {
-        throw this.namedTwice(start);
+        this.at = start;
+        throw this.fault('a member is named twice');
       }
       object[name] = this.value(depth + 1);
     }
@@ -178,56 +146,7 @@ class JsonReader {
     return array;
   }
 
-  /** Reads the outermost object, and builds only these members. */
-  private members(names: readonly string[]): JsonObject {
-    const object = Object.create(null) as JsonObject;
-    const first = skippedNames.begin();
-    for (let more = this.begins(CLOSE_BRACE, 1); more; more = this.continues(CLOSE_BRACE)) {
-      const start = this.at;
-      const isEscaped = this.skipName();
-      const end = this.at;
-      this.skipColon();
-      const name = this.nameAmong(names, start, end, isEscaped);
-      if (name === undefined) {
-        skippedNames.add(start + 1, end - 1);
-        this.skipValue(2);
-      } else if (object[name] === undefined) {
-        object[name] = this.scalar(2);
-      } else {
-        throw this.namedTwice(start);
-      }
-    }
-    this.endNames(first);
-    return object;
-  }
-
-  /** The name between two indexes, which include the quotes, if it is one of `names`. */
-  private nameAmong(names: readonly string[], start: number, end: number, isEscaped: boolean): string | undefined {
-    if (isEscaped) {
-      const unescaped = this.unescaped(start, end);
-      return names.find((name) => name === unescaped);
-    }
-    for (const name of names) {
-      if (name.length === end - start - 2 && this.text.startsWith(name, start + 1)) return name;
-    }
-    return undefined;
-  }
-
-  /** Reads a value and the white space around it. Arrays and objects are skipped, and become an empty array. */
-  private scalar(depth: number): JsonValue {
-    const code = this.skipSpace();
-    let value: JsonValue;
-    if (code === OPEN_BRACE || code === OPEN_BRACKET) {
-      this.skipValue(depth);
-      value = [];
-    } else {
-      value = this.bareScalar(code);
-    }
-    this.skipSpace();
-    return value;
-  }
-
-  private bareScalar(code: number): null | boolean | number | bigint | string {
+  private scalar(code: number): null | boolean | number | bigint | string {
     switch (code) {
       case QUOTE:
         return this.string();
@@ -245,82 +164,37 @@ class JsonReader {
     }
   }
 
-  private string(): string {
+  private string(isCopied = this.text.length > MAX_SLICED_TEXT): string {
     const start = this.at;
     const isEscaped = this.skipString();
-    return isEscaped || this.text.length > MAX_SLICED_TEXT
-      ? this.unescaped(start, this.at)
-      : this.text.slice(start + 1, this.at - 1);
-  }
-
-  /** The value of a valid string token. JSON.parse makes a copy, not a slice. */
-  private unescaped(start: number, end: number): string {
-    return JSON.parse(this.text.slice(start, end)) as string;
+    if (!isEscaped && !isCopied) return this.text.slice(start + 1, this.at - 1);
+    try {
+      // Makes a copy, not a slice.
+      return JSON.parse(this.text.slice(start, this.at)) as string;
+    } catch {
+      this.at = start;
+      throw this.fault('a string has an invalid escape sequence');
+    }
   }
 
   private number(): number | bigint {
     const start = this.at;
     const isInteger = this.skipNumber();
     const token = this.text.slice(start, this.at);
-    if (isInteger && token.length <= MAX_SAFE_DIGITS) return Number(token);
-    const value = readNumeral(token);
-    return this.needsAllDigits && !keepsDigits(token, value) ? NaN : value;
+    return isInteger && token.length <= MAX_SAFE_DIGITS ? Number(token) : readNumeral(token);
   }
 
   private name(): string {
-    const start = this.at;
-    const isEscaped = this.skipName();
-    const end = this.at;
-    this.skipColon();
-    return isEscaped ? this.unescaped(start, end) : this.text.slice(start + 1, end - 1);
-  }
-
-  /** Checks a value and the white space around it without building it. */
-  private skipValue(depth: number): void {
-    switch (this.skipSpace()) {
-      case OPEN_BRACE:
-        this.skipObject(depth);
-        break;
-      case OPEN_BRACKET:
-        for (let more = this.begins(CLOSE_BRACKET, depth); more; more = this.continues(CLOSE_BRACKET)) {
-          this.skipValue(depth + 1);
-        }
-        break;
-      case QUOTE:
-        this.skipString();
-        break;
-      case SMALL_T:
-        this.skipWord('true');
-        break;
-      case SMALL_F:
-        this.skipWord('false');
-        break;
-      case SMALL_N:
-        this.skipWord('null');
-        break;
-      default:
-        this.skipNumber();
+    if (this.text.charCodeAt(this.at) !== QUOTE) {
+      throw this.expected('a member name');
     }
-    this.skipSpace();
-  }
-
-  private skipObject(depth: number): void {
-    const first = skippedNames.begin();
-    for (let more = this.begins(CLOSE_BRACE, depth); more; more = this.continues(CLOSE_BRACE)) {
-      const start = this.at;
-      this.skipName();
-      skippedNames.add(start + 1, this.at - 1);
-      this.skipColon();
-      this.skipValue(depth + 1);
+    // V8 copies names itself.
+    const name = this.string(false);
+    if (this.skipSpace() !== COLON) {
+      throw this.expected("':'");
     }
-    this.endNames(first);
-  }
-
-  private endNames(first: number): void {
-    const repeated = skippedNames.end(first);
-    if (repeated >= 0) {
-      throw this.namedTwice(repeated - 1);
-    }
+    this.at++;
+    return name;
   }
 
   /** Enters an array or object. If it is empty, reads its end and returns false. */
@@ -346,21 +220,6 @@ class JsonReader {
     return true;
   }
 
-  /** Returns whether the name has escape sequences. */
-  private skipName(): boolean {
-    if (this.text.charCodeAt(this.at) !== QUOTE) {
-      throw this.expected('a member name');
-    }
-    return this.skipString();
-  }
-
-  private skipColon(): void {
-    if (this.skipSpace() !== COLON) {
-      throw this.expected("':'");
-    }
-    this.at++;
-  }
-
   /** Returns whether the string has escape sequences. */
   private skipString(): boolean {
     const { text } = this;
@@ -373,11 +232,8 @@ class JsonReader {
         return isEscaped;
       }
       if (code === BACKSLASH) {
-        if (unescapedUnit(text, this.at) < 0) {
-          throw this.fault('a string has an invalid escape sequence');
-        }
         isEscaped = true;
-        this.at += escapeLength(text, this.at);
+        this.at += 2;
       } else if (code >= SPACE) {
         this.at++;
       } else if (this.at < text.length) {
@@ -446,26 +302,17 @@ class JsonReader {
     return code;
   }
 
-  private namedTwice(start: number): ApiError {
-    this.at = start;
-    return this.fault('a member is named twice');
-  }
-
   private expected(what: string): ApiError {
     return this.fault(this.at < this.text.length ? `${what} is expected` : `it ends where ${what} is expected`);
   }
 
+  /** The message counts characters, not UTF-16 units, so that an emoji is one. */
   private fault(what: string): ApiError {
-    return malformed(what, this.text, this.at);
+    const character = countCharacters(this.text, this.at) + 1;
+    return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${what} (character ${character}).`);
   }
 }
 
 function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
-}
-
-/** @param at an index into the text; the message counts characters instead, so that an emoji is one */
-function malformed(what: string, text: string, at: number): ApiError {
-  const character = countCharacters(text, at) + 1;
-  return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${what} (character ${character}).`);
 }

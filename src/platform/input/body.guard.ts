@@ -1,0 +1,117 @@
+import { type CanActivate, type ExecutionContext, Injectable, SetMetadata, type Type } from '@nestjs/common';
+import { RouteParamtypes } from '@nestjs/common/internal';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Request } from 'express';
+import { Config } from '../../config.js';
+import { DEPRECATION_METADATA } from '../deprecation/deprecation.js';
+import { DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
+import { type BodyPlan, DeclaredTypes } from '../server/bodies/media-types.js';
+import type { PlatformExpressAdapter } from '../server/express-adapter.js';
+import { MAX_BODY_LIMIT } from '../server/requests/server-limits.js';
+import { declaredTypesOf, type Handler, parametersOf } from './handler-parameters.js';
+
+const { BODY, FILE, FILES, RAW_BODY, REQUEST } = RouteParamtypes;
+
+const BODY_LIMIT_METADATA = 'petstore:body-limit';
+
+/**
+ * Sets the largest body of a handler, or of every handler of a controller, instead of MAX_BODY_BYTES. A larger body is
+ * answered 413. The limit applies to the bytes as sent, and again to the content after `Content-Encoding` is undone.
+ *
+ * @param bytes 1 to 16,777,216 (16 MiB)
+ * @throws Error at start for any other number
+ */
+export function BodyLimit(bytes: number): ClassDecorator & MethodDecorator {
+  if (!Number.isInteger(bytes) || bytes < 1 || bytes > MAX_BODY_LIMIT) {
+    throw new Error(`@BodyLimit(${bytes}) must be a number of bytes from 1 to ${MAX_BODY_LIMIT}.`);
+  }
+  return SetMetadata(BODY_LIMIT_METADATA, bytes);
+}
+
+interface HandlerBody {
+  /** Undefined for a handler that takes no body: its body stays unread. */
+  readonly plan: BodyPlan | undefined;
+  /** The handler has a sunset, after which its body is not read. */
+  readonly isDeprecated: boolean;
+}
+
+/**
+ * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
+ * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator of a module, which may look at it; for all others the body
+ * stays unread. If a middleware has read the body, such as `express.json()`, `request.body` keeps its value.
+ *
+ * `@ApiConsumes` names the media types, application/json by default; `@BodyLimit` sets the limit. A multipart body is left
+ * to the handler's interceptor if `@ApiConsumes` names the type or a parameter takes the uploaded files.
+ */
+@Injectable()
+export class BodyGuard implements CanActivate {
+  /** Reflection is slow; its result is cached by controller and handler. */
+  private readonly known = new WeakMap<Type, Map<unknown, HandlerBody>>();
+
+  constructor(
+    private readonly config: Config,
+    private readonly deprecation: DeprecationInterceptor,
+    private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
+  ) {}
+
+  /** @throws what `BodyReader.read` throws, or OPERATION_REMOVED */
+  canActivate(execution: ExecutionContext): true | Promise<true> {
+    // Messages of gateways and microservices have no body.
+    if (execution.getType() !== 'http') return true;
+    const { plan, isDeprecated } = this.handlerBodyOf(execution);
+    if (plan === undefined) return true;
+    if (isDeprecated) this.deprecation.refuseRemoved(execution);
+    const request = execution.getArgByIndex<Request>(0);
+    if (request.body !== undefined || request.readableDidRead) return true;
+    const body = this.adapterHost.httpAdapter.readBody(request, plan);
+    if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read));
+    return setBody(request, body);
+  }
+
+  private handlerBodyOf(execution: ExecutionContext): HandlerBody {
+    const controller = execution.getClass();
+    const handler = execution.getHandler() as Handler;
+    let ofController = this.known.get(controller);
+    if (ofController === undefined) {
+      ofController = new Map();
+      this.known.set(controller, ofController);
+    }
+    let known = ofController.get(handler);
+    if (known === undefined) {
+      known = {
+        plan: bodyPlanOf(controller, handler, this.config.maxBodyBytes),
+        isDeprecated: Reflect.hasMetadata(DEPRECATION_METADATA, handler),
+      };
+      ofController.set(handler, known);
+    }
+    return known;
+  }
+}
+
+function setBody(request: Request, body: unknown): true {
+  request.body = body;
+  return true;
+}
+
+function bodyPlanOf(controller: Type, handler: Handler, serverMaxBytes: number): BodyPlan | undefined {
+  const parameters = parametersOf(controller, handler);
+  const has = (...sources: unknown[]): boolean => parameters.some(({ source }) => sources.includes(source));
+  // Decorators made by `createParamDecorator` have no source.
+  if (!has(BODY, RAW_BODY, REQUEST, undefined)) return undefined;
+  const bodies = parameters.filter(({ source }) => source === BODY);
+  // The class of the whole body, if one parameter takes it.
+  const type = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
+  const types = declaredTypesOf(controller, handler);
+  const maxBytes = bodyLimitOf(handler) ?? bodyLimitOf(controller) ?? serverMaxBytes;
+  return {
+    isRequired: has(BODY, RAW_BODY),
+    leavesMultipart: has(FILE, FILES) || types?.some((name) => name.startsWith('multipart/')) === true,
+    maxBytes,
+    keepsBytes: has(RAW_BODY, REQUEST),
+    types: types && new DeclaredTypes(types, type, maxBytes),
+  };
+}
+
+function bodyLimitOf(target: Type | Handler): number | undefined {
+  return Reflect.getMetadata(BODY_LIMIT_METADATA, target) as number | undefined;
+}
