@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { anchorOf } from './platform/docs-pages/guide.js';
 
 /** The folder with README.md and docs: the repository for src; dist for dist/src, where the build copies them. */
 const ROOT = new URL('..', import.meta.url);
@@ -25,7 +26,7 @@ function readDocument(path: string): string {
 function sectionOf(document: string, anchor: string, path: string): string {
   const lines = document.split('\n');
   const levelOf = (line: string): number => /^(#{1,6}) /.exec(line)?.[1]?.length ?? Infinity;
-  const start = lines.findIndex((line) => levelOf(line) < Infinity && anchorOf(line) === anchor);
+  const start = lines.findIndex((line) => levelOf(line) < Infinity && anchorOf(line.replace(/^#+ /, '')) === anchor);
   if (start < 0) throw new Error(`${path} has no heading #${anchor}, to which docs/guide.md refers.`);
   const level = levelOf(lines[start] as string);
   const length = lines.slice(start + 1).findIndex((line) => levelOf(line) <= level);
@@ -33,12 +34,4 @@ function sectionOf(document: string, anchor: string, path: string): string {
     .slice(start + 1, length < 0 ? undefined : start + 1 + length)
     .join('\n')
     .trim();
-}
-
-function anchorOf(heading: string): string {
-  return heading
-    .replace(/^#+ /, '')
-    .toLowerCase()
-    .replace(/[^\w -]/g, '')
-    .replaceAll(' ', '-');
 }

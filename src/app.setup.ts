@@ -1,6 +1,6 @@
 import type { INestApplication, NestApplicationOptions, NestModule, Type } from '@nestjs/common';
-import { ApplicationConfig, DiscoveryService, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
+import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import type { Module as ModuleOfNest } from '@nestjs/core/injector/module.js';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { URI_VERSIONS } from './platform/application.js';
@@ -9,7 +9,7 @@ import { StartupError } from './platform/errors/startup-error.js';
 import { callHandlersDirectly } from './platform/internals/handler-calls.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
-import { limitEventStreams } from './platform/server/event-streams/event-stream.guard.js';
+import { limitEventStreams } from './platform/server/event-streams.js';
 import { RequestModule } from './platform/platform.module.js';
 import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
@@ -96,31 +96,20 @@ function parseAnswersForInterceptors(app: INestApplication): void {
  * all code of requests passes the request itself.
  */
 function nameRequestsInLog(app: INestApplication): void {
-  const discovery = app.get(DiscoveryService);
-  const isNeeded =
-    !discovery.getControllers().every(passesRequestToLog) ||
-    discovery.getProviders().some(servesRequests) ||
-    [...app.get(ModulesContainer).values()].some((module) => hasMiddleware(module) || hasScopedEnhancers(module));
-  if (!isNeeded) return;
+  if (![...app.get(ModulesContainer).values()].some(servesRequests)) return;
   app.get<HttpAdapterHost<PlatformExpressAdapter>>(HttpAdapterHost).httpAdapter.nameRequestsInLog();
 }
 
-/** Whether a controller has `@PassesRequestToLog()`. */
-function passesRequestToLog({ metatype }: { metatype: unknown }): boolean {
-  return Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, metatype as object);
-}
-
-/** Whether a provider is a global guard, interceptor, pipe or filter of a module. */
-function servesRequests({ subtype, host }: InstanceWrapper): boolean {
-  return subtype !== undefined && host?.metatype !== RequestModule;
-}
-
-/** Whether a module may bind middleware. */
-function hasMiddleware({ metatype: { prototype } }: { metatype: Type }): boolean {
-  return typeof (prototype as Partial<NestModule> | undefined)?.configure === 'function';
-}
-
-/** Whether a module has request-scoped global enhancers, which Nest keeps under tokens such as APP_GUARD. */
-function hasScopedEnhancers({ injectables }: { injectables: ReadonlyMap<unknown, unknown> }): boolean {
-  return [...injectables.keys()].some((token) => /^APP_/.test(String(token)));
+/** Whether a module has middleware, global enhancers, or controllers without `@PassesRequestToLog()`. */
+function servesRequests({ metatype, controllers, providers, injectables }: ModuleOfNest): boolean {
+  const { configure } = metatype.prototype as Partial<NestModule>;
+  const tokens = metatype === RequestModule ? [] : [...providers.keys(), ...injectables.keys()];
+  return (
+    configure !== undefined ||
+    // Nest keeps global enhancers under tokens such as `APP_GUARD (UUID: …)`.
+    tokens.some((token) => /^APP_/.test(String(token))) ||
+    [...controllers.keys()].some(
+      (controller) => !Reflect.hasMetadata(PASSES_REQUEST_TO_LOG_METADATA, controller as Type),
+    )
+  );
 }

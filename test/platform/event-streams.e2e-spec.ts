@@ -1,9 +1,13 @@
 import { Controller, Get, Module, Sse } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import type { Response } from 'express';
+import { EventEmitter } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { EventStreams } from '../../src/platform/server/event-streams.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* Event streams: their limit and their end. `ordinary-nest` compares their answers with stock Nest. */
@@ -102,51 +106,40 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-describe('limits', () => {
+test('503 unavailable beyond the limit, and the end of a stream admits another', () => {
+  const streams = new EventStreams({}, 30_000, 2);
+  const responses = [1, 2, 3].map(() => new EventEmitter() as never as Response);
+  for (const response of responses.slice(0, 2)) streams.add(response);
+  expect(() => streams.add(responses[2]!)).toThrow(expect.objectContaining({ unavailableCause: 'event_streams' }));
+  responses[0]!.emit('close');
+  streams.add(responses[2]!);
+});
+
+describe('streams beside requests', () => {
   let app: TestApp;
   let controller: TestStreamsController;
   beforeAll(async () => {
     app = await createTestApp({
       features: [StreamsModule],
-      settings: { MAX_EVENT_STREAMS: '2', MAX_REQUESTS_IN_FLIGHT: '1', WRITE_TIMEOUT_MS: '300' },
+      settings: { MAX_REQUESTS_IN_FLIGHT: '1', WRITE_TIMEOUT_MS: '300' },
     });
     controller = app.nest.get(TestStreamsController);
   });
   afterAll(() => app.close());
 
-  test('503 unavailable beyond MAX_EVENT_STREAMS; streams do not count as requests in flight, and the end of one admits another', async () => {
+  test('streams do not count as requests in flight, and need a key', async () => {
+    const add = jest.spyOn(EventStreams.prototype, 'add');
     const streams = [await Stream.open(app, 'open'), await Stream.open(app, 'open')];
     expect(streams.map(({ status }) => status)).toEqual([200, 200]);
-    const refused = await app.client.get('/v1/test-streams/open');
-    expect([refused.status, refused.headers['retry-after'], refused.json]).toEqual([
-      503,
-      '1',
-      { code: 'unavailable', message: expect.any(String) as string, status: 503 },
-    ]);
     expect((await app.client.get('/v1/test-streams/ordinary')).status).toBe(200);
     expect((await app.client.get('/v1/test-streams/closed', { apiKey: null })).status).toBe(401);
-    expect((await app.client.get('/v1/test-streams/closed')).status).toBe(503);
+    expect(add).toHaveBeenCalledTimes(2);
     expect(controller.subscribed).toBe(2);
-
-    streams[0]?.close();
-    await until(() => controller.subscribed === 1);
-    const next = await Stream.open(app, 'open');
-    expect(next.status).toBe(200);
-    for (const stream of [...streams, next]) stream.close();
+    for (const stream of streams) stream.close();
     await until(() => controller.subscribed === 0);
   });
 
-  test('a client without a valid key does not count as a stream', async () => {
-    for (let calls = 0; calls < 4; calls++) {
-      expect((await app.client.get('/v1/test-streams/closed', { apiKey: null })).status).toBe(401);
-    }
-    const stream = await Stream.open(app, 'open');
-    expect(stream.status).toBe(200);
-    stream.close();
-    await until(() => controller.subscribed === 0);
-  });
-
-  test('WRITE_TIMEOUT_MS: a client that reads none of its events is disconnected, and a quiet stream stays open', async () => {
+  test('a client that reads none of its events is disconnected, and a quiet stream stays open', async () => {
     const quiet = await Stream.open(app, 'quiet');
     const client = connect(app.port, '127.0.0.1').pause();
     client.write('GET /v1/test-streams/large HTTP/1.1\r\nHost: x\r\n\r\n');

@@ -15,5 +15,9 @@ function toText(value: string | number | Html | readonly Html[]): string {
   if (typeof value === 'object') {
     return value.map(({ text }) => text).join('');
   }
-  return String(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  return escapeHtml(String(value));
+}
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

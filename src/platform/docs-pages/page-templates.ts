@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
-import type { Guide } from '../docs-guide/guide.js';
+import type { Guide } from './guide.js';
 import { html, Html } from './html.js';
 import type { DeprecatedOperation } from '../openapi/openapi-document.js';
 

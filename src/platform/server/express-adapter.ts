@@ -13,7 +13,7 @@ import type { BodyPlan } from './bodies/media-types.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
-import { EventStreams } from './event-streams/event-streams.js';
+import { EventStreams } from './event-streams.js';
 import { Replies } from './replies/replies.js';
 import { withErrorAnswer } from './replies/streamed-files.js';
 import { countHeader } from './requests/header-fields.js';
@@ -184,7 +184,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     const server = createHttpServer(app, this.config);
-    const eventStreams = new EventStreams(app, this.config.maxEventStreams, this.config.writeTimeoutMs);
+    const eventStreams = new EventStreams(app, this.config.writeTimeoutMs);
     this.connections = new Connections(server, this.config);
     this.drain = new Drain(server, this.connections, eventStreams, this.config);
     this.replies = new Replies(this.inFlight, this.drain);

@@ -1,4 +1,5 @@
 import { Marked, type Token, type Tokens } from 'marked';
+import { escapeHtml } from './html.js';
 
 /** A guide as HTML, with the headings of its sections. */
 export interface Guide {
@@ -23,7 +24,7 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
   const sections: { anchor: string; title: string }[] = [];
   marked.use({
     renderer: {
-      html: ({ text }) => escape(text),
+      html: ({ text }) => escapeHtml(text),
       heading({ tokens, depth, text }) {
         const anchor = anchorOf(text);
         if (depth === 2) sections.push({ anchor, title: text });
@@ -33,7 +34,7 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
       link({ href, tokens }) {
         const address = addressOf(href);
         const text = this.parser.parseInline(tokens).replace(`${SAMPLE_ORIGIN}/`, '/');
-        return address === undefined ? text : `<a href="${escape(address)}">${text}</a>`;
+        return address === undefined ? text : `<a href="${escapeHtml(address)}">${text}</a>`;
       },
     },
   });
@@ -46,17 +47,19 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
 /** Groups consecutive code blocks into one item; other tokens stay single. */
 function withGroups(tokens: readonly Token[]): (Token | Tokens.Code[])[] {
   const items: (Token | Tokens.Code[])[] = [];
-  for (const token of tokens.filter(({ type }) => type !== 'space')) {
+  for (const token of tokens) {
     const last = items.at(-1);
     if (token.type === 'code' && Array.isArray(last)) last.push(token as Tokens.Code);
-    else items.push(token.type === 'code' ? [token as Tokens.Code] : token);
+    else if (token.type === 'code') items.push([token as Tokens.Code]);
+    else if (token.type !== 'space') items.push(token);
   }
   return items;
 }
 
 /** Radio buttons and code blocks; the style sheet shows the block of the button that is checked. */
 function tabs(codes: readonly Tokens.Code[], group: number, baseUrl: string): string {
-  if (codes.length === 1) return pre(codes[0] as Tokens.Code, baseUrl);
+  const blocks = codes.map((code) => pre(code, baseUrl));
+  if (blocks.length === 1) return blocks.join('');
   const buttons = codes.map(({ lang = '' }, index) => {
     const id = `sample-${group}-${lang}`;
     const checked = index === 0 ? ' checked' : '';
@@ -65,13 +68,12 @@ function tabs(codes: readonly Tokens.Code[], group: number, baseUrl: string): st
       `<label for="${id}">${LANGUAGES[lang] ?? lang}</label>`
     );
   });
-  const blocks = codes.map((code) => pre(code, baseUrl));
   return `<fieldset class="samples"><legend>Language of the sample</legend>${buttons.join('')}${blocks.join('')}</fieldset>\n`;
 }
 
 function pre({ text, lang = '' }: Tokens.Code, baseUrl: string): string {
   const code = text.replaceAll(`${SAMPLE_ORIGIN}/v1`, baseUrl);
-  return `<pre tabindex="0" role="group" aria-label="${LANGUAGES[lang] ?? lang}"><code>${escape(code)}</code></pre>\n`;
+  return `<pre tabindex="0" role="group" aria-label="${LANGUAGES[lang] ?? lang}"><code>${escapeHtml(code)}</code></pre>\n`;
 }
 
 /** The target of a link, relative to /docs/guide; undefined for files, which this service does not serve. */
@@ -80,13 +82,10 @@ function addressOf(href: string): string | undefined {
   return href.startsWith(`${SAMPLE_ORIGIN}/`) ? `../${href.slice(SAMPLE_ORIGIN.length + 1)}` : undefined;
 }
 
-function anchorOf(title: string): string {
+/** The id of a heading in a page, as GitHub makes it. */
+export function anchorOf(title: string): string {
   return title
     .toLowerCase()
     .replace(/[^\w -]/g, '')
     .replaceAll(' ', '-');
-}
-
-function escape(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
