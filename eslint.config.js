@@ -53,9 +53,9 @@ export const PLATFORM_ROOMS = {
   'rate-limit': ['api-keys/storage', 'errors'],
   auth: ['api-keys', 'api-keys/storage', 'errors', 'key-usage', 'rate-limit', 'server/requests'],
   idempotency: ['database', 'database/removal', 'database/sharing', 'errors', 'json', 'server/requests'],
-  'openapi/responses': ['auth', 'deprecation', 'errors', 'idempotency'],
-  openapi: ['auth', 'deprecation', 'errors', 'idempotency', 'openapi/responses'],
-  paging: ['errors', 'input', 'json', 'openapi/responses'],
+
+  openapi: ['auth', 'deprecation', 'errors', 'idempotency'],
+  paging: ['errors', 'input', 'json', 'openapi'],
   'docs-pages': ['auth', 'errors', 'json', 'openapi', 'server/requests'],
   logging: ['server/requests'],
   metrics: [

@@ -71,10 +71,8 @@ export {
 export { StartupError } from '../platform/errors/startup-error.js';
 
 // The OpenAPI document.
-export { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
-export { FailsWith } from '../platform/openapi/responses/fails-with.decorator.js';
-export { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/responses/response-headers.js';
-export { Tag } from '../platform/openapi/tag.decorator.js';
+export { ArraySchema, FailsWith, Tag } from '../platform/openapi/openapi.decorators.js';
+export { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/response-headers.js';
 
 // API keys, for modules that manage them.
 export {

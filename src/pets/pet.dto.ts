@@ -1,7 +1,7 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { EnumProperty, Int64Property, TextProperty } from '../platform/input/property.decorators.js';
 import { writeString } from '../platform/json/json-writer.js';
-import { ArraySchema } from '../platform/openapi/array-schema.decorator.js';
+import { ArraySchema } from '../platform/openapi/openapi.decorators.js';
 import { Keyset } from '../platform/paging/keyset.js';
 import {
   CursorParameter,

@@ -14,7 +14,7 @@ import { defineError, errorCatalogue } from '../../src/platform/errors/error-cat
 import { IntegerParameter, TextProperty } from '../../src/platform/input/property.decorators.js';
 import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.js';
 import { Stability } from '../../src/platform/deprecation/stability.decorator.js';
-import { FailsWith } from '../../src/platform/openapi/responses/fails-with.decorator.js';
+import { FailsWith } from '../../src/platform/openapi/openapi.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

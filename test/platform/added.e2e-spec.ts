@@ -8,7 +8,7 @@ import { Database } from '../../src/platform/database/database.js';
 import type { Migration } from '../../src/platform/database/schema/migration-history.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
-import { Tag } from '../../src/platform/openapi/tag.decorator.js';
+import { Tag } from '../../src/platform/openapi/openapi.decorators.js';
 import { describeApplication } from '../../src/cli/preview.js';
 import { Config, readConfig } from '../../src/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -18,7 +18,7 @@ import {
   TextProperty,
 } from '../../src/platform/input/property.decorators.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
-import { FailsWith } from '../../src/platform/openapi/responses/fails-with.decorator.js';
+import { FailsWith } from '../../src/platform/openapi/openapi.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

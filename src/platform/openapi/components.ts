@@ -1,8 +1,8 @@
 import type { ComponentsObject, ExampleObject, HeaderObject, PathsObject, SchemaObject } from '@nestjs/swagger';
 import type { Application } from '../application.js';
 import { CODE_PATTERN, errorCatalogue, MAX_CODE_LENGTH } from '../errors/error-catalogue.js';
-import { describeErrorExample, describeSharedResponses } from './responses/error-responses.js';
-import { RESPONSE_HEADERS } from './responses/response-headers.js';
+import { describeErrorExample, describeSharedResponses } from './responses.js';
+import { RESPONSE_HEADERS } from './response-headers.js';
 
 /** The schema `Error` of the specification. */
 const ERROR: SchemaObject = {

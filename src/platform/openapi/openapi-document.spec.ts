@@ -28,9 +28,8 @@ import { Idempotent } from '../idempotency/idempotent.decorator.js';
 import { defineError } from '../errors/error-catalogue.js';
 import { OperationRegistry } from '../auth/operation-registry.js';
 import { OpenApiDocument } from './openapi-document.js';
-import { FailsWith } from './responses/fails-with.decorator.js';
-import { LOCATION_HEADER } from './responses/response-headers.js';
-import { Tag } from './tag.decorator.js';
+import { FailsWith, Tag } from './openapi.decorators.js';
+import { LOCATION_HEADER } from './response-headers.js';
 
 const APPLICATION: Application = {
   info: { title: 'Toy Shop', version: '2.3.4', description: 'Toys.' },

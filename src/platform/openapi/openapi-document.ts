@@ -3,6 +3,7 @@ import { DiscoveryService, Reflector } from '@nestjs/core';
 import {
   type OpenAPIObject,
   type OperationObject,
+  type ParameterObject,
   type PathsObject,
   type ResponseObject,
   type ServerObject,
@@ -16,11 +17,9 @@ import { OperationRegistry } from '../auth/operation-registry.js';
 import type { Deprecation } from '../deprecation/deprecation.js';
 import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
-import { type OperationTraits, readTraits } from './responses/operation-traits.js';
+import { TAG_METADATA } from './openapi.decorators.js';
 import { describeOperation } from './operation.js';
-import { OperationIds } from './operation-ids.js';
-import { METHODS, type Operations, routesOf } from './routes.js';
-import { TAG_METADATA } from './tag.decorator.js';
+import { findOperations, handlerKey, methodsOf, type OperationTraits, traitsByKey } from './operations.js';
 
 const OPENAPI_VERSION = '3.1.1';
 
@@ -84,22 +83,20 @@ export class OpenApiDocument {
 
   /** The header fields that the document describes in responses, sorted. */
   get responseHeaders(): string[] {
-    const document = JSON.parse(this.json) as OpenAPIObject;
-    const responses = [
-      ...operationsOf(document).flatMap((operation) => Object.values(operation.responses)),
-      ...Object.values(document.components?.responses ?? {}),
-    ] as ResponseObject[];
-    return sortedNames(responses.flatMap(({ headers = {} }) => Object.keys(headers)));
+    const { paths, components } = JSON.parse(this.json) as OpenAPIObject;
+    const responses = [...operationsOf(paths).map((operation) => operation.responses), components?.responses ?? {}];
+    return sortedNames(
+      responses.flatMap((described) =>
+        (Object.values(described) as ResponseObject[]).flatMap(({ headers = {} }) => Object.keys(headers)),
+      ),
+    );
   }
 
   /** The header fields that the document describes as parameters of operations, sorted. */
   get requestHeaders(): string[] {
-    const parameters = operationsOf(JSON.parse(this.json) as OpenAPIObject).flatMap(
-      (operation) => operation.parameters ?? [],
-    );
-    return sortedNames(
-      parameters.flatMap((parameter) => ('in' in parameter && parameter.in === 'header' ? parameter.name : [])),
-    );
+    const { paths } = JSON.parse(this.json) as OpenAPIObject;
+    const parameters = operationsOf(paths).flatMap((operation) => (operation.parameters ?? []) as ParameterObject[]);
+    return sortedNames(parameters.flatMap(({ name, in: place }) => (place === 'header' ? name : [])));
   }
 
   private createDocument(app: INestApplication): OpenAPIObject {
@@ -148,15 +145,15 @@ export class OpenApiDocument {
    * without `/v1`, because two versions may have the same path.
    */
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
-    const handlers = this.traitsByHandler();
-    const ids = new OperationIds([...handlers.values()]);
+    const controllers = this.discovery.getControllers().map(({ metatype }) => metatype as Type);
     const paths: PathsObject = {};
-    for (const { fullPath, version, method, operation, traits } of routesOf(found, handlers)) {
+    for (const operation of findOperations(found, traitsByKey(controllers, this.operations))) {
+      const { fullPath, method, described, traits } = operation;
       const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
       const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;
-      const operations = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') }) as Operations;
-      operations[method] = describeOperation(method, ids.next(traits, method, version), operation, traits, schemas);
-      this.addDeprecation(traits, `${method.toUpperCase()} ${path}`, operation.summary ?? '');
+      const item = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') });
+      Object.assign(item, { [method]: describeOperation(operation, schemas) });
+      this.addDeprecation(traits, `${method.toUpperCase()} ${path}`, described.summary ?? '');
     }
     return paths;
   }
@@ -172,36 +169,12 @@ export class OpenApiDocument {
       this.deprecated[known] = { ...first, endpoint: `${first.endpoint}, ${endpoint}` };
     }
   }
-
-  /** The traits of all handlers, by the operationId that @nestjs/swagger gets: that of `@ApiOperation`, else `handlerKey`. */
-  private traitsByHandler(): Map<string, OperationTraits> {
-    const traits = new Map<string, OperationTraits>();
-    for (const controller of new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type))) {
-      for (const trait of readTraits(this.reflector, this.operations, controller)) {
-        const key = trait.ownId ?? handlerKey(controller.name, trait.method);
-        if (traits.has(key)) {
-          throw new Error(
-            `Two controllers have the name ${controller.name} and a handler ${trait.method}. ` +
-              "Rename one of them, or give its handler a name with @ApiOperation({ operationId: '…' }).",
-          );
-        }
-        traits.set(key, trait);
-      }
-    }
-    return traits;
-  }
 }
 
-function operationsOf({ paths }: OpenAPIObject): OperationObject[] {
-  return Object.values(paths).flatMap((item) =>
-    Object.entries(item as Operations).flatMap(([method, operation]) => (METHODS.includes(method) ? operation : [])),
-  );
+function operationsOf(paths: PathsObject): OperationObject[] {
+  return Object.values(paths).flatMap((item) => methodsOf(item).map(([, operation]) => operation));
 }
 
 function sortedNames(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
-}
-
-function handlerKey(controller: string, method: string): string {
-  return `${controller}.${method}`;
 }

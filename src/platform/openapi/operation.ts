@@ -6,10 +6,9 @@ import type {
   ResponseObject,
 } from '@nestjs/swagger';
 import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '../idempotency/idempotency-key.js';
-import { exampleOf } from './examples.js';
-import { type Schema, type Schemas, toJsonSchema } from './json-schema.js';
-import type { OperationTraits } from './responses/operation-traits.js';
-import { describeResponses } from './responses/responses.js';
+import { exampleOf, type Schema, type Schemas, toJsonSchema } from './json-schema.js';
+import type { FoundOperation } from './operations.js';
+import { describeResponses } from './responses.js';
 
 const BUFFER_REFERENCE = `#/components/schemas/${Buffer.name}`;
 
@@ -38,14 +37,10 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
 /**
  * Adds the platform's behaviour to an operation that @nestjs/swagger has found.
  *
- * @param operationId the operationId of this path of the handler
  * @param schemas the named schemas of the document
  */
 export function describeOperation(
-  method: string,
-  operationId: string,
-  found: OperationObject,
-  traits: OperationTraits,
+  { method, operationId, described: found, traits }: FoundOperation,
   schemas: Schemas,
 ): OperationObject {
   const { isPublic, scopes, deprecation, stability } = traits;

@@ -2,8 +2,8 @@ import { applyDecorators, type Type, UseInterceptors } from '@nestjs/common';
 import { ApiExtraModels, ApiOkResponse, getSchemaPath } from '@nestjs/swagger';
 import { INVALID_CURSOR } from '../errors/error-catalogue.js';
 import { IntegerParameter, OpaqueParameter } from '../input/property.decorators.js';
-import { FailsWith } from '../openapi/responses/fails-with.decorator.js';
-import { NEXT_PAGE_HEADER } from '../openapi/responses/response-headers.js';
+import { FailsWith } from '../openapi/openapi.decorators.js';
+import { NEXT_PAGE_HEADER } from '../openapi/response-headers.js';
 import { CURSOR_PATTERN, MAX_CURSOR_LENGTH } from './keyset.js';
 import { PageInterceptor } from './page.interceptor.js';
 

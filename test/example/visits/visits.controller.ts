@@ -1,8 +1,7 @@
 import { Body, Controller, Get, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
 import { RequireScopes } from '../../../src/platform/auth/require-scopes.decorator.js';
-import { FailsWith } from '../../../src/platform/openapi/responses/fails-with.decorator.js';
-import { Tag } from '../../../src/platform/openapi/tag.decorator.js';
+import { FailsWith, Tag } from '../../../src/platform/openapi/openapi.decorators.js';
 import { Stability } from '../../../src/platform/deprecation/stability.decorator.js';
 import type { Page } from '../../../src/platform/paging/keyset.js';
 import { Paged } from '../../../src/platform/paging/paging.decorators.js';

@@ -1,5 +1,4 @@
 import type { HeaderObject, HeadersObject, ReferenceObject } from '@nestjs/swagger';
-import type { OperationTraits } from './operation-traits.js';
 
 /**
  * Header fields of responses, by their names in the document's components. The application provides examples for fields that
@@ -111,23 +110,8 @@ export const LOCATION_HEADER: HeadersObject = { Location: referenceTo('Location'
 /** For `headers` of a list's 200: the address of the next page. */
 export const NEXT_PAGE_HEADER: HeadersObject = { Link: referenceTo('NextPage') };
 
-/** Header fields of answers that count against a rate limit. Clients without a rate limit do not get them. */
-export const RATE_LIMIT_HEADERS: ResponseHeaderName[] = ['RateLimit-Policy', 'RateLimit'];
-
-/** The rate limit's header fields, which every answer of an operation with authentication can have. */
-export function rateLimitHeaders({ isPublic }: OperationTraits): HeadersObject {
-  return isPublic ? {} : responseHeaders(...RATE_LIMIT_HEADERS);
-}
-
-/** The header fields of a deprecated operation's answers. */
-export function deprecationHeaders({ deprecation }: OperationTraits): HeadersObject {
-  return deprecation ? responseHeaders('Deprecation', 'Sunset', 'Link') : {};
-}
-
-/** The header field of an operation with `@Stability`. */
-export function stabilityHeaders({ stability }: OperationTraits): HeadersObject {
-  return stability ? responseHeaders('Petstore-Stability') : {};
-}
+/** Header fields of answers that count against a rate limit. */
+export const RATE_LIMIT_HEADERS: readonly ResponseHeaderName[] = ['RateLimit-Policy', 'RateLimit'];
 
 /** References to header fields, for `headers` of a response. */
 export function responseHeaders(...names: ResponseHeaderName[]): HeadersObject {

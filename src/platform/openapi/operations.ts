@@ -1,0 +1,138 @@
+import { HttpStatus, RequestMethod, type Type } from '@nestjs/common';
+import { HTTP_CODE_METADATA, METHOD_METADATA, VERSION_METADATA } from '@nestjs/common/constants.js';
+import { MetadataScanner } from '@nestjs/core';
+import type { OperationObject, PathsObject } from '@nestjs/swagger';
+import { DEFAULT_VERSION } from '../application.js';
+import type { Operation, OperationRegistry } from '../auth/operation-registry.js';
+import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.js';
+import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/stability.decorator.js';
+import type { ErrorDefinition } from '../errors/error-catalogue.js';
+import { IDEMPOTENT_METADATA } from '../idempotency/idempotent.decorator.js';
+import { FAILURES_METADATA } from './openapi.decorators.js';
+
+/** The methods that OpenAPI 3.1 allows for a path. Handlers of other methods, such as PROPFIND, are left out. */
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+
+/** Declarations of a handler's decorators that @nestjs/swagger does not read. */
+export interface OperationTraits extends Operation {
+  /** Whether the handler serves all methods (`@All()`). */
+  readonly isOfAllMethods: boolean;
+  /** The versions that `@Version()` or its controller declares, or the default version of the application. */
+  readonly versions: readonly unknown[];
+  /** The status of a success. */
+  readonly status: number;
+  readonly failures: readonly ErrorDefinition[];
+  readonly deprecation: Deprecation | undefined;
+  readonly stability: StabilityLevel | undefined;
+  /** Whether the handler takes an `Idempotency-Key`. */
+  readonly isIdempotent: boolean;
+}
+
+/** An operation that @nestjs/swagger has found, and the handler that answers it. */
+export interface FoundOperation {
+  readonly fullPath: string;
+  readonly method: string;
+  readonly operationId: string;
+  readonly described: OperationObject;
+  readonly traits: OperationTraits;
+}
+
+/** The operationId that @nestjs/swagger gets for a handler without `@ApiOperation({ operationId })`. */
+export function handlerKey(controller: string, method: string): string {
+  return `${controller}.${method}`;
+}
+
+/** The operations of a path item, by their methods in lower case. */
+export function methodsOf(item: object): [method: string, operation: OperationObject][] {
+  return Object.entries(item as Record<string, OperationObject>).filter(([method]) => METHODS.includes(method));
+}
+
+/**
+ * The operations of handlers that belong to a version, which is part of the path.
+ *
+ * @param handlers the result of `traitsByKey`
+ */
+export function findOperations(
+  found: PathsObject,
+  handlers: ReadonlyMap<string, OperationTraits>,
+): readonly FoundOperation[] {
+  const owners = new Map([...handlers.values()].map((traits) => [traits.name, traits]));
+  const used = new Set<string>();
+  return Object.entries(found).flatMap(([fullPath, item]) =>
+    methodsOf(item).flatMap(([method, described]) => {
+      const traits = handlers.get(keyOf(method, described.operationId ?? '', handlers));
+      const isInVersion = (version: unknown): boolean =>
+        typeof version === 'string' && `${fullPath}/`.startsWith(`/v${version}/`);
+      const version = traits?.versions.findIndex(isInVersion) ?? -1;
+      if (traits === undefined || version < 0) return [];
+      const suffixes = [
+        ...(traits.isOfAllMethods ? [method] : []),
+        ...(version > 0 ? [`v${String(traits.versions[version])}`] : []),
+      ];
+      const base = [traits.name, ...suffixes].join('_');
+      let operationId = base;
+      // Further paths of a handler get a number.
+      for (let number = 2; used.has(operationId) || (owners.get(operationId) ?? traits) !== traits; number++) {
+        operationId = `${base}_${number}`;
+      }
+      used.add(operationId);
+      return [{ fullPath, method, operationId, described, traits }];
+    }),
+  );
+}
+
+/** The key of a handler, from the operationId of @nestjs/swagger, which may append an index for each path, or the method. */
+function keyOf(method: string, operationId: string, handlers: ReadonlyMap<string, OperationTraits>): string {
+  const keys = [operationId, operationId.replace(/\[\d+\]$/, ''), operationId.replace(new RegExp(`_${method}$`), '')];
+  return keys.find((key) => handlers.has(key)) ?? operationId;
+}
+
+/**
+ * The traits of all handlers, by the operationId that @nestjs/swagger gets: that of `@ApiOperation`, else `handlerKey`.
+ *
+ * @throws Error when two handlers cannot be distinguished, or a public handler has `@Idempotent()`
+ */
+export function traitsByKey(controllers: Iterable<Type>, operations: OperationRegistry): Map<string, OperationTraits> {
+  const traits = new Map<string, OperationTraits>();
+  // A Set, because several modules may register the same controller.
+  for (const controller of new Set(controllers)) {
+    const prototype = controller.prototype as Record<string, object>;
+    for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
+      const handler = prototype[method] as object;
+      const operation = operations.of(controller, handler);
+      if (operation === undefined) continue;
+      const key = operation.ownId ?? handlerKey(controller.name, method);
+      if (traits.has(key)) {
+        throw new Error(
+          `Two controllers have the name ${controller.name} and a handler ${method}. ` +
+            "Rename one of them, or give its handler a name with @ApiOperation({ operationId: '…' }).",
+        );
+      }
+      const declared = { ...operation, ...readTraits(controller, handler) };
+      if (declared.isPublic && declared.isIdempotent) {
+        throw new Error(
+          `${controller.name}.${method} cannot be @Public() and @Idempotent(): a key belongs to a client.`,
+        );
+      }
+      traits.set(key, declared);
+    }
+  }
+  return traits;
+}
+
+function readTraits(controller: Type, handler: object): Omit<OperationTraits, keyof Operation> {
+  const own = <T>(key: string): T | undefined => Reflect.getMetadata(key, handler) as T | undefined;
+  // The handler's decorator overrides the controller's.
+  const either = <T>(key: string): T | undefined =>
+    own<T>(key) ?? (Reflect.getMetadata(key, controller) as T | undefined);
+  const method = own<RequestMethod>(METHOD_METADATA);
+  return {
+    isOfAllMethods: method === RequestMethod.ALL,
+    versions: [either<unknown>(VERSION_METADATA) ?? DEFAULT_VERSION].flat(),
+    status: own<number>(HTTP_CODE_METADATA) ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),
+    failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
+    deprecation: own(DEPRECATION_METADATA),
+    stability: own(STABILITY_METADATA),
+    isIdempotent: own(IDEMPOTENT_METADATA) ?? false,
+  };
+}

@@ -1,0 +1,247 @@
+import type {
+  ExampleObject,
+  HeadersObject,
+  OperationObject,
+  ReferenceObject,
+  ResponseObject,
+  ResponsesObject,
+  SchemaObject,
+} from '@nestjs/swagger';
+import { STATUS_CODES } from 'node:http';
+import { removalMessage } from '../deprecation/deprecation.js';
+import {
+  BAD_REQUEST,
+  BODY_TOO_LARGE,
+  CLIENT_ERROR,
+  errorCatalogue,
+  type ErrorDefinition,
+  EXPIRED_API_KEY,
+  IDEMPOTENCY_KEY_REUSED,
+  INSUFFICIENT_SCOPE,
+  INTERNAL_ERROR,
+  INVALID_API_KEY,
+  INVALID_IDEMPOTENCY_KEY,
+  INVALID_PARAMETER,
+  MALFORMED_JSON,
+  MISSING_API_KEY,
+  MISSING_BODY,
+  OPERATION_REMOVED,
+  RATE_LIMITED,
+  REVOKED_API_KEY,
+  ROUTE_NOT_FOUND,
+  SERVER_ERROR,
+  UNAVAILABLE,
+  UNSUPPORTED_MEDIA_TYPE,
+  VALIDATION_FAILED,
+} from '../errors/error-catalogue.js';
+import { HTTP_ERRORS } from '../errors/http-exception.js';
+import type { OperationTraits } from './operations.js';
+import { RATE_LIMIT_HEADERS, type ResponseHeaderName, responseHeaders } from './response-headers.js';
+
+type Schema = SchemaObject | ReferenceObject;
+
+/** The errors of the key check. */
+const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
+
+/**
+ * Errors that no operation declares: those for invalid HTTP and unknown paths, and those of Nest's exceptions, which any
+ * module may throw. The document lists them as `default`.
+ */
+const OTHER_ERRORS = errorCatalogue().filter(
+  (error) =>
+    [ROUTE_NOT_FOUND, CLIENT_ERROR, SERVER_ERROR, ...HTTP_ERRORS].includes(error) &&
+    ![BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, RATE_LIMITED, UNAVAILABLE].includes(error),
+);
+
+/** An error response that several operations share, by its name in the document's components. */
+interface SharedResponse {
+  readonly name: string;
+  readonly failures: readonly ErrorDefinition[];
+  /** Header fields of every response of this status, in addition to those of all responses. */
+  readonly headers: readonly ResponseHeaderName[];
+}
+
+const SHARED_RESPONSES: Readonly<Record<number | 'default', SharedResponse>> = {
+  401: { name: 'Unauthorized', failures: KEY_ERRORS, headers: ['WWW-Authenticate'] },
+  403: { name: 'Forbidden', failures: [INSUFFICIENT_SCOPE], headers: ['WWW-Authenticate', ...RATE_LIMIT_HEADERS] },
+  413: { name: 'BodyTooLarge', failures: [BODY_TOO_LARGE], headers: RATE_LIMIT_HEADERS },
+  415: {
+    name: 'UnsupportedMediaType',
+    failures: [UNSUPPORTED_MEDIA_TYPE],
+    headers: ['Accept', ...RATE_LIMIT_HEADERS],
+  },
+  429: { name: 'TooManyRequests', failures: [RATE_LIMITED], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
+  500: { name: 'InternalError', failures: [INTERNAL_ERROR], headers: RATE_LIMIT_HEADERS },
+  503: { name: 'Unavailable', failures: [UNAVAILABLE], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
+  default: { name: 'OtherError', failures: OTHER_ERRORS, headers: ['Allow'] },
+};
+
+/** The shared responses, for the components of the document. */
+export function describeSharedResponses(): Record<string, ResponseObject> {
+  return Object.fromEntries(
+    Object.entries(SHARED_RESPONSES).map(([status, { name, failures }]) => [name, describeError(status, failures)]),
+  );
+}
+
+/**
+ * All responses of an operation: the successes that its decorators declare, with the platform's header fields, and every
+ * error of the operation. If a decorator declares a type for an error, it is the type of `details`.
+ */
+export function describeResponses(
+  method: string,
+  operation: OperationObject,
+  traits: OperationTraits,
+): ResponsesObject {
+  const described: Record<number, ResponseObject | ReferenceObject> = {};
+  const failures = failuresOf(operation, traits);
+  for (const { status } of failures) described[status] = describeFailures(status, failures, traits);
+  for (const [status, response] of declaredResponses(operation, traits)) {
+    const details = response.content?.['application/json']?.schema;
+    if (status < 400) {
+      described[status] = describeSuccess(method, status, response, traits);
+    } else if (described[status] === undefined) {
+      described[status] = { ...describeError(status, [], details), description: response.description };
+    } else if (details !== undefined) {
+      described[status] = describeFailures(status, failures, traits, details);
+    }
+  }
+  const found = described[200];
+  if (method === 'get' && found !== undefined && 'headers' in found) {
+    const description = 'Not modified: `If-None-Match` names the current `ETag`. There is no body.';
+    described[304] = { description, headers: found.headers };
+  }
+  // Objects have their numbers in ascending order.
+  return { ...described, default: referenceTo(SHARED_RESPONSES.default) };
+}
+
+/** The responses that decorators declare, by status. @nestjs/swagger omits the success when an error is declared. */
+function declaredResponses({ responses }: OperationObject, traits: OperationTraits): [number, ResponseObject][] {
+  const declared = Object.entries(responses as Record<string, ResponseObject>)
+    // Ranges such as 4XX and `default` are left out: the platform describes every error.
+    .filter(([key]) => /^\d+$/.test(key))
+    .map(([key, response]): [number, ResponseObject] => [Number(key), response]);
+  const hasSuccess = declared.some(([status]) => status < 400);
+  return hasSuccess ? declared : [...declared, [traits.status, { description: '' }]];
+}
+
+function describeSuccess(
+  method: string,
+  status: number,
+  { description, headers, content }: ResponseObject,
+  traits: OperationTraits,
+): ResponseObject {
+  const isRepresentation = method === 'get' && status === 200;
+  return {
+    description: description || `${STATUS_CODES[status]}.`,
+    headers: {
+      ...responseHeaders('X-Request-Id', 'Cache-Control'),
+      ...(isRepresentation ? responseHeaders('ETag', 'Vary') : {}),
+      ...headersOf(traits),
+      ...(traits.isIdempotent ? responseHeaders('Idempotent-Replayed') : {}),
+      ...headers,
+    },
+    ...(content ? { content } : {}),
+  };
+}
+
+/** Every error with which an operation can answer a request that is valid HTTP. */
+function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: OperationTraits): ErrorDefinition[] {
+  const hasQuery = parameters.some((parameter) => 'in' in parameter && parameter.in === 'query');
+  return [
+    ...(hasQuery ? [INVALID_PARAMETER] : []),
+    ...(requestBody ? failuresOfBody(requestBody) : []),
+    ...(traits.isIdempotent ? [INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED] : []),
+    ...(traits.isPublic ? [] : [...KEY_ERRORS, RATE_LIMITED]),
+    ...(traits.scopes.length > 0 ? [INSUFFICIENT_SCOPE] : []),
+    ...(traits.deprecation ? [OPERATION_REMOVED] : []),
+    ...traits.failures,
+    INTERNAL_ERROR,
+    UNAVAILABLE,
+  ];
+}
+
+/** The errors of a body, by its media types: text and bytes are not parsed and have no members to validate. */
+function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): ErrorDefinition[] {
+  const types = 'content' in body ? Object.keys(body.content) : [];
+  const isParsed = types.some((type) => /json|form|\*/.test(type));
+  return [
+    ...(types.some((type) => /json|\*/.test(type)) ? [MALFORMED_JSON] : []),
+    ...(types.every((type) => type === 'application/json') ? [] : [BAD_REQUEST]),
+    MISSING_BODY,
+    ...(isParsed ? [VALIDATION_FAILED] : []),
+    BODY_TOO_LARGE,
+    UNSUPPORTED_MEDIA_TYPE,
+  ];
+}
+
+/**
+ * The response for the errors of one status: a reference to the shared response if that lists the same errors.
+ *
+ * @param failures every error of the operation
+ * @param details the schema of their `details`, if they have any
+ */
+function describeFailures(
+  status: number,
+  failures: readonly ErrorDefinition[],
+  traits: OperationTraits,
+  details?: Schema,
+): ResponseObject | ReferenceObject {
+  const possible = failures.filter((failure) => failure.status === status);
+  const shared = SHARED_RESPONSES[status];
+  const isShared =
+    shared?.failures.length === possible.length && possible.every((error) => shared.failures.includes(error));
+  if (shared && isShared && details === undefined) return referenceTo(shared);
+  const described = describeError(status, possible, details, traits);
+  return { ...described, headers: { ...described.headers, ...headersOf(traits) } };
+}
+
+/** The response for some errors of one status, with an example of each, and with the schema of their `details` if any. */
+function describeError(
+  status: number | string,
+  failures: readonly ErrorDefinition[],
+  details?: Schema,
+  traits?: OperationTraits,
+): ResponseObject {
+  const error: ReferenceObject = { $ref: '#/components/schemas/Error' };
+  const summary = status === 'default' ? 'Any other error; `code` tells which.' : `${STATUS_CODES[status]}.`;
+  const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
+  const examples = failures.map((failure): [string, ExampleObject | ReferenceObject] => [
+    failure.code,
+    // Only the message of OPERATION_REMOVED depends on the operation.
+    failure === OPERATION_REMOVED && traits?.deprecation
+      ? describeErrorExample(failure, removalMessage(traits.deprecation))
+      : { $ref: `#/components/examples/${failure.code}` },
+  ]);
+  const headers = SHARED_RESPONSES[status as number]?.headers ?? [];
+  return {
+    description: codes.length === 1 ? (codes[0] as string) : [summary, ...codes.map((code) => `- ${code}`)].join('\n'),
+    headers: responseHeaders('X-Request-Id', 'Cache-Control', ...headers),
+    content: {
+      'application/json': {
+        schema: details === undefined ? error : { allOf: [error, { type: 'object', properties: { details } }] },
+        ...(examples.length > 0 ? { examples: Object.fromEntries(examples) } : {}),
+      },
+    },
+  };
+}
+
+/** The Error body of an error, as an example. */
+export function describeErrorExample(
+  { code, status, message }: ErrorDefinition,
+  sent: string = message,
+): ExampleObject {
+  return { summary: code, value: { code, message: sent, status } };
+}
+
+/** The header fields of an operation's answers that its decorators cause. Clients without a rate limit do not get its fields. */
+function headersOf({ isPublic, deprecation, stability }: OperationTraits): HeadersObject {
+  return responseHeaders(
+    ...(isPublic ? [] : RATE_LIMIT_HEADERS),
+    ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+    ...(stability ? (['Petstore-Stability'] as const) : []),
+  );
+}
+
+function referenceTo({ name }: SharedResponse): ReferenceObject {
+  return { $ref: `#/components/responses/${name}` };
+}
