@@ -110,7 +110,9 @@ test('503 unavailable beyond the limit, and the end of a stream admits another',
   const streams = new EventStreams({}, 30_000, 2);
   const responses = [1, 2, 3].map(() => new EventEmitter() as never as Response);
   for (const response of responses.slice(0, 2)) streams.add(response);
-  expect(() => streams.add(responses[2]!)).toThrow(expect.objectContaining({ unavailableCause: 'event_streams' }) as Error);
+  expect(() => streams.add(responses[2]!)).toThrow(
+    expect.objectContaining({ unavailableCause: 'event_streams' }) as Error,
+  );
   responses[0]!.emit('close');
   streams.add(responses[2]!);
 });
