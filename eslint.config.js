@@ -12,7 +12,7 @@ import tseslint from 'typescript-eslint';
 export const PLATFORM_ROOMS = {
   errors: [],
   json: ['errors'],
-  internals: ['json'],
+  internals: ['errors', 'json'],
   deprecation: ['errors', 'internals'],
   'server/requests': ['errors'],
   'server/bodies': ['errors', 'json', 'server/requests'],

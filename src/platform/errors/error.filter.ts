@@ -1,14 +1,17 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
+import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import type { IncomingMessage } from 'node:http';
 import { type Observable, throwError } from 'rxjs';
+import { LimitedWarnings } from '../limited-warnings.js';
 import { ApiError } from './api-error.js';
 import { ROUTE_NOT_FOUND } from './error-catalogue.js';
 import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
 import { RequestAbortedError } from './request-aborted.error.js';
 
-/** Shortest time in ms between two log warnings about the causes of 5xx other than 500. */
-const WARNING_INTERVAL_MS = 1_000;
+/** The HTTP server's way to answer with an error. */
+interface ErrorAnswers extends AbstractHttpAdapter {
+  sendError(response: unknown, error: ApiError): void;
+}
 
 /**
  * Turns everything that is thrown during a request into an answer. Filters of modules come first.
@@ -26,11 +29,9 @@ const WARNING_INTERVAL_MS = 1_000;
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger(ErrorFilter.name);
+  private readonly warnings = new LimitedWarnings(this.logger);
 
-  private nextWarningAt = 0;
-  private unwarned = 0;
-
-  constructor(private readonly adapterHost: HttpAdapterHost) {}
+  constructor(private readonly adapterHost: HttpAdapterHost<ErrorAnswers>) {}
 
   catch(exception: unknown, host: ArgumentsHost): Observable<never> | undefined {
     if (host.getType() === 'http') return void this.answer(exception, host);
@@ -58,30 +59,9 @@ export class ErrorFilter implements ExceptionFilter {
     if (status === 500) {
       this.logger.error(exception, context);
     } else if (status > 500 && error.cause instanceof Error) {
-      this.warnOfCause(status, error.cause, context);
+      this.warnings.warn(`Answered ${status}: ${error.cause.message}`, error.cause, context);
     }
-    if (adapter.isHeadersSent(response)) {
-      // Too late for an error answer. The cut connection shows the client that the answer is incomplete.
-      response.destroy();
-      return;
-    }
-    context.unavailableCause = error.unavailableCause;
-    for (const [name, value] of Object.entries(error.headers)) {
-      adapter.setHeader(response, name, value);
-    }
-    adapter.reply(response, error.body(), status);
-  }
-
-  /** Logs a cause at most once per WARNING_INTERVAL_MS: all requests usually fail for the same one. */
-  private warnOfCause(status: number, cause: Error, context: Express.Request['context']): void {
-    if (performance.now() < this.nextWarningAt) {
-      this.unwarned++;
-      return;
-    }
-    const others = this.unwarned === 0 ? '' : ` (and ${this.unwarned} answers more since the last warning)`;
-    this.logger.warn(`Answered ${status}: ${cause.message}${others}`, cause, context);
-    this.nextWarningAt = performance.now() + WARNING_INTERVAL_MS;
-    this.unwarned = 0;
+    adapter.sendError(response, error);
   }
 }
 

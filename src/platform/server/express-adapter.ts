@@ -1,13 +1,14 @@
 import { StreamableFile } from '@nestjs/common';
 import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
+import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
+import { withErrorAnswer } from '../internals/streamed-files.js';
 import { BodyReader, continueWhenRead } from './bodies/body-reader.js';
 import type { BodyPlan } from './bodies/media-types.js';
 import { Connections } from './connections/connections.js';
@@ -15,7 +16,6 @@ import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { EventStreams } from './event-streams.js';
 import { Replies } from './replies/replies.js';
-import { withErrorAnswer } from './replies/streamed-files.js';
 import { countHeader } from './requests/header-fields.js';
 import { checkRequest } from './requests/request-checks.js';
 import { RequestContext } from './requests/request-context.js';
@@ -25,7 +25,7 @@ import { serveFor } from './requests/served-request.js';
 import { LISTEN_BACKLOG } from './requests/server-limits.js';
 import { traceIdFrom } from './requests/trace-context.js';
 import { createHttpServer } from './http-server.js';
-import { answerPreflights, answerUnmatchedRoutes } from './unmatched-routes.js';
+import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
 /** Receives every answer, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {
@@ -67,9 +67,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private replies!: Replies;
   private observer: RequestObserver | undefined;
   private namesRequestsInLog = false;
-  private readonly hooksLayer: Express['router']['stack'][number] | undefined;
-  /** Sets the header fields of CORS; undefined without `enableCors`. */
-  private cors: RequestHandler | undefined;
+  private hasCors = false;
 
   /** Listener of every response; `this` is the response. */
   private readonly onClose: (this: Response) => void;
@@ -86,7 +84,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     super(app);
     this.inFlight = new RequestsInFlight(config.maxRequestsInFlight);
     this.bodies = new BodyReader(this.inFlight);
-    [this.hooksLayer] = app.router.stack.splice(0, 1);
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
     const adapter = this;
     this.onClose = function () {
@@ -130,8 +127,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   /** The requests in flight and open connections at this moment, and the connections dropped since the start. */
   get load(): { requests: number; connections: number; droppedConnections: number } {
-    const { size, droppedInAll } = this.connections;
-    return { requests: this.inFlight.size, connections: size, droppedConnections: droppedInAll };
+    const { size, dropped } = this.connections;
+    return { requests: this.inFlight.size, connections: size, droppedConnections: dropped };
   }
 
   /** True while draining: requests in flight finish, and each answer closes its connection. */
@@ -155,30 +152,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if ((this.httpServer as Server).listening) await this.drain.finish();
   }
 
-  override setOnRequestHook(...hook: Parameters<ExpressAdapter['setOnRequestHook']>): void {
-    super.setOnRequestHook(...hook);
-    this.callHooks();
-  }
-
-  override setOnResponseHook(...hook: Parameters<ExpressAdapter['setOnResponseHook']>): void {
-    super.setOnResponseHook(...hook);
-    this.callHooks();
-  }
-
-  /**
-   * Restores the Express layer that calls Nest's hooks. The constructor removes it, because it costs time without hooks.
-   */
-  private callHooks(): void {
-    const { stack } = this.getInstance<Express>().router;
-    if (this.hooksLayer && !stack.includes(this.hooksLayer)) stack.unshift(this.hooksLayer);
-  }
-
   /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` answers preflight requests. */
   override enableCors(options: CorsOptions): void {
     super.enableCors(options);
+    this.hasCors = true;
     const app = this.getInstance<Express>();
-    this.cors = app.router.stack.at(-1)?.handle as RequestHandler;
-    app.use(answerPreflights(app, this.replies));
+    app.use(answerBehindCors(app, this.replies));
   }
 
   override initHttpServer(): void {
@@ -263,20 +242,18 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   private callExpress(request: Request, response: Response): void {
     // Express calls this function if no layer answered: for a request target without a path.
-    this.getInstance<Express>()(request, response, (error?: unknown) =>
-      this.refuse(
-        request,
-        response,
-        error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.'),
-      ),
-    );
+    this.getInstance<Express>()(request, response, (error?: unknown) => {
+      const { refusal } = request.context;
+      const other = error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.');
+      this.sendError(response, refusal ?? other);
+    });
   }
 
-  /** Answers a request that Express has not routed, with CORS fields, so that scripts of known origins can read it. */
+  /** Answers a request that Express has not routed; with CORS by Express, which adds the header fields. */
   private refuse(request: Request, response: Response, error: ApiError): void {
-    const send = (): void => this.replies.sendError(response, error);
-    if (this.cors) void this.cors(request, response, send);
-    else send();
+    request.context.refusal = error;
+    if (this.hasCors) this.callExpress(request, response);
+    else this.sendError(response, error);
   }
 
   /** The error of a request that is refused before routing; undefined when the request is in flight. */
@@ -302,14 +279,14 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));
   }
 
-  override status(response: Response, statusCode: number): Response {
-    response.statusCode = statusCode;
-    return response;
-  }
-
   override setHeader(response: Response, name: string, value: string): Response {
     // Not Express's `set`, which appends a charset to Content-Type.
     return response.setHeader(name, value);
+  }
+
+  /** Answers with an error, or cuts an answer that has begun. */
+  sendError(response: Response, error: ApiError): void {
+    this.replies.sendError(response, error);
   }
 
   override reply(response: Response, body: unknown, statusCode?: number): unknown {

@@ -1,6 +1,7 @@
 import type { Express, RequestHandler, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
+import { canReadRoutes, routedMethods } from '../internals/express-routes.js';
 import type { Replies } from './replies/replies.js';
 
 /**
@@ -13,8 +14,9 @@ import type { Replies } from './replies/replies.js';
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
  */
 export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHandler {
+  const knowsRoutes = canReadRoutes();
   return (request, response, next) => {
-    const allowed = allowedMethods(app, request.path);
+    const allowed = knowsRoutes ? allowedMethods(app, request.path) : [];
     if (allowed.length === 0) {
       next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
     } else if (allowed.includes(request.method) && request.method !== 'OPTIONS') {
@@ -29,11 +31,17 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
 }
 
 /**
- * Middleware before all routes. It answers preflight requests for paths that have routes. A handler of OPTIONS or of all
+ * Middleware before all routes, behind that of CORS. It answers requests that are refused before routing, so that scripts of
+ * known origins can read the answer, and preflight requests for paths that have routes. A handler of OPTIONS or of all
  * methods would require a key, which browsers do not send with preflight requests.
  */
-export function answerPreflights(app: Express, replies: Replies): RequestHandler {
+export function answerBehindCors(app: Express, replies: Replies): RequestHandler {
   return (request, response, next) => {
+    const { refusal } = request.context;
+    if (refusal !== undefined) {
+      replies.sendError(response, refusal);
+      return;
+    }
     const isPreflight = request.method === 'OPTIONS' && 'access-control-request-method' in request.headers;
     const allowed = isPreflight ? allowedMethods(app, request.path) : [];
     if (allowed.length > 0) sendAllowed(response, allowed, replies);
@@ -53,21 +61,7 @@ function sendAllowed(response: Response, allowed: readonly string[], replies: Re
 
 /** Methods that the routes of a path serve, HEAD and OPTIONS included; empty when no route has the path. */
 function allowedMethods(app: Express, path: string): string[] {
-  const layers = app.router.stack as unknown as {
-    match(path: string): unknown;
-    route?: { methods: Record<string, boolean> };
-  }[];
-  const methods = new Set<string>();
-  for (const layer of layers) {
-    if (layer.route && layer.match(path)) {
-      Object.keys(layer.route.methods).forEach((method) => methods.add(method.toUpperCase()));
-    }
-  }
-  if (methods.size > 0) {
-    methods.add('OPTIONS');
-  }
-  if (methods.has('GET')) {
-    methods.add('HEAD');
-  }
-  return [...methods].sort();
+  const methods = routedMethods(app, path);
+  if (methods.length === 0) return [];
+  return [...new Set([...methods, 'OPTIONS', ...(methods.includes('GET') ? ['HEAD'] : [])])].sort();
 }

@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { LimitedWarnings } from '../../limited-warnings.js';
 import { announcesBody } from '../requests/header-fields.js';
 import {
   MAX_HELD_REQUESTS,
@@ -10,7 +11,6 @@ import {
   MAX_REQUESTS_PER_CONNECTION,
   PIPELINED_BODY_WEIGHT,
   REFUSAL_PAUSE_MS,
-  WARNING_INTERVAL_MS,
 } from '../requests/server-limits.js';
 
 /** The members of `Config` that apply to connections. */
@@ -88,14 +88,12 @@ export function answeringOn(socket: Duplex): Response | undefined {
  * - A connection whose client reads nothing of its answer for WRITE_TIMEOUT_MS is cut.
  */
 export class Connections {
-  private readonly log = new Logger(Connections.name);
+  private readonly warnings = new LimitedWarnings(new Logger(Connections.name));
   private readonly open = new Set<Socket>();
   private held = 0;
   private closesIdle = false;
-  private dropped = 0;
-  private cut = 0;
   /** Connections that were dropped beyond MAX_CONNECTIONS since the start. */
-  droppedInAll = 0;
+  dropped = 0;
 
   constructor(
     server: Server,
@@ -203,8 +201,7 @@ export class Connections {
     if (this.open.size >= this.limits.maxConnections) {
       socket.destroy();
       this.dropped++;
-      this.droppedInAll++;
-      this.warn();
+      this.warnings.warn('Dropped a connection beyond MAX_CONNECTIONS.');
       return;
     }
     const connection = newConnection();
@@ -241,24 +238,12 @@ export class Connections {
     if (this.held <= MAX_HELD_REQUESTS || request.socket.destroyed) return;
     connection.isEnding = true;
     request.socket.destroy();
-    this.cut++;
-    this.warn();
+    this.warnings.warn('Cut a connection, because too many requests were sent ahead.');
   }
 
   private release(connection: Connection): void {
     this.held -= connection.held;
     connection.held = 0;
-  }
-
-  /** Logs connections that were dropped or cut, once in WARNING_INTERVAL_MS. */
-  private warn(): void {
-    if (this.dropped + this.cut > 1) return;
-    setTimeout(() => {
-      if (this.dropped > 0) this.log.warn(`Dropped ${this.dropped} connections beyond MAX_CONNECTIONS.`);
-      if (this.cut > 0) this.log.warn(`Cut ${this.cut} connections, because too many requests were sent ahead.`);
-      this.dropped = 0;
-      this.cut = 0;
-    }, WARNING_INTERVAL_MS).unref();
   }
 }
 

@@ -47,10 +47,10 @@ export class Replies {
     }
   }
 
-  /** Sends an error that no exception filter will see. */
+  /** Sends an error. Too late for that, the cut connection shows the client that the answer is incomplete. */
   sendError(response: Response, error: ApiError): void {
     if (response.headersSent) {
-      response.destroy();
+      if (!response.writableEnded) response.destroy();
       return;
     }
     for (const [name, value] of Object.entries(error.headers)) {

@@ -36,6 +36,8 @@ export class RequestContext {
   unavailableCause: UnavailableCause | undefined;
   /** @internal The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
   expectsContinue = false;
+  /** @internal The error that answers the request before it is routed. */
+  refusal: ApiError | undefined;
   /** @internal The error of a body that the parser refused or that did not arrive in time. */
   bodyError: ApiError | undefined;
   /** @internal The request counts towards MAX_REQUESTS_IN_FLIGHT. */

@@ -57,6 +57,3 @@ export const PIPELINED_BODY_WEIGHT = 50;
  * connection may be a proxy's, and its next request another client's.
  */
 export const REFUSAL_PAUSE_MS = 250;
-
-/** Shortest time in ms between two log warnings of dropped connections. */
-export const WARNING_INTERVAL_MS = 1_000;

@@ -1,6 +1,6 @@
 import { Logger, StreamableFile } from '@nestjs/common';
 import type { Response } from 'express';
-import { httpError } from '../../errors/http-exception.js';
+import { httpError } from '../errors/http-exception.js';
 
 /** The source of Nest's default error handler of streams, which answers 400 as text. Each file has a function of its own. */
 const NEST_STREAM_ERROR = String(new StreamableFile(Buffer.alloc(0)).errorHandler);
