@@ -55,13 +55,7 @@ const insertOnce: fc.Arbitrary<Step> = fc.record({ pet: newPet, key: fc.nat({ ma
   return async (pets, isPlain, run) => {
     const outcome = async (repository: PetsRepository): Promise<unknown[]> => {
       let isReplayed = false;
-      const sent = new IdempotencyKey(
-        1n,
-        'POST /v1/pets',
-        'createPet',
-        `run ${run} key ${key}`,
-        () => (isReplayed = true),
-      );
+      const sent = new IdempotencyKey(1n, 'POST /v1/pets', `run ${run} key ${key}`, () => (isReplayed = true));
       const answer = await repository.insert(pet, sent).catch((error: { definition: unknown }) => error.definition);
       return [answer, isReplayed];
     };

@@ -1,4 +1,4 @@
-import { Body, Controller, Module, Post, Version } from '@nestjs/common';
+import { Body, Controller, Module, Post } from '@nestjs/common';
 import { IntegerProperty, TextProperty } from '../../src/platform/input/property.decorators.js';
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
@@ -116,41 +116,4 @@ test('a key that `once` has stored is not used as a stored answer', async () => 
   expect((await add('k-4', { name: 'Ann', receipt: 0 }, '/once')).json).toEqual({ text: '7' });
   expect((await add('k-4', { name: 'Ann', receipt: 1 }, '/once')).status).toBe(500);
   expect(JSON.stringify(app.log)).toContain('`once` has stored it');
-});
-
-@Controller('test-tickets')
-class TestTicketsController {
-  constructor(private readonly idempotency: Idempotency) {}
-
-  @Post()
-  @Version('1')
-  addTicket(@Body() bill: NewBill, @Idempotent() key: IdempotencyKey | undefined): Promise<string> {
-    return this.idempotency.once(key, bill, () => Promise.resolve('first'));
-  }
-
-  @Post()
-  @Version('2')
-  addNewTicket(@Body() bill: NewBill, @Idempotent() key: IdempotencyKey | undefined): Promise<string> {
-    return this.idempotency.once(key, bill, () => Promise.resolve('second'));
-  }
-}
-
-test('a key of one version is refused at another version', async () => {
-  @Module({ controllers: [TestTicketsController] })
-  class TicketsModule {}
-
-  const app = await createTestApp({ features: [TicketsModule] });
-  try {
-    const add = (version: string): Promise<HttpAnswer> =>
-      app.client.post(
-        `/v${version}/test-tickets`,
-        { name: 'a', receipt: 1 },
-        { headers: { 'idempotency-key': '"ticket-1"' } },
-      );
-    expect(await add('1')).toMatchObject({ status: 201, text: 'first' });
-    expect(await add('2')).toMatchObject({ status: 422, json: { code: 'idempotency_key_reused' } });
-    expect(await add('1')).toMatchObject({ status: 201, text: 'first' });
-  } finally {
-    await app.close();
-  }
 });

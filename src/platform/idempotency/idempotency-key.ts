@@ -29,8 +29,6 @@ export class IdempotencyKey {
     readonly clientId: bigint,
     /** Method and route of the request, such as `POST /v1/orders`. */
     readonly operation: string,
-    /** The operationId, which was the operation in fingerprints of version 1. */
-    readonly handler: string,
     /** 1 to 255 characters of printable ASCII. */
     readonly value: string,
     /** Marks the answer as repeated. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Transaction } from '../database/database.js';
 import { ApiError } from '../errors/api-error.js';
 import { IDEMPOTENCY_KEY_REUSED } from '../errors/error-catalogue.js';
-import { Fingerprint } from './fingerprint.js';
+import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 import { IdempotentInserts } from './idempotent-inserts.js';
@@ -59,7 +59,7 @@ export class Idempotency {
     if (key === undefined) {
       return this.database.transaction(work);
     }
-    const fingerprint = new Fingerprint(key, input);
+    const fingerprint = fingerprintOf(key.operation, input);
     const earlier = await this.find(key);
     if (earlier) {
       return repeat(key, fingerprint, earlier);
@@ -68,7 +68,7 @@ export class Idempotency {
       return await this.database.transaction(async (transaction) => {
         const result = await work(transaction);
         // Last, so that the key is locked only briefly: a batch of other requests may wait for it.
-        if (!(await this.keys.store(transaction, key, { fingerprint: fingerprint.current, result }))) throw unsettled();
+        if (!(await this.keys.store(transaction, key, { fingerprint, result }))) throw unsettled();
         return result;
       });
     } catch (error) {
@@ -99,8 +99,8 @@ export class Idempotency {
 }
 
 /** Returns the first result and marks the answer as repeated; refuses a key that was used with another request. */
-function repeat(key: IdempotencyKey, fingerprint: Fingerprint, stored: StoredResult): string {
-  if (!fingerprint.matches(stored.fingerprint)) {
+function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
+  if (!fingerprint.equals(stored.fingerprint)) {
     throw new ApiError(IDEMPOTENCY_KEY_REUSED);
   }
   key.markReplayed();

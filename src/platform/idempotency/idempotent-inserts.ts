@@ -1,6 +1,6 @@
 import { type BatchLimits, Batches } from '../database/sharing/batches.js';
 import type { Database, Statement } from '../database/database.js';
-import { Fingerprint } from './fingerprint.js';
+import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import { type IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
 
@@ -13,7 +13,7 @@ interface KeyedRow {
   readonly key: IdempotencyKey;
   /** Identifies the key among those of all clients. */
   readonly name: string;
-  readonly fingerprint: Fingerprint;
+  readonly fingerprint: Buffer;
   readonly values: readonly unknown[];
 }
 
@@ -30,7 +30,7 @@ export class IdempotentInserts<Input extends object> {
     private readonly keys: IdempotencyKeyRepository,
     private readonly statement: Statement,
     private readonly valuesOf: (input: Input) => readonly unknown[],
-    private readonly repeat: (key: IdempotencyKey, fingerprint: Fingerprint, stored: StoredResult) => string,
+    private readonly repeat: (key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult) => string,
   ) {
     this.batches = new Batches((rows) => this.insertAll(rows), { ...LIMITS, waitMs: database.acquireTimeoutMs });
   }
@@ -43,7 +43,7 @@ export class IdempotentInserts<Input extends object> {
    *   retry to learn the outcome
    */
   async insert(key: IdempotencyKey, input: Input): Promise<bigint> {
-    const fingerprint = new Fingerprint(key, input);
+    const fingerprint = fingerprintOf(key.operation, input);
     const name = nameOf(key.clientId, key.value);
     const outcome = await this.batches.run({ key, name, fingerprint, values: this.valuesOf(input) });
     if ('insertedId' in outcome) {
@@ -93,7 +93,7 @@ export class IdempotentInserts<Input extends object> {
     const inserted = await this.database.write<[clientId: string, key: string, id: string]>(this.statement, [
       rows.map(({ key }) => key.clientId),
       rows.map(({ key }) => key.value),
-      rows.map(({ fingerprint }) => fingerprint.current),
+      rows.map(({ fingerprint }) => fingerprint),
       ...columns,
     ]);
     return new Map(inserted.map(([clientId, key, id]) => [nameOf(clientId, key), id]));

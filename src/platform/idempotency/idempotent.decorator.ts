@@ -1,5 +1,4 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-import { VERSION_METADATA } from '@nestjs/common/constants.js';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INVALID_IDEMPOTENCY_KEY } from '../errors/error-catalogue.js';
@@ -12,7 +11,7 @@ const FIELD = IDEMPOTENCY_KEY_HEADER.toLowerCase();
 
 const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) => {
   const http = execution.switchToHttp();
-  return keyOf(http.getRequest<Request>(), http.getResponse<Response>(), () => versionsOf(execution));
+  return keyOf(http.getRequest<Request>(), http.getResponse<Response>());
 });
 
 /**
@@ -31,7 +30,7 @@ export function Idempotent(): ParameterDecorator {
   };
 }
 
-function keyOf(request: Request, response: Response, versions: () => readonly string[]): IdempotencyKey | undefined {
+function keyOf(request: Request, response: Response): IdempotencyKey | undefined {
   const sent = request.headers[FIELD];
   if (sent === undefined) {
     return undefined;
@@ -40,31 +39,18 @@ function keyOf(request: Request, response: Response, versions: () => readonly st
   if (key === undefined) {
     throw new ApiError(INVALID_IDEMPOTENCY_KEY);
   }
-  const { clientId, operation } = request.context;
-  if (clientId === undefined || operation === undefined) {
+  const { clientId } = request.context;
+  if (clientId === undefined) {
     throw new Error('@Idempotent() stands at a handler that no client is known to.');
   }
-  return new IdempotencyKey(clientId, routeOf(request, versions()), operation, key, () => {
+  return new IdempotencyKey(clientId, routeOf(request), key, () => {
     response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true');
     request.context.isReplayed = true;
   });
 }
 
-/** The versions that a handler or its controller declares. */
-function versionsOf(execution: ExecutionContext): string[] {
-  const declared: unknown =
-    Reflect.getMetadata(VERSION_METADATA, execution.getHandler()) ??
-    Reflect.getMetadata(VERSION_METADATA, execution.getClass());
-  return [declared].flat().filter((version) => typeof version === 'string');
-}
-
-/**
- * Method and route, followed by the version if the route does not contain it: the same key with another version belongs to
- * another request. Names of path parameters are left out, because clients do not see them.
- */
-function routeOf({ method, baseUrl, route }: Request, versions: readonly string[]): string {
+/** Method and route, with the version. Names of path parameters are left out, because clients do not see them. */
+function routeOf({ method, baseUrl, route }: Request): string {
   const { path } = route as { path: string };
-  const full = `${method} ${baseUrl}${path.replace(/:\w+/g, ':')}`;
-  const isInRoute = versions.length === 0 || versions.some((version) => full.split('/').includes(`v${version}`));
-  return isInRoute ? full : `${full} ${versions.join()}`;
+  return `${method} ${baseUrl}${path.replace(/:\w+/g, ':')}`;
 }
