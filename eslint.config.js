@@ -48,7 +48,7 @@ export const PLATFORM_ROOMS = {
     'errors',
   ],
   'api-keys/storage': ['database'],
-  'api-keys': ['api-keys/storage', 'database', 'database/connections', 'errors'],
+  'api-keys': ['api-keys/storage', 'database', 'database/connections', 'database/sharing', 'errors'],
   'key-usage': ['api-keys/storage', 'database', 'database/removal'],
   'rate-limit': ['api-keys/storage', 'errors'],
   auth: ['api-keys', 'api-keys/storage', 'errors', 'key-usage', 'rate-limit', 'server/requests'],

@@ -11,8 +11,6 @@ export class CreateClientAndApiKey1795219260000 implements MigrationInterface {
         rate_limit_per_minute integer CONSTRAINT ck_client_rate_limit_per_minute CHECK (rate_limit_per_minute >= 0),
         created_at timestamptz NOT NULL DEFAULT now()
       )`);
-    // Writes of last_used_at update all rows of many pages at once. With room for every row a second time, no update
-    // writes an index (HOT), and the table stays at this size.
     await queryRunner.query(`
       CREATE TABLE api_key (
         id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_api_key PRIMARY KEY,
@@ -26,9 +24,8 @@ export class CreateClientAndApiKey1795219260000 implements MigrationInterface {
         created_at timestamptz NOT NULL DEFAULT now(),
         expires_at timestamptz,
         revoked_at timestamptz,
-        revoked_reason text,
-        last_used_at timestamptz
-      ) WITH (fillfactor = 45)`);
+        revoked_reason text
+      )`);
     await queryRunner.query(`CREATE INDEX ix_api_key_client ON api_key (client_id)`);
     await createTriggers(queryRunner);
   }
@@ -48,7 +45,7 @@ async function createTriggers(queryRunner: QueryRunner): Promise<void> {
       PERFORM pg_notify('api_key_change', TG_TABLE_NAME || ' ' || CASE TG_OP WHEN 'DELETE' THEN OLD.id ELSE NEW.id END);
       RETURN NULL;
     END $$`);
-  // For each row: a statement that changes no row notifies nobody. Updates of last_used_at are too frequent to notify.
+  // For each row: a statement that changes no row notifies nobody.
   await queryRunner.query(`
     CREATE TRIGGER tr_api_key_change
     AFTER INSERT OR DELETE OR UPDATE OF hash, client_id, scopes, expires_at, revoked_at ON api_key

@@ -14,9 +14,9 @@ export class CreateKeyUsage1795219320000 implements MigrationInterface {
         calls bigint NOT NULL,
         last_call_at timestamptz NOT NULL,
         last_user_agent text,
-        CONSTRAINT pk_key_usage PRIMARY KEY (key_id, operation, day)
+        CONSTRAINT pk_key_usage PRIMARY KEY (key_id, day, operation)
       ) WITH (fillfactor = 45)`);
-    // Reports on an operation read a range of days.
+    // The last day of a key has its last use. Reports on an operation read a range of days.
     await queryRunner.query(`CREATE INDEX ix_key_usage_operation_day ON key_usage (operation, day)`);
   }
 

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { readConfig } from '../config.js';
 import type { CommandContext } from './command/command-context.js';
 import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
@@ -56,7 +55,6 @@ interface Report {
 
 async function createReport(context: CommandContext, operation: string, days: number): Promise<Report> {
   const { firstKeptDay } = await import('../platform/key-usage/key-usage-retention.js');
-  const config = readConfig();
   const { sunset, endpoint } = deprecationOf(await context.document(), operation);
   const now = Date.now();
   const to = isoDay(now);
@@ -65,7 +63,7 @@ async function createReport(context: CommandContext, operation: string, days: nu
     firstCounted: await keyUsage.countedSince(),
     usage: await keyUsage.sumByClient(operation, to, days),
   }));
-  const firstKept = firstKeptDay(now, config.keyUsageRetentionDays);
+  const firstKept = firstKeptDay(now);
   const countedSince = firstCounted > firstKept ? firstCounted : firstKept;
   const daysToSunset = Math.ceil((sunset.getTime() - now) / DAY_MS);
   const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));

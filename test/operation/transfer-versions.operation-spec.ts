@@ -99,9 +99,9 @@ async function fill(database: Database): Promise<void> {
       (${LEAST}, ${first}, ${LARGEST}, 'sold'), (${LARGEST}, ${second}, ${LEAST}, 'pending')`,
     `INSERT INTO pet (name, category_id) SELECT 'Rex ' || n, n FROM generate_series(1, ${ANIMALS}) n`,
     `INSERT INTO client (name, rate_limit_per_minute, created_at) VALUES (${first}, 2147483647, '-infinity')`,
-    `INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at, revoked_at, last_used_at, revoked_reason)
+    `INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at, revoked_at, revoked_reason)
       SELECT id, '', sha256('old'), ARRAY['a,b', '"', 'NULL', '', '{}'], '4714-11-24 00:00:00Z BC',
-        '294276-12-31 23:59:59.999999Z', '0044-03-15 12:00:00.000001Z BC', 'infinity', ${second}
+        '294276-12-31 23:59:59.999999Z', '0044-03-15 12:00:00.000001Z BC', ${second}
       FROM client WHERE rate_limit_per_minute IS NOT NULL`,
     `INSERT INTO key_usage SELECT id, ${second}, day::date, ${LARGEST}, 'infinity', ${first}
       FROM api_key, (VALUES ('4714-11-24 BC'), ('5874897-12-31'), ('infinity')) days (day) WHERE prefix = ''`,

@@ -12,6 +12,9 @@ const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
+/** Default time in ms for which a rotated key and its successor are both valid. */
+export const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
+
 /** Number of a key's first characters that are displayed to identify it. */
 const DISPLAYED_LENGTH = 12;
 
@@ -46,6 +49,11 @@ export function displayedPrefix(token: string): string {
 /** The parts of a key that may be stored. */
 export function digestOf(token: string): { prefix: string; hash: Buffer } {
   return { prefix: displayedPrefix(token), hash: hashApiKey(token) };
+}
+
+/** Whether a text has the form of a scope: `thing:action` in lower-case letters, such as `orders:read`. */
+export function isScope(text: string): boolean {
+  return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);
 }
 
 function checksum(text: string): string {

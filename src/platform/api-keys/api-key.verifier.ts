@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Clock } from '../clock.js';
+import { Batches, type BatchLimits } from '../database/sharing/batches.js';
 import { ApiError } from '../errors/api-error.js';
 import { EXPIRED_API_KEY, type ErrorDefinition, INVALID_API_KEY, REVOKED_API_KEY } from '../errors/error-catalogue.js';
-import { serviceUnavailable } from '../errors/service-unavailable.js';
 import { hasWrongChecksum } from './api-key-format.js';
 import { ApiKeyRepository, type StoredApiKey } from './storage/api-key.repository.js';
 
@@ -23,20 +23,19 @@ const REFRESH_AFTER_MS = KEY_TIME_TO_LIVE_MS / 2;
 const MAX_KNOWN_KEYS = 10_000;
 export const MAX_UNKNOWN_TOKENS = 10_000;
 
-/** Shortest time in ms between two queries for keys, and largest number of tokens that wait for the next query. */
+/** Shortest time in ms between the starts of two queries for keys. */
 const QUERY_INTERVAL_MS = 10;
-const MAX_WAITING_TOKENS = 1_000;
+
+/**
+ * One query looks up all tokens that wait, and runs alone. A token waits for the queries before its own: the one in flight,
+ * which the time limit of statements bounds.
+ */
+const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: 1_000, waitMs: 5_000 };
 
 /** A key and the time in ms at which it was looked up. */
 interface KnownKey {
   readonly key: StoredApiKey;
   readonly checkedAt: number;
-}
-
-/** One query for the keys of many tokens. Tokens may join until it is sent. */
-interface LookUp {
-  readonly hashes: Set<string>;
-  readonly found: Promise<Map<string, StoredApiKey>>;
 }
 
 /**
@@ -53,12 +52,11 @@ interface LookUp {
 export class ApiKeyVerifier {
   private readonly knownKeys = new Map<string, KnownKey>();
   private readonly unknownTokens = new Map<string, number>();
-  /** The look-up whose query is in flight; undefined also if a key has changed since it was sent. */
-  private sent: LookUp | undefined;
-  /** The look-up whose query waits for the one in flight. */
-  private waiting: LookUp | undefined;
-  /** Settles when no query is in flight and none waits. */
-  private queries: Promise<unknown> = Promise.resolve();
+  private readonly lookUps = new Batches((hashes: readonly string[]) => this.findKeys(hashes), LOOK_UPS);
+  /** The look-ups that new requests may join. */
+  private readonly pending = new Map<string, Promise<StoredApiKey | undefined>>();
+  /** Number of changes of keys that this process has noticed. */
+  private changes = 0;
   private lastQueryAt = -Infinity;
 
   constructor(
@@ -70,7 +68,7 @@ export class ApiKeyVerifier {
    * The key of a bearer token; a promise only when the database must be queried.
    *
    * @throws ApiError INVALID_API_KEY, REVOKED_API_KEY or EXPIRED_API_KEY, each with its challenge; UNAVAILABLE when the
-   * database is unreachable, or already 1000 tokens wait to be looked up
+   * database is unreachable, or a thousand others wait to be looked up
    */
   verify(token: string, now = this.clock.now()): StoredApiKey | Promise<StoredApiKey> {
     if (token.length > MAX_KEY_LENGTH) {
@@ -119,43 +117,36 @@ export class ApiKeyVerifier {
   private forgetUnknownTokens(): void {
     // An unknown token may be the secret of a new key.
     this.unknownTokens.clear();
-    // A query in flight may have read the data before the change. New requests must not join it.
-    this.sent = undefined;
+    // A query in flight may have read the data before the change.
+    this.changes++;
+    this.pending.clear();
   }
 
   private async lookUp(hashed: string): Promise<StoredApiKey | undefined> {
-    const lookUp = this.sent?.hashes.has(hashed) ? this.sent : (this.waiting ??= this.createLookUp());
-    if (lookUp.hashes.size >= MAX_WAITING_TOKENS && !lookUp.hashes.has(hashed)) {
-      throw serviceUnavailable('database_busy', 'Too many API keys wait to be verified. Try again.');
+    let lookUp = this.pending.get(hashed);
+    if (lookUp === undefined) {
+      lookUp = this.lookUps.run(hashed);
+      this.pending.set(hashed, lookUp);
     }
-    lookUp.hashes.add(hashed);
-    return (await lookUp.found).get(hashed);
+    try {
+      return await lookUp;
+    } finally {
+      if (this.pending.get(hashed) === lookUp) this.pending.delete(hashed);
+    }
   }
 
-  /** A look-up that is sent after the one before it has been answered, and QUERY_INTERVAL_MS after it was sent. */
-  private createLookUp(): LookUp {
-    const lookUp: LookUp = { hashes: new Set(), found: this.queries.then(() => this.send(lookUp)) };
-    this.queries = lookUp.found.catch(() => undefined);
-    return lookUp;
-  }
-
-  private async send(lookUp: LookUp): Promise<Map<string, StoredApiKey>> {
+  private async findKeys(hashes: readonly string[]): Promise<(StoredApiKey | undefined)[]> {
     const wait = this.lastQueryAt + QUERY_INTERVAL_MS - performance.now();
     if (wait > 0) await sleep(wait);
     this.lastQueryAt = performance.now();
-    this.sent = lookUp;
-    this.waiting = undefined;
+    const { changes } = this;
     const checkedAt = this.clock.now();
-    try {
-      const keys = await this.repository.findByHashes([...lookUp.hashes]);
-      // Otherwise a key has changed meanwhile, and the result may be older than the change.
-      if (this.sent === lookUp) {
-        lookUp.hashes.forEach((hashed) => this.remember(hashed, keys.get(hashed), checkedAt));
-      }
-      return keys;
-    } finally {
-      if (this.sent === lookUp) this.sent = undefined;
+    const found = await this.repository.findByHashes(hashes);
+    // Otherwise a key has changed meanwhile, and the result may be older than the change.
+    if (changes === this.changes) {
+      for (const hashed of hashes) this.remember(hashed, found.get(hashed), checkedAt);
     }
+    return hashes.map((hashed) => found.get(hashed));
   }
 
   private remember(hashed: string, key: StoredApiKey | undefined, checkedAt: number): void {

@@ -2,18 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { Application } from '../application.js';
 import { Clock } from '../clock.js';
 import { StartupError } from '../errors/startup-error.js';
-import { DEFAULT_OVERLAP_MS } from './key-rotation.js';
 import {
   API_KEY_PATTERN,
   createApiKey,
+  DEFAULT_OVERLAP_MS,
   digestOf,
   displayedPrefix,
   hashApiKey,
   hasWrongChecksum,
+  isScope,
 } from './api-key-format.js';
 import { ApiKeyRepository, type Client, type StoredApiKey } from './storage/api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
-import { isScope } from './scopes.js';
 
 /** Longest name of a client and longest reason for a revocation, in characters. */
 const MAX_CLIENT_NAME_LENGTH = 255;

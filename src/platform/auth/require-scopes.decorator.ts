@@ -1,5 +1,5 @@
 import { SetMetadata } from '@nestjs/common';
-import { isScope } from '../api-keys/scopes.js';
+import { isScope } from '../api-keys/api-key-format.js';
 
 export const REQUIRED_SCOPES_METADATA = 'petstore:scopes';
 

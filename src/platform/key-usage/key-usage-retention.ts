@@ -1,5 +1,4 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { BackgroundRemoval } from '../database/removal/background-removal.js';
 import { KeyUsageRepository } from './key-usage.repository.js';
@@ -12,20 +11,23 @@ const PAUSE_MS = 100;
 
 const DAY_MS = 86_400_000;
 
-/** The first day, in UTC, whose usage is kept. `days` days are kept, today included. */
-export function firstKeptDay(now: number, days: number): string {
-  return new Date(now - (days - 1) * DAY_MS).toISOString().slice(0, 10);
+/** Days for which usage is kept, today included: a year, and some days to look at it. */
+const KEPT_DAYS = 400;
+
+/** The first day, in UTC, whose usage is kept. */
+export function firstKeptDay(now: number): string {
+  return new Date(now - (KEPT_DAYS - 1) * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** Deletes the usage of API keys that is older than KEY_USAGE_RETENTION_DAYS, at start and then hourly. */
+/** Deletes the usage of API keys that is older than 400 days, at start and then hourly. */
 @Injectable()
 export class KeyUsageRetention implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly log = new Logger(KeyUsageRetention.name);
   private readonly removal: BackgroundRemoval;
 
-  constructor(repository: KeyUsageRepository, clock: Clock, config: Config) {
+  constructor(repository: KeyUsageRepository, clock: Clock) {
     this.removal = new BackgroundRemoval(
-      () => repository.deleteBefore(firstKeptDay(clock.now(), config.keyUsageRetentionDays)),
+      () => repository.deleteBefore(firstKeptDay(clock.now())),
       INTERVAL_MS,
       PAUSE_MS,
       ({ message }) => this.log.warn(`Old usage of API keys could not be deleted and waits: ${message}`),

@@ -21,34 +21,20 @@ export interface UsageSummary {
   readonly lastUserAgent: string | null;
 }
 
-/** `last_used_at` is written only when it is older than this: at most one update a minute per key, for all instances. */
-const LAST_USED_PRECISION = `interval '1 minute'`;
-
 /** Largest number of rows that one statement deletes, so that it is short. */
 const REMOVAL_SIZE = 1_000;
 
 type Row = [name: string, calls: string, lastCallAt: Date, lastUserAgent: string | null];
 
-// Several instances update the same rows. Each statement locks its rows in the order of their key, so two of them cannot
-// deadlock. Usage of a deleted key is dropped.
-const TOUCH: Statement = {
-  name: 'key_usage_touch',
-  text: `WITH latest AS (
-      SELECT key_id, max(last_call_at) AS at FROM unnest($1::bigint[], $2::timestamptz[]) AS called (key_id, last_call_at)
-      GROUP BY key_id
-    ), outdated AS (
-      SELECT id, at FROM latest JOIN api_key ON id = key_id
-      WHERE last_used_at IS NULL OR last_used_at < at - ${LAST_USED_PRECISION} ORDER BY id FOR NO KEY UPDATE OF api_key
-    )
-    UPDATE api_key SET last_used_at = at FROM outdated WHERE api_key.id = outdated.id`,
-};
+// Several instances update the same rows. The statement locks its rows in the order of their key, so two instances
+// cannot deadlock. Usage of a deleted key is dropped.
 const ADD: Statement = {
   name: 'key_usage_add',
   text: `INSERT INTO key_usage (key_id, operation, day, calls, last_call_at, last_user_agent)
     SELECT called.* FROM unnest($1::bigint[], $2::text[], $3::date[], $4::bigint[], $5::timestamptz[], $6::text[])
       AS called (key_id, operation, day, calls, last_call_at, last_user_agent)
-    JOIN api_key ON id = key_id ORDER BY key_id, operation, day
-    ON CONFLICT (key_id, operation, day) DO UPDATE SET
+    JOIN api_key ON id = key_id ORDER BY key_id, day, operation
+    ON CONFLICT (key_id, day, operation) DO UPDATE SET
       calls = key_usage.calls + excluded.calls,
       last_call_at = greatest(key_usage.last_call_at, excluded.last_call_at),
       last_user_agent = CASE WHEN excluded.last_call_at >= key_usage.last_call_at
@@ -94,25 +80,21 @@ const COUNTED_SINCE: Statement = {
 };
 
 /** The statements that run in the background, for the test of their query plans. */
-export const KEY_USAGE_STATEMENTS = { TOUCH, ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
+export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
 
 /** Usage of API keys in PostgreSQL. Days are in UTC. */
 @Injectable()
 export class KeyUsageRepository {
   constructor(private readonly database: Database) {}
 
-  /** Adds calls to the stored ones, all or none. The `last_used_at` of their keys may be a minute behind. */
+  /** Adds calls to the stored ones, all or none. Drops the usage of keys that do not exist. */
   async add(records: readonly UsageRecord[]): Promise<void> {
-    const keyIds = records.map(({ keyId }) => keyId);
-    const lastCalls = records.map(({ lastCallAt }) => lastCallAt);
-    // TOUCH comes first because it may run twice: if ADD fails, both are repeated.
-    await this.database.write(TOUCH, [keyIds, lastCalls]);
     await this.database.write(ADD, [
-      keyIds,
+      records.map(({ keyId }) => keyId),
       records.map(({ operation }) => operation),
       records.map(({ day }) => day),
       records.map(({ calls }) => calls),
-      lastCalls,
+      records.map(({ lastCallAt }) => lastCallAt),
       records.map(({ userAgent }) => userAgent),
     ]);
   }

@@ -2,17 +2,11 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { Clock } from '../clock.js';
 import { KeyUsageRepository, type UsageRecord } from './key-usage.repository.js';
 
-/** Time in ms between two writes. A crash loses the calls of this time, and the counts that were still waiting. */
+/** Time in ms between two writes. A crash loses the calls of this time. */
 const WRITE_INTERVAL_MS = 5_000;
 
-/**
- * Largest number of counters of one write, so that it stays short even with many keys. The counters that have waited longest
- * come first: with 10,000 in use, each is written every 50 s.
- */
-const MAX_COUNTERS_PER_WRITE = 1_000;
-
-/** Number of intervals within which every counter is written: 12 intervals are a minute. */
-const MAX_INTERVALS_OF_ALL = 12;
+/** Largest number of counters of one statement, so that it is short. */
+const MAX_COUNTERS_PER_STATEMENT = 1_000;
 
 /**
  * Largest number of counters (one per key, operation and day) in one process: 10,000 keys in use, each with five
@@ -37,24 +31,23 @@ interface Counter {
 }
 
 /**
- * Counts every call with a valid key, whatever its answer. Counts are kept in memory. Every 5 s up to 1,000 counters are
- * written, or more if that is needed to write each within a minute; at shutdown, all of them. If a write fails, its counts
- * are kept for the next one.
+ * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written every 5 s and at shutdown.
+ * If a write fails, its counts are kept for the next one.
  */
 @Injectable()
 export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly log = new Logger(KeyUsage.name);
-  /** The counters that calls add to, by key and operation. */
-  private readonly counters = new Map<bigint, Map<string, Counter>>();
-  /** All counters, also those of earlier days, in the order in which they are written. */
-  private readonly queue = new Set<Counter>();
+  /** By key, day and operation. */
+  private readonly counters = new Map<string, Counter>();
   private uncounted = 0;
   /** Writes that have failed since the start. */
   failedWrites = 0;
   /** Calls that were not counted since the start. */
   uncountedCalls = 0;
   private timer: NodeJS.Timeout | undefined;
-  private writing: Promise<boolean> | undefined;
+  /** Settles when the last write has ended; never rejects. */
+  private lastWrite: Promise<void> = Promise.resolve();
+  private isWriting = false;
 
   constructor(
     private readonly repository: KeyUsageRepository,
@@ -63,7 +56,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
 
   onApplicationBootstrap(): void {
     this.timer = setInterval(() => {
-      void this.writeTimes(Math.ceil(this.writesOfAll / MAX_INTERVALS_OF_ALL));
+      if (!this.isWriting) void this.write();
     }, WRITE_INTERVAL_MS).unref();
   }
 
@@ -75,18 +68,21 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** Number of counters that wait to be written. */
   get waiting(): number {
-    return this.queue.size;
+    return this.counters.size;
   }
 
   count(keyId: bigint, operation: string, userAgent: string | undefined, now = this.clock.now()): void {
-    let counter = this.counters.get(keyId)?.get(operation);
-    if (counter === undefined || counter.day !== Math.floor(now / DAY_MS)) {
-      if (this.queue.size >= MAX_COUNTERS) {
+    const day = Math.floor(now / DAY_MS);
+    const name = `${keyId} ${day} ${operation}`;
+    let counter = this.counters.get(name);
+    if (counter === undefined) {
+      if (this.counters.size >= MAX_COUNTERS) {
         this.uncounted++;
         this.uncountedCalls++;
         return;
       }
-      counter = this.createCounter(keyId, operation, Math.floor(now / DAY_MS));
+      counter = { keyId, operation, day, calls: 0, lastCallAt: 0, userAgent: undefined };
+      this.counters.set(name, counter);
     }
     counter.calls++;
     counter.lastCallAt = now;
@@ -94,73 +90,40 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /** Writes everything that was counted before the call. After an error the counts wait for the next write. */
-  async write(): Promise<void> {
-    await this.writing;
-    await this.writeTimes(this.writesOfAll);
+  write(): Promise<void> {
+    return (this.lastWrite = this.lastWrite.then(() => this.writeAll()));
   }
 
-  /** Number of writes that all counters need. */
-  private get writesOfAll(): number {
-    return Math.ceil(this.queue.size / MAX_COUNTERS_PER_WRITE);
-  }
-
-  /** Writes this many times, or until a write fails. */
-  private async writeTimes(times: number): Promise<void> {
-    for (let left = times; left > 0; left--) {
-      if (!(await this.writeNext())) return;
-    }
-  }
-
-  private createCounter(keyId: bigint, operation: string, day: number): Counter {
-    let ofKey = this.counters.get(keyId);
-    if (ofKey === undefined) {
-      ofKey = new Map<string, Counter>();
-      this.counters.set(keyId, ofKey);
-    }
-    const counter = { keyId, operation, day, calls: 0, lastCallAt: 0, userAgent: undefined };
-    ofKey.set(operation, counter);
-    this.queue.add(counter);
-    return counter;
-  }
-
-  /** Writes the first counters of the queue, one write at a time. False after an error, which is logged. */
-  private writeNext(): Promise<boolean> {
-    return (this.writing ??= this.writeOnce().finally(() => (this.writing = undefined)));
-  }
-
-  private async writeOnce(): Promise<boolean> {
+  private async writeAll(): Promise<void> {
     if (this.uncounted > 0) {
       this.log.warn(
         `${this.uncounted} calls were not counted: over ${MAX_COUNTERS} pairs of key and operation at once.`,
       );
       this.uncounted = 0;
     }
-    const first = [...this.queue].slice(0, MAX_COUNTERS_PER_WRITE);
-    const written = first.map((counter) => ({ counter, ...toRecord(counter) }));
+    const names = [...this.counters.keys()];
+    this.isWriting = true;
     try {
-      if (written.length > 0) await this.repository.add(written);
+      for (let first = 0; first < names.length; first += MAX_COUNTERS_PER_STATEMENT) {
+        await this.writeSome(names.slice(first, first + MAX_COUNTERS_PER_STATEMENT));
+      }
     } catch (error) {
       this.failedWrites++;
       this.log.warn(`The usage of API keys could not be written and waits: ${(error as Error).message}`);
-      return false;
+    } finally {
+      this.isWriting = false;
     }
-    for (const { counter, calls } of written) {
-      counter.calls -= calls;
-      this.queue.delete(counter);
-      if (counter.calls > 0) {
-        this.queue.add(counter);
-      } else {
-        this.removeCounter(counter);
-      }
-    }
-    return true;
   }
 
-  private removeCounter(counter: Counter): void {
-    const ofKey = this.counters.get(counter.keyId);
-    if (ofKey?.get(counter.operation) !== counter) return;
-    ofKey.delete(counter.operation);
-    if (ofKey.size === 0) this.counters.delete(counter.keyId);
+  private async writeSome(names: readonly string[]): Promise<void> {
+    const counters = names.map((name) => this.counters.get(name) as Counter);
+    const records = counters.map(toRecord);
+    await this.repository.add(records);
+    for (const [index, counter] of counters.entries()) {
+      // Calls during the write remain.
+      counter.calls -= (records[index] as UsageRecord).calls;
+      if (counter.calls === 0) this.counters.delete(names[index] as string);
+    }
   }
 }
 

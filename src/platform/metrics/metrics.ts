@@ -1,8 +1,10 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
-import { CountedClients } from '../counted-clients.js';
 import { droppedLogLines } from '../logging/logger.js';
 import { RequestDurations } from './request-durations.js';
+
+/** Largest number of clients that are counted separately: each is a time series in Prometheus. */
+const MAX_COUNTED_CLIENTS = 100;
 
 /** The metrics of one process. */
 @Injectable()
@@ -12,7 +14,8 @@ export class Metrics implements OnApplicationShutdown {
 
   readonly requestDurations = new RequestDurations(this.registry);
 
-  private readonly clients = new CountedClients();
+  /** The clients that `deprecatedRequests` counts separately. */
+  private readonly clients = new Set<string>();
   private readonly deprecatedRequests = new Counter({
     name: 'petstore_deprecated_operation_requests_total',
     help: 'Requests for operations that are announced to end, by operation and client. Clients beyond the first hundred of a process count together.',
@@ -52,7 +55,8 @@ export class Metrics implements OnApplicationShutdown {
 
   /** @internal Counts a request for an operation that is announced to end. */
   countDeprecated(operation: string, client: string): void {
-    this.deprecatedRequests.inc({ operation, client: this.clients.labelOf(client) });
+    if (this.clients.size < MAX_COUNTED_CLIENTS) this.clients.add(client);
+    this.deprecatedRequests.inc({ operation, client: this.clients.has(client) ? client : '(others)' });
   }
 
   onApplicationShutdown(): void {

@@ -1,7 +1,6 @@
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
-import { CountedClients } from '../counted-clients.js';
 import { ApiError } from '../errors/api-error.js';
 import { RATE_LIMITED } from '../errors/error-catalogue.js';
 import type { Client } from '../api-keys/storage/api-key.repository.js';
@@ -25,6 +24,9 @@ export interface RedisState {
 
 const WINDOW_S = WINDOW_MS / 1000;
 
+/** Largest number of clients whose refusals are counted separately: each is a time series in Prometheus. */
+const MAX_COUNTED_CLIENTS = 100;
+
 /**
  * Limits the calls of each client, counted over all of its keys, to its own limit or to RATE_LIMIT_PER_MINUTE. With
  * REDIS_URL all instances share the count. While Redis is unreachable each process counts alone.
@@ -36,7 +38,6 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   /** Values of `RateLimit-Policy`, by requests per minute. */
   private readonly policies = new Map<number, string>();
   private localDecisions = 0;
-  private readonly counted = new CountedClients();
   /** Refused calls since the start, by the client's name; those of clients beyond the first hundred together. */
   readonly refusals = new Map<string, number>();
 
@@ -100,7 +101,8 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   }
 
   private countRefusal(client: string): void {
-    const name = this.counted.labelOf(client);
+    const isCounted = this.refusals.has(client) || this.refusals.size < MAX_COUNTED_CLIENTS;
+    const name = isCounted ? client : '(others)';
     this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1);
   }
 

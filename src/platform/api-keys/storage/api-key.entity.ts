@@ -49,7 +49,4 @@ export class ApiKeyEntity {
 
   @Column({ name: 'revoked_reason', type: 'text', nullable: true })
   revokedReason: string | null;
-
-  @Column({ name: 'last_used_at', type: 'timestamptz', nullable: true })
-  lastUsedAt: Date | null;
 }

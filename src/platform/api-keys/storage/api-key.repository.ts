@@ -20,7 +20,7 @@ export interface StoredApiKey {
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
   readonly revokedReason: string | null;
-  /** Some seconds behind, because usage is written in batches. */
+  /** Some seconds behind, because usage is written every 5 s; null after 400 days without use. */
   readonly lastUsedAt: Date | null;
   /** The key that this one replaces, and the key that replaces this one. */
   readonly predecessorId: bigint | null;
@@ -71,9 +71,13 @@ type Row = [
   successorId: string | null,
 ];
 
+/** The last call of a key in `key_usage`, for a query that names its table `key`. */
+const LAST_USED = `(SELECT max(last_call_at) FROM key_usage WHERE key_id = key.id AND day =
+    (SELECT max(day) FROM key_usage WHERE key_id = key.id))`;
+
 /** Columns of a `Row`, for a query that names its tables `key` and `client`. */
 const COLUMNS = `key.id, client.id, client.name, client.rate_limit_per_minute, key.prefix, key.scopes, key.created_at,
-  key.expires_at, key.revoked_at, key.revoked_reason, key.last_used_at, key.predecessor_id,
+  key.expires_at, key.revoked_at, key.revoked_reason, ${LAST_USED}, key.predecessor_id,
   (SELECT successor.id FROM api_key successor WHERE successor.predecessor_id = key.id)`;
 const SELECT = `SELECT ${COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
 
@@ -91,7 +95,7 @@ const LIST: Statement = {
   text: `${SELECT}
     WHERE ($1::text IS NULL OR client.name = $1)
       AND ($2::timestamptz IS NULL OR key.expires_at <= $2)
-      AND ($3::timestamptz IS NULL OR coalesce(key.last_used_at, key.created_at) < $3)
+      AND ($3::timestamptz IS NULL OR coalesce(${LAST_USED}, key.created_at) < $3)
       AND (($2::timestamptz IS NULL AND $3::timestamptz IS NULL)
         OR (key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > $4)))
     ORDER BY client.name, key.id`,
