@@ -24,7 +24,7 @@ test('a look-up that is older than a change of its key answers its own callers, 
   expect(await before).toBe(key);
   stored.set(hashApiKey(secret).toString('base64'), { ...key, revokedAt: new Date(0) });
   await Promise.all([nextQuery(), expect(after).rejects.toMatchObject({ definition: REVOKED_API_KEY })]);
-  expect(() => verifier.verify(secret)).toThrow(expect.objectContaining({ definition: REVOKED_API_KEY }));
+  expect(() => verifier.verify(secret)).toThrow(REVOKED_API_KEY.message);
 });
 
 test('a look-up that begins before a change and ends after it is not cached', async () => {
