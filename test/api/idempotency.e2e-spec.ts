@@ -170,13 +170,14 @@ describe('the same request again', () => {
 });
 
 describe('the header field', () => {
-  test.each([
-    ['every printable character', printable(), `"${printable().replace(/["\\]/g, '\\$&')}"`],
-  ])('201: %s is the same key quoted and bare', async (_, bare, quoted) => {
-    const first = await add(quoted);
-    expectReplay(await add(bare), first);
-    expectReplay(await add(quoted), first);
-  });
+  test.each([['every printable character', printable(), `"${printable().replace(/["\\]/g, '\\$&')}"`]])(
+    '201: %s is the same key quoted and bare',
+    async (_, bare, quoted) => {
+      const first = await add(quoted);
+      expectReplay(await add(bare), first);
+      expectReplay(await add(quoted), first);
+    },
+  );
 
   test('201: case and inner spaces count', async () => {
     const answers = [await add('Same key'), await add('same key'), await add('same  key'), await add('" same key"')];
@@ -419,18 +420,19 @@ describe('a module with idempotent work', () => {
     expectRefusal(await add(key), 'idempotency_key_reused');
   });
 
-  test.each([
-    ['unique race', 4],
-  ])('commits one of several simultaneous requests, and the others get its answer: %s', async (text, weight) => {
-    // They reach the work at the same time if there are enough connections; with one connection, one after the other.
-    const key = newKey();
-    notes.gate = () => sleep(50);
-    const answers = await Promise.all(Array.from({ length: 8 }, () => write(key, { text, weight })));
-    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201));
-    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-    expect(answers.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
-    expect(await app.sql('SELECT count(*)::int FROM test_weight WHERE grams = $1', [weight])).toEqual([[1]]);
-  });
+  test.each([['unique race', 4]])(
+    'commits one of several simultaneous requests, and the others get its answer: %s',
+    async (text, weight) => {
+      // They reach the work at the same time if there are enough connections; with one connection, one after the other.
+      const key = newKey();
+      notes.gate = () => sleep(50);
+      const answers = await Promise.all(Array.from({ length: 8 }, () => write(key, { text, weight })));
+      expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201));
+      expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+      expect(answers.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1);
+      expect(await app.sql('SELECT count(*)::int FROM test_weight WHERE grams = $1', [weight])).toEqual([[1]]);
+    },
+  );
 });
 
 /** Delays a statement between storing its key and its commit, as a slow disk would, while the test holds the lock. */
