@@ -18,7 +18,7 @@ COPY migrations migrations
 COPY src src
 RUN npm run build && mkdir data
 # Optional and peer packages that production needs are dependencies of package.json, too.
-RUN npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts && node scripts/prune-modules.js
+RUN npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts
 
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="Pet Store Service" \

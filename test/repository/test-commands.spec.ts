@@ -42,6 +42,8 @@ function run(name: string, ...args: string[]): { code: number | null; output: st
   const { status, stdout, stderr } = spawnSync(process.execPath, [...command, ...args], {
     cwd: ROOT,
     encoding: 'utf8',
+    // Jest sets FORCE_COLOR in its workers when it runs in a terminal.
+    env: { ...process.env, FORCE_COLOR: '0' },
   });
   const listed = stdout.split('\n').filter((line) => line.startsWith(`${ROOT}/`));
   return { code: status, output: stdout + stderr, listed: listed.map((path) => path.slice(ROOT.length + 1)) };

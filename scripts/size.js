@@ -1,0 +1,97 @@
+/**
+ * Prints the size of the project beside its budget, and fails above a budget. `--base <revision>` prints the sizes of that
+ * revision beside those of the working tree.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const BUDGETS = {
+  'src: lines': 14_000,
+  'src: files': 190,
+  'browser: lines': 350,
+  'tests: lines': 23_000,
+  settings: 30,
+  'names of the package': 60,
+  decisions: 130,
+  'words of documents': 27_000,
+};
+
+const root = join(import.meta.dirname, '..');
+
+function git(...args) {
+  return execFileSync('git', args, { cwd: root, encoding: 'utf8', maxBuffer: 100_000_000 });
+}
+
+/** The paths and texts of the files that are counted: of a revision, or of the working tree without a revision. */
+function filesOf(revision) {
+  const list = revision
+    ? ['ls-tree', '-r', '-z', '--name-only', revision]
+    : ['ls-files', '-z', '-co', '--exclude-standard'];
+  const deleted = revision ? [] : git('ls-files', '-z', '-d').split('\0');
+  const paths = git(...list).split('\0');
+  const counted = paths.filter((path) => /^(src|test)\/|\.md$|^\.env\.example$/.test(path) && !deleted.includes(path));
+  const read = (path) => (revision ? git('show', `${revision}:${path}`) : readFileSync(join(root, path), 'utf8'));
+  return counted.map((path) => ({ path, text: read(path) }));
+}
+
+function count(text, pattern) {
+  return text.match(pattern)?.length ?? 0;
+}
+
+/** The room of a file: its folder in `src`, or in `src/platform`. */
+function roomOf(path) {
+  return /^src\/(platform\/[^/]+(?=\/)|[^/]+(?=\/))/.exec(path)?.[0] ?? path.slice(0, path.lastIndexOf('/'));
+}
+
+/** Number of names that the package exports, in the entries of `src/package`. */
+function exportedNames(files) {
+  const entries = files.filter(({ path }) => path.startsWith('src/package/') || path === 'test/kit/index.ts');
+  const lists = entries.flatMap(({ text }) => [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)]);
+  const declared = entries.map(({ text }) =>
+    count(text, /^export (?:async )?(?:function|class|const|type|interface) \w/gm),
+  );
+  return lists.flatMap(([, names]) => names.split(',').filter((name) => name.trim() !== '')).length + sum(declared);
+}
+
+function sum(numbers) {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function sizesOf(revision) {
+  const files = filesOf(revision);
+  const lines = (chosen) => sum(chosen.map(({ text }) => count(text, /\n/g)));
+  const isTest = ({ path }) => path.startsWith('test/') || /\.spec\.ts$/.test(path);
+  const production = files.filter((file) => /^src\/.*\.ts$/.test(file.path) && !isTest(file));
+  const rooms = {};
+  for (const file of production) rooms[roomOf(file.path)] = (rooms[roomOf(file.path)] ?? 0) + lines([file]);
+  const textOf = (name) => files.find(({ path }) => path === name)?.text ?? '';
+  return {
+    ...Object.fromEntries(Object.entries(rooms).sort()),
+    'src: lines': lines(production),
+    'src: files': production.length,
+    'browser: lines': lines(files.filter(({ path }) => /^src\/.*\.(js|css)$/.test(path))),
+    'tests: lines': lines(files.filter((file) => isTest(file) && /\.(ts|js|cjs|mjs)$/.test(file.path))),
+    settings: count(textOf('.env.example'), /^#?[A-Z][A-Z0-9_]*=/gm),
+    'names of the package': exportedNames(files),
+    decisions: count(textOf('docs/decisions.md'), /^- \*\*D\d+ /gm),
+    'words of documents': sum(files.filter(({ path }) => path.endsWith('.md')).map(({ text }) => count(text, /\S+/g))),
+  };
+}
+
+const { base } = parseArgs({ options: { base: { type: 'string' } } }).values;
+const before = base ? sizesOf(base) : {};
+const now = sizesOf();
+const names = [...new Set([...Object.keys(before), ...Object.keys(now)])].sort(
+  (a, b) => (a in BUDGETS) - (b in BUDGETS),
+);
+const cell = (value) => String(value ?? '-').padStart(10);
+process.stdout.write(`${''.padEnd(34)}${base ? cell('before') : ''}${cell('now')}${cell('budget')}\n`);
+for (const name of names) {
+  const left = base ? cell(before[name]) : '';
+  process.stdout.write(
+    `${name.padEnd(34)}${left}${cell(now[name] ?? 0)}${name in BUDGETS ? cell(BUDGETS[name]) : ''}\n`,
+  );
+}
+if (Object.keys(BUDGETS).some((name) => now[name] > BUDGETS[name])) process.exitCode = 1;
