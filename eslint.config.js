@@ -23,16 +23,9 @@ export const PLATFORM_ROOMS = {
   'database/removal': [],
   'database/statements': ['internals'],
   'database/connections': ['database/statements', 'errors'],
-  'database/export-format': ['errors'],
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
-  'database/transfer': [
-    'database/connections',
-    'database/export-format',
-    'database/schema',
-    'database/statements',
-    'errors',
-  ],
+  'database/transfer': ['database/schema', 'errors'],
   'database/availability': ['database/connections', 'database/schema', 'database/statements'],
   'database/sharing': ['database/connections', 'errors'],
   'database/replicas': ['database/connections', 'database/sharing', 'database/statements', 'errors'],
@@ -272,7 +265,7 @@ export default tseslint.config(
     },
   },
   {
-    // Text goes through the log, or through src/cli/command/terminal.ts.
+    // Text goes through the log, or through src/cli/terminal.ts.
     files: ['src/**/*.ts'],
     rules: { 'no-console': 'error' },
   },

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
-import { table } from '../src/cli/command/output-text.js';
+import { table } from '../src/cli/terminal.js';
 import { type Bar, chart } from './chart.js';
 import type { UpkeepReport } from './growth.js';
 import { GROWN, type Options, OURS } from './options.js';
@@ -87,7 +87,7 @@ function reportResults(results: readonly (Result & Comparisons)[]): void {
   const comparisons = ['CPU / rate / p99 to the reference', 'CPU to Go', 'sum / rate to Rust', 'rate / p99 to first'];
   const headings = ['animals', 'workload', 'conns', 'server', ...figures, ...comparisons];
   process.stdout.write(
-    `${table(headings, rows, Infinity)}\n\n` +
+    `${table(headings, rows)}\n\n` +
       '"failed" counts requests without an answer or with an error, in all rounds. Those with an answer also count in the other columns.\n' +
       `The reference is ${REFERENCE}. For ${OURS} with another number of animals, and for ${GROWN}, it is ${OURS} with the first number.\n` +
       'The last column compares with the same server at the first number of connections.\n',
@@ -96,7 +96,7 @@ function reportResults(results: readonly (Result & Comparisons)[]): void {
 
 function reportServers(servers: readonly ServerFigures[]): void {
   const rows = servers.map((each) => [`${each.rows}`, each.name, `${each.startUpMs}`, `${each.peakMemoryMiB}`]);
-  process.stdout.write(`\n${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], rows, Infinity)}\n`);
+  process.stdout.write(`\n${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], rows)}\n`);
 }
 
 function reportUpkeep({ statements, updates, multixacts }: UpkeepReport): void {
@@ -112,7 +112,7 @@ function reportUpkeep({ statements, updates, multixacts }: UpkeepReport): void {
   );
   process.stdout.write(
     `\nBackground statements of ${GROWN}, in PostgreSQL:\n\n` +
-      `${table(['statement', 'count', 'mean ms', 'max ms', 'WAL KiB'], rows, Infinity)}\n\n` +
+      `${table(['statement', 'count', 'mean ms', 'max ms', 'WAL KiB'], rows)}\n\n` +
       `Updated rows. ${updated.join('; ')}. Multixacts: ${multixacts}.\n`,
   );
 }

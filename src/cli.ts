@@ -1,3 +1,3 @@
-import { runCommands } from './cli/run-commands.js';
+import { runCommands } from './cli/program.js';
 
 await runCommands();

@@ -1,12 +1,17 @@
 import type { Command } from 'commander';
 import type { MigrationStatus } from '../platform/database/schema/migration-history.js';
-import type { CommandContext } from './command/command-context.js';
-import { integerArgument, requiredOption } from './command/options.js';
-import { resultText, table } from './command/output-text.js';
-import type { Terminal } from './command/terminal.js';
+import type { CommandContext } from './context.js';
+import { integerArgument } from './options.js';
+import { resultText, table, type Terminal } from './terminal.js';
 
 /** Largest number of animals that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;
+
+/** Animals per statement of `seed`: few enough for the statement time-out and for progress reports. */
+const SEED_BATCH = 20_000;
+
+/** The same while the service runs: requests wait while the embedded engine runs a statement. */
+const SEED_BATCH_IN_SERVICE = 500;
 
 /** Adds `migrate`, `migrate:status`, `migrate:revert` and `seed`. */
 export function addDatabaseCommands(program: Command, context: CommandContext): void {
@@ -99,18 +104,17 @@ function addSeed(program: Command, context: CommandContext): void {
   program
     .command('seed')
     .description('add made-up animals to the catalogue')
-    .addOption(
-      requiredOption(
-        '--count <n>',
-        `number of animals to add, 1 to ${MAX_SEED_COUNT}`,
-        integerArgument('--count', 1, MAX_SEED_COUNT),
-      ),
+    .requiredOption(
+      '--count <n>',
+      `number of animals to add, 1 to ${MAX_SEED_COUNT}`,
+      integerArgument('--count', 1, MAX_SEED_COUNT),
     )
     .option('--json', 'print JSON')
     .action(async ({ count, json }: { count: number; json?: boolean }) => {
       const { seedPets } = await import('../pets/pets.seed.js');
+      const batch = context.isService ? SEED_BATCH_IN_SERVICE : SEED_BATCH;
       await context.withCurrentDatabase((dataSource) =>
-        seedPets(dataSource, count, context.seedBatch, (done) => terminal.progress(done, count, 'animals')),
+        seedPets(dataSource, count, batch, (done) => terminal.progress(done, count, 'animals')),
       );
       terminal.print(resultText(json, { added: count }, `Added ${count} animals.`));
     });

@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
-import type { CommandContext } from './command/command-context.js';
+import type { CommandContext } from './context.js';
 import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import { CommandError } from './command/command-error.js';
-import { integerArgument } from './command/options.js';
-import { printable, resultText, table, timeCell } from './command/output-text.js';
+import { CommandError, integerArgument } from './options.js';
+import { printable, resultText, table, timeCell } from './terminal.js';
 
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = 3_650;

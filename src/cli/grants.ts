@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
-import { CommandError } from './command/command-error.js';
-import type { CommandContext } from './command/command-context.js';
-import { requiredOption } from './command/options.js';
-import { resultText } from './command/output-text.js';
+import { CommandError } from './options.js';
+import type { CommandContext } from './context.js';
+import { resultText } from './terminal.js';
 
 /** Longest name of a role in bytes; PostgreSQL truncates a longer one. */
 const MAX_NAME_BYTES = 63;
@@ -12,7 +11,7 @@ export function addGrantsCommand(program: Command, { terminal }: CommandContext)
   program
     .command('grants')
     .description("print the SQL that gives the service's role its rights; run it as the owner of the schema")
-    .addOption(requiredOption('--role <name>', 'role that the service connects as', roleName))
+    .requiredOption('--role <name>', 'role that the service connects as', roleName)
     .option('--json', 'print JSON')
     .action(({ role, json }: { role: string; json?: boolean }) => {
       const statements = grantStatements(role);

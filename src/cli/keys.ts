@@ -4,11 +4,9 @@ import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/api-key-format.js';
 import type { StoredApiKey } from '../platform/api-keys/storage/api-key.repository.js';
 import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 import { nearestName } from '../platform/nearest-name.js';
-import type { CommandContext } from './command/command-context.js';
-import { CommandError } from './command/command-error.js';
-import { durationArgument, integerArgument, requiredOption } from './command/options.js';
-import { printable, resultText, table, timeCell } from './command/output-text.js';
-import type { Terminal } from './command/terminal.js';
+import type { CommandContext } from './context.js';
+import { CommandError, durationArgument, integerArgument } from './options.js';
+import { printable, resultText, table, type Terminal, timeCell } from './terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 
@@ -36,9 +34,7 @@ function addCreate(keys: Command, context: CommandContext): void {
   keys
     .command('create')
     .description('create an API key for a client; its secret is printed only once')
-    .addOption(
-      requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client'),
-    )
+    .requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client')
     .option(
       '--scopes <list>',
       `scopes of the key, separated by commas (default: ${context.application.defaultScopes.join(',')})`,

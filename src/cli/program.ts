@@ -1,15 +1,17 @@
 import { Command, CommanderError } from 'commander';
+import type { AppOptions } from '../app.options.js';
 import { readRelease } from '../app.release.js';
-import { failureText } from '../start/failure-text.js';
-import type { CommandContext } from './command/command-context.js';
+import { readConfig } from '../config.js';
+import { loadEnvironmentFile } from '../settings/environment-file.js';
+import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
-import { addOpenApiCommand } from './openapi.js';
-import { CommandError } from './command/command-error.js';
-import { isRequired } from './command/options.js';
+import { failureText } from './failure-text.js';
 import { addGrantsCommand } from './grants.js';
-import { addTransferCommands } from './transfer/transfer-commands.js';
+import { CommandError } from './options.js';
+import { runInService } from './service-client.js';
+import { addTransferCommands } from './transfer.js';
 
 /** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
 export function createProgram(context: CommandContext): Command {
@@ -25,12 +27,6 @@ export function createProgram(context: CommandContext): Command {
       writeOut: (text) => context.terminal.print(text),
       writeErr: (text) => context.terminal.tell(text),
     });
-  program.hook('preAction', (_, command) => {
-    const missing = command.options.find(
-      (option) => isRequired(option) && command.getOptionValue(option.attributeName()) === undefined,
-    );
-    if (missing) command.error(`error: required option '${missing.flags}' not specified`);
-  });
   // Added last: Commander copies the program's settings to each command when it is added.
   addDatabaseCommands(program, context);
   addGrantsCommand(program, context);
@@ -58,4 +54,50 @@ export async function runCommand(program: Command, context: CommandContext, word
 function withHelpLast(program: Command, [first, ...words]: readonly string[]): string[] {
   if (first === 'help' && program.commands.some((command) => command.name() === words[0])) return [...words, '--help'];
   return first === undefined ? [] : [first, ...words];
+}
+
+/** Adds `openapi`. */
+function addOpenApiCommand(program: Command, context: CommandContext): void {
+  program
+    .command('openapi')
+    .description('print the OpenAPI document')
+    .option('--yaml', 'print YAML instead of JSON')
+    .option('--json', 'print JSON, the default')
+    .action(async ({ yaml }: { yaml?: boolean }) => {
+      const document = await context.document();
+      context.terminal.print(yaml ? document.yaml : document.json);
+    });
+}
+
+/** The first words of the commands that the service runs while it has the embedded database; `export` asks it itself. */
+const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed']);
+
+/**
+ * Runs the command line of this process with the settings of the environment and of `.env`, prints its failure if it
+ * fails, and sets the exit code of the process.
+ *
+ * @param options the options given to `startService`, so that commands know the same migrations, scopes and operations
+ */
+export async function runCommands(options: AppOptions = {}): Promise<void> {
+  const context = new OwnContext(options);
+  const { terminal } = context;
+  try {
+    for (const warning of loadEnvironmentFile()) terminal.tell(`${warning}\n`);
+    const program = createProgram(context);
+    const words = process.argv.slice(2);
+    program.hook('preAction', async () => {
+      const { databaseUrl, dataDir } = readConfig();
+      if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
+      const end = await runInService(dataDir, words, (bytes) => terminal.print(bytes.toString()));
+      if (end === undefined) return;
+      terminal.tell(end.messages);
+      // Ends the program before the command runs here, too.
+      throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
+    });
+    process.exitCode = await runCommand(program, context, words);
+  } catch (error) {
+    terminal.tell(`${failureText(error)}\n`);
+    process.exitCode = 1;
+  }
+  terminal.stop();
 }

@@ -5,7 +5,7 @@
 
 export { AppModule } from '../app.module.js';
 export type { AppOptions, DocumentOptions, ServiceOptions } from '../app.options.js';
-export { runCommands } from '../cli/run-commands.js';
+export { runCommands } from '../cli/program.js';
 export { Config, readConfig } from '../config.js';
 export { loadEnvironmentFile } from '../settings/environment-file.js';
 export { PetEntity } from '../pets/pet.entity.js';

@@ -6,7 +6,7 @@ import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { ServiceOptions } from '../app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
-import { ServiceCommands } from '../cli/service/service-commands.js';
+import { ServiceCommands } from '../cli/service-commands.js';
 import { type Config, readConfig } from '../config.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
 import { allocateYoung } from '../platform/internals/young-allocations.js';
@@ -15,7 +15,7 @@ import { ProcessGroup } from '../platform/process-group/process-group.js';
 import { onStopSignal } from '../platform/process-group/stop-signals.js';
 import { reportAlive } from '../platform/process-group/worker-watch.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
-import { failureText } from './failure-text.js';
+import { failureText } from '../cli/failure-text.js';
 import { listenError, openFilesWarning, welcome } from './start-messages.js';
 
 /**
@@ -91,7 +91,7 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
   app.flushLogs();
 
   // Commands cannot open the embedded database while this process uses it, so this process runs them.
-  const commands = config.databaseUrl === undefined ? await ServiceCommands.listen(app, config) : undefined;
+  const commands = config.databaseUrl === undefined ? new ServiceCommands(app) : undefined;
   stopOnSignal(app, config, commands);
   if (cluster.isPrimary) {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;

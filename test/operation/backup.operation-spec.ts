@@ -5,11 +5,9 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
 import { HttpClient } from '../support/http-client.js';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
-import { createDatabaseWithRoles, roleUrls } from '../support/postgresql-roles.js';
+import { roleUrls } from '../support/postgresql-roles.js';
 import { type PostgresqlServer, serverUser, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
@@ -112,21 +110,6 @@ async function addMany(name: string, count = 50): Promise<string[]> {
 const idsIn = async (url: string): Promise<string[]> =>
   (await rowsOf<[string]>(url, 'SELECT id FROM pet ORDER BY id')).map(([id]) => id);
 const sorted = (ids: string[]): string[] => [...ids].sort((a, b) => Number(BigInt(a) - BigInt(b)));
-
-test('export and import move every animal to another database and to the embedded engine', async () => {
-  await addMany('exported');
-  await run(block('sh', 'Export and import', 'export'), { DATABASE_URL: serviceUrl });
-  const url = (await createDatabaseWithRoles(server.url, 'imported')).ownerUrl;
-  await run(block('sh', 'Export and import', '$NEW_DATABASE_URL'), { NEW_DATABASE_URL: url });
-  expect(await idsIn(url)).toEqual(await idsIn(serviceUrl));
-
-  const directory = join(backup, 'embedded');
-  await run(block('sh', 'Export and import', '$NEW_DATA_DIR'), { NEW_DATA_DIR: directory });
-  const embedded = await openDatabase(readConfig({ DATA_DIR: directory }));
-  const rows = await embedded.query<{ id: string }[]>('SELECT id::text FROM pet ORDER BY pet.id');
-  await embedded.destroy();
-  expect(rows.map(({ id }) => id)).toEqual(await idsIn(serviceUrl));
-}, 180_000);
 
 test('the service runs on a database that pg_dump and pg_restore have made', async () => {
   await addMany('dumped');

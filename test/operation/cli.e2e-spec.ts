@@ -317,43 +317,12 @@ if (engine === 'postgresql') {
         'openapi',
       ],
     ],
-    [['migrate'], ['--json']],
-    [['migrate:status'], ['--json', 'exit code']],
-    [['grants'], ['--role', '--json']],
-    [['migrate:revert'], ['--json']],
-    [['seed'], ['--count <n>', 'number of animals to add, 1 to 1000000000', '(required)', '--json']],
-    [['export'], ['--to <file>', '(required)', '--overwrite', '--json']],
-    [['import'], ['--from <file>', '(required)', '--replace', '--json']],
-    [['keys'], ['create', 'list', 'show', 'rotate', 'revoke', 'limit']],
+    [['migrate'], ['--dry-run', '--json']],
+    [['seed'], ['--count <n>', 'number of animals to add, 1 to 1000000000', '--json']],
     [
       ['keys', 'create'],
       ['--client', '--scopes', '--expires', '--quiet', '--json'],
     ],
-    [
-      ['keys', 'list'],
-      ['--client', '--expiring', '--unused', '--json'],
-    ],
-    [
-      ['keys', 'revoke'],
-      ['<key>', '--reason', '--json'],
-    ],
-    [
-      ['keys', 'rotate'],
-      ['<key>', '--overlap', '--quiet', '--json'],
-    ],
-    [
-      ['keys', 'show'],
-      ['<key>', '--json'],
-    ],
-    [
-      ['keys', 'limit'],
-      ['<client>', '--per-minute', '--default', '--json'],
-    ],
-    [
-      ['deprecations', 'report'],
-      ['<operation>', '--days', '--json', 'exit code'],
-    ],
-    [['openapi'], ['--yaml', '--json']],
   ])('%j --help lists its commands, arguments and options', async (command, words) => {
     const { code, stdout, stderr } = await petstore(...command, '--help');
     expect([code, stderr]).toEqual([0, '']);

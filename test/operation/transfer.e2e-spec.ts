@@ -5,7 +5,6 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gunzipSync } from 'node:zlib';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -62,7 +61,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test('all animals are moved from one engine to the other and back, with gzip and through pipes', async () => {
+test('all animals are moved from one engine to the other and back, with a file and through pipes', async () => {
   // The import creates an embedded database here.
   const directory = join(home, 'data');
   const settings = { DATA_DIR: directory };
@@ -73,13 +72,12 @@ test('all animals are moved from one engine to the other and back, with gzip and
     expect.stringMatching(/^Imported 60000 rows\.\n\nTABLE +ROWS\n[^]*^pet +60000\n/m),
     '',
   ]);
-  expect(await petstore(other, 'export', '--to', 'back.gz', '--json')).toMatchObject({ code: 0, stderr: '' });
-
+  const back = `env -u DATABASE_URL DATA_DIR=${directory} "$0" "$1" export --to - --json | gzip >back.gz; gunzip -c back.gz | "$0" "$1" import --from - --json`;
   const target = await emptyDatabase();
-  const child = spawn('/bin/sh', ['-c', `"$0" "$1" import --from - --json <back.gz`, process.execPath, CLI], {
+  const child = spawn('/bin/sh', ['-c', back, process.execPath, CLI], {
     cwd: home,
     env: { PATH: process.env.PATH, ...target.ownerSettings },
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', 'ignore', 'ignore'],
   });
   expect((await once(child, 'exit'))[0]).toBe(0);
   const content = await query(target, CONTENT);
@@ -87,46 +85,41 @@ test('all animals are moved from one engine to the other and back, with gzip and
   expect(await query(source, CONTENT)).toEqual(content);
 });
 
-test('only its owner may read an export, and only a complete export with --overwrite replaces a file', async () => {
+test('only its owner may read an export, no file is replaced, and a failed export leaves none', async () => {
   expect(((await stat(file)).mode & 0o777).toString(8)).toBe('600');
-  const old = join(home, 'old.gz');
-  await writeFile(old, 'keep');
-  const refused = await petstore(source, 'export', '--to', 'old.gz');
-  expect([refused.code, refused.stdout, refused.stderr]).toEqual([
-    1,
-    '',
-    "petstore: 'old.gz' exists. Name another one, or replace it with --overwrite.\n",
-  ]);
-  // This export fails after it has begun, because the database has no schema.
+  await writeFile(join(home, 'old'), 'keep');
+  expect(await petstore(source, 'export', '--to', 'old')).toMatchObject({
+    code: 1,
+    stderr: "petstore: old cannot be written: EEXIST: file already exists, open 'old'.\n",
+  });
+  expect(await readFile(join(home, 'old'), 'utf8')).toBe('keep');
+  // This export fails after its file is made, because the database has no schema.
   const bare = await createEmptyTestDatabase();
   databases.push(bare);
-  expect(await petstore(bare, 'export', '--to', 'old.gz', '--overwrite')).toEqual({
+  expect(await petstore(bare, 'export', '--to', 'new')).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'petstore: The database has no schema, so there is nothing to export. Check DATABASE_URL and DATA_DIR.\n',
+    stderr: 'petstore: The database has no schema, so there is nothing to export.\n',
   });
-  expect(await readFile(old, 'utf8')).toBe('keep');
-  expect((await petstore(source, 'export', '--to', 'old.gz', '--overwrite')).code).toBe(0);
-  expect(
-    gunzipSync(await readFile(old))
-      .subarray(0, 19)
-      .toString(),
-  ).toBe('{"petstore-export":');
-  expect((await readdir(home)).filter((name) => name.endsWith('.part'))).toEqual([]);
+  expect((await readdir(home)).includes('new')).toBe(false);
 });
 
 test.each([
-  [['export', '--to', 'none/x'], "'none/x' cannot be written: its directory does not exist."],
-  [['import', '--from', 'none'], "'none' cannot be read: it does not exist."],
-  [['import', '--from', '.'], "'.' is a directory. Name a file."],
+  [['export', '--to', 'none/x'], /^petstore: none\/x cannot be written: ENOENT: .+\n$/],
+  [['import', '--from', 'none'], /^petstore: none cannot be read: ENOENT: .+\n$/],
+  [['import', '--from', '.'], /^petstore: \. cannot be read: EISDIR: .+\n$/],
 ])('%j fails with one line', async (args, message) => {
-  expect(await petstore(source, ...args)).toEqual({ code: 1, stdout: '', stderr: `petstore: ${message}\n` });
+  expect(await petstore(await emptyDatabase(), ...args)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(message) as string,
+  });
 });
 
 test('an export to a full disk, or to a reader that is gone, fails with one line', async () => {
   for (const [stdout, message] of [
-    [openSync('/dev/full', 'w'), 'the disk is full'],
-    ['pipe', 'nobody reads it'],
+    [openSync('/dev/full', 'w'), 'ENOSPC'],
+    ['pipe', 'EPIPE'],
   ] as const) {
     const child = spawn(process.execPath, [CLI, 'export', '--to', '-'], {
       cwd: home,
@@ -138,32 +131,10 @@ test('an export to a full disk, or to a reader that is gone, fails with one line
     child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     const [code] = (await once(child, 'close')) as [number];
     if (typeof stdout === 'number') closeSync(stdout);
-    expect([code, stderr]).toEqual([1, `petstore: Standard output cannot be written: ${message}.\n`]);
-  }
-});
-
-test('a killed export leaves only a .part file, which import refuses; an interrupted one leaves nothing', async () => {
-  for (const signal of ['SIGKILL', 'SIGINT'] as const) {
-    const child = spawn(process.execPath, [CLI, 'export', '--to', 'partial'], {
-      cwd: home,
-      env: { PATH: process.env.PATH, ...source.settings },
-      stdio: 'ignore',
-    });
-    const drafts = async (): Promise<string[]> => (await readdir(home)).filter((name) => name.endsWith('.part'));
-    while ((await drafts()).length === 0 && child.exitCode === null) await sleep(1);
-    child.kill(signal);
-    expect((await once(child, 'exit'))[1]).toBe(signal);
-    const left = await drafts();
-    expect([signal, left.length, (await readdir(home)).includes('partial')]).toEqual([
-      signal,
-      signal === 'SIGKILL' ? 1 : 0,
-      false,
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(new RegExp(`^petstore: standard output cannot be written: .*${message}.*\\n$`)),
     ]);
-    const [draft] = left;
-    if (draft === undefined) continue;
-    const outcome = await petstore(await emptyDatabase(), 'import', '--from', draft);
-    expect([outcome.code, outcome.stderr]).toEqual([1, expect.stringMatching(/^petstore: (The export is|This is no)/)]);
-    await rm(join(home, draft));
   }
 });
 

@@ -1,12 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gzipSync } from 'node:zlib';
 import { DataSource } from 'typeorm';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
-import { bytesOf } from '../../src/platform/database/export-format/export-bytes.js';
-import { FrameReader, FrameWriter } from '../../src/platform/database/export-format/export-format.js';
-import { exportDatabase, type ExportOptions } from '../../src/platform/database/transfer/export.js';
-import { importDatabase, type ImportOptions } from '../../src/platform/database/transfer/import.js';
+import { exportDatabase } from '../../src/platform/database/transfer/export.js';
+import { importDatabase } from '../../src/platform/database/transfer/import.js';
 import { createTestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
@@ -15,7 +13,7 @@ import { HttpClient } from '../support/http-client.js';
  * Exports and imports between two databases of the engine. The commands are tested in operation/transfer.
  */
 
-import.meta.jest.setTimeout(120_000);
+import.meta.jest.setTimeout(20_000);
 
 /** Tables of a feature, with all kinds of columns and constraints. */
 const FEATURE = [
@@ -37,6 +35,7 @@ const FEATURE = [
   `CREATE TABLE test_base (a int)`,
   `CREATE TABLE test_derived (b text) INHERITS (test_base)`,
   `CREATE TABLE test_nothing ()`,
+  `CREATE SCHEMA test_other; CREATE TABLE test_other."Bill" (id serial PRIMARY KEY, total numeric)`,
   `CREATE SEQUENCE test_invoice_number START 100 INCREMENT 5`,
   `CREATE SEQUENCE test_drawn`,
   `CREATE TABLE test_audit (what text)`,
@@ -69,12 +68,13 @@ const ROWS = [
   `INSERT INTO test_measured VALUES ('2026-05-05', 0.1), ('1999-01-01', 3)`,
   `INSERT INTO test_left_side VALUES (1, NULL); INSERT INTO test_right_side VALUES (2, 1); UPDATE test_left_side SET right_id = 2`,
   `INSERT INTO test_base VALUES (1); INSERT INTO test_derived VALUES (2, 'two'); INSERT INTO test_nothing DEFAULT VALUES`,
+  `INSERT INTO test_other."Bill" (total) VALUES (1.5), (2.50)`,
   `SELECT nextval('test_drawn'), nextval('test_drawn')`,
 ];
 
 const TABLES = `
   SELECT oid::regclass::text AS name FROM pg_class
-  WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_migration' ORDER BY 1`;
+  WHERE relnamespace IN ('public'::regnamespace, to_regnamespace('test_other')) AND relkind IN ('r', 'p') AND relname <> 'schema_migration' ORDER BY 1`;
 
 const databases: TestDatabase[] = [];
 const opened: DataSource[] = [];
@@ -105,18 +105,14 @@ afterAll(async () => {
   for (const database of databases) await database.drop();
 });
 
-async function exported(dataSource: DataSource, options: Partial<ExportOptions> = {}): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  const defaults = { service: '1.0.0', maxRows: 700, sharesConnection: false };
+async function exported(dataSource: DataSource, sharesConnection = false): Promise<Buffer> {
+  const pieces: string[] = [];
   await exportDatabase(dataSource, {
-    ...defaults,
-    write: (bytes) => {
-      pieces.push(bytes);
-      return Promise.resolve();
-    },
-    ...options,
+    service: '1.0.0',
+    sharesConnection,
+    write: (text) => Promise.resolve(void pieces.push(text)),
   });
-  return Buffer.concat(pieces);
+  return Buffer.from(pieces.join(''));
 }
 
 async function* stream(bytes: Buffer): AsyncGenerator<Buffer> {
@@ -126,12 +122,8 @@ async function* stream(bytes: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-const imported = (
-  dataSource: DataSource,
-  bytes: Buffer,
-  replace = false,
-  onProgress?: ImportOptions['onProgress'],
-): Promise<unknown> => importDatabase(dataSource, stream(bytes), { replace, onProgress });
+const imported = (dataSource: DataSource, bytes: Buffer, replace = false): Promise<unknown> =>
+  importDatabase(dataSource, stream(bytes), replace);
 
 /** Every row as PostgreSQL prints it, the foreign keys and triggers, which an import removes temporarily, and the sequences. */
 async function everythingIn(dataSource: DataSource): Promise<Record<string, unknown>> {
@@ -159,7 +151,7 @@ async function refusalOf(bytes: Buffer, replace = false): Promise<string> {
 
 test('an imported database equals the exported one, with tables of every kind', async () => {
   const bytes = await exported(source);
-  expect(await imported(target, gzipSync(bytes))).toMatchObject({ rows: 3009 });
+  expect(await imported(target, bytes)).toMatchObject({ rows: 3011 });
   const before = await everythingIn(source);
   expect(await everythingIn(target)).toEqual(before);
   expect((before.triggers as unknown[]).length).toBeGreaterThan(4);
@@ -172,26 +164,6 @@ test('an imported database equals the exported one, with tables of every kind', 
   ]) {
     expect([next, await target.query(next)]).toEqual([next, await source.query(next)]);
   }
-});
-
-test('an imported database exports the same bytes after the header', async () => {
-  const rowsOf = (bytes: Buffer): string[] => bytes.toString('latin1').match(/\{"table":.+?(?=,"sha256")/g) ?? [];
-  const bytes = await exported(source);
-  await imported(target, bytes, true);
-  const again = await exported(target);
-  expect(rowsOf(again)).toEqual(rowsOf(bytes));
-  expect(rowsOf(bytes).length).toBeGreaterThan(10);
-});
-
-test('export and import report their progress in rows after each frame', async () => {
-  const steps = { out: [] as [number, number][], in: [] as [number, number][] };
-  const bytes = await exported(source, { onProgress: (...step) => void steps.out.push(step) });
-  await imported(target, bytes, true, (...step) => void steps.in.push(step));
-  expect(steps.in).toEqual(steps.out);
-  const [, total] = steps.out[0] ?? [];
-  expect(steps.out.at(-1)).toEqual([total, total]);
-  expect(steps.out.every(([done, all], index) => all === total && done > (steps.out[index - 1]?.[0] ?? 0))).toBe(true);
-  expect(steps.out.length).toBeGreaterThan(10);
 });
 
 test('columns are moved by name, in any order', async () => {
@@ -207,13 +179,16 @@ test('columns are moved by name, in any order', async () => {
 if (engine === 'postgresql') {
   test('export needs only the rights of the service, import those of the owner', async () => {
     const service = await openDatabase(readConfig(sourceDatabase.settings));
+    await expect(exported(service)).rejects.toThrow(
+      'PostgreSQL refuses: permission denied for schema test_other. An export holds the tables of all schemas.',
+    );
+    await source.query('GRANT USAGE ON SCHEMA test_other TO PUBLIC');
+    await source.query('GRANT SELECT ON ALL TABLES IN SCHEMA test_other TO PUBLIC');
+    await source.query('GRANT SELECT ON ALL SEQUENCES IN SCHEMA test_other TO PUBLIC');
     const own = await exported(service);
     await service.destroy();
-    const header = (bytes: Buffer): unknown => ({
-      ...(JSON.parse(bytes.toString().split('\n')[1] as string) as object),
-      createdAt: '',
-    });
-    expect(header(own)).toEqual(header(await exported(source)));
+    const body = (bytes: Buffer): string => bytes.toString().split('\n').slice(1, -2).join('\n');
+    expect(body(own)).toEqual(body(await exported(source)));
     const weak = await openDatabase(readConfig(targetDatabase.settings));
     await expect(imported(weak, own, true)).rejects.toThrow(
       /^PostgreSQL refuses: .+\. Nothing was imported\. Import as the owner of the schema, who also runs migrate\.$/,
@@ -243,27 +218,14 @@ test('an export that is damaged or of another kind is refused, and the database 
   for (let position = 0; position < bytes.length; position += 1 + Math.floor(bytes.length / 12)) {
     const changed = Buffer.from(bytes);
     changed[position] = (changed[position] as number) ^ 4;
-    expect(await refusalOf(changed, true)).toMatch(/^(The export is damaged|This is no export|The export has format)/);
-    expect(await refusalOf(bytes.subarray(0, position), true)).toMatch(/^(The export is damaged|This is no export)/);
+    expect(await refusalOf(changed, true)).toMatch(/Nothing was imported/);
+    expect(await refusalOf(bytes.subarray(0, position), true)).toMatch(
+      /^(The export is damaged|This is no export|PostgreSQL refuses)/,
+    );
   }
   expect(await refusalOf(Buffer.concat([bytes, Buffer.from('\n')]), true)).toMatch(
     /^The export is damaged: it goes on/,
   );
-  expect(await everythingIn(target)).toEqual(before);
-});
-
-test('a forged export cannot run its own statements', async () => {
-  const { tables, sequences, ...header } = await new FrameReader(
-    await bytesOf(stream(await exported(source))),
-  ).header();
-  const isCalled = 'true); CREATE TABLE test_forged (); SELECT (1' as unknown as boolean;
-  const forged = new FrameWriter().header({
-    ...header,
-    tables: tables.map((table) => ({ ...table, rows: 0 })),
-    sequences: sequences.map((sequence) => ({ ...sequence, isCalled })),
-  });
-  const before = await everythingIn(target);
-  expect(await refusalOf(forged, true)).toMatch(/^PostgreSQL refuses: invalid input syntax for type boolean/);
   expect(await everythingIn(target)).toEqual(before);
 });
 
@@ -288,7 +250,9 @@ test('an import is rolled back completely when the schema refuses a row, also at
 test('an import into a database with rows is refused, unless it replaces them', async () => {
   const bytes = await exported(source);
   await target.query(`TRUNCATE pet; INSERT INTO pet (name, category_id) VALUES ('stays', 1)`);
-  expect(await refusalOf(bytes)).toMatch(/^The database is not empty: it holds rows of .*\bpet\b.* with --replace\.$/);
+  expect(await refusalOf(bytes)).toMatch(
+    /^The database is not empty: it holds rows of .*\bpet\b.* with --replace\. Nothing was imported\.$/,
+  );
   expect(await target.query('SELECT name FROM pet')).toEqual([{ name: 'stays' }]);
   await imported(target, bytes, true);
   expect(await everythingIn(target)).toEqual(await everythingIn(source));
@@ -298,27 +262,12 @@ test.each([
   [
     `INSERT INTO schema_migration (timestamp, name) VALUES (4102444800000, 'AddNote4102444800000')`,
     `DELETE FROM schema_migration WHERE timestamp = 4102444800000`,
-    /^The export has another schema: the export lacks AddNote4102444800000\. Nothing was imported\. Import it with the version of the service that wrote it \(1\.0\.0\), and migrate then\.$/,
+    /^The export has another schema: the export lacks AddNote4102444800000\. Import it with the version of the service that wrote it \(1\.0\.0\), and migrate then\. Nothing was imported\.$/,
   ],
   [
     `UPDATE schema_migration SET name = 'Other' || name WHERE id = 1`,
     `UPDATE schema_migration SET name = substr(name, 6) WHERE id = 1`,
-    /^The export has another schema: the database lacks CreatePet\d+; the export lacks OtherCreatePet\d+\./,
-  ],
-  [
-    `ALTER TABLE test_derived ALTER b TYPE bytea USING null`,
-    `ALTER TABLE test_derived ALTER b TYPE text USING null`,
-    /^The export has column test_derived\.b text, and the database has not\./,
-  ],
-  [
-    `CREATE TABLE test_beside (x int)`,
-    `DROP TABLE test_beside`,
-    /^The database has table test_beside, and the export has not\./,
-  ],
-  [
-    `CREATE SEQUENCE test_beside`,
-    `DROP SEQUENCE test_beside`,
-    /^The database has sequence test_beside, and the export has not\./,
+    /^The export has another schema: (the database lacks CreatePet\d+; the export lacks Other|the export lacks OtherCreatePet\d+; the database lacks )CreatePet\d+\./,
   ],
 ])('another schema is refused: %s', async (change, undo, expected) => {
   const bytes = await exported(source);
@@ -359,21 +308,20 @@ test('an export shows one moment of the database, and the service serves request
   const app = await createTestApp();
   await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Rex', n FROM generate_series(1, 2000) n`);
   const answers: number[] = [];
-  const pieces: Buffer[] = [];
+  const pieces: string[] = [];
   const sharesConnection = engine === 'embedded';
   await exportDatabase(app.nest.get(DataSource), {
     service: '1.0.0',
-    maxRows: 500,
     sharesConnection,
-    write: async (bytes) => {
-      pieces.push(bytes);
+    write: async (text) => {
+      pieces.push(text);
       answers.push((await app.client.post('/v1/pets', { name: 'late', categoryId: 1 })).status);
       await app.sql(`UPDATE pet SET name = 'changed' WHERE category_id = 1999`);
       await sleep(1);
     },
   });
-  const text = Buffer.concat(pieces).toString();
-  expect(text).toMatch(/"name":"pet",.+?"rows":2000/);
+  const text = pieces.join('');
+  expect(text.match(/^\d+\tRex\t/gm)).toHaveLength(2000);
   expect(text).not.toContain('late');
   expect(text).not.toContain('changed');
   expect(answers.length).toBeGreaterThan(4);
@@ -389,7 +337,6 @@ test('an export whose file fails leaves neither a transaction nor cursors', asyn
     let written = 0;
     const failing = exportDatabase(app.nest.get(DataSource), {
       service: '1.0.0',
-      maxRows: 500,
       sharesConnection,
       write: () => ((written += 1) > 2 ? Promise.reject(new Error('full')) : Promise.resolve()),
     });
@@ -399,3 +346,16 @@ test('an export whose file fails leaves neither a transaction nor cursors', asyn
   expect((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 1 })).status).toBe(201);
   await app.close();
 });
+
+if (engine === 'postgresql') {
+  test('psql loads an export, too', async () => {
+    const [database, loaded] = await makeDatabase();
+    for (const statement of FEATURE) await loaded.query(statement);
+    const args = ['-v', 'ON_ERROR_STOP=1', '-q', '-o', '/dev/null', database.ownerSettings.DATABASE_URL ?? ''];
+    const bytes = await exported(source);
+    const psql = (): string => spawnSync('psql', args, { input: bytes, encoding: 'utf8' }).stderr;
+    expect(psql()).toBe('');
+    expect(await everythingIn(loaded)).toEqual(await everythingIn(source));
+    expect(psql()).toMatch(/ERROR: {2}The database is not empty: it holds rows of /);
+  });
+}

@@ -4,7 +4,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { table } from '../../src/cli/command/output-text.js';
+import { table } from '../../src/cli/terminal.js';
 import { MAX_UNKNOWN_TOKENS } from '../../src/platform/api-keys/api-key.verifier.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { judge, type Tolerance, type Verdict, WARM_UP_SHARE } from './flatness.js';

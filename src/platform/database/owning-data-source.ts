@@ -17,7 +17,7 @@ export class OwningDataSource extends DataSource {
    */
   constructor(
     options: DataSourceOptions,
-    private readonly engine: EmbeddedEngine | undefined,
+    readonly engine: EmbeddedEngine | undefined,
     private readonly answerTimeoutMs: number,
     readonly pooling: Pooling,
   ) {

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, rename, unlink } from 'node:fs/promises';
-import { connect, createServer, type Server } from 'node:net';
+import { chmod, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../../errors/startup-error.js';
 
 /** A lock on a directory. It ends with `release`, or with the process. */
 export interface DirectoryLock {
+  /** Passes connections of other processes to `handler`. Until then, and with undefined, they are closed at once. */
+  serve(handler: ((socket: Socket) => void) | undefined): void;
   release(): Promise<void>;
 }
 
@@ -48,9 +50,11 @@ async function publish(directory: string): Promise<(DirectoryLock & { name: stri
   const path = socketPath(directory, name);
   // The socket gets its final name once it accepts connections: other processes remove sockets that refuse.
   const draft = `${path}~`;
-  const server = createServer((socket) => socket.destroy()).unref();
+  let serve: ((socket: Socket) => void) | undefined;
+  const server = createServer((socket) => (serve === undefined ? socket.destroy() : serve(socket))).unref();
   try {
     await listen(server, draft);
+    await chmod(draft, 0o600);
   } catch (error) {
     throw new StartupError(`DATA_DIR '${directory}' cannot be locked: ${(error as Error).message}.`, { cause: error });
   }
@@ -64,7 +68,7 @@ async function publish(directory: string): Promise<(DirectoryLock & { name: stri
     await release();
     return undefined;
   }
-  return { name, release };
+  return { name, serve: (handler) => void (serve = handler), release };
 }
 
 /** The name of a living process's socket. Removes the sockets of dead processes. */
@@ -78,16 +82,42 @@ async function findOther(directory: string, own: string): Promise<string | undef
   return undefined;
 }
 
-function accepts(path: string): Promise<boolean> {
-  return new Promise((answer) => {
+async function accepts(path: string): Promise<boolean> {
+  // The kernel accepts the connection even if the process is busy or stopped.
+  const connection = await connectTo(path);
+  if (typeof connection === 'string') return !['ECONNREFUSED', 'ENOENT'].includes(connection);
+  connection.destroy();
+  return true;
+}
+
+/** A connection, or the code of the error. */
+function connectTo(path: string): Promise<Socket | string> {
+  return new Promise((done) => {
     const socket = connect({ path });
-    // The kernel accepts the connection even if the process is busy or stopped.
-    socket.once('connect', () => {
-      socket.destroy();
-      answer(true);
-    });
-    socket.once('error', ({ code }: NodeJS.ErrnoException) => answer(code !== 'ECONNREFUSED' && code !== 'ENOENT'));
+    socket.once('connect', () => done(socket)).once('error', ({ code }: NodeJS.ErrnoException) => done(code ?? ''));
   });
+}
+
+/**
+ * Connects to the process that holds the lock on a directory; undefined if there is none.
+ *
+ * @throws StartupError when the process belongs to another user
+ */
+export async function connectToOwner(directory: string): Promise<Socket | undefined> {
+  for (const name of await readdir(directory).catch(() => [])) {
+    if (!name.endsWith(SUFFIX)) continue;
+    const path = socketPath(directory, name);
+    const owner = await stat(path).catch(() => undefined);
+    const connection = await connectTo(path);
+    const isOwn = owner?.uid === process.getuid?.();
+    if (typeof connection !== 'string' && isOwn) return connection;
+    if (typeof connection !== 'string') connection.destroy();
+    else if (connection !== 'EACCES') continue;
+    throw new StartupError(
+      `The process that uses DATA_DIR '${directory}' belongs to another user. Run the command as that user.`,
+    );
+  }
+  return undefined;
 }
 
 function listen(server: Server, path: string): Promise<void> {
@@ -108,7 +138,7 @@ async function remove(path: string): Promise<void> {
  *
  * @throws StartupError when both are too long
  */
-export function socketPath(directory: string, name: string): string {
+function socketPath(directory: string, name: string): string {
   const absolute = resolve(directory, name);
   const candidates = [absolute, join('.', relative(process.cwd(), absolute))];
   const path = candidates.reduce((a, b) => (Buffer.byteLength(b) < Buffer.byteLength(a) ? b : a));

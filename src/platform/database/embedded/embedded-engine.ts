@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { constants, existsSync } from 'node:fs';
 import { access, mkdir, mkdtemp, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import type { Socket } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StartupError } from '../../errors/startup-error.js';
@@ -54,6 +55,11 @@ export class EmbeddedEngine {
 
   /** The `stream` option of a `pg` pool. The engine has one session, so the pool must be limited to one connection. */
   readonly createStream = (): EngineStream => new EngineStream(this.protocol);
+
+  /** Passes connections of other processes to `handler`, until it is undefined. `connectToOwner` makes them. */
+  serve(handler: ((socket: Socket) => void) | undefined): void {
+    this.lock.serve(handler);
+  }
 
   /** Closes the database and unlocks the directory. */
   async close(): Promise<void> {

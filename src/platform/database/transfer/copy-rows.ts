@@ -1,6 +1,5 @@
 import type { ClientBase, Connection, Submittable } from 'pg';
 import { serialize } from 'pg-protocol';
-import { write } from '../statements/pg-internals.js';
 
 /**
  * A `COPY … FROM STDIN` that sends its rows together with the statement. The embedded engine accepts no rows after the
@@ -23,7 +22,7 @@ class CopyRows implements Submittable {
 
   submit(connection: Connection): void {
     const messages = [serialize.query(this.statement), serialize.copyData(this.rows), serialize.copyDone()];
-    write(connection, Buffer.concat(messages));
+    connection.stream.write(Buffer.concat(messages));
   }
 
   handleReadyForQuery(): void {

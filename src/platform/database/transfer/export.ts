@@ -1,209 +1,260 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '../../errors/startup-error.js';
-import { isConnectionFailure } from '../connections/connection-errors.js';
-import { copyLine } from './copy-text.js';
-import {
-  columnList,
-  contentsOf,
-  type DatabaseContents,
-  identifier,
-  type Run,
-  type TableContents,
-} from './database-contents.js';
-import { type ExportHeader, FrameWriter } from '../export-format/export-format.js';
-import { runOn } from './session.js';
+import { TAKES_ANY_TIME } from '../schema/schema-lock.js';
 
-/** Approximate size of a frame in bytes; a frame with a single row may be larger. */
-const FRAME_BYTES = 512 * 1024;
+/*
+ * An export is a script of SQL, which `import` and `psql -v ON_ERROR_STOP=1 -f` run alike: in one transaction, on a database
+ * with the same migrations and no rows. Each statement is one line. The rows of a table stand between its COPY and a line
+ * `\.`, in the text format of COPY. The last line is the SHA-256 of all lines before it, as a comment.
+ */
+
+/** The beginning of the first line. */
+export const EXPORT_HEADER = '-- Export of a petstore database, ';
+
+/** The beginning of the last line. */
+export const CHECKSUM = '-- sha256 ';
+
+/** The beginning of the statement that refuses a database with rows. */
+export const EMPTINESS_CHECK = 'DO $empty$';
+
+/** SQLSTATE of a missing right. */
+const NO_RIGHT = '42501';
+
+/** Rows of one FETCH: few enough for rows of 64 KiB and more. */
+const FETCH_ROWS = 500;
 
 /**
- * The first FETCH of a table returns one row; each further one at most this many times as many. None asks for more rows than
- * fill a frame if all of them are as long as the longest row so far.
+ * Settings for texts of values that every PostgreSQL server reads alike, without time limits: a reader that pauses would end
+ * the transaction. With `row_security` off, PostgreSQL refuses to read a table of which it would hide rows.
  */
-const GROWTH = 4;
+const SETTINGS = `
+  SELECT set_config(name, value, true) FROM pg_settings JOIN (VALUES
+    ('statement_timeout', '0'), ('transaction_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
+    ('datestyle', 'ISO'), ('intervalstyle', 'postgres'), ('timezone', 'UTC'), ('extra_float_digits', '3'),
+    ('bytea_output', 'hex'), ('row_security', 'off'), ('synchronize_seqscans', 'off')) AS wanted (parameter, value)
+  ON lower(name) = parameter`;
 
-/** Attempts to close a cursor; each waits at most ACQUIRE_TIMEOUT_MS for the connection. */
-const CLOSE_ATTEMPTS = 100;
+/** Objects in all schemas but PostgreSQL's own, except those of extensions. */
+const OURS = `c.relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' AND NOT EXISTS (
+  SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')`;
 
-/**
- * Settings for texts of values that every PostgreSQL server reads alike. With `row_security` off, PostgreSQL refuses to
- * read a table of which it would hide rows.
- */
-const TEXT_SETTINGS = `
-  SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL timezone = 'UTC';
-  SET LOCAL extra_float_digits = 3; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off;`;
+/** The tables that migrations write themselves. */
+const OF_MIGRATIONS = `('schema_migration', 'typeorm_metadata')`;
 
-/** Switches off the time limits that this server has; only PostgreSQL 17 and later have `transaction_timeout`. */
-const NO_LIMITS = `
-  SELECT set_config(name, '0', true) FROM pg_settings
-  WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`;
+/** PostgreSQL computes generated columns again. ONLY excludes tables that inherit from the table, which are listed themselves. */
+const TABLES = `
+  SELECT c.oid::regclass::text AS name, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || c.oid::regclass AS source,
+    coalesce(json_agg(quote_ident(attname) ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '[]') AS columns
+  FROM pg_class c LEFT JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+  WHERE relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ${OF_MIGRATIONS} AND ${OURS}
+  GROUP BY c.oid, relkind ORDER BY c.oid::regclass::text COLLATE "C"`;
+
+/** Rows may refer to later rows, so foreign keys are checked at the end. The effects of triggers are in the export. */
+const CONSTRAINTS = `
+  SELECT format('ALTER TABLE %s DROP CONSTRAINT %I;', c.oid::regclass, conname) AS change,
+    format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.oid::regclass, conname, pg_get_constraintdef(k.oid)) AS undo
+  FROM pg_constraint k JOIN pg_class c ON c.oid = conrelid WHERE contype = 'f' AND conparentid = 0 AND ${OURS}
+  UNION ALL SELECT format('ALTER TABLE %s DISABLE TRIGGER %I;', c.oid::regclass, tgname),
+    format('ALTER TABLE %s ENABLE %s TRIGGER %I;', c.oid::regclass,
+      CASE tgenabled WHEN 'A' THEN 'ALWAYS' WHEN 'R' THEN 'REPLICA' END, tgname)
+  FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid
+  WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND ${OURS}`;
+
+/** `setval` is not transactional. RESTART gives the sequence a new file first, which a rollback removes. */
+const SEQUENCES = `
+  SELECT format('ALTER SEQUENCE %1$s RESTART; SELECT setval(%1$L, %2$s);', oid::regclass, last) AS text
+  FROM (
+    SELECT c.oid, pg_sequence_last_value(seqrelid) AS last FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
+    WHERE ${OURS} AND NOT EXISTS (
+      SELECT FROM pg_depend d JOIN pg_class t ON t.oid = refobjid
+      WHERE d.classid = 'pg_class'::regclass AND objid = c.oid AND t.relname IN ${OF_MIGRATIONS})
+    OFFSET 0) sequence
+  WHERE last IS NOT NULL`;
+
+interface Table {
+  readonly name: string;
+  /** What to select from. */
+  readonly source: string;
+  readonly columns: readonly string[];
+}
 
 export interface ExportOptions {
-  /** The version of the service, which the header states. */
+  /** The version of the service, for the reader of the export. */
   readonly service: string;
-  /** Largest number of rows that one statement fetches and a frame holds. */
-  readonly maxRows: number;
   /**
    * True: the connection is free between two statements, because requests need the embedded engine's only connection. The
-   * database first copies the rows of the snapshot; requests wait for that. False: a transaction on a connection of its own
-   * keeps the snapshot.
+   * database first copies the rows of the snapshot; requests wait for that.
    */
   readonly sharesConnection: boolean;
-  /** Takes the bytes of the export, in order. */
-  readonly write: (bytes: Buffer) => Promise<void>;
-  /** Called after each frame with the numbers of rows written and to write, and awaited. */
+  /** Takes the text of the export in order, and is awaited. */
+  readonly write: (text: string) => Promise<void>;
+  /** Called with the numbers of rows written and to write. */
   readonly onProgress?: (done: number, total: number) => void | Promise<void>;
 }
 
 /** The numbers of rows that an export or import has transferred. */
 export interface TransferSummary {
   readonly rows: number;
-  readonly tables: readonly { readonly name: string; readonly rows: number }[];
+  readonly tables: { readonly name: string; rows: number }[];
 }
 
 /**
- * Writes all rows of all tables, and the states of the sequences, as of one moment. Concurrent changes are possible and are
- * not included. Needs the rights of the service: to read the tables and use the sequences. Memory is bounded by a few frames
- * of FRAME_BYTES, or by a few of the largest rows.
+ * Writes all rows of all tables of all schemas, and the states of the sequences, as of one moment. Concurrent changes are not
+ * included. Needs the right to read all tables and to use all sequences. Memory is bounded by FETCH_ROWS rows.
  *
- * @throws StartupError when there is no schema, or a row is too large; ApiError UNAVAILABLE; any error of PostgreSQL or `write`
+ * @throws StartupError when there is no schema, or a table may not be read; ApiError UNAVAILABLE; any error of PostgreSQL or `write`
  */
 export async function exportDatabase(dataSource: DataSource, options: ExportOptions): Promise<TransferSummary> {
   const queryRunner = dataSource.createQueryRunner('master');
-  /** Cursors that outlive their transaction. */
-  let heldCursors: readonly string[] = [];
+  queryRunner.data[TAKES_ANY_TIME] = true;
+  const cursor = `petstore_export_${randomBytes(4).toString('hex')}`;
   try {
-    const run = await runOn(queryRunner);
-    const snapshot = await takeSnapshot(run, options);
-    if (!options.sharesConnection) return await writeFrames(snapshot, run, options);
-    heldCursors = snapshot.cursors;
-    await run('COMMIT');
-    await queryRunner.release();
-    return await writeFrames(snapshot, runAnew(dataSource), options);
-  } finally {
-    if (!queryRunner.isReleased) await rollBack(queryRunner);
-    await closeCursors(runAnew(dataSource), heldCursors);
-  }
-}
-
-/** The contents of the database at one moment. */
-interface Snapshot {
-  readonly header: ExportHeader;
-  /** For each table of the header, the name of the cursor that returns its rows. */
-  readonly cursors: readonly string[];
-}
-
-/** Begins a transaction, counts the rows, and declares the cursors that return them. */
-async function takeSnapshot(run: Run, { sharesConnection, service }: ExportOptions): Promise<Snapshot> {
-  await run('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-  // With time limits, a reader that pauses would end the transaction.
-  await run(`${NO_LIMITS}; SET LOCAL synchronize_seqscans = off; ${TEXT_SETTINGS}`);
-  const contents = await contentsOf(run);
-  const header = await headerOf(run, contents, service);
-  const prefix = `petstore_export_${randomBytes(4).toString('hex')}_`;
-  const cursors = contents.tables.map((_, index) => `${prefix}${index}`);
-  const hold = sharesConnection ? 'WITH HOLD' : '';
-  for (const [index, table] of contents.tables.entries()) {
-    await run(`DECLARE ${cursors[index]} NO SCROLL CURSOR ${hold} FOR ${selectAll(contents, table)}`);
-  }
-  return { header, cursors };
-}
-
-/** Ends the transaction with its cursors, and releases the connection. */
-async function rollBack(queryRunner: QueryRunner): Promise<void> {
-  // The pool would close a connection with an open transaction.
-  await (await runOn(queryRunner))('ROLLBACK').catch(() => undefined);
-  await queryRunner.release();
-}
-
-/**
- * Closes cursors that outlive their transaction: each keeps a copy of its table. Repeats a CLOSE while other statements
- * occupy the connection.
- */
-async function closeCursors(run: Run, cursors: readonly string[]): Promise<void> {
-  for (const cursor of cursors) {
-    for (let attempt = 0; attempt < CLOSE_ATTEMPTS; attempt++) {
-      const failure = await run(`CLOSE ${cursor}`).then(
-        () => undefined,
-        (error: unknown) => error,
-      );
-      if (!isConnectionFailure(failure)) break;
-    }
-  }
-}
-
-/** Runs each statement on the connection when it is free, and releases the connection afterwards. */
-function runAnew(dataSource: DataSource): Run {
-  return async (text) => {
-    const queryRunner = dataSource.createQueryRunner('master');
-    try {
-      const run = await runOn(queryRunner);
-      return await run(text);
-    } finally {
-      await queryRunner.release();
-    }
-  };
-}
-
-async function headerOf(run: Run, contents: DatabaseContents, service: string): Promise<ExportHeader> {
-  const { schema, migrations, tables, sequences } = contents;
-  if (migrations.length === 0) {
-    throw new StartupError(
-      'The database has no schema, so there is nothing to export. Check DATABASE_URL and DATA_DIR.',
+    await queryRunner.startTransaction('REPEATABLE READ');
+    await queryRunner.query(SETTINGS);
+    const tables = (await queryRunner.query(TABLES)) as Table[];
+    if (tables.length === 0) throw new StartupError('The database has no schema, so there is nothing to export.');
+    const script = await scriptAround(queryRunner, tables, options.service);
+    const total = options.sharesConnection ? 0 : await count(queryRunner, tables);
+    const lines = tables.map(
+      ({ source, columns }, index) => `SELECT ${index} AS "table", ${lineOf(columns)} AS line FROM ${source}`,
     );
+    const hold = options.sharesConnection ? 'WITH HOLD' : '';
+    await queryRunner.query(`DECLARE ${cursor} NO SCROLL CURSOR ${hold} FOR ${lines.join(' UNION ALL ')}`);
+    if (!options.sharesConnection) return await writeScript(queryRunner, cursor, tables, script, options, total);
+    await queryRunner.commitTransaction();
+    await queryRunner.release();
+    return await writeScript({ query: (text) => dataSource.query(text) }, cursor, tables, script, options, total);
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string };
+    if (code !== NO_RIGHT) throw error;
+    const advice = 'An export holds the tables of all schemas. Run it as the owner, or grant the right';
+    throw new StartupError(`PostgreSQL refuses: ${message}. ${advice}.`, { cause: error });
+  } finally {
+    if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
+    if (!queryRunner.isReleased) await queryRunner.release();
+    // A held cursor keeps a copy of all rows.
+    else await dataSource.query(`CLOSE ${cursor}`).catch(() => undefined);
   }
-  const counted: ExportHeader['tables'][number][] = [];
-  for (const { name, columns, isPartitioned } of tables) {
-    const [[count] = []] = await run(`SELECT count(*) FROM ${from(schema, name, isPartitioned)}`);
-    counted.push({ name, columns, rows: Number(count) });
-  }
-  const states: ExportHeader['sequences'][number][] = [];
-  // Sequences are not part of a snapshot. They are read after it was taken, so none is behind the rows.
-  for (const { name, state } of sequences) {
-    const [[lastValue, isCalled] = []] = await run(state);
-    states.push({ name, lastValue: lastValue as string, isCalled: isCalled === 't' });
-  }
-  const [[version] = []] = await run('SHOW server_version');
-  const createdAt = new Date().toISOString();
-  return { createdAt, service, database: `PostgreSQL ${version}`, migrations, tables: counted, sequences: states };
 }
 
-/** Writes the header, and the rows in frames. */
-async function writeFrames(
-  { header, cursors }: Snapshot,
-  run: Run,
-  { maxRows, write, onProgress }: ExportOptions,
+/** The statements before and after the rows. */
+async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: string): Promise<[string[], string[]]> {
+  const [{ server_version: version } = {}] = (await queryRunner.query('SHOW server_version')) as [
+    Record<string, string>,
+  ];
+  const migrations = (await queryRunner.query('SELECT name FROM schema_migration ORDER BY id')) as { name: string }[];
+  const constraints = (await queryRunner.query(CONSTRAINTS)) as { change: string; undo: string }[];
+  const sequences = (await queryRunner.query(SEQUENCES)) as { text: string }[];
+  const head = [
+    `${EXPORT_HEADER}${new Date().toISOString()}, service ${service}, PostgreSQL ${version}`,
+    'BEGIN;',
+    `SET LOCAL client_encoding = 'UTF8'; SET LOCAL intervalstyle = 'postgres';`,
+    `SELECT set_config(name, '0', true) FROM pg_settings WHERE name ~ '^(statement|transaction|idle_in_transaction_session)_timeout$';`,
+    `LOCK TABLE ${tables.map(({ name }) => name).join(', ')} IN ACCESS EXCLUSIVE MODE;`,
+    sameSchemaCheck(migrations, service),
+    ...constraints.map(({ change }) => change),
+    emptinessCheck(tables),
+  ];
+  const end = [
+    'SET CONSTRAINTS ALL IMMEDIATE;',
+    ...constraints.map(({ undo }) => undo).reverse(),
+    ...sequences.map(({ text }) => text),
+    'COMMIT;',
+  ];
+  return [head, end];
+}
+
+function sameSchemaCheck(migrations: readonly { name: string }[], service: string): string {
+  const names = migrations.map(({ name }) => literal(name)).join(', ');
+  return (
+    `DO $check$ DECLARE found text; BEGIN SELECT string_agg(coalesce('the database lacks ' || e.name, 'the export lacks ' || m.name), '; ') INTO found ` +
+    `FROM schema_migration m FULL JOIN unnest(ARRAY[${names}]::text[]) e (name) ON e.name = m.name WHERE e.name IS NULL OR m.name IS NULL; ` +
+    `IF found IS NOT NULL THEN RAISE EXCEPTION 'The export has another schema: %. ` +
+    `Import it with the version of the service that wrote it (${service}), and migrate then.', found; END IF; END $check$;`
+  );
+}
+
+function emptinessCheck(tables: readonly Table[]): string {
+  const values = tables.map(({ name }) => `(${literal(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
+  return (
+    `${EMPTINESS_CHECK} DECLARE found text; BEGIN SELECT string_agg(name, ', ') INTO found FROM (VALUES ${values}) t (name, filled) WHERE filled; ` +
+    `IF found IS NOT NULL THEN RAISE EXCEPTION 'The database is not empty: it holds rows of %. ` +
+    `Take an empty one, or delete what this one holds with --replace.', found; END IF; END $empty$;`
+  );
+}
+
+async function count(queryRunner: QueryRunner, tables: readonly Table[]): Promise<number> {
+  const counts = tables.map(({ source }) => `(SELECT count(*) FROM ${source})`);
+  const [row] = (await queryRunner.query(`SELECT ${counts.join(' + ')} AS total`)) as [{ total: string }];
+  return Number(row.total);
+}
+
+/** Writes the statements before the rows, the rows of the cursor, the statements after them, and the checksum. */
+async function writeScript(
+  runner: { query(text: string): Promise<unknown> },
+  cursor: string,
+  tables: readonly Table[],
+  [head, end]: [string[], string[]],
+  { write, onProgress }: ExportOptions,
+  total: number,
 ): Promise<TransferSummary> {
-  const { tables } = header;
-  const total = tables.reduce((sum, { rows }) => sum + rows, 0);
-  const frames = new FrameWriter();
-  await write(frames.header(header));
-  let done = 0;
-  for (const [index, { name, rows: count }] of tables.entries()) {
-    const end = done + count;
-    let limit = 1;
-    let longest = 1;
-    while (done < end) {
-      // FETCH makes the texts, and may run in a transaction of its own.
-      const rows = await run(`${TEXT_SETTINGS} FETCH ${limit} FROM ${cursors[index]}`);
-      if (rows.length === 0) throw new Error(`Table ${name} has fewer rows than were counted.`);
-      const lines = rows.map(copyLine);
-      for (const line of lines) longest = Math.max(longest, line.length);
-      limit = Math.max(1, Math.min(maxRows, limit * GROWTH, Math.floor(FRAME_BYTES / longest)));
-      await write(frames.rows({ table: name, rows: rows.length, bytes: Buffer.from(lines.join('')) }));
-      done += rows.length;
-      await onProgress?.(done, total);
+  const hash = createHash('sha256');
+  const writeLines = async (lines: readonly string[]): Promise<void> => {
+    const text = `${lines.join('\n')}\n`;
+    hash.update(text);
+    await write(text);
+  };
+  await writeLines(head);
+  const summary = { rows: 0, tables: tables.map(({ name }) => ({ name, rows: 0 })) };
+  let open: number | undefined;
+  for (;;) {
+    const rows = (await runner.query(`FETCH ${FETCH_ROWS} FROM ${cursor}`)) as { table: number; line: string }[];
+    const lines: string[] = [];
+    for (const { table, line } of rows) {
+      if (table !== open) {
+        if (open !== undefined) lines.push('\\.');
+        lines.push(copyStatement(tables[table] as Table));
+        open = table;
+      }
+      lines.push(line);
+      (summary.tables[table] as { rows: number }).rows++;
     }
+    if (rows.length === 0) break;
+    await writeLines(lines);
+    summary.rows += rows.length;
+    await onProgress?.(summary.rows, total);
   }
-  return { rows: total, tables: tables.map(({ name, rows }) => ({ name, rows })) };
+  if (open !== undefined) await writeLines(['\\.']);
+  await writeLines(end);
+  await write(`${CHECKSUM}${hash.digest('hex')}\n`);
+  return summary;
 }
 
-function selectAll({ schema }: DatabaseContents, table: TableContents): string {
-  return `SELECT ${columnList(table)} FROM ${from(schema, table.name, table.isPartitioned)}`;
+/** The SQL expression of a row in the text format of COPY. */
+function lineOf(columns: readonly string[]): string {
+  const escapes = [
+    ['\\\\', '\\\\\\\\'],
+    ['\\n', '\\\\n'],
+    ['\\r', '\\\\r'],
+    ['\\t', '\\\\t'],
+  ];
+  const values = columns.map((column) => {
+    const escaped = escapes.reduce((text, [from, to]) => `replace(${text}, E'${from}', E'${to}')`, `${column}::text`);
+    return `coalesce(${escaped}, E'\\\\N')`;
+  });
+  return values.join(` || E'\\t' || `) || `''`;
 }
 
-/** The table in SQL. ONLY excludes tables that inherit from it, which are listed themselves. */
-function from(schema: string, table: string, isPartitioned: boolean): string {
-  return `${isPartitioned ? '' : 'ONLY '}${identifier(schema, table)}`;
+function copyStatement({ name, columns }: Table): string {
+  return `COPY ${name}${columns.length > 0 ? ` (${columns.join(', ')})` : ''} FROM stdin;`;
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** The names of all tables that an import fills, quoted. */
+export async function tableNames(queryRunner: QueryRunner): Promise<string[]> {
+  return ((await queryRunner.query(TABLES)) as Table[]).map(({ name }) => name);
 }

@@ -1,22 +1,6 @@
-import { Option } from 'commander';
-import { CommandError } from './command-error.js';
-
-const required = new WeakSet<Option>();
-
-/** A required option; its help says so. */
-export function requiredOption(flags: string, description: string, parse?: (text: string) => unknown): Option {
-  const option = new Option(flags, `${description} (required)`);
-  if (parse) option.argParser(parse);
-  required.add(option);
-  return option;
-}
-
-/**
- * Whether `requiredOption` made this option. Commander's own check of required options is not used: it would report the
- * missing option before an unknown one, which is usually the same option misspelt.
- */
-export function isRequired(option: Option): boolean {
-  return required.has(option);
+/** A fault that the operator can correct. Its message is printed as one line on standard error; the exit code is 1. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
 }
 
 /** A parser for an integer argument; throws CommandError outside the range. */

@@ -47,3 +47,34 @@ export class StandardTerminal implements Terminal {
     this.bar = undefined;
   }
 }
+
+/** The text of a result: `value` as JSON with `--json`, else `text`. */
+export function resultText(json: boolean | undefined, value: unknown, text: string): string {
+  const bigintAsText = (_key: string, member: unknown): unknown =>
+    typeof member === 'bigint' ? member.toString() : member;
+  return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
+}
+
+/** A table as text, with aligned columns. */
+export function table(headings: string[], rows: string[][]): string {
+  const lines = [headings, ...rows];
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** A time as a table cell: UTC, to the minute; `-` for null. */
+export function timeCell(time: Date | null): string {
+  return time?.toISOString().slice(0, 16).replace('T', ' ') ?? '-';
+}
+
+/** Replaces control characters in text of unknown origin, because a terminal would obey them. */
+export function printable(text: string): string {
+  return text.replace(/\p{C}/gu, '?');
+}

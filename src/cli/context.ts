@@ -1,0 +1,92 @@
+import type { DataSource } from 'typeorm';
+import { applicationOf } from '../app.description.js';
+import type { AppOptions } from '../app.options.js';
+import { readConfig } from '../config.js';
+import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
+import type { Application } from '../platform/application.js';
+import type { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
+import type { OpenApiDocument } from '../platform/openapi/openapi-document.js';
+import { type Terminal, StandardTerminal } from './terminal.js';
+
+/** Work on the API keys and their usage. */
+export type KeyWork<Result> = (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>;
+
+/** The environment of a command: its own process, or the service that runs the command for it. */
+export interface CommandContext {
+  readonly terminal: Terminal;
+  /** Texts and defaults of the application. */
+  readonly application: Application;
+  /** Whether the service runs the command, between the requests that it serves. */
+  readonly isService: boolean;
+  /** Exit code of a completed command; 0 unless the command sets it. */
+  exitCode: number;
+  /**
+   * Runs `work` on the API keys and their usage.
+   *
+   * @throws StartupError when the settings are wrong or the database cannot be opened
+   * @throws CommandError when the keys cannot do what the operator asked for
+   */
+  withKeys<Result>(work: KeyWork<Result>): Promise<Result>;
+  /**
+   * Runs `work` on the database, whatever its schema version.
+   *
+   * @throws StartupError when the settings are wrong or the database cannot be opened
+   */
+  withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
+  /**
+   * Runs `work` on the database with the schema of this version.
+   *
+   * @throws StartupError when the settings are wrong, the database cannot be opened or has another schema
+   */
+  withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
+  /** The document of the application. It needs no database. */
+  document(): Promise<OpenApiDocument>;
+}
+
+/** Runs commands in this process, which opens the database itself. Nest and TypeORM are loaded on demand. */
+export class OwnContext implements CommandContext {
+  readonly terminal = new StandardTerminal();
+  readonly application: Application;
+  readonly isService = false;
+  exitCode = 0;
+
+  constructor(private readonly options: AppOptions) {
+    this.application = applicationOf(options);
+  }
+
+  async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
+    const { withKeys } = await import('./keys.module.js');
+    return withKeys(this.application, work);
+  }
+
+  async withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
+    const { openDatabase } = await import('../platform/database/data-source.js');
+    return closeAfter(await openDatabase(readConfig(), this.application), work);
+  }
+
+  async withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
+    const { openCurrentDatabase } = await import('../platform/database/data-source.js');
+    const { dataSourceOptions } = await import('../platform/database/data-source-options.js');
+    const { directly, directSetting } = await import('../platform/database/direct-connection.js');
+    // An import locks and sets limits, which need a session of their own.
+    const config = readConfig();
+    const options = await dataSourceOptions(directly(config), this.application.migrations);
+    return closeAfter(await openCurrentDatabase(options, directSetting(config)), work);
+  }
+
+  async document(): Promise<OpenApiDocument> {
+    const { describeApplication } = await import('./preview.js');
+    return describeApplication(readConfig(), this.options);
+  }
+}
+
+async function closeAfter<Result>(
+  dataSource: DataSource,
+  work: (dataSource: DataSource) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work(dataSource);
+  } finally {
+    await dataSource.destroy();
+  }
+}
