@@ -6,8 +6,7 @@
 // Handlers: access, deprecation and stability.
 export { Public } from '../platform/auth/public.decorator.js';
 export { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
-export { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
-export { Stability, type StabilityLevel } from '../platform/deprecation/stability.decorator.js';
+export { Deprecated, Stability, type StabilityLevel } from '../platform/deprecation/deprecation.decorators.js';
 
 // Input: classes for bodies and queries, and exact JSON.
 export { BodyLimit } from '../platform/input/body.guard.js';

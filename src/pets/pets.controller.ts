@@ -9,7 +9,7 @@ import { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
 import { JsonBody } from '../platform/json/json-body.js';
 import { parseInt64 } from '../platform/json/int64.js';
-import { Deprecated } from '../platform/deprecation/deprecated.decorator.js';
+import { Deprecated } from '../platform/deprecation/deprecation.decorators.js';
 import { LOCATION_HEADER, NEXT_PAGE_HEADER } from '../platform/openapi/response-headers.js';
 import { FailsWith, Tag } from '../platform/openapi/openapi.decorators.js';
 import { linkNextPage } from '../platform/paging/page.interceptor.js';

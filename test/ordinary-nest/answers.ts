@@ -13,7 +13,6 @@ import {
   StreamableFile,
 } from '@nestjs/common';
 import type { Response } from 'express';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, of, throwError } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import type { Row } from './harness.js';
@@ -31,14 +30,6 @@ class TestAnswersController {
     return null;
   }
 
-  @Get('undefined')
-  undefined(): void {}
-
-  @Get('empty-text')
-  emptyText(): string {
-    return '';
-  }
-
   @Get('text')
   text(): string {
     return 'text ü';
@@ -52,17 +43,6 @@ class TestAnswersController {
   @Get('bytes')
   bytes(): Buffer {
     return Buffer.from('bytes');
-  }
-
-  @Get('html')
-  @Header('Content-Type', 'text/html')
-  html(): string {
-    return '<p>ü</p>';
-  }
-
-  @Get('observable')
-  observable(): unknown {
-    return of({ is: 'last' });
   }
 
   @Post('created')
@@ -80,29 +60,10 @@ class TestAnswersController {
     return { is: 'tagged' };
   }
 
-  @Get('tagged-text')
-  @Header('ETag', '"own"')
-  @Header('Content-Type', 'text/csv')
-  taggedText(): string {
-    return 'a,b';
-  }
-
   @Get('dated')
   @Header('Last-Modified', 'Thu, 01 Jan 2026 00:00:00 GMT')
   dated(): object {
     return { is: 'dated' };
-  }
-
-  @Get('hal')
-  @Header('Content-Type', 'application/hal+json')
-  hal(): object {
-    return { _links: {} };
-  }
-
-  @Post('cached')
-  @Header('Cache-Control', 'private, max-age=60')
-  cached(): object {
-    return { may: 'be kept' };
   }
 
   @Get('by-response')
@@ -111,30 +72,13 @@ class TestAnswersController {
     return {};
   }
 
-  @Get('by-express')
-  byExpress(@Res() response: Response): void {
-    response.status(202).set('X-Own', 'yes').json({ by: 'Express' });
-  }
-
   @Get('moved')
   @Redirect('/v1/test-answers/object', 301)
   moved(): void {}
 
-  @Get('moved-elsewhere')
-  @Redirect('/v1/test-answers/object')
-  movedElsewhere(): object {
-    return { url: '/v1/test-answers/null', statusCode: 307 };
-  }
-
   @Sse('events')
   events(): unknown {
     return of({ data: { a: 1 } }, { data: 'two\nlines', type: 'named', id: '7', retry: 5 }, 'text');
-  }
-
-  @Sse('events-of-promise')
-  async eventsOfPromise(): Promise<unknown> {
-    await sleep(20);
-    return of({ data: 'late' });
   }
 
   @Sse('events-that-fail')
@@ -145,25 +89,9 @@ class TestAnswersController {
     );
   }
 
-  @Sse('no-events-thrown')
-  noEventsThrown(): never {
-    throw new ConflictException('thrown');
-  }
-
-  @Sse('no-events-rejected')
-  async noEventsRejected(): Promise<never> {
-    await sleep(20);
-    throw new ConflictException('rejected');
-  }
-
   @Sse('no-events-emitted')
   noEventsEmitted(): unknown {
     return throwError(() => new ConflictException('emitted'));
-  }
-
-  @Sse('no-observable')
-  noObservable(): string {
-    return 'text';
   }
 
   @Get('file')
@@ -194,46 +122,24 @@ const of200 = (name: string, more: Partial<Row> = {}): Row => ({
 export const ANSWERS: readonly Row[] = [
   of200('object'),
   of200('null'),
-  of200('undefined'),
-  of200('empty-text', { meant: { difference: 'media type of text', type: 'text/plain; charset=utf-8', body: '' } }),
   of200('text', { meant: { difference: 'media type of text', type: 'text/plain; charset=utf-8', body: 'text ü' } }),
   of200('number', { meant: { difference: 'numbers and booleans', type: 'application/json', body: 7 } }),
   of200('bytes', { meant: { difference: 'bytes', type: 'application/octet-stream', body: 'bytes' } }),
-  of200('html', { contains: 'ü' }),
-  of200('observable'),
   of200('created', { method: 'POST', status: 201 }),
   of200('deleted', { method: 'POST', status: 204 }),
-  of200('tagged'),
-  ...['"own"', 'W/"own"', '"other", "own"', '*'].map((tag) =>
-    of200('tagged', { title: `If-None-Match: ${tag}`, status: 304, send: { headers: { 'if-none-match': tag } } }),
-  ),
+  of200('tagged', { title: 'If-None-Match', status: 304, send: { headers: { 'if-none-match': '"other", W/"own"' } } }),
   of200('tagged', { title: 'If-None-Match: "other"', send: { headers: { 'if-none-match': '"other"' } } }),
-  of200('tagged-text', { status: 304, send: { headers: { 'if-none-match': '"own"' } } }),
   of200('dated', {
     title: 'If-Modified-Since: the same',
     status: 304,
     send: { headers: { 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' } },
   }),
-  of200('dated', {
-    title: 'If-Modified-Since: earlier',
-    send: { headers: { 'if-modified-since': 'Wed, 31 Dec 2025 00:00:00 GMT' } },
-  }),
-  of200('hal'),
-  of200('cached', { method: 'POST', status: 201 }),
   of200('by-response', { status: 203 }),
-  of200('by-express', { status: 202 }),
   of200('moved', { status: 301 }),
-  of200('moved-elsewhere', { status: 307 }),
   of200('events', { contains: 'event: named\nid: 7\nretry: 5\ndata: two\ndata: lines\n\n' }),
-  of200('events', { title: 'HEAD of events', method: 'HEAD' }),
-  of200('events-of-promise', { contains: 'data: late' }),
   of200('events-that-fail', { contains: 'event: error' }),
-  of200('no-events-thrown', { status: 409, contains: 'thrown' }),
-  of200('no-events-rejected', { status: 409, contains: 'rejected' }),
   of200('no-events-emitted', { status: 409, contains: 'emitted' }),
-  of200('no-observable', { status: 500 }),
   of200('file'),
-  of200('file', { title: 'HEAD of a file', method: 'HEAD' }),
   {
     title: '@HostParam',
     path: '/v1/test-answers-by-host',

@@ -9,6 +9,7 @@ import {
   type ExceptionFilter,
   type ExecutionContext,
   Get,
+  type INestApplication,
   Injectable,
   Module,
   type NestInterceptor,
@@ -24,6 +25,7 @@ import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
 import { map, type Observable } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { StartupError } from '../../src/platform/errors/startup-error.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { Pair, type Row } from './harness.js';
 
@@ -213,3 +215,11 @@ test('the start fails for a request-scoped interceptor for all modules', async (
     'An APP_INTERCEPTOR that is made for each request cannot see the answers of all modules.',
   );
 });
+
+test.each(['enableVersioning', 'setGlobalPrefix'] as const)(
+  'the start fails for a call of %s in setUp',
+  async (method) => {
+    const setUp = (nest: INestApplication): void => void nest[method]({} as never);
+    await expect(createTestApp({ setUp })).rejects.toThrow(StartupError);
+  },
+);

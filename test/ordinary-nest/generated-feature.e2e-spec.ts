@@ -1,6 +1,5 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 import { RepositoryCopy } from '../support/repository-copy.js';
@@ -109,15 +108,6 @@ test('a refused command writes nothing', async () => {
   await rm(join(copy.path, 'test/api/gift-boxes.e2e-spec.ts'));
 });
 
-test('npm run generate:feature fails when the name is refused', async () => {
-  const { scripts } = JSON.parse(await copy.read('package.json')) as { scripts: Record<string, string> };
-  const [program, ...options] = scripts['generate:feature']?.split(' ') ?? [];
-  const run = (name: string): Promise<string> =>
-    copy.run(`node_modules/.bin/${program}`, [...options, name, '--dry-run']);
-  await expect(run('gift-box')).rejects.toThrow("Error: 'gift-box' is no plural. Take gift-boxes.");
-  expect(await run('gift-boxes')).toContain('src/gift-boxes/gift-boxes.module.ts');
-});
-
 test('a feature has entity, migration, DTOs, repository, service, controller, module and test', async () => {
   const printed = await copy.run(NEST, ['generate', 'feature', 'gift-boxes']);
   // `union` is reserved in SQL, so the table of this feature is called `unions`.
@@ -211,18 +201,4 @@ test('the command migrate creates the table of a generated feature, and the serv
   const added = await client.post('/v1/gift-boxes', { name: 'First' });
   expect([added.status, added.json]).toEqual([201, { id: 1, name: 'First' }]);
   expect((await client.get('/v1/gift-boxes')).json).toEqual([added.json]);
-});
-
-test('the generator knows all words that PostgreSQL reserves', async () => {
-  const client = new pg.Client({ connectionString: database.ownerSettings['DATABASE_URL'] });
-  await client.connect();
-  const { rows } = await client
-    .query<{ word: string }>(`SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T') ORDER BY word`)
-    .finally(() => client.end());
-  await writeFile(
-    join(copy.path, 'reserved.cjs'),
-    `const { RESERVED_IN_SQL } = require('./schematics/feature/names.cjs'); console.log([...RESERVED_IN_SQL].join());`,
-  );
-  const known = new Set((await copy.run('reserved.cjs')).trim().split(','));
-  expect(rows.map(({ word }) => word).filter((word) => !known.has(word))).toEqual([]);
 });

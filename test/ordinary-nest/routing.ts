@@ -1,4 +1,4 @@
-import { All, Controller, Get, HttpCode, Module, Param, Post, Req, Version, VERSION_NEUTRAL } from '@nestjs/common';
+import { All, Controller, Get, Module, Param, Post, Req, Version, VERSION_NEUTRAL } from '@nestjs/common';
 import type { Request } from 'express';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import type { Row } from './harness.js';
@@ -11,12 +11,6 @@ class TestRoutingController {
     return { method };
   }
 
-  @All('any-created')
-  @HttpCode(201)
-  createAll(): object {
-    return {};
-  }
-
   @Get('first')
   findFirst(): object {
     return { is: 'first' };
@@ -25,16 +19,6 @@ class TestRoutingController {
   @All('first')
   findOthers(@Req() { method }: Request): object {
     return { is: 'another', method };
-  }
-
-  @Get(['one', 'other/:id'])
-  findOne(@Param() params: unknown): object {
-    return { params };
-  }
-
-  @Get('files/*path')
-  findFile(@Param('path') path: unknown): object {
-    return { path };
   }
 
   @Get('optional{/:id}')
@@ -63,11 +47,6 @@ class TestRoutingController {
 @Public()
 @Controller(['test-routing-orders', 'test-routing-purchases'])
 class TestOrdersController {
-  @Get()
-  findAll(): string[] {
-    return ['order'];
-  }
-
   @Post()
   create(): object {
     return { order: 1 };
@@ -77,11 +56,6 @@ class TestOrdersController {
 @Public()
 @Controller({ path: 'test-routing-items', version: ['1', '2'] })
 class TestItemsController {
-  @Get()
-  findAll(): string[] {
-    return ['item'];
-  }
-
   @Post()
   create(): object {
     return { item: 1 };
@@ -116,24 +90,13 @@ const missing = (path: string): Row => ({
 });
 
 export const ROUTING: readonly Row[] = [
-  ...['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'].map((method) =>
-    ok(method, '/v1/test-routing/any', { contains: `"${method}"` }),
-  ),
-  ok('HEAD', '/v1/test-routing/any'),
-  ok('GET', '/v1/test-routing/any-created', { status: 201 }),
+  ...['POST', 'OPTIONS', 'PROPFIND'].map((method) => ok(method, '/v1/test-routing/any', { contains: `"${method}"` })),
   ok('GET', '/v1/test-routing/first', { contains: 'first' }),
-  ok('HEAD', '/v1/test-routing/first'),
   ok('DELETE', '/v1/test-routing/first', { contains: 'another' }),
-  ok('GET', '/v1/test-routing/one', { contains: '"params":{}' }),
-  ok('GET', '/v1/test-routing/other/7', { contains: '"id":"7"' }),
-  missing('/v1/test-routing/other'),
-  ok('GET', '/v1/test-routing/files/a/b.txt', { contains: '["a","b.txt"]' }),
   ok('GET', '/v1/test-routing/optional', { contains: '"params":{}' }),
   ok('GET', '/v1/test-routing/optional/7', { contains: '"id":"7"' }),
   ok('GET', '/v2/test-routing/versioned', { contains: '"version":2' }),
-  ok('HEAD', '/v2/test-routing/versioned'),
   missing('/v1/test-routing/versioned'),
-  missing('/v3/test-routing/versioned'),
   {
     title: 'a method that a version does not have',
     path: '/v2/test-routing/versioned',
@@ -145,19 +108,9 @@ export const ROUTING: readonly Row[] = [
       body: expect.objectContaining({ message: 'POST is not supported here; use GET, HEAD, OPTIONS.' }) as object,
     },
   },
-  {
-    title: 'OPTIONS of a version',
-    path: '/v2/test-routing/versioned',
-    method: 'OPTIONS',
-    status: 404,
-    meant: { difference: 'method not allowed', status: 204, body: '' },
-  },
   ok('GET', '/v1/test-routing/replaced', { contains: '"version":1' }),
   ok('GET', '/v2/test-routing/replaced', { contains: '"version":"2 or 3"' }),
-  ok('GET', '/v3/test-routing/replaced', { contains: '"version":"2 or 3"' }),
-  ok('GET', '/v1/test-routing-orders', { contains: 'order' }),
   ok('POST', '/v1/test-routing-purchases', { contains: 'order', status: 201 }),
-  ok('GET', '/v1/test-routing-items', { contains: 'item' }),
   ok('POST', '/v2/test-routing-items', { contains: 'item', status: 201 }),
   ok('GET', '/test-routing-neutral', { contains: 'neutral' }),
   missing('/v1/test-routing-neutral'),

@@ -9,8 +9,7 @@ import type { Migration } from '../../src/platform/database/schema/migration-his
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { Tag } from '../../src/platform/openapi/openapi.decorators.js';
-import { describeApplication } from '../../src/cli/preview.js';
-import { Config, readConfig } from '../../src/config.js';
+import { Config } from '../../src/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* The additions of a project by the options of AppModule.forRoot, and the test kit for its tests. */
@@ -127,36 +126,6 @@ describe('a project', () => {
     expect((await app.client.get('/v1/test-ships', { expects500: true })).status).toBe(500);
     expect(printed).toEqual([]);
   });
-
-  test('the test kit creates keys with given scopes', async () => {
-    const apiKey = await app.createApiKey('pets:read');
-    expect((await app.client.get('/v1/test-ships', { apiKey })).status).toBe(403);
-    expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(200);
-  });
-
-  test("API keys take their times from the test's clock", async () => {
-    const keys = app.nest.get(ApiKeysService);
-    app.clock.travelTo('2027-03-04T05:06:07Z');
-    const { key } = await keys.create({ client: 'traveller', expiresAt: new Date('2027-03-05T05:06:07Z') });
-    expect(key.createdAt).toEqual(new Date('2027-03-04T05:06:07Z'));
-    app.clock.travelTo('2027-03-04T17:06:07Z');
-    // Its lifetime of one day starts again.
-    const { key: next } = await keys.rotate(String(key.id));
-    expect([next.createdAt, next.expiresAt]).toEqual([
-      new Date('2027-03-04T17:06:07Z'),
-      new Date('2027-03-05T17:06:07Z'),
-    ]);
-    expect((await keys.revoke(String(next.id))).revokedAt).toEqual(new Date('2027-03-04T17:06:07Z'));
-    app.clock.comeBack();
-  });
-});
-
-test('the document of a module with a missing provider fails with the message of Nest', async () => {
-  @Module({ controllers: [TestShipsController] })
-  class HarbourlessModule {}
-
-  const document = describeApplication(readConfig({}), { features: [HarbourlessModule] });
-  await expect(document).rejects.toThrow("Nest can't resolve dependencies of the TestShipsController (?)");
 });
 
 test('a test can replace a provider as in Nest', async () => {

@@ -2,8 +2,7 @@ import { Body, Controller, HttpCode, Module, Post, Query } from '@nestjs/common'
 import { ApiBody, ApiOperation } from '@nestjs/swagger';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.js';
-import { Stability } from '../../src/platform/deprecation/stability.decorator.js';
+import { Deprecated, Stability } from '../../src/platform/deprecation/deprecation.decorators.js';
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
@@ -170,34 +169,4 @@ test('requests are refused in this order: key, rate limit, scope, body, key of t
   const limited = await search(client, '', 'k');
   expect([limited.status, limited.json.code]).toEqual([429, 'rate_limited']);
   expect(await countSearches()).toBe((searches as number) + 1);
-});
-
-test('410 after the sunset, also for a stored answer', async () => {
-  expect((await search(client, '', 'late')).status).toBe(200);
-  app.clock.travelTo(new Date('2040-12-06T00:00:00Z').getTime());
-  const gone = await search(client, '', 'late');
-  app.clock.comeBack();
-  expect(gone.status).toBe(410);
-  expect(gone.headers).toMatchObject({ sunset: MARKS.sunset });
-});
-
-test('the document describes all decorators', async () => {
-  const document = JSON.parse((await app.client.get('/openapi.json')).text) as {
-    paths: Record<string, Record<string, { parameters: { name: string }[]; responses: Record<string, object> }>>;
-  };
-  const operation = document.paths['/test-searches']?.['post'];
-  expect(operation).toMatchObject({
-    deprecated: true,
-    'x-stability': 'beta',
-    'x-required-scopes': ['searches:write'],
-    'x-sunset': '2040-12-05',
-  });
-  expect(operation?.parameters.map(({ name }) => name)).toEqual(['limit', 'cursor', 'Idempotency-Key']);
-  expect(Object.keys(operation?.responses ?? {})).toEqual(
-    expect.arrayContaining(['200', '400', '401', '403', '410', '413', '415', '422', '429', '500', '503']),
-  );
-  const text = JSON.stringify(operation?.responses);
-  for (const code of ['invalid_cursor', 'invalid_idempotency_key', 'idempotency_key_reused']) {
-    expect(text).toContain(code);
-  }
 });

@@ -175,25 +175,11 @@ describe('validation', () => {
     [{ ...VALID, tags: [1] }, ['each']],
     [{ ...VALID, address: { country: 'Germany' } }, ['address.country']],
     [{ ...VALID, customer: 2n ** 63n }, ['customer']],
-    [{}, ['name', 'email', 'customer']],
   ])('400 validation_failed: %j names every fault', async (body, words) => {
     const answer = await app.client.post('/v1/test-owners', body);
     expect(answer.json).toEqual(errorOf('validation_failed', 400));
     const clauses = (answer.json as { message: string }).message.split('; ');
     expect(clauses.map((clause) => clause.split(' ')[0])).toEqual(words);
-  });
-
-  test('400: bodies are read by the same rules as those of the three operations', async () => {
-    expect((await app.client.post('/v1/test-owners', '{"name":1,"name":2}')).json).toEqual(
-      errorOf('malformed_json', 400),
-    );
-    expect((await app.client.post('/v1/test-owners', '[]')).json).toEqual(errorOf('validation_failed', 400));
-    expect((await app.client.send('POST', '/v1/test-owners')).json).toEqual(errorOf('missing_body', 400));
-    const headers = { 'content-type': 'text/plain' };
-    expect((await app.client.post('/v1/test-owners', '{}', { headers })).json).toEqual(
-      errorOf('unsupported_media_type', 415),
-    );
-    expect((await app.client.post('/v1/test-owners', ' '.repeat(70_000))).json).toEqual(errorOf('body_too_large', 413));
   });
 
   test('200: a valid query is converted; 400 invalid_parameter otherwise', async () => {
@@ -202,8 +188,6 @@ describe('validation', () => {
     for (const query of ['first=0', 'first=51', 'first=1.5', 'first=x', 'sort=age', 'sort=id&sort=id', 'page=2']) {
       expect((await app.client.get(`/v1/test-owners?${query}`)).json).toEqual(errorOf('invalid_parameter', 400));
     }
-    const { json } = await app.client.get('/v1/test-owners?frist=1');
-    expect(json).toEqual(errorOf('invalid_parameter', 400, "unknown query parameter 'frist'; did you mean 'first'?"));
   });
 });
 
@@ -217,14 +201,6 @@ describe('errors', () => {
     for (const { headers } of [conflict, bug]) {
       expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
     }
-  });
-
-  test('405 with Allow, 204 for OPTIONS, HEAD, ETag and 304', async () => {
-    const refused = await app.client.send('DELETE', '/v1/test-owners');
-    expect([refused.status, refused.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS, POST']);
-    expect((await app.client.send('OPTIONS', '/v1/test-owners')).status).toBe(204);
-    const { headers } = await app.client.send('HEAD', '/v1/test-owners');
-    expect((await app.client.get('/v1/test-owners', { headers: { 'if-none-match': headers.etag } })).status).toBe(304);
   });
 });
 
@@ -277,11 +253,5 @@ describe('around it', () => {
     const line = app.log.requests.find(({ requestId }) => requestId === 'owners-1');
     const expected = { operation: 'listOwners', client: 'test-client', status: 400, code: 'invalid_parameter' };
     expect(line).toMatchObject(expected);
-  });
-
-  test('the three operations do not change', async () => {
-    const created = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
-    expect(created.status).toBe(201);
-    expect((await app.client.get('/v1/pets')).text).toBe(`[${created.text}]`);
   });
 });

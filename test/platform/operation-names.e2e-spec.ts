@@ -1,6 +1,6 @@
 import { All, Controller, Get, Module, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import { Deprecated } from '../../src/platform/deprecation/deprecated.decorator.js';
+import { Deprecated } from '../../src/platform/deprecation/deprecation.decorators.js';
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
@@ -108,36 +108,8 @@ test('the document has the names of operations as operationIds, each once', asyn
   ]);
   expect(idOf('/test-last-names/all', 'get')).toBe('TestLastNamesController_findNames_2');
   expect(idOf('/v2/test-last-names/next', 'get')).toBe('TestLastNamesController_listPets');
-  expect(idOf('/test-last-names/any', 'delete')).toBe('answerAll_delete');
   const ids = Object.values(paths).flatMap((item) =>
     Object.values(item).flatMap(({ operationId }) => operationId ?? []),
   );
   expect(new Set(ids).size).toBe(ids.length);
-});
-
-test('a deprecated operation links to its own section', async () => {
-  const page = (await app.client.get('/docs/deprecations')).text;
-  for (const [path, name] of [
-    ['/v1/test-first-names/old', 'findOldNames'],
-    ['/v1/test-last-names/old', 'TestLastNamesController_findOldNames'],
-  ]) {
-    const { headers } = await app.client.get(String(path));
-    expect(headers.link).toContain(`/docs/deprecations#${name}>; rel="deprecation"`);
-    expect(page).toContain(`<section id="${name}">`);
-  }
-});
-
-test('the same Idempotency-Key reaches handlers of the same name', async () => {
-  const headers = { 'idempotency-key': 'same' };
-  for (const path of ['/v1/test-first-names', '/v1/test-last-names']) {
-    expect((await app.client.post(path, undefined, { headers })).json).toMatchObject({ key: 'same' });
-  }
-});
-
-test('CORS: a preflight of a handler of all methods needs no key', async () => {
-  const headers = { origin: 'https://app.example.com', 'access-control-request-method': 'PATCH' };
-  const answer = await app.client.send('OPTIONS', '/v1/test-last-names/any', { apiKey: null, headers });
-  expect(answer.status).toBe(204);
-  expect(answer.headers['access-control-allow-methods']).toContain('PATCH');
-  expect((await app.client.send('OPTIONS', '/v1/test-last-names/any', { apiKey: null })).status).toBe(401);
 });

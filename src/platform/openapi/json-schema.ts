@@ -9,14 +9,14 @@ export type Schema = Readonly<Record<string, unknown>>;
 /** Schemas by their names in the document's components. */
 export type Schemas = Readonly<Record<string, Schema>>;
 
-/** Keywords whose value is a schema or an array of schemas. */
-const SCHEMA_KEYWORDS = new Set(['items', 'additionalProperties', 'allOf', 'anyOf', 'oneOf', 'not']);
-
 /** In OpenAPI 3.0 the first keyword is a boolean that modifies the second one; in JSON Schema it is the limit itself. */
 const EXCLUSIVE_LIMITS = [
   ['exclusiveMinimum', 'minimum'],
   ['exclusiveMaximum', 'maximum'],
 ] as const;
+
+/** Keywords whose value is a schema or an array of schemas. */
+const SCHEMA_KEYWORDS = ['items', 'additionalProperties', 'anyOf', 'oneOf', 'not'];
 
 /**
  * Converts a schema of OpenAPI 3.0, as @nestjs/swagger writes it, to OpenAPI 3.1 (JSON Schema 2020-12): `example` becomes
@@ -24,8 +24,17 @@ const EXCLUSIVE_LIMITS = [
  * limits become numbers. An array loses its `properties`. The default of an optional member moves into an `allOf`.
  */
 export function toJsonSchema(given: Schema): Schema {
-  const { nullable, ...schema } = withKnownType(given);
-  return nullable === true ? orNull(convertSchema(schema)) : convertSchema(schema);
+  const { nullable, type, example, allOf = [], properties, ...keywords } = withKnownType(given);
+  const parts = allOf as Schema[];
+  const [reference] = parts.length === 1 && parts[0]?.['$ref'] !== undefined ? parts : [];
+  const converted = {
+    ...(reference ?? (type !== undefined && { type })),
+    ...convertKeywords(keywords),
+    ...(parts.length > 0 && !reference && { allOf: convert(parts) }),
+    ...(properties !== undefined && type !== 'array' && { properties: convertProperties(given) }),
+    ...(example !== undefined && { examples: [example] }),
+  };
+  return nullable === true ? orNull(converted) : converted;
 }
 
 /**
@@ -40,40 +49,25 @@ function withKnownType(schema: Schema): Schema {
   return PRIMITIVES.has(type) ? { ...others, type } : others;
 }
 
-function convertSchema(schema: Schema): Schema {
-  const { type, example, allOf, properties, ...keywords } = schema;
-  const parts = (allOf ?? []) as Schema[];
-  const [reference] = parts.length === 1 && parts[0]?.['$ref'] !== undefined ? parts : [];
-  const hasProperties = properties !== undefined && type !== 'array';
-  return {
-    ...(reference ?? (type !== undefined && { type })),
-    ...withExclusiveLimits(convertKeywords(keywords)),
-    ...(parts.length > 0 && !reference && { allOf: convert(parts) }),
-    ...(hasProperties && { properties: convertProperties(properties as Schemas, schema) }),
-    ...(example !== undefined && { examples: [example] }),
-  };
+function convertProperties({ properties, required = [] }: Schema): Schemas {
+  const converted = Object.entries(properties as Schemas).map(([name, property]): [string, Schema] => {
+    const schema = toJsonSchema(property);
+    return [name, (required as string[]).includes(name) ? schema : withDefaultApart(schema)];
+  });
+  return Object.fromEntries(converted);
+}
+
+/** Moves `default` into an `allOf`: openapi-typescript treats a member with a direct `default` as always present. */
+function withDefaultApart(schema: Schema): Schema {
+  const { default: value, ...others } = schema;
+  return value === undefined ? schema : { ...others, allOf: [...((schema['allOf'] ?? []) as []), { default: value }] };
 }
 
 function convertKeywords(keywords: Schema): Schema {
-  return Object.fromEntries(
-    Object.entries(keywords).map(([keyword, value]) => [
-      keyword,
-      SCHEMA_KEYWORDS.has(keyword) ? convert(value) : value,
-    ]),
-  );
-}
-
-function convertProperties(properties: Schemas, { required = [] }: Schema): Schemas {
-  return Object.fromEntries(
-    Object.entries(properties).map(([name, property]) => {
-      const converted = toJsonSchema(property);
-      return [name, (required as string[]).includes(name) ? converted : withDefaultApart(converted)];
-    }),
-  );
-}
-
-function withExclusiveLimits(keywords: Schema): Schema {
   const result = { ...keywords };
+  for (const keyword of SCHEMA_KEYWORDS) {
+    if (keyword in result) result[keyword] = convert(result[keyword]);
+  }
   for (const [exclusive, inclusive] of EXCLUSIVE_LIMITS) {
     if (result[exclusive] === true) {
       result[exclusive] = result[inclusive];
@@ -98,16 +92,8 @@ function orNull(schema: Schema): Schema {
   return { ...others, ...nullableEnum, type: [type, 'null'], ...around };
 }
 
-/** Moves `default` into an `allOf`: openapi-typescript treats a member with a direct `default` as always present. */
-function withDefaultApart(schema: Schema): Schema {
-  const { default: value, ...others } = schema;
-  return value === undefined ? schema : { ...others, allOf: [...((schema['allOf'] ?? []) as []), { default: value }] };
-}
-
 function convert(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    return value.map(convert);
-  }
+  if (Array.isArray(value)) return value.map(convert);
   return typeof value === 'object' && value !== null ? toJsonSchema(value as Schema) : value;
 }
 

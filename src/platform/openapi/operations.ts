@@ -4,8 +4,8 @@ import { MetadataScanner } from '@nestjs/core';
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
 import { DEFAULT_VERSION } from '../application.js';
 import type { Operation, OperationRegistry } from '../auth/operation-registry.js';
-import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.js';
-import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/stability.decorator.js';
+import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.interceptor.js';
+import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/deprecation.decorators.js';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
 import { IDEMPOTENT_METADATA } from '../idempotency/idempotent.decorator.js';
 import { FAILURES_METADATA } from './openapi.decorators.js';
@@ -15,8 +15,6 @@ const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
 
 /** Declarations of a handler's decorators that @nestjs/swagger does not read. */
 export interface OperationTraits extends Operation {
-  /** Whether the handler serves all methods (`@All()`). */
-  readonly isOfAllMethods: boolean;
   /** The versions that `@Version()` or its controller declares, or the default version of the application. */
   readonly versions: readonly unknown[];
   /** The status of a success. */
@@ -61,19 +59,14 @@ export function findOperations(
   return Object.entries(found).flatMap(([fullPath, item]) =>
     methodsOf(item).flatMap(([method, described]) => {
       const traits = handlers.get(keyOf(method, described.operationId ?? '', handlers));
-      const isInVersion = (version: unknown): boolean =>
-        typeof version === 'string' && `${fullPath}/`.startsWith(`/v${version}/`);
-      const version = traits?.versions.findIndex(isInVersion) ?? -1;
-      if (traits === undefined || version < 0) return [];
-      const suffixes = [
-        ...(traits.isOfAllMethods ? [method] : []),
-        ...(version > 0 ? [`v${String(traits.versions[version])}`] : []),
-      ];
-      const base = [traits.name, ...suffixes].join('_');
-      let operationId = base;
-      // Further paths of a handler get a number.
+      const isListed = traits?.versions.some(
+        (version) => typeof version === 'string' && `${fullPath}/`.startsWith(`/v${version}/`),
+      );
+      if (traits === undefined || !isListed) return [];
+      let operationId = traits.name;
+      // Further paths, methods and versions of a handler get a number.
       for (let number = 2; used.has(operationId) || (owners.get(operationId) ?? traits) !== traits; number++) {
-        operationId = `${base}_${number}`;
+        operationId = `${traits.name}_${number}`;
       }
       used.add(operationId);
       return [{ fullPath, method, operationId, described, traits }];
@@ -125,11 +118,10 @@ function readTraits(controller: Type, handler: object): Omit<OperationTraits, ke
   // The handler's decorator overrides the controller's.
   const either = <T>(key: string): T | undefined =>
     own<T>(key) ?? (Reflect.getMetadata(key, controller) as T | undefined);
-  const method = own<RequestMethod>(METHOD_METADATA);
+  const isPost = own<RequestMethod>(METHOD_METADATA) === RequestMethod.POST;
   return {
-    isOfAllMethods: method === RequestMethod.ALL,
     versions: [either<unknown>(VERSION_METADATA) ?? DEFAULT_VERSION].flat(),
-    status: own<number>(HTTP_CODE_METADATA) ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),
+    status: own<number>(HTTP_CODE_METADATA) ?? (isPost ? HttpStatus.CREATED : HttpStatus.OK),
     failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
     deprecation: own(DEPRECATION_METADATA),
     stability: own(STABILITY_METADATA),

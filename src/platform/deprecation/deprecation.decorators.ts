@@ -1,6 +1,5 @@
-import { applyDecorators, SetMetadata, UseInterceptors } from '@nestjs/common';
-import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
-import { DeprecationInterceptor } from './deprecation.interceptor.js';
+import { applyDecorators, Header, SetMetadata, UseInterceptors } from '@nestjs/common';
+import { type Deprecation, DEPRECATION_METADATA, DeprecationInterceptor } from './deprecation.interceptor.js';
 
 /**
  * Announces the end of an operation. This one declaration adds the header fields `Deprecation` (RFC 9745), `Sunset`
@@ -37,4 +36,17 @@ export function Deprecated(announcement: {
     );
   }
   return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), UseInterceptors(DeprecationInterceptor));
+}
+
+export const STABILITY_METADATA = 'petstore:stability';
+
+/** The stability of an operation. Operations without `@Stability` are stable. */
+export type StabilityLevel = 'experimental' | 'beta';
+
+/**
+ * Marks an operation whose contract may still change: `x-stability` and `x-stability-level` in the document, and the
+ * header field `Petstore-Stability` on every answer after the guards, errors included.
+ */
+export function Stability(level: StabilityLevel): MethodDecorator {
+  return applyDecorators(SetMetadata(STABILITY_METADATA, level), Header('Petstore-Stability', level));
 }
