@@ -44,7 +44,7 @@ export const PLATFORM_ROOMS = {
   'api-keys': ['api-keys/storage', 'database', 'database/connections', 'database/sharing', 'errors'],
   'key-usage': ['api-keys/storage', 'database', 'database/removal'],
   'rate-limit': ['api-keys/storage', 'errors'],
-  auth: ['api-keys', 'api-keys/storage', 'errors', 'key-usage', 'rate-limit', 'server/requests'],
+  auth: ['api-keys', 'api-keys/storage', 'errors', 'key-usage', 'rate-limit'],
   idempotency: ['database', 'database/removal', 'database/sharing', 'errors', 'json', 'server/requests'],
 
   openapi: ['auth', 'deprecation', 'errors', 'idempotency'],
