@@ -41,4 +41,5 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # Without a shell or npm between: the signal to stop reaches the service. Other commands: docker run … dist/src/cli.js
 ENTRYPOINT ["node"]
-CMD ["dist/src/main.js"]
+# V8 would allocate the rows of a page in its old generation, which costs a fifth more processor time for long lists.
+CMD ["--no-allocation-site-pretenuring", "dist/src/main.js"]

@@ -15,7 +15,7 @@ import { type Workload, workloads } from './workloads.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const API_KEY = 'benchmark-key-benchmark-key';
-const OURS_COMMAND: Command = [process.execPath, join(ROOT, 'dist/src/main.js')];
+const OURS_COMMAND: Command = [process.execPath, '--no-allocation-site-pretenuring', join(ROOT, 'dist/src/main.js')];
 
 const options = readOptions();
 const progress = (text: string): void => void process.stderr.write(`${text}\n`);

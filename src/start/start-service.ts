@@ -9,7 +9,6 @@ import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
 import { type Config, readConfig } from '../config.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
-import { allocateYoung } from '../platform/internals/young-allocations.js';
 import { StartKeys } from '../platform/api-keys/start-keys.js';
 import { ProcessGroup } from '../platform/process-group/process-group.js';
 import { onStopSignal } from '../platform/process-group/stop-signals.js';
@@ -82,7 +81,6 @@ async function start(options: ServiceOptions): Promise<void> {
 /** Serves requests in this process until a signal stops it. */
 async function serve(config: Config, options: ServiceOptions): Promise<void> {
   const app = await createApplication(config, options);
-  if (config.fastPaths.includes('young-allocations')) allocateYoung();
   await app.listen(config.port, config.host).catch((error: unknown) => {
     throw listenError(error as NodeJS.ErrnoException, config);
   });

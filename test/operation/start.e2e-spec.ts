@@ -1,5 +1,5 @@
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,6 @@ import { Services } from './support/services.js';
 import.meta.jest.setTimeout(120_000);
 
 const ROOT = new URL('../..', import.meta.url).pathname;
-const MAIN = join(ROOT, 'dist/src/main.js');
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;
@@ -68,24 +67,12 @@ test('every animal that was answered 201 before SIGKILL is listed after the next
   ).toEqual(created.map(({ text }) => text).sort());
 });
 
-testOnce.each([
-  ['off', true],
-  ['young-allocations', false],
-])('FAST_PATHS=%s: V8 pretenures objects: %s', async (setting, pretenures) => {
-  const service = services.start({ ...database.settings, BOOTSTRAP_API_KEY, FAST_PATHS: setting }, [
-    '--trace-gc',
-    '--trace-pretenuring-statistics',
-    MAIN,
-  ]);
-  const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
-  const atStart = service.stdout.length;
-  const collections = (): number => service.stdout.slice(atStart).match(/ Scavenge /g)?.length ?? 0;
-  for (let requests = 0; collections() < 3 && requests < 20_000; requests += 20) {
-    await Promise.all(Array.from({ length: 20 }, () => client.get('/v1/pets')));
-  }
-  expect(collections()).toBeGreaterThanOrEqual(3);
-  // At each collection, V8 prints how many objects of each allocation site survive, but only while pretenuring is on.
-  expect(service.stdout.slice(atStart).includes('pretenuring: ')).toBe(pretenures);
+testOnce('npm start sets an option of V8 that this version of Node.js knows', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } };
+  const [, ...command] = scripts.start.replace('exec ', '').split(' ');
+  expect(command).toEqual(['--no-allocation-site-pretenuring', 'dist/src/main.js']);
+  const { status, stderr } = spawnSync(process.execPath, [String(command[0]), '--eval', '0'], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
 });
 
 testOnce('settings come from .env in the working directory, and the environment overrides them', async () => {

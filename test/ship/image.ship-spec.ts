@@ -160,7 +160,11 @@ describe('the Dockerfile', () => {
   const last = dockerfile().slice(dockerfile().findLastIndex(({ name }) => name === 'FROM'));
 
   test('runs the service as the process that gets SIGTERM, under a user who is not root', () => {
-    expect([entry, ...entryArguments, ...commandOf('CMD')]).toEqual(['node', 'dist/src/main.js']);
+    expect([entry, ...entryArguments, ...commandOf('CMD')]).toEqual([
+      'node',
+      '--no-allocation-site-pretenuring',
+      'dist/src/main.js',
+    ]);
     expect(last.find(({ name }) => name === 'USER')?.text).toBe('1000:1000');
     expect(last.find(({ name }) => name === 'STOPSIGNAL')?.text).toBe('SIGTERM');
   });
