@@ -73,8 +73,6 @@ beforeAll(async () => {
       ACQUIRE_TIMEOUT_MS: String(ACQUIRE_TIMEOUT_MS),
       STATEMENT_TIMEOUT_MS: String(STATEMENT_TIMEOUT_MS),
       RATE_LIMIT_PER_MINUTE: '0',
-      // Readiness then shows whether the process considers the database reachable.
-      READY_WITHOUT_DATABASE: 'false',
       LOG_LEVEL: 'warn',
     },
     home,
@@ -141,11 +139,11 @@ async function underLoad(
   return outcomes;
 }
 
-/** Waits until readiness answers this status, at most 20 s. */
-async function untilReadinessIs(status: number): Promise<void> {
+/** Waits until readiness reports the database so, at most 20 s. */
+async function untilDatabaseIs(state: 'reachable' | 'unreachable'): Promise<void> {
   const deadline = performance.now() + 20_000;
-  while ((await call('/health/ready')).status !== status) {
-    if (performance.now() > deadline) throw new Error(`/health/ready does not become ${status}`);
+  while ((await call('/health/ready')).text.includes('unreachable') !== (state === 'unreachable')) {
+    if (performance.now() > deadline) throw new Error(`The database does not become ${state}`);
     await sleep(20);
   }
 }
@@ -156,7 +154,7 @@ const messages = (outcomes: readonly Outcome[]): Set<string> =>
 test('the service survives a shutdown and a new start of the database server', async () => {
   const outcomes = await underLoad('shut down', async () => {
     await server.shutDown();
-    await untilReadinessIs(503);
+    await untilDatabaseIs('unreachable');
     await sleep(2_000);
     await server.start();
   });
@@ -225,7 +223,7 @@ test('the server hangs: a flood is answered at once, with bounded memory, and ch
       before = residentMiB(service.pid);
       server.suspend();
       try {
-        await untilReadinessIs(503);
+        await untilDatabaseIs('unreachable');
         for (let step = 0; step < 40; step++) {
           await sleep(250);
           peak = Math.max(peak, residentMiB(service.pid));
@@ -285,7 +283,7 @@ test.each([
     }
     end();
     const all = await Promise.all(outcomes);
-    await untilReadinessIs(200);
+    await untilDatabaseIs('reachable');
     const during = all.filter(({ startedAt, durationMs }) => startedAt + durationMs - silentFrom < SILENCE_MS - 500);
     expect(tally(during)).toEqual({ 503: during.length });
     // The service knows of the silence at the latest 2.5 s after its beginning. Then it answers all waiting requests.
@@ -310,9 +308,9 @@ test.each([
 test('the network drops everything while no request is in flight: later requests meet no dead connection', async () => {
   await underLoad('before the silence', () => Promise.resolve());
   proxy.swallow();
-  await untilReadinessIs(503);
+  await untilDatabaseIs('unreachable');
   proxy.deliver();
-  await untilReadinessIs(200);
+  await untilDatabaseIs('reachable');
   const outcomes = await Promise.all(Array.from({ length: 20 }, (_, index) => call(`/v1/pets?limit=${index + 1}`)));
   expect(tally(outcomes)).toEqual({ 200: 20 });
 });
@@ -358,7 +356,7 @@ test('the service survives other clients that take every connection of the datab
     await takeAll();
     expect(await rowsOf(server.url, ours)).toEqual([]);
     process.kill(service.pid, 'SIGCONT');
-    await untilReadinessIs(503);
+    await untilDatabaseIs('unreachable');
     await sleep(3_000);
     await Promise.all(others.map((client) => client.end()));
   });
@@ -571,7 +569,7 @@ test('a standby takes over: it serves reads until its promotion, and no acknowle
       await untilSome(witness, isOf('GET', 200, performance.now()));
       const usedFrom = performance.now();
       await untilSome(witness, (one) => isOf('POST', 503, usedFrom)(one) && NOT_DONE.test(messageOf(one)));
-      await untilReadinessIs(200);
+      await untilDatabaseIs('reachable');
       await administer(successor.url, 'SELECT pg_promote()');
     });
   } finally {

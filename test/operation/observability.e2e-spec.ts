@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry } from 'prom-client';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Database } from '../../src/platform/database/database.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { engine } from '../support/database.js';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -63,19 +61,6 @@ test('readiness on a newer schema: 200 if all unknown migrations are backward co
   ]);
   await other.close();
 });
-
-if (engine === 'postgresql') {
-  test('readiness stays 200 while slow statements hold all connections', async () => {
-    const other = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
-    const ready = async (): Promise<number> => (await other.client.get('/health/ready', { apiKey: null })).status;
-    expect(await ready()).toBe(200);
-    const slow = other.nest.get(Database).readPrimary({ name: '', text: 'SELECT pg_sleep(4)' }, []);
-    await sleep(1_100);
-    expect(await ready()).toBe(200);
-    await slow;
-    await other.close();
-  });
-}
 
 test('/metrics needs a key with metrics:read, and counts by operation and status', async () => {
   expect((await app.client.get('/metrics', { apiKey: null })).status).toBe(401);

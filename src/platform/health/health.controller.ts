@@ -1,7 +1,6 @@
 import { Controller, Get, Header, VERSION_NEUTRAL } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { Config } from '../../config.js';
 import { Public } from '../auth/public.decorator.js';
 import { Database } from '../database/database.js';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
@@ -25,7 +24,6 @@ export class HealthController {
     private readonly database: Database,
     private readonly checks: ReadinessChecks,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
-    private readonly config: Config,
   ) {}
 
   /** Always 200: whatever else fails, a restart would not help while the process answers. */
@@ -36,12 +34,12 @@ export class HealthController {
   }
 
   /**
-   * 200 while this process should get requests, with the results of modules' checks. An unreachable database is reported in
-   * `database`, but the process stays ready: all instances share the database, and without ready instances the load balancer
-   * would answer instead of the service.
+   * 200 while this process should get requests, with the results of modules' checks. A database that does not answer within
+   * 1 s is reported in `database`, but the process stays ready: all instances share the database, and without ready
+   * instances the load balancer would answer instead of the service.
    *
-   * @throws ApiError UNAVAILABLE while the server drains; while the database is unreachable and READY_WITHOUT_DATABASE is
-   *   false; when the schema is outdated, or newer and not backward compatible; when a check of a module fails
+   * @throws ApiError UNAVAILABLE while the server drains; when the schema is outdated, or newer and not backward compatible;
+   *   when a check of a module fails
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')
@@ -50,10 +48,6 @@ export class HealthController {
       throw serviceUnavailable('draining', 'The server is shutting down.');
     }
     const [readiness, checks] = await Promise.all([this.database.readiness(), this.checks.run()]);
-    const isUnreachable = readiness === 'unreachable';
-    if (isUnreachable && !this.config.readyWithoutDatabase) {
-      throw serviceUnavailable('database_away', 'The database does not answer.');
-    }
     if (typeof readiness === 'object') throw serviceUnavailable('schema', readiness.message);
     const failed = Object.keys(checks).filter((name) => checks[name] === 'failed');
     if (failed.length > 0) {
@@ -61,7 +55,7 @@ export class HealthController {
     }
     return {
       status: 'ok',
-      ...(isUnreachable && { database: 'unreachable' }),
+      ...(readiness === 'unreachable' && { database: 'unreachable' }),
       ...(Object.keys(checks).length > 0 && { checks }),
     };
   }

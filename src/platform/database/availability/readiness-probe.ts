@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import type { Statement } from '../statements/statement.js';
-import { untilArrivedAnswersAreRead } from '../connections/arrived-answers.js';
 import type { StatementRunner } from '../connections/statement-runner.js';
 import { type AppliedMigration, statusOf } from '../schema/migration-history.js';
 import { schemaFault, type SchemaFault } from '../schema/schema-check.js';
@@ -29,7 +28,6 @@ const UNDEFINED_TABLE = '42P01';
 export class ReadinessProbe {
   private answer: Promise<Readiness> = Promise.resolve('unreachable');
   private expiresAt = -Infinity;
-  private wasReady = false;
 
   constructor(
     private readonly statements: StatementRunner,
@@ -56,15 +54,8 @@ export class ReadinessProbe {
       (error: { code?: string }) => (error.code === UNDEFINED_TABLE ? this.readinessWith([]) : 'unreachable'),
     );
     const stop = new AbortController();
-    const timeout = sleep(TIMEOUT_MS, undefined, { signal: stop.signal })
-      .then(untilArrivedAnswersAreRead)
-      .then(
-        () => this.readinessWithoutAnswer(),
-        (): Readiness => 'unreachable',
-      );
-    const readiness = await Promise.race([answer, timeout]).finally(() => stop.abort());
-    this.wasReady = readiness === 'ready';
-    return readiness;
+    const timeout = sleep(TIMEOUT_MS, 'unreachable' as const, { signal: stop.signal });
+    return Promise.race([answer, timeout]).finally(() => stop.abort());
   }
 
   private readinessWith(rows: readonly AppliedRow[]): Readiness {
@@ -72,14 +63,5 @@ export class ReadinessProbe {
       rows.map(([name, appliedAt, backwardCompatible]) => [name, { appliedAt, backwardCompatible }]),
     );
     return schemaFault(statusOf(this.dataSource, applied)) ?? 'ready';
-  }
-
-  /**
-   * The readiness if the answer is late. While slow statements occupy all connections, for instance because of a lock, the
-   * query has not even been sent. The process then stays ready: otherwise all instances would be taken out of service at
-   * once. If the database is silent, the query fails instead.
-   */
-  private readinessWithoutAnswer(): Readiness {
-    return this.wasReady && this.statements.load.waiting > 0 ? 'ready' : 'unreachable';
   }
 }
