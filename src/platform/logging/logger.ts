@@ -1,11 +1,11 @@
 import type { LoggerService } from '@nestjs/common';
-import { type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { prettyFactory } from 'pino-pretty';
 import type { Config } from '../../config.js';
 import { RequestContext } from '../server/requests/request-context.js';
 import { servedRequest } from '../server/requests/served-request.js';
 import { LogDestination } from './log-destination.js';
 import { loggable, loggableError } from './loggable.js';
-import { TerminalLog } from './terminal-log.js';
 
 /** Contexts of Nest's own start-up lines, which are logged at level debug. */
 const FRAMEWORK_CONTEXTS = new Set<unknown>([
@@ -22,7 +22,7 @@ export const LOGGER = Symbol('LOGGER');
 /** The log of the process on standard output: one JSON object per line, or readable lines on a terminal. */
 export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
   const options = { level: config.logLevel, base: { pid: process.pid }, timestamp };
-  if (process.stdout.isTTY) return pino(options, new TerminalLog());
+  if (process.stdout.isTTY) return pino(options, (terminal ??= terminalLog()));
   standardOutput ??= new LogDestination();
   const logger = pino(options, standardOutput);
   standardOutput.onGap = (lines) => logger.warn({ lines }, `${lines} lines of the log were dropped before this one.`);
@@ -31,7 +31,31 @@ export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
 
 /** Whether the lines of a log are shown on a terminal. */
 export function isOnTerminal(logger: Logger): boolean {
-  return (logger as unknown as Record<symbol, unknown>)[pino.symbols.streamSym] instanceof TerminalLog;
+  const stream = (logger as unknown as Record<symbol, unknown>)[pino.symbols.streamSym];
+  return stream !== undefined && stream === terminal;
+}
+
+let terminal: DestinationStream | undefined;
+
+/** Members of a request's line. On a terminal its message contains the important ones. */
+const REQUEST_MEMBERS = 'requestId,traceId,operation,client,method,path,status,code,cause,durationMs,aborted';
+
+/** The log on a terminal: readable lines. The colours obey NO_COLOR, FORCE_COLOR and `TERM=dumb`, as those of Node do. */
+function terminalLog(): DestinationStream {
+  // A closed terminal must not end the service.
+  process.stdout.on('error', () => undefined);
+  const format = prettyFactory({
+    colorize: process.stdout.hasColors(),
+    ignore: `pid,context,${REQUEST_MEMBERS}`,
+    messageFormat: ({ msg, method, path, status, aborted, code, durationMs }) =>
+      msg === 'request'
+        ? [method, path, aborted ? 'aborted' : status, code, typeof durationMs === 'number' && `${durationMs} ms`]
+            .filter(Boolean)
+            .join(' ')
+        : String(msg),
+    translateTime: 'SYS:HH:MM:ss',
+  });
+  return { write: (line) => void process.stdout.write(format(line)) };
 }
 
 /** Shared by all loggers of the process, so that lines keep their order. */
