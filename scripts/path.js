@@ -23,7 +23,8 @@ const RECORDED = 10;
 /** Module hook of Node: adds a call to each function of the service. */
 export async function load(url, context, next) {
   const loaded = await next(url, context);
-  if (!url.startsWith(SERVICE) || !url.endsWith('.js')) return loaded;
+  // The embedded database stands in for PostgreSQL, so its files are no part of the way.
+  if (!url.startsWith(SERVICE) || !url.endsWith('.js') || url.includes('/database/embedded/')) return loaded;
   const file = url.slice(SERVICE.length).replace(/\.js$/, '.ts');
   return { ...loaded, source: withCalls(String(loaded.source), `globalThis.passes?.(${JSON.stringify(file)})`) };
 }

@@ -1,5 +1,5 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
@@ -7,7 +7,7 @@ import type { StoredApiKey } from '../api-keys/storage/api-key.repository.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
 import { type Operation, OperationRegistry } from './operation-registry.js';
-import { type RateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
+import { enforceRateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
@@ -46,46 +46,40 @@ export class ApiKeyGuard implements CanActivate {
       : this.admit(request, operation, key);
   }
 
-  /** Counts the call, and checks the rate limit of the client and the scopes of the key. */
+  /** Counts the call, and checks the rate limit of the client and then the scopes of the key. */
   private admit(request: Request, { name, scopes }: Operation, key: StoredApiKey): boolean | Promise<boolean> {
-    const { context } = request;
+    const { context, headers } = request;
+    const response = request.res as Response;
+    const refusal = scopeRefusal(scopes, key.scopes);
     context.client = key.client.name;
     context.clientId = key.client.id;
-    this.usage.count(key.id, name, request.headers['user-agent'], context.now);
+    this.usage.count(key.id, name, headers['user-agent'], context.now);
     const limit = this.rateLimiter.take(key.client, context.now);
-    return limit instanceof Promise
-      ? limit.then((shared) => checkLimitAndScopes(request, key, scopes, shared))
-      : checkLimitAndScopes(request, key, scopes, limit);
+    if (limit instanceof Promise) {
+      return limit.then((shared) => {
+        enforceRateLimit(response, shared);
+        if (refusal) throw refusal;
+        return true;
+      });
+    }
+    if (limit !== undefined) enforceRateLimit(response, limit);
+    if (refusal) throw refusal;
+    return true;
   }
 }
 
-function checkLimitAndScopes(
-  { res: response }: Request,
-  key: StoredApiKey,
-  scopes: readonly string[],
-  limit: RateLimit | undefined,
-): true {
-  if (limit !== undefined) {
-    response?.setHeader('RateLimit-Policy', limit.policy);
-    response?.setHeader('RateLimit', limit.state);
-    if (limit.refusal) throw limit.refusal;
-  }
-  for (const scope of scopes) {
-    if (!key.scopes.includes(scope)) throw insufficientScope(scopes, key.scopes);
-  }
-  return true;
+/** The error for a key without all required scopes. */
+function scopeRefusal(required: readonly string[], granted: readonly string[]): ApiError | undefined {
+  const missing = required.filter((scope) => !granted.includes(scope));
+  if (missing.length === 0) return undefined;
+  return new ApiError(INSUFFICIENT_SCOPE, `The API key lacks the scope ${missing.join(', ')}.`, {
+    'WWW-Authenticate': `Bearer realm="petstore", error="insufficient_scope", scope="${required.join(' ')}"`,
+  });
 }
 
 /** Without credentials, the challenge should contain no error code (RFC 6750, section 3). */
 function missingApiKey(): ApiError {
   return new ApiError(MISSING_API_KEY, MISSING_API_KEY.message, {
     'WWW-Authenticate': 'Bearer realm="petstore"',
-  });
-}
-
-function insufficientScope(required: readonly string[], granted: readonly string[]): ApiError {
-  const missing = required.filter((scope) => !granted.includes(scope));
-  return new ApiError(INSUFFICIENT_SCOPE, `The API key lacks the scope ${missing.join(', ')}.`, {
-    'WWW-Authenticate': `Bearer realm="petstore", error="insufficient_scope", scope="${required.join(' ')}"`,
   });
 }

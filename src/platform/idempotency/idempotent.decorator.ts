@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { INVALID_IDEMPOTENCY_KEY } from '../errors/error-catalogue.js';
-import { countHeader } from '../server/requests/header-fields.js';
+import { countHeader } from '../server/requests/request-checks.js';
 import { IDEMPOTENCY_KEY_HEADER, IDEMPOTENT_REPLAYED_HEADER, IdempotencyKey, readKey } from './idempotency-key.js';
 
 export const IDEMPOTENT_METADATA = 'petstore:idempotent';

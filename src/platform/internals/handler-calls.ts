@@ -1,7 +1,6 @@
 import {
   type ArgumentMetadata,
   type CanActivate,
-  type ExecutionContext,
   ForbiddenException,
   type HttpServer,
   type INestApplication,
@@ -140,15 +139,13 @@ function directCall(nest: NestInternals, router: PrivateMembers, steps: Steps): 
   const { applicationRef, guardsConsumer, responseController } = router;
   const { instance, callback, handler, guards, interceptors, args, fillByNest } = steps;
   const { httpStatusCode, hasCustomHeaders, responseHeaders } = handler;
+  const controller = instance.constructor as never;
   const sendByNest = handler.fnHandleResponse as (...parameters: unknown[]) => Promise<unknown>;
-
-  // One for the guards and one for the interceptors, as with Nest: either may modify its own.
-  const contextOf = (...message: Message): ExecutionContext =>
-    new ExecutionContextHost(message, instance.constructor as never, callback);
 
   return async (request, response, next) => {
     if (guards.length > 0) {
-      const context = contextOf(request, response, next);
+      // Not shared with the interceptors, as with Nest: guards and interceptors may modify theirs.
+      const context = new ExecutionContextHost([request, response, next], controller, callback);
       for (const guard of guards) {
         const verdict = guard.canActivate(context);
         if (verdict !== true && !(await guardsConsumer.pickResult(verdict))) {
@@ -160,7 +157,7 @@ function directCall(nest: NestInternals, router: PrivateMembers, steps: Steps): 
     responseController.setStatus(response, httpStatusCode);
     if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
     if (interceptors.length > 0) {
-      const context = contextOf(request, response, next);
+      const context = new ExecutionContextHost([request, response, next], controller, callback);
       for (const interceptor of interceptors) interceptor.precede(context);
     }
     const values: unknown[] = [];

@@ -50,9 +50,8 @@ test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
 });
 
 test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
-  ['an answer that was not finished', {}, { writableFinished: false }, '"status":200,'],
-  ['an answer that was cut', { isCut: true }, {}, '"status":200,'],
-  ['an answer that did not begin', {}, { headersSent: false, writableFinished: false }, ''],
+  ['an answer that was not finished', { isAborted: true }, {}, '"status":200,'],
+  ['an answer that did not begin', { isAborted: true }, { headersSent: false }, ''],
 ])('%s is aborted, and its duration ends with the abort', (_, context, response, status) => {
   const line = lineOf({ startedAt: performance.now() - 1_000, ...context }, response);
   const members = `"method":"GET",${status}"durationMs":(\\d+)\\.?\\d*,"aborted":true`;

@@ -4,10 +4,9 @@ import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { Config } from '../../config.js';
 import type { ApiError } from '../errors/api-error.js';
-import { canWriteLines, infoLines, type WriteLine } from '../internals/log-lines.js';
+import { canWriteLines, infoLines, type WriteLine } from '../logging/log-lines.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../server/express-adapter.js';
 import { isOnTerminal, LOGGER } from '../logging/logger.js';
-import { isAborted } from '../server/requests/request-context.js';
 import { Metrics } from '../metrics/metrics.js';
 
 /** The message of each line. */
@@ -48,7 +47,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
   answered(request: Request, response: Response): void {
     const { context, method } = request;
     const { operation, client, requestId, traceId, errorCode } = context;
-    const aborted = isAborted(request, response);
+    const aborted = context.isAborted;
     const duration = (aborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
     const status = response.statusCode;
     this.metrics.requestDurations.observe(operation ?? '', method, aborted ? ABORTED : status, duration / 1000);

@@ -1,4 +1,5 @@
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import type { Response } from 'express';
 import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
@@ -114,6 +115,17 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     }
     return policy;
   }
+}
+
+/**
+ * Adds the header fields of a client's limit to a response.
+ *
+ * @throws ApiError of status 429 if the call is refused
+ */
+export function enforceRateLimit(response: Response, { policy, state, refusal }: RateLimit): void {
+  response.setHeader('RateLimit-Policy', policy);
+  response.setHeader('RateLimit', state);
+  if (refusal) throw refusal;
 }
 
 function rateLimited(perMinute: number, retryAfter: number): ApiError {

@@ -3,7 +3,6 @@ import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-option
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
-import { parse as parseQuery } from 'node:querystring';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
@@ -16,9 +15,9 @@ import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
 import { EventStreams } from './event-streams.js';
 import { Replies } from './replies/replies.js';
-import { countHeader } from './requests/header-fields.js';
+import { countHeader } from './requests/request-checks.js';
 import { checkRequest } from './requests/request-checks.js';
-import { RequestContext } from './requests/request-context.js';
+import { isAborted, RequestContext } from './requests/request-context.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
@@ -76,9 +75,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const app = express();
     app.set('case sensitive routing', true);
     app.set('strict routing', true);
-    // No limit on the number of parameters: by default Node ignores those after the first 1000, so they would not be
-    // validated. MAX_URI_LENGTH bounds the work.
-    app.set('query parser', (text: string) => parseQuery(text, '&', '=', { maxKeys: 0 }));
+    // It ignores parameters after the first MAX_QUERY_PARAMETERS, so `checkRequest` refuses more.
+    app.set('query parser', 'simple');
     app.disable('x-powered-by');
     app.disable('etag');
     super(app);
@@ -89,9 +87,10 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     this.onClose = function () {
       const { context } = this.req;
       context.isOver = true;
+      context.isAborted = isAborted(this.req, this);
       adapter.inFlight.release(context);
-      adapter.observer?.answered(this.req, this);
       adapter.connections.leave(this.req, this);
+      adapter.observer?.answered(this.req, this);
     };
     // Node calls `writeHead` before the first byte of every answer, by whatever code it is written.
     app.response.writeHead = function (...head: unknown[]) {

@@ -2,7 +2,7 @@ import type { Express } from 'express';
 import { createServer, IncomingMessage, type Server } from 'node:http';
 import type { Config } from '../../config.js';
 import { createMessageClasses } from '../internals/express-prototypes.js';
-import { canJoinWrites, joinWrites } from '../internals/joined-writes.js';
+import { canJoinWrites, joinWrites } from './connections/joined-writes.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
 import { limitUpgrades } from './connections/upgrades.js';
 
@@ -16,7 +16,6 @@ export function createHttpServer(app: Express, config: Config): Server {
   // Never Node's own class, because `limitUpgrades` changes the prototype.
   const Request =
     classes.IncomingMessage === IncomingMessage ? class extends IncomingMessage {} : classes.IncomingMessage;
-  limitUpgrades(Request.prototype);
   const server = createServer({
     ...classes,
     IncomingMessage: Request,
@@ -28,6 +27,10 @@ export function createHttpServer(app: Express, config: Config): Server {
     // `request-checks.ts` checks Host instead, so that the 400 has an Error body.
     requireHostHeader: false,
     noDelay: true,
+  });
+  // Without a listener, Node itself serves such requests as ordinary HTTP.
+  server.on('newListener', (event) => {
+    if (event === 'upgrade') limitUpgrades(Request.prototype);
   });
   // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
   // checked. MAX_HEADER_BYTES bounds the work.

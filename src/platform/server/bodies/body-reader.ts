@@ -5,7 +5,7 @@ import { BODY_TOO_LARGE, MISSING_BODY } from '../../errors/error-catalogue.js';
 import { RequestAbortedError } from '../../errors/request-aborted.error.js';
 import { serviceUnavailable } from '../../errors/service-unavailable.js';
 import { readJson } from '../../json/json-reader.js';
-import { announcesBody } from '../requests/header-fields.js';
+import { announcesBody } from '../requests/request-checks.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
 import { CHUNK_COST, MAX_ARRIVING_BODY_BYTES } from '../requests/server-limits.js';
 import { type BodyPlan, isLeftToModule, mediaTypeFault, mediaTypeOf, unsupportedMediaType } from './media-types.js';

@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LimitedWarnings } from '../../limited-warnings.js';
-import { announcesBody } from '../requests/header-fields.js';
+import { announcesBody } from '../requests/request-checks.js';
 import {
   MAX_HELD_REQUESTS,
   MAX_PIPELINED_REQUESTS,

@@ -22,7 +22,8 @@ interface ShutdownTimes {
  */
 export class Drain {
   private readonly log = new Logger(Drain.name);
-  private startedAt: number | undefined;
+  private startedAt = 0;
+  hasBegun = false;
 
   constructor(
     private readonly server: Server,
@@ -31,12 +32,10 @@ export class Drain {
     private readonly config: ShutdownTimes,
   ) {}
 
-  get hasBegun(): boolean {
-    return this.startedAt !== undefined;
-  }
-
   begin(): void {
-    this.startedAt ??= performance.now();
+    if (this.hasBegun) return;
+    this.hasBegun = true;
+    this.startedAt = performance.now();
   }
 
   /** Runs steps 2 to 4. Resolves when no connection is open. */
@@ -47,7 +46,7 @@ export class Drain {
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
     this.eventStreams.end();
     const deadline = setTimeout(() => this.cut(), shutdownTimeoutMs);
-    const sinceBegin = performance.now() - (this.startedAt ?? performance.now());
+    const sinceBegin = this.hasBegun ? performance.now() - this.startedAt : 0;
     const stop = new AbortController();
     const linger = sleep(Math.max(0, shutdownLingerMs - sinceBegin), undefined, { signal: stop.signal });
     await Promise.race([closed, linger]);

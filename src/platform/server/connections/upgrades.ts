@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { answeringOn } from './connections.js';
-import { announcesBody } from '../requests/header-fields.js';
+import { announcesBody } from '../requests/request-checks.js';
 
 const UPGRADE = Symbol('upgrade');
 

@@ -4,7 +4,7 @@ import { ErrorBody } from '../../errors/error-body.js';
 import { matchesEntityTag } from '../../json/entity-tag.js';
 import { JsonBody } from '../../json/json-body.js';
 import type { Drain } from '../connections/drain.js';
-import { announcesBody } from '../requests/header-fields.js';
+import { announcesBody } from '../requests/request-checks.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
 import { LINGER_BYTES, LINGER_MS } from '../requests/server-limits.js';
 

@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { ApiError } from '../../errors/api-error.js';
 import { BAD_REQUEST, URI_TOO_LONG } from '../../errors/error-catalogue.js';
-import { countHeader } from './header-fields.js';
-import { MAX_URI_LENGTH } from './server-limits.js';
+import { MAX_QUERY_PARAMETERS, MAX_URI_LENGTH } from './server-limits.js';
 
 /** The message for a request of another HTTP version. */
 export const UNSUPPORTED_VERSION = 'The request must be HTTP/1.1 or HTTP/1.0.';
@@ -19,6 +18,9 @@ export function checkRequest(request: IncomingMessage): ApiError | undefined {
   const { headers, httpVersion, url = '' } = request;
   if (url.length > MAX_URI_LENGTH) {
     return new ApiError(URI_TOO_LONG, `The request target must not be longer than ${MAX_URI_LENGTH} characters.`);
+  }
+  if (url.length > MAX_QUERY_PARAMETERS && url.split('&').length > MAX_QUERY_PARAMETERS) {
+    return new ApiError(BAD_REQUEST, `The query must not have more than ${MAX_QUERY_PARAMETERS} parameters.`);
   }
   if (request.httpVersionMajor !== 1) {
     return new ApiError(BAD_REQUEST, UNSUPPORTED_VERSION);
@@ -61,4 +63,28 @@ const ADDRESS_AND_PORT = /^\[([\d.:a-f]+)\](?::\d*)?$/i;
 /** Whether a text is `uri-host [ ":" port ]`, the value of `Host` (RFC 9110, section 7.2). */
 function isHost(text: string): boolean {
   return NAME_AND_PORT.test(text) || isIPv6(ADDRESS_AND_PORT.exec(text)?.[1] ?? '');
+}
+
+/**
+ * How often a header field was sent. `request.headers` cannot tell: Node keeps only the first `Host` and the first
+ * `Authorization`.
+ *
+ * @param name in lower case
+ */
+export function countHeader(request: IncomingMessage, name: string): number {
+  const { rawHeaders } = request;
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const candidate = rawHeaders[index] as string;
+    if (candidate.length === name.length && candidate.toLowerCase() === name) {
+      count++;
+    }
+  }
+  return count;
+}
+
+/** Whether the request announces a body (RFC 9112, section 6.3). */
+export function announcesBody(request: IncomingMessage): boolean {
+  const length = request.headers['content-length'];
+  return (length !== undefined && length !== '0') || request.headers['transfer-encoding'] !== undefined;
 }

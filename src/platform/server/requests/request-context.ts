@@ -48,6 +48,8 @@ export class RequestContext {
   isCut = false;
   /** @internal The whole answer was sent while the request was still arriving. Its client may close the connection at once. */
   isSentEarly = false;
+  /** @internal The connection ended before the client got the whole answer. Set when the response is over. */
+  isAborted = false;
   /** @internal The response is over: sent, or cut off. */
   isOver = false;
   /** @internal The platform is reading a body that is still arriving, and answers if that fails. */

@@ -1,5 +1,5 @@
 import { Socket } from 'node:net';
-import { logOtherInternals } from './other-internals.js';
+import { logOtherInternals } from '../../internals/other-internals.js';
 
 /**
  * Whether `joinWrites` works with this version of Node, by a trial on a socket without a connection. If not, logs one line.
@@ -13,7 +13,7 @@ export function canJoinWrites(createProbe: () => Socket = () => new Socket()): b
 }
 
 /**
- * Lets a connection drop empty writes.
+ * Lets a connection drop empty writes, by the two methods that Node documents for implementers of streams.
  *
  * Node ends each answer with an empty write, and passes it with the answer to the system's gather write, for which it
  * allocates a buffer. A single text needs no buffer.

@@ -1,6 +1,5 @@
 import { type Logger, pino } from 'pino';
-import { writeString } from '../json/json-writer.js';
-import { logOtherInternals } from './other-internals.js';
+import { logOtherInternals } from '../internals/other-internals.js';
 
 /** The members of a log line; those that are undefined are left out. */
 export type LineMembers = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -10,7 +9,8 @@ export type WriteLine = (members: LineMembers) => void;
 
 /**
  * Writes lines with one fixed message at level info, byte for byte as `logger.info(members, message)` does. pino checks each
- * member for errors, serializers, redaction and nested objects. The members here are scalars, which need no checks.
+ * member for errors, serializers, redaction and nested objects. The members here are scalars, which need no checks. The
+ * symbols of pino are documented for such purposes.
  *
  * @param logger a logger without serializers, redaction, formatters and hooks
  */
@@ -22,13 +22,14 @@ export function infoLines(logger: Logger, message: string): WriteLine {
   const bindings = parts[chindingsSym] as string;
   const time = parts[timeSym] as () => string;
   const stream = parts[streamSym] as { write(line: string): void };
-  const end = `,"msg":${writeString(message)}}\n`;
+  const end = `,"msg":${JSON.stringify(message)}}\n`;
   return (members) => {
     if (logger.levelVal > level) return;
     let text = start + time() + bindings;
     for (const name in members) {
       const value = members[name];
-      if (value !== undefined) text += `,"${name}":${typeof value === 'string' ? writeString(value) : String(value)}`;
+      if (value !== undefined)
+        text += `,"${name}":${typeof value === 'string' ? JSON.stringify(value) : String(value)}`;
     }
     stream.write(text + end);
   };
