@@ -142,6 +142,11 @@ const zones = [
     message: 'Only cli.ts and start-service.ts import the commands.',
   },
   {
+    target: 'src/cli/**/*',
+    from: 'src/start/**/*',
+    message: 'The start imports the commands.',
+  },
+  {
     target: '{src,test,bench}/**/*',
     from: ['src/{main,cli}.ts', 'src/package/*'],
     message: 'Nobody imports the entry points: they are for packages outside.',

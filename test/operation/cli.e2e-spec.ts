@@ -155,10 +155,7 @@ describe('keys', () => {
     expect(await listWith(secret)).toEqual([200, undefined]);
 
     const listed = await petstore('keys', 'list');
-    const line = new RegExp(
-      `^\\d+ +${secret.slice(0, 12)}… +shop window +active +pets:read,(?:pets:write)? +- +\\S+$`,
-      'm',
-    );
+    const line = new RegExp(`^\\d+ +${secret.slice(0, 12)}… +shop window +active +pets:read,pets:write +- +.+$`, 'm');
     expect([listed.code, listed.stdout]).toEqual([0, expect.stringMatching(line) as string]);
     expect(listed.stdout).not.toContain(secret.slice(0, 20));
 
@@ -193,36 +190,6 @@ describe('keys', () => {
     expect(list.filter(({ secret }) => secret !== undefined)).toEqual([]);
   });
 
-  testOnce('tables fit 80 columns, also with long names and many scopes', async () => {
-    const name = 'a client whose name is longer than a column of the table';
-    await petstore(
-      'keys',
-      'create',
-      '--client',
-      name,
-      '--expires',
-      '90d',
-      '--scopes',
-      'metrics:read,pets:read,pets:write',
-    );
-    const { stdout } = await petstore('keys', 'list', '--client', name);
-    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
-    expect(stdout).toMatch(/^ID +KEY +CLIENT +STATE +SCOPES +EXPIRES +LAST USED\n/);
-    expect(stdout).toContain('metrics:read,');
-    const shown = await petstore('keys', 'show', /^\d+/m.exec(stdout)?.[0] ?? '');
-    expect(shown.stdout).toContain(`${name}, 6000 requests a minute (the default)\n`);
-  });
-
-  testOnce('an empty list says whether there are no keys or none that match', async () => {
-    const empty = await createTestDatabase();
-    const { stdout } = await petstoreOn(empty.settings, 'keys', 'list');
-    expect(stdout).toBe('No API keys yet. Make one: npm run petstore -- keys create --client my-app\n');
-    expect((await petstoreOn(empty.settings, 'keys', 'list', '--expiring', '30s')).stdout).toBe(
-      'No API key matches.\n',
-    );
-    await empty.drop();
-  });
-
   testOnce('create without --quiet and --json says that the secret is shown only once', async () => {
     const { code, stdout } = await petstore('keys', 'create', '--client', 'me');
     expect([code, stdout]).toEqual([
@@ -255,17 +222,6 @@ describe('keys', () => {
       { count: 0 },
     ]);
   });
-
-  if (engine === 'postgresql') {
-    test('the running service knows at once that a key was created or revoked', async () => {
-      const app = await createTestApp({ database });
-      const secret = (await petstore('keys', 'create', '--client', 'now', '--quiet')).stdout.trim();
-      expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(200);
-      await petstore('keys', 'revoke', secret.slice(0, 12));
-      expect((await app.client.get('/v1/pets', { apiKey: secret })).json).toMatchObject({ code: 'revoked_api_key' });
-      await app.close();
-    });
-  }
 });
 
 describe('openapi', () => {
@@ -328,16 +284,6 @@ if (engine === 'postgresql') {
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(new RegExp(`^Usage: ${['petstore', ...command].join(' ')} `));
     for (const word of words) expect(stdout).toContain(word);
-  });
-
-  test('help with the name of a command prints the help of that command, and --version prints the version', async () => {
-    for (const command of [['seed'], ['keys'], ['keys', 'create'], ['deprecations', 'report']]) {
-      expect(await petstore('help', ...command)).toEqual(await petstore(...command, '--help'));
-    }
-    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-      version: string;
-    };
-    expect(await petstore('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   test('--help and a refused option load neither Nest nor TypeORM', async () => {

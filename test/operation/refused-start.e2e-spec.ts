@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -124,17 +124,6 @@ test('an outdated schema with MIGRATE_ON_START=false: the line names the command
   await empty.drop();
 });
 
-test('a schema that is newer than the code, and not declared backward compatible', async () => {
-  await sql(
-    database.ownerSettings,
-    `INSERT INTO schema_migration (timestamp, name) VALUES (4102444800000, 'AddOwner4102444800000')`,
-  );
-  const line = await services.refusal({ ...database.settings, MIGRATE_ON_START: 'true' });
-  expect(line).toMatch(
-    /^petstore: The database schema is newer than this version and not backward compatible: it has AddOwner4102444800000\. Start /,
-  );
-});
-
 if (engine === 'postgresql') {
   test.each([
     ['where nobody listens', (url: URL) => (url.port = '1'), /: nothing answers at 127\.0\.0\.1:1\. Start PostgreSQL/],
@@ -161,16 +150,6 @@ if (engine === 'postgresql') {
     expect(line).toMatch(/^petstore: DATABASE_URL: /);
     expect(line).toMatch(expected);
     expect(line).not.toMatch(/secret-word|:\/\//);
-  });
-
-  test('DATABASE_REPLICA_URLS with a certificate that is no file', async () => {
-    const url = new URL(database.settings.DATABASE_URL ?? '');
-    url.search = '?sslrootcert=/none.pem';
-    const line = await services.refusal({ ...database.settings, DATABASE_REPLICA_URLS: url.href });
-    expect(line).toMatch(
-      /^petstore: DATABASE_REPLICA_URLS: its certificate file '\/none\.pem' cannot be read \(ENOENT\)\./,
-    );
-    expect(line).not.toMatch(/:\/\//);
   });
 
   test('DATABASE_URL of a server that is not PostgreSQL', async () => {
@@ -255,21 +234,6 @@ if (engine === 'postgresql') {
     await empty.drop();
   });
 } else {
-  test('a DATA_DIR that is a file', async () => {
-    const file = join(home, 'file');
-    await writeFile(file, '');
-    const line = await services.refusal({ DATA_DIR: file });
-    expect(line).toBe(
-      `petstore: DATA_DIR '${file}' is a file. Set DATA_DIR to a directory that can be written, or DATABASE_URL.`,
-    );
-  });
-
-  test('a DATA_DIR that cannot be written', async () => {
-    // Not even root can make a directory there.
-    const line = await services.refusal({ DATA_DIR: '/sys/petstore' });
-    expect(line).toMatch(/^petstore: DATA_DIR '\/sys\/petstore' .+ Set DATA_DIR to a directory that can be written/);
-  });
-
   testAsRoot('a DATA_DIR on a full disk; with free space the stored rows are there again', async () => {
     const disk = mount('tmpfs', 'size=200m');
     try {
@@ -311,16 +275,6 @@ if (engine === 'postgresql') {
     } finally {
       unmount(disk);
     }
-  });
-
-  test('a DATA_DIR that another process uses; that process goes on', async () => {
-    const first = services.start({ ...database.settings });
-    const origin = await first.origin();
-    const line = await services.refusal({ ...database.settings });
-    expect(line).toBe(
-      `petstore: DATA_DIR '${database.settings.DATA_DIR}' is in use by process ${first.pid}. Stop it, or set another DATA_DIR.`,
-    );
-    expect((await new HttpClient(origin).get('/health/ready')).status).toBe(200);
   });
 }
 

@@ -370,44 +370,4 @@ if (engine === 'postgresql') {
     await Promise.all(starts.map((start) => start.destroy()));
     await empty.drop();
   });
-
-  test.each([
-    [
-      'an unknown password',
-      (url: URL) => (url.password = 'secret-word'),
-      /: PostgreSQL at .+ refuses user '\w+_service'\. Correct/,
-    ],
-    [
-      'an unknown database',
-      (url: URL) => (url.pathname = '/none'),
-      /: PostgreSQL at .+ has no database 'none'\. Create it/,
-    ],
-    [
-      'a port on which nothing listens',
-      (url: URL) => (url.port = '1'),
-      /: nothing answers at 127\.0\.0\.1:1\. Start PostgreSQL/,
-    ],
-    ['an unknown host', (url: URL) => (url.host = 'none.invalid'), /: the host 'none\.invalid' /],
-  ])('DATABASE_URL with %s is refused with one line without the password', async (_what, change, expected) => {
-    const url = new URL(database.settings.DATABASE_URL ?? '');
-    change(url);
-    const refusal = await openDatabase(readConfig({ DATABASE_URL: url.href })).catch(
-      (error: unknown) => error as Error,
-    );
-    expect(refusal).toBeInstanceOf(StartupError);
-    const { message } = refusal as Error;
-    expect(message).toMatch(expected);
-    expect(message).toMatch(/^DATABASE_URL: .+\.$/);
-    expect(message).not.toContain(url.password);
-  });
-
-  test('the tests run on PostgreSQL 15 or newer', async () => {
-    const client = new pg.Client({ connectionString: database.settings.DATABASE_URL });
-    await client.connect();
-    const { rows } = await client.query<{ version: number }>(
-      `SELECT current_setting('server_version_num')::int AS version`,
-    );
-    await client.end();
-    expect(rows[0]?.version).toBeGreaterThanOrEqual(150000);
-  });
 }

@@ -57,6 +57,7 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/app.module.ts', './pets/pets.service.js', 'The application imports the modules of features'],
   ['src/app.setup.ts', './cli/terminal.js', 'Only cli.ts and start-service.ts import the commands'],
   ['src/pets/pets.service.ts', '../cli/terminal.js', 'Only cli.ts and start-service.ts import the commands'],
+  ['src/cli/program.ts', '../start/start-service.js', 'The start imports the commands'],
   ['src/cli/program.ts', '../cli.js', 'Nobody imports the entry points'],
   ['src/app.setup.ts', './main.js', 'Nobody imports the entry points'],
   ['src/start/start-service.ts', '../pets/pets.service.js', 'Only app.module.ts and commands name features'],
