@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { DataSource, QueryRunner } from 'typeorm';
+import { ApiError } from '../../errors/api-error.js';
 import { StartupError } from '../../errors/startup-error.js';
 import { TAKES_ANY_TIME } from '../schema/schema-lock.js';
 
@@ -17,6 +18,9 @@ export const CHECKSUM = '-- sha256 ';
 
 /** The beginning of the statement that refuses a database with rows. */
 export const EMPTINESS_CHECK = 'DO $empty$';
+
+/** Attempts to close a cursor; each waits a few seconds for the connection. */
+const CLOSE_ATTEMPTS = 20;
 
 /** SQLSTATE of a missing right. */
 const NO_RIGHT = '42501';
@@ -133,8 +137,15 @@ export async function exportDatabase(dataSource: DataSource, options: ExportOpti
   } finally {
     if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
     if (!queryRunner.isReleased) await queryRunner.release();
-    // A held cursor keeps a copy of all rows.
-    else await dataSource.query(`CLOSE ${cursor}`).catch(() => undefined);
+    if (options.sharesConnection) await closeCursor(dataSource, cursor);
+  }
+}
+
+/** Closes a held cursor, which keeps a copy of all rows. Repeats that while other statements occupy the connection. */
+async function closeCursor(dataSource: DataSource, cursor: string): Promise<void> {
+  for (let attempt = 0; attempt < CLOSE_ATTEMPTS; attempt++) {
+    const error: unknown = await dataSource.query(`CLOSE ${cursor}`).catch((failure: unknown) => failure);
+    if (!(error instanceof ApiError)) return;
   }
 }
 
