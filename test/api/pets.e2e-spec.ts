@@ -61,13 +61,8 @@ describe('POST /v1/pets', () => {
 
   test.each([
     [' Rex ', 'white space around it'],
-    ['x', 'one character'],
-    ['a'.repeat(255), '255 characters'],
     ['🐕'.repeat(255), '255 characters outside the basic plane'],
-    ['é', 'a decomposed character'],
-    ['\u2764\ufe0f'.repeat(127), 'variation selectors, each a character of its own'],
     ['"\\/\b\f\n\r\t\u007f\u2028\ufeff', 'characters that JSON or JavaScript treat specially'],
-    ["Robert'); DROP TABLE pet;--", 'SQL'],
   ])('201: the name %j is kept exactly as sent (%s)', async (name) => {
     const created = await app.client.post('/v1/pets', { name, categoryId: 1 });
     expect(created.status).toBe(201);
@@ -81,16 +76,10 @@ describe('POST /v1/pets', () => {
   test.each([
     ['""', 'empty'],
     ['" \\t\\u00a0\\u2003\\n"', 'white space alone'],
-    [JSON.stringify('a'.repeat(256)), '256 characters'],
     [JSON.stringify('🐕'.repeat(256)), '256 characters outside the basic plane'],
-    [JSON.stringify('\u2764\ufe0f'.repeat(128)), '256 characters, half of them variation selectors'],
     ['"a\\u0000b"', 'U+0000'],
     ['"\\ud800"', 'an unpaired high surrogate'],
-    ['"\\udc00\\ud800"', 'surrogates in the wrong order'],
-    ['7', 'a number'],
     ['null', 'null'],
-    ['["Rex"]', 'an array'],
-    ['{"a":1}', 'an object'],
   ])('400 validation_failed: the name %s (%s)', async (name) => {
     const answer = await app.client.post('/v1/pets', `{"name":${name},"categoryId":1}`);
     expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, NAME_CLAUSE)]);
@@ -108,16 +97,12 @@ describe('POST /v1/pets', () => {
   );
 
   test.each([
-    ['1', '1'],
     ['1.0', '1'],
     ['1e2', '100'],
-    ['120e-1', '12'],
     ['-0', '0'],
-    ['0e999999999', '0'],
     ['9223372036854775807', '9223372036854775807'],
     ['-9223372036854775808', '-9223372036854775808'],
     ['9007199254740993', '9007199254740993'],
-    ['9007199254740993.000', '9007199254740993'],
     ['9.223372036854775807E18', '9223372036854775807'],
   ])('201: the JSON integer %s is stored and returned as %s', async (sent, canonical) => {
     const created = await app.client.post('/v1/pets', `{"name":"Rex","categoryId":${sent}}`);
@@ -125,34 +110,11 @@ describe('POST /v1/pets', () => {
     expect((await app.client.get(`/v1/pets/${created.json.id}`)).text).toBe(created.text);
   });
 
-  test.each([
-    '1.5',
-    'true',
-    'null',
-    '1e400',
-    '1e1000000000',
-    '-1e1000000000',
-    '1e-1',
-    '1e-1000000000',
-    '1.00000000000000000000001',
-    '9223372036854775808',
-    '-9223372036854775809',
-    '4503599627370497.25',
-    '[1]',
-    '{}',
-  ])('400 validation_failed: the categoryId %s', async (categoryId) => {
-    const answer = await app.client.post('/v1/pets', `{"name":"Rex","categoryId":${categoryId}}`);
-    const clause = 'categoryId must be an integer between -9223372036854775808 and 9223372036854775807';
-    expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, clause)]);
-  });
-
-  test.each(['"1"', '"9007199254740993"', '""', '"abc"'])(
-    '400 validation_failed: the categoryId %s is told to be a number',
+  test.each(['true', 'null', '1e400', '1e1000000000', '1e-1', '9223372036854775808'])(
+    '400 validation_failed: the categoryId %s',
     async (categoryId) => {
       const answer = await app.client.post('/v1/pets', `{"name":"Rex","categoryId":${categoryId}}`);
-      const clause =
-        'categoryId must be an integer between -9223372036854775808 and 9223372036854775807, ' +
-        'sent as a JSON number, not a string';
+      const clause = 'categoryId must be an integer between -9223372036854775808 and 9223372036854775807';
       expect([answer.status, answer.json]).toEqual([400, errorOf('validation_failed', 400, clause)]);
     },
   );
@@ -196,36 +158,25 @@ describe('POST /v1/pets', () => {
     ['{"name":"Rex","name":"Max","categoryId":7}', 'duplicate members'],
     ['{"name":"Rex","n\\u0061me":"Max","categoryId":7}', 'duplicate members, one of them escaped'],
     ['{"name":"Rex","categoryId":7} x', 'trailing garbage'],
-    ['{"name":"Rex","categoryId":07}', 'a leading zero'],
-    ['{"name":"Rex","categoryId":+7}', 'a sign'],
-    ["{'name':'Rex'}", 'single quotes'],
-    ['{"name":"Rex",}', 'a trailing comma'],
-    ['{"name":"Rex"', 'cut off'],
     ['\ufeff{"name":"Rex","categoryId":7}', 'a byte order mark'],
     ['['.repeat(30000), 'depth'],
+    [`{"name":"Rex","categoryId":7,"x":[${'1,'.repeat(8_000)}1]}`, 'more than 8,000 values'],
     [Buffer.from('{"name":"\xff","categoryId":7}', 'latin1'), 'bytes that are not UTF-8'],
-    [Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), 'a surrogate in UTF-8'],
-    [' ', 'white space alone'],
   ])('400 malformed_json: %s (%s)', async (body: string | Buffer, _reason: string) => {
     const answer = await app.client.post('/v1/pets', body);
     expect([answer.status, answer.json]).toEqual([400, errorOf('malformed_json', 400)]);
   });
 
-  test.each([
-    'text/plain',
-    'application/x-www-form-urlencoded',
-    'application/json; charset=latin1',
-    'application/jsonx',
-    'application/merge-patch+json',
-    undefined,
-    '',
-  ])('415 unsupported_media_type with Accept: the Content-Type %j', async (contentType) => {
-    const answer = await app.client.post('/v1/pets', '{"name":"Rex","categoryId":7}', {
-      headers: { 'content-type': contentType },
-    });
-    expect(answer.json).toEqual(errorOf('unsupported_media_type', 415));
-    expect(answer.headers.accept).toBe('application/json');
-  });
+  test.each(['text/plain', 'application/json; charset=latin1', undefined, ''])(
+    '415 unsupported_media_type with Accept: the Content-Type %j',
+    async (contentType) => {
+      const answer = await app.client.post('/v1/pets', '{"name":"Rex","categoryId":7}', {
+        headers: { 'content-type': contentType },
+      });
+      expect(answer.json).toEqual(errorOf('unsupported_media_type', 415));
+      expect(answer.headers.accept).toBe('application/json');
+    },
+  );
 
   test.each(['application/json; charset=utf-8', 'Application/JSON', 'application/json;charset="UTF-8"'])(
     '201: the Content-Type %s',
@@ -278,9 +229,6 @@ describe('GET /v1/pets/{petId}', () => {
     '1.5',
     '007',
     '+1',
-    '-0',
-    '1e2',
-    '0x1',
     '9223372036854775808',
     '-9223372036854775809',
     '1'.repeat(4000),

@@ -4,9 +4,7 @@ import {
   type CanActivate,
   Controller,
   createParamDecorator,
-  Delete,
   type ExecutionContext,
-  Get,
   HttpCode,
   type MiddlewareConsumer,
   Module,
@@ -23,7 +21,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { ApiConsumes } from '@nestjs/swagger';
-import { AnyFilesInterceptor, FileInterceptor, FilesInterceptor, NoFilesInterceptor } from '@nestjs/platform-express';
+import { FileInterceptor, FilesInterceptor, NoFilesInterceptor } from '@nestjs/platform-express';
 import { IsString } from 'class-validator';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { gzipSync } from 'node:zlib';
@@ -81,18 +79,6 @@ class TestBodiesController {
     return { ...note };
   }
 
-  @Get('seen')
-  @UseInterceptors(SeenInterceptor)
-  readSeen(): string {
-    return 'read';
-  }
-
-  @Delete('seen')
-  @UseInterceptors(SeenInterceptor)
-  deleteSeen(): string {
-    return 'deleted';
-  }
-
   @Post('seen')
   @HttpCode(200)
   @UseInterceptors(SeenInterceptor)
@@ -143,12 +129,6 @@ class TestBodiesController {
   @UseInterceptors(FilesInterceptor('file'))
   uploadFiles(@UploadedFiles() files: UploadedBytes[], @Body('text') text: unknown): object {
     return { files: files.map(nameAndText), text };
-  }
-
-  @Post('any-files')
-  @UseInterceptors(AnyFilesInterceptor())
-  uploadAnyFiles(@UploadedFiles() files: UploadedBytes[], @Body() body: unknown): object {
-    return { files: files.map(nameAndText), body };
   }
 
   @Post('no-files')
@@ -266,21 +246,15 @@ export const BODIES: readonly Row[] = [
     meant: { difference: 'no body', status: 400, body: error(400, 'missing_body') },
   }),
   post('an interceptor that reads it', 'seen', { contains: String.raw`\"text\":\"open\"` }),
-  post('an interceptor on GET', 'seen', { method: 'GET', send: {}, contains: 'undefined' }),
-  post('an interceptor on DELETE', 'seen', { method: 'DELETE', send: {}, contains: 'undefined' }),
   post('an interceptor that replaces it', 'replaced', { contains: 'open, replaced' }),
   post('@Req()', 'by-request', { contains: '"open"' }),
   post('@Req() without a body', 'by-request', { method: 'POST', send: {}, contains: '"undefined"' }),
-  post('@Req() of another type', 'by-request', { ...sent('text/plain', 'x'), contains: '"undefined"' }),
   post('@Req() that reads the bytes', 'streamed', { ...sent('text/plain', 'x'.repeat(200_000)), contains: '200000' }),
   post('a decorator that reads it', 'by-decorator', { contains: '"open"' }),
   post('FileInterceptor', 'file', { ...form(1), status: 201, contains: 'Ä rex' }),
   post('FileInterceptor and @Body()', 'file-and-note', { ...form(1), status: 201, contains: '"isNote":true' }),
   post('FileInterceptor with a file that is not expected', 'file', { ...form(2), status: 400 }),
   post('FilesInterceptor and @Body(name)', 'files', { ...form(2), status: 201, contains: '"text":"of a form"' }),
-  post('AnyFilesInterceptor and @Body()', 'any-files', { ...form(2), status: 201, contains: 'max.txt' }),
-  post('NoFilesInterceptor', 'no-files', { ...form(0), status: 201, contains: 'of a form' }),
-  post('NoFilesInterceptor with a file', 'no-files', { ...form(1), status: 400 }),
   post('multer with a body that is cut', 'file', {
     ...sent('multipart/form-data; boundary=x', '--x\r\n'),
     status: 400,
@@ -299,7 +273,6 @@ export const BODIES: readonly Row[] = [
   }),
   post('@RawBody()', 'raw', { ...sent(JSON_TYPE, '{ "text":"a" }'), contains: '{ \\"text\\":\\"a\\" }' }),
   post('rawBody of @Req()', 'raw-by-request', { contains: 'open' }),
-  post('rawBody of @Req() without a body', 'raw-by-request', { method: 'POST', send: {} }),
   post('a declared form', 'form', {
     ...sent('application/x-www-form-urlencoded', 'text=a+b&list[]=1&list[]=2&of[name]=%C3%A4&of[a]=1&twice=1&twice=2'),
     contains: '"twice":["1","2"]',

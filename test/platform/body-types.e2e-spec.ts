@@ -39,13 +39,6 @@ class TestCardsController {
     return { ...card };
   }
 
-  @Post('any-json')
-  @HttpCode(200)
-  @ApiConsumes('*/*+json')
-  addAnyJson(@Body() card: NewCard): object {
-    return { ...card };
-  }
-
   @Post('any')
   @HttpCode(200)
   @ApiConsumes('*/*')
@@ -106,12 +99,11 @@ test.each<[string, string, string, string, unknown]>([
     'name=a',
     { name: 'a', isCard: true },
   ],
-  ['a type that ends in +json', 'patch', 'application/merge-patch+json', '{"name":"a","x":1}', { name: 'a' }],
   [
-    'all digits of a type that ends in +json',
-    'any-json',
-    'application/vnd.x+json; version=2',
-    '{"name":"a","number":9223372036854775807}',
+    'a type that ends in +json',
+    'patch',
+    'application/merge-patch+json',
+    '{"name":"a","number":9223372036854775807,"x":1}',
     { name: 'a', number: 9223372036854775807n },
   ],
   ['a form by type', 'any', FORM, 'a[b]=1&a[c][]=2&a[c][]=3', { object: { a: { b: '1', c: ['2', '3'] } } }],

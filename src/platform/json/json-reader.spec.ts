@@ -113,23 +113,15 @@ describe('readJson', () => {
   describe('members', () => {
     test.each([
       ['{"a":1,"a":2}', 8],
-      ['{"a":1,"a":1}', 8],
       ['{"a":null,"b":0,"a":null}', 17],
-      ['{"a":[],"a":{}}', 9],
       ['{"a":1,"\\u0061":2}', 8],
-      ['{"":1,"":2}', 7],
       ['{"1":1,"1":2}', 8],
       ['{"__proto__":1,"__proto__":2}', 16],
-      ['{"constructor":1,"constructor":2}', 18],
       ['[{"x":{"a":1,"b":2,"a":3}}]', 20],
     ])('refuses %s', (text, character) => {
       expect(refusal(Buffer.from(text))).toBe(
         `The body is not valid JSON: a member is named twice (character ${character}).`,
       );
-    });
-
-    test('accepts the same name in different objects', () => {
-      expect(read('[{"a":{"a":1}},{"a":2}]')).toEqual([{ a: { a: 1 } }, { a: 2 }]);
     });
 
     test('never lets a member reach a prototype', () => {
@@ -163,40 +155,25 @@ describe('readJson', () => {
 
   describe('numbers', () => {
     test.each<[string, number | bigint]>([
-      ['0', 0],
       ['-0', -0],
-      ['-0.0e5', -0],
       ['0e1000000000', 0],
       ['1.0', 1],
       ['1e2', 100],
-      ['1E+2', 100],
       ['100e-2', 1],
-      ['-12.50e1', -125],
-      ['0.001e3', 1],
-      ['999999999999999', 999999999999999],
       ['9007199254740991', Number.MAX_SAFE_INTEGER],
       ['-9007199254740991', Number.MIN_SAFE_INTEGER],
       ['9007199254740992', 9007199254740992n],
-      ['9007199254740993.0', 9007199254740993n],
-      ['-9007199254740993', -9007199254740993n],
       ['9.223372036854775807e18', INT64_MAX],
       ['-9223372036854775808', INT64_MIN],
       ['9223372036854775808', 9223372036854775808n],
-      ['1e39', 10n ** 39n],
       ['1e40', Infinity],
-      ['-1e40', -Infinity],
       ['1e400', Infinity],
       ['1e1000000000', Infinity],
-      ['-1e99999999999999999999999', -Infinity],
       ['1.5', 1.5],
-      ['-1.5e-3', -0.0015],
       ['1e-1', 0.1],
-      ['0.1e-300', 1e-301],
       ['1.00000000000000000000001', NaN],
       ['9007199254740993.5', NaN],
-      ['1e-400', NaN],
       ['1e-1000000000', NaN],
-      ['-1e-99999999999999999999999', NaN],
     ])('reads %s as %p', (text, value) => {
       expect(read(text)).toBe(value);
       expect(read(`[${text},1]`)).toEqual([value, 1]);
