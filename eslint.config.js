@@ -63,7 +63,7 @@ export const PLATFORM_ROOMS = {
     'server/requests',
   ],
   observability: ['errors', 'internals', 'key-usage', 'logging', 'metrics', 'rate-limit', 'server', 'server/requests'],
-  tracing: ['database/sharing', 'database/statements', 'errors', 'server', 'server/requests'],
+  tracing: ['server/requests'],
   health: ['auth', 'database', 'errors', 'server', 'server/requests'],
   'process-group': ['errors', 'logging', 'metrics'],
 };

@@ -15,7 +15,6 @@ import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
-import { TracingModule } from './tracing/tracing.module.js';
 
 /**
  * The platform's global guards, pipe and filter. Nest calls global guards and pipes in the order of the modules' imports, and
@@ -41,7 +40,6 @@ export class PlatformModule {
     return {
       module: PlatformModule,
       imports: [
-        TracingModule.forRoot(config, application.info.version),
         DiscoveryModule,
         DatabaseModule,
         AuthModule,

@@ -80,6 +80,9 @@ async function start(options: ServiceOptions): Promise<void> {
 
 /** Serves requests in this process until a signal stops it. */
 async function serve(config: Config, options: ServiceOptions): Promise<void> {
+  // Before the database is opened, so that all statements are traced. Not loaded without a collector.
+  const tracing = config.tracing && (await import('../platform/tracing/tracing.js'));
+  const stopTracing = tracing?.startTracing();
   const app = await createApplication(config, options);
   await app.listen(config.port, config.host).catch((error: unknown) => {
     throw listenError(error as NodeJS.ErrnoException, config);
@@ -90,7 +93,10 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
 
   // Commands cannot open the embedded database while this process uses it, so this process runs them.
   const commands = config.databaseUrl === undefined ? new ServiceCommands(app) : undefined;
-  stopOnSignal(app, config, commands);
+  stopOnSignal(config, async (signal) => {
+    await Promise.all([commands?.close(), app.close(signal)]);
+    await stopTracing?.();
+  });
   if (cluster.isPrimary) {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
     tell(welcome(applicationOf(options), config, port, await app.get(StartKeys).createFirstKey()));
@@ -102,7 +108,7 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
  * a process group does so also when the primary process is gone. Shutdown hooks of modules get the signal. The exit code
  * is 0, or 1 when closing fails or takes too long.
  */
-function stopOnSignal(app: NestApplication, config: Config, commands?: ServiceCommands): void {
+function stopOnSignal(config: Config, close: (signal?: NodeJS.Signals) => Promise<void>): void {
   let stopping = false;
   const stop = (signal?: NodeJS.Signals): void => {
     stopping = true;
@@ -111,7 +117,7 @@ function stopOnSignal(app: NestApplication, config: Config, commands?: ServiceCo
       tell(`petstore: The database did not close within ${limit} ms; the statements that it waits for are cut.`);
       process.exit(1);
     }, limit);
-    Promise.all([commands?.close(), app.close(signal)]).then(() => process.exit(0), fail);
+    close(signal).then(() => process.exit(0), fail);
   };
   onStopSignal(
     (signal) => {

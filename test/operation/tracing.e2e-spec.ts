@@ -1,24 +1,22 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import pg from 'pg';
+import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
-import { CLIENT, OtlpCollector, type ReceivedSpan, SERVER } from '../support/otlp-collector.js';
+import { CLIENT, OtlpCollector, SERVER } from '../support/otlp-collector.js';
+import { rawRequest } from '../support/raw-request.js';
 import type { ServiceProcess } from '../support/service-process.js';
 import { Services } from './support/services.js';
 
-/* Tracing in processes of the service: which packages it loads, spans at the stop, collectors, other SDKs, groups. */
+/* Tracing by OpenTelemetry in processes of the service. */
 
 // Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
-const ROOT = new URL('../..', import.meta.url).pathname;
-const MAIN = join(ROOT, 'dist/src/main.js');
 const BOOTSTRAP_API_KEY = 'key-of-the-traced-service';
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PARENT_ID = '00f067aa0ba902b7';
 
 let home: string;
 let database: TestDatabase;
@@ -28,7 +26,7 @@ let services: Services;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'petstore-tracing-'));
   database = await createTestDatabase();
-  services = new Services(home, { ...database.settings, BOOTSTRAP_API_KEY, SHUTDOWN_LINGER_MS: '0' });
+  services = new Services(home, { ...database.settings, BOOTSTRAP_API_KEY });
 });
 beforeEach(async () => {
   collector = await OtlpCollector.start();
@@ -42,171 +40,116 @@ afterAll(async () => {
   await rm(home, { recursive: true });
 });
 
-async function list(service: ServiceProcess): Promise<void> {
-  expect((await new HttpClient(await service.origin(), BOOTSTRAP_API_KEY).get('/v1/pets')).status).toBe(200);
-}
+const clientOf = async (service: ServiceProcess): Promise<HttpClient> =>
+  new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
 
-test('without an endpoint no tracing code is loaded; with one, only the exporter of its protocol', async () => {
+test('without an endpoint nothing of OpenTelemetry but its API is loaded', async () => {
   // Node's coverage files list all scripts that a process has loaded, ES modules and CommonJS.
-  const imports = async (name: string, settings: Record<string, string>): Promise<string[]> => {
-    const directory = join(home, name);
-    const service = services.start({ ...settings, NODE_V8_COVERAGE: directory });
-    await list(service);
-    expect(await service.stop('SIGTERM')).toBe(0);
-    const [file] = await readdir(directory);
-    const { result } = JSON.parse(await readFile(join(directory, file as string), 'utf8')) as {
-      result: { url: string }[];
-    };
-    expect(result.length).toBeGreaterThan(500);
-    // prom-client always loads the API package.
-    return result.map(({ url }) => url).filter((url) => /\/platform\/tracing\/|@opentelemetry\/(?!api\/)/.test(url));
+  const directory = join(home, 'coverage');
+  const service = services.start({ OTEL_SERVICE_NAME: 'shop', NODE_V8_COVERAGE: directory });
+  expect((await (await clientOf(service)).get('/v1/pets')).status).toBe(200);
+  expect(await service.stop('SIGTERM')).toBe(0);
+  const [file] = await readdir(directory);
+  const { result } = JSON.parse(await readFile(join(directory, file as string), 'utf8')) as {
+    result: { url: string }[];
   };
-  const untraced = await imports('untraced', { OTEL_SERVICE_NAME: 'shop', OTEL_TRACES_SAMPLER: 'always_on' });
-  expect(untraced.map((url) => url.split('/').at(-1))).toEqual(['tracing.module.js']);
-  const traced = (await imports('traced', collector.settings)).join('\n');
-  expect(traced).toContain('@opentelemetry/sdk-trace/');
-  expect(traced).toContain('exporter-trace-otlp-http/');
-  expect(traced).not.toContain('exporter-trace-otlp-proto/');
+  expect(result.length).toBeGreaterThan(500);
+  // prom-client always loads the API package.
+  expect(result.filter(({ url }) => /\/platform\/tracing\/|@opentelemetry\/(?!api\/)/.test(url))).toEqual([]);
 });
 
-test('the stop sends the buffered spans, by default as protobuf', async () => {
-  const service = services.start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '600000' });
-  await list(service);
-  expect(collector.exports).toEqual([]);
-  expect(await service.stop('SIGTERM')).toBe(0);
-  expect(collector.exports.map(({ headers }) => headers['content-type'])).toEqual(['application/x-protobuf']);
-  expect(collector.exports[0]?.body.toString('latin1')).toContain('GET /v1/pets');
-});
-
-test('a hanging collector delays no request, and the stop by less than 5 s; spans beyond the queue are dropped', async () => {
-  collector.mode = 'hang';
-  const limits = { OTEL_BSP_MAX_QUEUE_SIZE: '10', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '5' };
-  const service = services.start({ ...collector.settings, ...limits });
-  const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
-  for (let count = 0; count < 20; count++) expect((await client.get('/v1/pets')).status).toBe(200);
-  const from = performance.now();
-  expect(await service.stop('SIGTERM')).toBe(0);
-  // The flush may take 1.5 s; the rest is for a busy machine.
-  expect(performance.now() - from).toBeLessThan(5_000);
-  // One export was in flight; the stop sends the queue in two more.
-  expect(collector.exports).toHaveLength(3);
-  expect(collector.exports.flatMap(({ body }) => body.toString().match(/"spanId"/g) ?? []).length).toBeLessThanOrEqual(
-    15,
-  );
-  expect(service.stdout).toContain('The collector did not get the last spans: it did not take them within 1500 ms.');
-});
-
-test('a collector that resets the connections of the last exports delays the stop by less than 5 s, and is logged once', async () => {
-  collector.mode = 'reset';
-  const service = services.start({ ...collector.settings, OTEL_BSP_SCHEDULE_DELAY: '600000' });
-  await list(service);
-  expect(collector.exports).toEqual([]);
-  const from = performance.now();
-  expect(await service.stop('SIGTERM')).toBe(0);
-  // The flush may take 1.5 s; the rest is for a busy machine.
-  expect(performance.now() - from).toBeLessThan(5_000);
-  expect(collector.exports.length).toBeGreaterThan(0);
-  const warnings = service.stdout.split('\n').filter((line) => /"level":[4-6]0/.test(line));
-  expect(warnings).toEqual([expect.stringMatching(/The collector did not get the last spans: [^"]+\./)]);
-});
-
-test.each<[what: string, mode: 'away' | 'refuse' | 'reject', settings: Record<string, string>, cause: RegExp]>([
-  ['is unreachable', 'away', {}, /ECONNREFUSED/],
-  ['refuses', 'refuse', {}, /Spans are lost: /],
-  ['rejects spans of what it takes, in JSON,', 'reject', {}, /rejectedSpans.*1.*too old/],
-  [
-    'rejects spans of what it takes',
-    'reject',
-    { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' },
-    /rejectedSpans.*1.*too old/,
-  ],
-])('a collector that %s fails no request, and is logged at most once a minute', async (_, mode, settings, cause) => {
-  collector.mode = mode === 'away' ? 'refuse' : mode;
-  // Nothing listens on the port of a closed server.
-  const closed: Server = createServer().listen(0, '127.0.0.1');
-  await once(closed, 'listening');
-  const { port } = closed.address() as AddressInfo;
-  closed.close();
-  await once(closed, 'close');
-  const url = mode === 'away' ? `http://127.0.0.1:${port}` : collector.url;
+test('a request is a span named by its route, with a span of its statement below, and its trace id is in the log', async () => {
   const service = services.start({
     ...collector.settings,
-    OTEL_EXPORTER_OTLP_ENDPOINT: url,
-    OTEL_EXPORTER_OTLP_TIMEOUT: '100',
-    ...settings,
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
   });
-  const client = new HttpClient(await service.origin(), BOOTSTRAP_API_KEY);
-  const deadline = performance.now() + 2_000;
-  while (performance.now() < deadline) expect((await client.get('/v1/pets')).status).toBe(200);
-  expect(await service.stop('SIGTERM')).toBe(0);
-  const warnings = service.stdout.split('\n').filter((line) => line.includes('Spans are lost: '));
-  expect(warnings).toHaveLength(1);
-  expect(warnings[0]).toMatch(cause);
-  expect(warnings[0]).toContain('"level":40');
-});
-
-test.each([
-  [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL=grpc needs an SDK of OpenTelemetry that'],
-  [{ OTEL_TRACES_SAMPLER: 'xray' }, 'OTEL_TRACES_SAMPLER=xray needs an SDK of OpenTelemetry that you start yourself'],
-])('%j is refused at the start, in one line', async (settings, message) => {
-  const service = services.start({ ...collector.settings, ...settings });
-  expect(await service.ended).toBe(1);
-  expect(service.stderr).toContain(`petstore: ${message}`);
-  expect(service.stderr.trim().split('\n')).toHaveLength(1);
-});
-
-test('an SDK that was started before the service gets its spans, and only one span for each request', async () => {
-  const sdk = join(home, 'instrumentation.mjs');
-  await writeFile(
-    sdk,
-    `import { createRequire } from 'node:module';
-     import { Server } from 'node:http';
-     const require = createRequire(${JSON.stringify(join(ROOT, 'package.json'))});
-     const { context, SpanKind, trace } = require('@opentelemetry/api');
-     const { AsyncLocalStorageContextManager } = require('@opentelemetry/context-async-hooks');
-     const { OTLPTraceExporter } = require('@opentelemetry/exporter-trace-otlp-http');
-     const { SimpleSpanProcessor, TracerProvider } = require('@opentelemetry/sdk-trace');
-     const exporter = new OTLPTraceExporter({ url: process.env.OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces' });
-     trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }));
-     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-     // As OpenTelemetry's instrumentation of http does.
-     const { emit } = Server.prototype;
-     Server.prototype.emit = function (event, request, response, ...others) {
-       if (event !== 'request') return emit.call(this, event, request, response, ...others);
-       const span = trace.getTracer('own').startSpan('own', { kind: SpanKind.SERVER });
-       response.on('close', () => span.end());
-       return context.with(trace.setSpan(context.active(), span), () => emit.call(this, event, request, response, ...others));
-     };`,
-  );
-  const settings = { ...collector.settings, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_TRACES_SAMPLER: 'xray' };
-  const service = services.start(settings, ['--import', pathToFileURL(sdk).href, MAIN]);
-  await list(service);
-  const [request] = await collector.find(({ kind }) => kind === SERVER);
-  expect(request).toMatchObject({
-    name: 'GET /v1/pets',
-    attributes: { 'petstore.operation': 'listPets', 'http.route': '/v1/pets', 'http.response.status_code': 200 },
+  const client = await clientOf(service);
+  const created = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
+  const headers = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-01`, 'x-request-id': 'found' };
+  const path = `/v1/pets/${(created.json as { id: number }).id}?secret=word`;
+  expect((await client.get(path, { headers })).status).toBe(200);
+  const span = await collector.request('found');
+  expect(span).toMatchObject({
+    name: 'GET /v1/pets/{petId}',
+    kind: SERVER,
+    traceId: TRACE_ID,
+    parentSpanId: PARENT_ID,
+    status: { code: 0 },
+    attributes: { 'http.route': '/v1/pets/{petId}', 'petstore.operation': 'getPet', 'http.response.status_code': 200 },
+    resource: { 'service.name': 'petstore', 'deployment.environment.name': 'test' },
   });
-  await collector.find(({ kind, parentSpanId }) => kind === CLIENT && parentSpanId === request?.spanId);
-  expect(await service.stop('SIGTERM')).toBe(0);
-  expect(service.stdout).toContain(`"traceId":"${request?.traceId}"`);
-  expect(collector.spans.filter(({ kind }) => kind === SERVER)).toHaveLength(1);
-});
-
-test('each process of a group sends its own spans', async () => {
-  const service = services.start({ ...collector.settings, WEB_CONCURRENCY: '2' });
-  await list(service);
-  const [first] = await collector.find(({ kind }) => kind === SERVER);
-  const pid = Number(first?.resource['process.pid']);
-  expect(pid).not.toBe(service.pid);
-  // The kernel decides which process gets a connection. After the end of this one, another process gets it.
-  process.kill(pid, 'SIGKILL');
-  const isOther = ({ kind, resource }: ReceivedSpan): boolean =>
-    kind === SERVER && Number(resource['process.pid']) !== pid;
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline && !collector.spans.some(isOther);) {
-    await list(service).catch(() => undefined);
-    await sleep(50);
+  // The embedded engine has no connection.
+  if (engine === 'postgresql') {
+    const [statement] = await collector.find(({ parentSpanId }) => parentSpanId === span.spanId);
+    expect(statement).toMatchObject({
+      kind: CLIENT,
+      traceId: TRACE_ID,
+      name: expect.stringMatching(/^pg\.query:pet_find/) as string,
+    });
   }
-  expect(collector.spans.filter(isOther)).not.toEqual([]);
+  const { traceId } = await collector.request(created.headers['x-request-id']);
   expect(await service.stop('SIGTERM')).toBe(0);
-  expect(new Set(collector.spans.map(({ resource }) => resource['service.instance.id'])).size).toBe(2);
+  expect(service.stdout).toMatch(new RegExp(`"requestId":"found","traceId":"${TRACE_ID}"`));
+  expect(service.stdout).toContain(`"traceId":"${traceId}"`);
+  expect(JSON.stringify(collector.spans)).not.toMatch(/secret|key-of-the-traced/);
 });
+
+test('concurrent and pipelined requests have spans of their own, and shared statements belong to one of them', async () => {
+  const service = services.start(collector.settings);
+  const client = await clientOf(service);
+  const ids = Array.from({ length: 20 }, (_, index) => `together-${index}`);
+  await Promise.all(ids.map((id) => client.get('/v1/pets', { headers: { 'x-request-id': id } })));
+  const head = (id: string, parent: string): string =>
+    `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${BOOTSTRAP_API_KEY}\r\nX-Request-Id: ${id}\r\ntraceparent: 00-${TRACE_ID}-${parent}-01\r\n`;
+  const sent = `${head('ahead-1', '1'.repeat(16))}\r\n${head('ahead-2', '2'.repeat(16))}Connection: close\r\n\r\n`;
+  await rawRequest(Number(new URL(await service.origin()).port), sent);
+  for (const id of ids) expect((await collector.request(id)).name).toBe('GET /v1/pets');
+  for (const number of ['1', '2']) {
+    const span = await collector.request(`ahead-${number}`);
+    expect(span.parentSpanId).toBe(number.repeat(16));
+    if (engine === 'postgresql') await collector.find(({ parentSpanId }) => parentSpanId === span.spanId);
+  }
+  expect(await service.stop('SIGTERM')).toBe(0);
+  const known = new Set(collector.spans.map(({ spanId }) => spanId));
+  const statements = collector.spans.filter(({ kind }) => kind === CLIENT);
+  expect(statements.filter(({ parentSpanId }) => !known.has(String(parentSpanId)))).toEqual([]);
+});
+
+test('the span of an answer 500 is an error, and a client error is none', async () => {
+  const service = services.start(collector.settings);
+  const client = await clientOf(service);
+  await client.get('/v1/pets/9999999', { headers: { 'x-request-id': 'missing' } });
+  expect(await collector.request('missing')).toMatchObject({
+    status: { code: 0 },
+    attributes: { 'petstore.error_code': 'pet_not_found' },
+  });
+  if (engine === 'embedded') return;
+  const owner = new pg.Client({ connectionString: database.ownerSettings['DATABASE_URL'] });
+  await owner.connect();
+  await owner.query('ALTER TABLE pet RENAME TO pet_away');
+  try {
+    const failed = await client.get('/v1/pets', { headers: { 'x-request-id': 'failed' }, expects500: true });
+    expect(failed.status).toBe(500);
+  } finally {
+    await owner.query('ALTER TABLE pet_away RENAME TO pet');
+    await owner.end();
+  }
+  expect(await collector.request('failed')).toMatchObject({ name: 'GET /v1/pets', status: { code: 2 } });
+});
+
+test.each(['hang', 'refuse'] as const)(
+  'a collector that does not take spans (%s) delays no request, and the stop by less than 5 s, and is logged',
+  async (mode) => {
+    collector.mode = mode;
+    const service = services.start(collector.settings);
+    const client = await clientOf(service);
+    for (let count = 0; count < 20; count++) expect((await client.get('/v1/pets')).status).toBe(200);
+    const from = performance.now();
+    expect(await service.stop('SIGTERM')).toBe(0);
+    // The flush may take 1.5 s; the rest is for a busy machine.
+    expect(performance.now() - from).toBeLessThan(5_000);
+    const warnings = service.stdout.split('\n').filter((line) => line.includes('"level":40'));
+    expect(warnings.join()).toMatch(/OpenTelemetry: |The collector did not get the last spans/);
+    expect(warnings.length).toBeLessThanOrEqual(2);
+  },
+);

@@ -22,17 +22,13 @@ export interface ReceivedSpan {
 export const SERVER = 2;
 export const CLIENT = 3;
 
-/** The partial success of a collector that has rejected a span (ExportTracePartialSuccess of OTLP). */
-const REJECTION = { rejectedSpans: '1', errorMessage: 'too old' };
-const REJECTION_AS_PROTOBUF = Buffer.from('\x0a\x0b\x08\x01\x12\x07too old', 'latin1');
-
 /** An OpenTelemetry collector that records the exports it receives (OTLP/HTTP in JSON). */
 export class OtlpCollector {
   readonly spans: ReceivedSpan[] = [];
   readonly exports: { readonly path: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }[] =
     [];
   /** How the collector answers exports. */
-  mode: 'take' | 'hang' | 'refuse' | 'reject' | 'reset' = 'take';
+  mode: 'take' | 'hang' | 'refuse' = 'take';
   private readonly server: Server;
 
   constructor() {
@@ -86,20 +82,12 @@ export class OtlpCollector {
     const body = Buffer.concat(await request.toArray());
     this.exports.push({ path: request.url ?? '', headers: request.headers, body });
     if (this.mode === 'hang') return;
-    if (this.mode === 'reset') {
-      request.socket.resetAndDestroy();
-      return;
-    }
     if (this.mode === 'refuse') {
       response.writeHead(400).end('no');
       return;
     }
     const isJson = request.headers['content-type'] === 'application/json';
     response.writeHead(200, { 'Content-Type': request.headers['content-type'] });
-    if (this.mode === 'reject') {
-      response.end(isJson ? JSON.stringify({ partialSuccess: REJECTION }) : REJECTION_AS_PROTOBUF);
-      return;
-    }
     if (isJson) this.keep(JSON.parse(body.toString()) as Traces);
     response.end(isJson ? '{}' : undefined);
   }

@@ -4,6 +4,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
 import type { Config } from '../../config.js';
+import { activeTrace } from '../active-trace.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
@@ -32,14 +33,6 @@ export interface RequestObserver {
   answered(request: Request, response: Response): void;
   /** Node's parser refused bytes that are no request; `parser-errors.ts` has answered. */
   refused(error: ApiError, requestId: string): void;
-}
-
-/** Follows each request through this process. Its methods must not throw. */
-export interface RequestTracer extends RequestObserver {
-  /** The request has begun: `request.context` is set, nothing is checked yet. */
-  begin(request: Request): void;
-  /** Calls `serve` in the request's context: everything that it starts belongs to the request. */
-  run(request: Request, serve: () => void): void;
 }
 
 /**
@@ -101,22 +94,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     };
   }
 
-  /** Registers an observer. */
+  /** Registers the observer of all answers; there is only one. */
   observe(observer: RequestObserver): void {
-    const first = this.observer;
-    this.observer = first === undefined ? observer : bothOf(first, observer);
-  }
-
-  /** Registers a tracer. Must be called before the server listens. Without a tracer, requests have no extra step. */
-  trace(tracer: RequestTracer): void {
-    const begin = this.begin.bind(this);
-    const route = this.route.bind(this);
-    this.begin = (request, response) => {
-      begin(request, response);
-      tracer.begin(request);
-    };
-    this.route = (request, response) => tracer.run(request, () => route(request, response));
-    this.observe(tracer);
+    this.observer = observer;
   }
 
   /** Adds the id and operation of the current request to the lines of Nest's Logger from now on. */
@@ -206,16 +186,19 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   /** Begins and serves a request when the earlier ones of its connection are answered. */
   private enter(request: Request, response: Response, serve: (request: Request, response: Response) => void): void {
-    this.connections.arrive(request, response, () => {
+    const begin = (): void => {
       this.begin(request, response);
       serve(request, response);
-    });
+    };
+    // A pipelined request begins at the end of the one before, whose span is active then.
+    this.connections.arrive(request, response, activeTrace?.bind(begin) ?? begin);
   }
 
   private begin(request: Request, response: Response): void {
     const { headers } = request;
     request.context = new RequestContext(requestIdFrom(headers['x-request-id']));
     if (headers['traceparent'] !== undefined) request.context.traceId = traceIdFrom(headers['traceparent']);
+    request.context.traceId = activeTrace?.traceId() ?? request.context.traceId;
     request.context.authorizations = countHeader(request, 'authorization');
     // Express sets it too, but some answers are sent before Express is reached.
     request.res = response;
@@ -297,17 +280,4 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     }
     return this.replies.send(response, body);
   }
-}
-
-function bothOf(first: RequestObserver, second: RequestObserver): RequestObserver {
-  return {
-    answered: (...answer) => {
-      first.answered(...answer);
-      second.answered(...answer);
-    },
-    refused: (...refusal) => {
-      first.refused(...refusal);
-      second.refused(...refusal);
-    },
-  };
 }

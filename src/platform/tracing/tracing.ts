@@ -1,77 +1,108 @@
-import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { HttpAdapterHost } from '@nestjs/core';
-import { ProxyTracerProvider, trace } from '@opentelemetry/api';
+import { Logger } from '@nestjs/common';
+import { context, diag, DiagLogLevel, isSpanContextValid, type Span, trace } from '@opentelemetry/api';
+import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
+import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
+import { NodeSDK, resources } from '@opentelemetry/sdk-node';
+import type { Request, Response } from 'express';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TracingSettings } from '../../settings/tracing-settings.js';
-import { traceSharers } from '../database/sharing/sharers.js';
-import { traceStatements } from '../database/statements/statement-tracing.js';
-import type { PlatformExpressAdapter } from '../server/express-adapter.js';
-import { RequestSpans } from './request-spans.js';
-import { Sharers } from './sharers.js';
-import { StatementSpans } from './statement-spans.js';
-import { TracerProvider } from './tracer-provider.js';
+import { setActiveTrace } from '../active-trace.js';
+import { isAborted } from '../server/requests/request-context.js';
 
-/** Name of the instrumentation scope of our spans. */
-const SCOPE = 'petstore-service';
-
-/** Time in ms that the last spans have to reach the collector at shutdown; part of the time that all modules have. */
+/** Time in ms that the last spans have to reach the collector; part of the time that modules have to close. */
 const FLUSH_TIMEOUT_MS = 1_500;
 
+/** Shortest time in ms between two logged warnings: while a collector is unreachable, every export fails. */
+const WARNING_INTERVAL_MS = 60_000;
+
+/** Longest value in a span in characters: clients choose some values, and spans wait in memory. */
+const MAX_VALUE_LENGTH = 1_024;
+
 /**
- * The tracing of this process. If an SDK that was started with `node --import` has registered a provider, spans go to that
- * provider; else to one of our own. Only one provider is used, so no span is made twice.
+ * Starts OpenTelemetry's SDK with its instrumentations of `http` and `pg`, and returns the function that stops it. The SDK
+ * reads all variables `OTEL_*` itself. Only spans leave the process: metrics are at /metrics, and the log is on standard
+ * output. Both instrumentations change prototypes, so modules that are loaded already are traced, too.
+ *
+ * If an SDK is registered already (`node --import`), that one traces, and nothing is started.
  */
-export class Tracing implements OnModuleInit, OnApplicationShutdown {
-  private readonly log = new Logger(Tracing.name);
-  private readonly tracer;
-  private adapterHost: HttpAdapterHost<PlatformExpressAdapter> | undefined;
-
-  private constructor(private readonly own: TracerProvider | undefined) {
-    this.tracer = trace.getTracer(SCOPE);
+export function startTracing(): () => Promise<void> {
+  const log = new Logger('Tracing');
+  setActiveTrace({ traceId, bind: (work) => context.bind(context.active(), work) });
+  logWarnings(log);
+  // Without a registered SDK, spans have the invalid id.
+  const probe = trace.getTracer('petstore').startSpan('probe');
+  const isRegistered = isSpanContextValid(probe.spanContext());
+  if (isRegistered) {
+    log.log('The SDK of OpenTelemetry that was registered before the start traces this process.');
+    return () => Promise.resolve();
   }
-
-  /**
-   * Traces the statements of all connections that are created from now on.
-   *
-   * @throws StartupError for a protocol or sampler that only the application's own SDK supports
-   */
-  static async start(settings: TracingSettings, version: string): Promise<Tracing> {
-    const own = isProviderRegistered() ? undefined : await TracerProvider.register(settings, version);
-    const tracing = new Tracing(own);
-    if (own === undefined) tracing.log.log('Spans go to the tracer provider that was registered before the start.');
-    traceStatements(new StatementSpans(tracing.tracer));
-    traceSharers(new Sharers());
-    return tracing;
-  }
-
-  /** Sets the server whose requests are traced. Its adapter need not exist yet. */
-  of(adapterHost: HttpAdapterHost<PlatformExpressAdapter>): this {
-    this.adapterHost = adapterHost;
-    return this;
-  }
-
-  onModuleInit(): void {
-    this.adapterHost?.httpAdapter.trace(new RequestSpans(this.tracer, this.own === undefined));
-  }
-
-  /** Runs when no request is in flight any more. */
-  async onApplicationShutdown(): Promise<void> {
-    traceStatements(undefined);
-    traceSharers(undefined);
-    if (this.own === undefined) return;
-    const stop = new AbortController();
-    const lost = sleep(FLUSH_TIMEOUT_MS, `it did not take them within ${FLUSH_TIMEOUT_MS} ms`, { signal: stop.signal });
-    const sent = this.own.close().then(
-      () => undefined,
-      (error: Error) => error.message,
-    );
-    const fault = await Promise.race([sent, lost]);
-    stop.abort();
-    if (fault !== undefined) this.log.warn(`The collector did not get the last spans: ${fault}.`);
-  }
+  const sdk = new NodeSDK({
+    // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it.
+    resource: resources.resourceFromAttributes({ 'service.name': 'petstore', 'process.pid': process.pid }),
+    spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
+    metricReaders: [],
+    logRecordProcessors: [],
+    instrumentations: [
+      new HttpInstrumentation({
+        // Queries may contain what clients keep secret.
+        startIncomingSpanHook: () => ({ 'url.query': undefined }),
+        applyCustomAttributesOnSpan: (span, request, response) => {
+          if ('context' in request) describe(span, request as Request, response as unknown as Response);
+        },
+      }),
+      new PgInstrumentation({ requireParentSpan: true, ignoreConnectSpans: true }),
+    ],
+  });
+  sdk.start();
+  // The instrumentations listen to `require`.
+  const require = createRequire(import.meta.url);
+  for (const name of ['http', 'https', 'pg']) require(name);
+  syncBuiltinESMExports();
+  return () => stop(sdk, log);
 }
 
-function isProviderRegistered(): boolean {
-  const provider = trace.getTracerProvider();
-  return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(SCOPE) !== undefined;
+function traceId(): string | undefined {
+  const span = trace.getActiveSpan();
+  // A span that has ended belongs to an earlier request of the connection.
+  return span?.isRecording() ? span.spanContext().traceId : undefined;
+}
+
+/** Names the span of a request by its route, and adds the members of the request's log line. */
+function describe(span: Span, request: Request, response: Response): void {
+  const { requestId, operation, client, errorCode } = request.context;
+  const path: unknown = (request.route as { path?: unknown } | undefined)?.path;
+  const route = typeof path === 'string' ? `${request.baseUrl}${path}`.replace(/:(\w+)/g, '{$1}') : undefined;
+  if (route !== undefined) span.updateName(`${request.method} ${route}`);
+  span.setAttributes({
+    'http.route': route,
+    'petstore.request_id': requestId,
+    'petstore.operation': operation,
+    'petstore.client': client,
+    'petstore.error_code': errorCode,
+    'petstore.aborted': isAborted(request, response) || undefined,
+  });
+}
+
+/** Logs OpenTelemetry's warnings, at most one a minute. */
+function logWarnings(log: Logger): void {
+  let nextAt = -Infinity;
+  const warn = (...words: unknown[]): void => {
+    if (performance.now() < nextAt) return;
+    nextAt = performance.now() + WARNING_INTERVAL_MS;
+    log.warn(`OpenTelemetry: ${words.map(String).join(' ').split('\n', 1)[0]?.slice(0, 300)}`);
+  };
+  const ignore = (): void => undefined;
+  const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+}
+
+/** Sends the waiting spans. A collector that does not take them delays the stop by FLUSH_TIMEOUT_MS at most. */
+async function stop(sdk: NodeSDK, log: Logger): Promise<void> {
+  const lost = (): void => log.warn('The collector did not get the last spans.');
+  const late = sleep(FLUSH_TIMEOUT_MS, lost, { ref: false });
+  const sent = sdk.shutdown().then(
+    () => undefined,
+    () => lost,
+  );
+  (await Promise.race([sent, late]))?.();
 }

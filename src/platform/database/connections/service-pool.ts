@@ -2,7 +2,6 @@ import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { AbandonedChanges } from './abandoned-changes.js';
 import { unavailable } from './connection-errors.js';
 import { awaitsAnswer, destroySocket } from '../statements/pg-internals.js';
-import { traced } from '../statements/statement-tracing.js';
 import { tooManyWaiting } from './queue-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
@@ -41,7 +40,7 @@ export class ServicePool extends pg.Pool {
 
   constructor({ maxAgeMs, ...options }: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
-    const Client = traced((options.Client ?? pg.Client) as typeof pg.Client);
+    const Client = (options.Client ?? pg.Client) as typeof pg.Client;
     class PooledClient extends Client {
       constructor(clientOptions?: PoolConfig) {
         super(clientOptions);

@@ -1,13 +1,13 @@
 import pg from 'pg';
+import { activeTrace } from '../../active-trace.js';
 import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
-import { sharerTracer } from './sharers.js';
 
 interface Waiting<Input, Output> {
   readonly input: Input;
   /** When `run` was called, by `performance.now()`. */
   readonly since: number;
-  /** The caller's mark for tracing; undefined while nothing is traced. */
-  readonly sharer: unknown;
+  /** Runs the statement of a batch that this input leads; its span is then a child of the caller's span. */
+  readonly execute: (inputs: readonly Input[]) => Promise<readonly Output[]>;
   readonly resolve: (output: Output) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -61,7 +61,8 @@ export class Batches<Input, Output> {
       throw tooManyWaiting();
     }
     return new Promise((resolve, reject) => {
-      this.waiting.push({ input, since: performance.now(), sharer: sharerTracer?.current(), resolve, reject });
+      const execute = activeTrace?.bind(this.execute) ?? this.execute;
+      this.waiting.push({ input, since: performance.now(), execute, resolve, reject });
       this.schedule();
     });
   }
@@ -128,12 +129,8 @@ export class Batches<Input, Output> {
   private async serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
     try {
       const inputs = batch.map(({ input }) => input);
-      const outputs = await (sharerTracer === undefined
-        ? this.execute(inputs)
-        : sharerTracer.runFor(
-            batch.map(({ sharer }) => sharer),
-            () => this.execute(inputs),
-          ));
+      const [{ execute }] = batch as [Waiting<Input, Output>];
+      const outputs = await execute(inputs);
       batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
     } catch (error) {
       // Only an error from PostgreSQL itself proves that the statement had no effect.

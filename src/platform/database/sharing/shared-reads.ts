@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
-import { sharerTracer } from './sharers.js';
 
 interface Reads<Answer> {
   /** The read that new callers share; it has not begun yet. */
@@ -9,8 +8,6 @@ interface Reads<Answer> {
   running: Promise<void> | undefined;
   /** Number of callers that share the planned read. */
   shares: number;
-  /** The callers' marks for tracing; undefined while nothing is traced. */
-  sharers: unknown[] | undefined;
 }
 
 /**
@@ -47,11 +44,10 @@ export class SharedReads<Answer> {
       if (this.reads.size >= this.maxKeys) {
         throw tooManyWaiting();
       }
-      reads = { planned: undefined, running: undefined, shares: 0, sharers: undefined };
+      reads = { planned: undefined, running: undefined, shares: 0 };
       this.reads.set(key, reads);
     }
     reads.shares++;
-    if (sharerTracer !== undefined) (reads.sharers ??= []).push(sharerTracer.current());
     return (reads.planned ??= this.plan(key, reads, load));
   }
 
@@ -59,7 +55,6 @@ export class SharedReads<Answer> {
     const isMyTurn = await (reads.running === undefined || settlesWithin(reads.running, this.waitMs));
     if (!isMyTurn) {
       reads.shares = 0;
-      reads.sharers = undefined;
       reads.planned = undefined;
       throw waitedTooLong();
     }
@@ -68,11 +63,9 @@ export class SharedReads<Answer> {
       await nextTurn();
     }
     this.isShared = reads.shares > 1;
-    const { sharers = [] } = reads;
     reads.shares = 0;
-    reads.sharers = undefined;
     reads.planned = undefined;
-    const read = sharerTracer === undefined ? load() : sharerTracer.runFor(sharers, load);
+    const read = load();
     reads.running = read.then(ignore, ignore);
     try {
       return await read;
