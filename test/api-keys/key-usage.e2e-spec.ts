@@ -165,7 +165,7 @@ describe('usage of the last 400 days', () => {
   beforeEach(async () => {
     app = await createTestApp();
     // Joins the run that began at the start, which finds nothing.
-    await app.nest.get(KeyUsageRetention).deleteOld();
+    await app.nest.get(KeyUsageRetention).remove();
     await app.sql(
       `INSERT INTO key_usage SELECT min(api_key.id), operation, day::date, 1, day, 'old'
         FROM api_key, unnest('{getPet,listPets,gone}'::text[]) operation,
@@ -190,10 +190,10 @@ describe('usage of the last 400 days', () => {
       batches.push(removed.rows);
       return removed;
     };
-    await app.nest.get(KeyUsageRetention).deleteOld();
+    await app.nest.get(KeyUsageRetention).remove();
     expect(await stored()).toEqual(kept());
     expect(batches).toEqual([1_000, 800]);
-    await app.nest.get(KeyUsageRetention).deleteOld();
+    await app.nest.get(KeyUsageRetention).remove();
     expect(batches).toEqual([1_000, 800, 0]);
   });
 
@@ -217,11 +217,12 @@ describe('usage of the last 400 days', () => {
     const repository = app.nest.get(KeyUsageRepository);
     const deleteBefore = repository.deleteBefore.bind(repository);
     repository.deleteBefore = () => Promise.reject(new Error('The database is away.'));
-    await app.nest.get(KeyUsageRetention).deleteOld();
-    expect(app.log.text).toContain('Old usage of API keys could not be deleted and waits: The database is away.');
+    app.nest.get(KeyUsageRetention).onApplicationBootstrap();
+    await expect(app.nest.get(KeyUsageRetention).remove()).rejects.toThrow('The database is away.');
+    expect(app.log.text).toContain('usage of API keys could not be removed and wait: The database is away.');
     repository.deleteBefore = deleteBefore;
-    const deleting = app.nest.get(KeyUsageRetention).deleteOld();
-    await app.nest.get(KeyUsageRetention).onApplicationShutdown();
+    const deleting = app.nest.get(KeyUsageRetention).remove();
+    await app.nest.get(KeyUsageRetention).onModuleDestroy();
     await deleting;
     expect(await app.sql('SELECT count(*)::int FROM key_usage')).toEqual([[2_000]]);
   });

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { Database, type Transaction } from '../../src/platform/database/database.js';
 import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { createTestDatabase } from '../support/database.js';
+import { administerTestDatabase, createTestDatabase } from '../support/database.js';
 import { administer } from '../support/postgresql-database.js';
 import { handedOver } from '../support/engines.js';
 
@@ -71,13 +71,16 @@ test('503 unavailable with Retry-After while the database is unreachable; livene
 });
 
 test('unusable replicas do not prevent a start, and the primary answers their reads', async () => {
-  const other = await createTestDatabase();
+  const [primary, other] = [await createTestDatabase(), await createTestDatabase()];
+  // The server of the tests has synchronous_commit=off, with which replicas are not used.
+  const name = new URL(primary.settings['DATABASE_URL'] ?? '').pathname.slice(1);
+  await administerTestDatabase(primary, `ALTER DATABASE ${name} SET synchronous_commit = on`);
   const noStandby = other.settings['DATABASE_URL'] ?? '';
   const wrongPassword = Object.assign(new URL(noStandby), { password: 'secret-word' }).href;
   const nobody = Object.assign(new URL(noStandby), { port: '1' }).href;
   const reading = await createTestApp({
-    // The server of the tests has synchronous_commit=off, with which replicas are used only if reads may be stale.
-    settings: { DATABASE_REPLICA_URLS: [noStandby, wrongPassword, nobody].join(), REPLICA_READS: 'stale' },
+    database: primary,
+    settings: { DATABASE_REPLICA_URLS: [noStandby, wrongPassword, nobody].join() },
   });
   const created = await reading.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
   expect((await reading.client.get('/v1/pets')).text).toBe(`[${created.text}]`);
@@ -92,7 +95,7 @@ test('unusable replicas do not prevent a start, and the primary answers their re
   expect(text).toMatch(/^Replica \S+:1 is not used: it cannot be reached \(connect ECONNREFUSED /m);
   expect(text).not.toContain('secret-word');
   await reading.close();
-  await other.drop();
+  for (const database of [primary, other]) await database.drop();
 });
 
 describe('a pool of one connection', () => {

@@ -80,7 +80,7 @@ testOnce('wrong settings: the line names all of them, and no value', async () =>
       'SHUTDOWN_TIMEOUT_MS',
     ],
   ];
-  const words = ['REPLICA_READS', 'MIGRATE_ON_START', 'LOG_LEVEL', 'AFTER_SUNSET'];
+  const words = ['MIGRATE_ON_START', 'LOG_LEVEL', 'AFTER_SUNSET'];
   const urls = ['DATABASE_URL', 'DATABASE_REPLICA_URLS', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL', 'CORS_ORIGINS'];
   const names = [...numbers, ...words, ...urls, 'BOOTSTRAP_API_KEY'];
   const line = await services.refusal(Object.fromEntries(names.map((name) => [name, 'secret word'])));
@@ -150,6 +150,12 @@ if (engine === 'postgresql') {
     expect(line).toMatch(/^petstore: DATABASE_URL: /);
     expect(line).toMatch(expected);
     expect(line).not.toMatch(/secret-word|:\/\//);
+  });
+
+  test('DATABASE_URL with several hosts', async () => {
+    const line = await services.refusal({ DATABASE_URL: 'postgresql://a:secret-word@one:5432,two:5432/petstore' });
+    expect(line).toMatch(/DATABASE_URL.* one host,.* HAProxy/);
+    expect(line).not.toContain('secret-word');
   });
 
   test('DATABASE_URL of a server that is not PostgreSQL', async () => {

@@ -1,8 +1,6 @@
 import type { Client, ClientConfig, PoolConfig } from 'pg';
 import type { Config } from '../../config.js';
-import { hostUris } from '../../settings/database-uris.js';
 import type { ServicePoolOptions } from './connections/service-pool.js';
-import type { Pooling } from './servers/pooling.js';
 import { ServerClient, serverAddress } from './servers/server-client.js';
 import { type SessionLimits, sessionPreparation } from './servers/session-limits.js';
 
@@ -25,20 +23,19 @@ const ANSWER_GRACE_MS = 1_000;
  * keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have low cost
  * estimates, for which PostgreSQL does not compile them.
  *
- * @param pooling the kind of pooler between the service and this server
+ * @param isOwnSession false behind a pooler in transaction mode
  * @param limits further limits of a session
  * @param timeoutMs longest time in ms to connect, and again to prepare the session
  */
 export function serverConnectionSettings(
   config: Config,
   uri: string,
-  pooling: Pooling,
+  isOwnSession = true,
   limits: Partial<SessionLimits> = {},
   timeoutMs = config.acquireTimeoutMs,
 ): ServicePoolOptions {
-  const address = serverAddress(hostUris(uri), config.databasePasswordFile);
   return {
-    ...address,
+    ...serverAddress(uri, config.databasePasswordFile),
     Client: ServerClient,
     max: config.databasePoolSize,
     connectionTimeoutMillis: timeoutMs,
@@ -47,21 +44,21 @@ export function serverConnectionSettings(
     application_name: APPLICATION_NAME,
     maxAgeMs: config.databaseConnectionMaxAgeMs,
     onConnect: sessionPreparation({
-      limits: {
-        statement_timeout: config.statementTimeoutMs,
-        idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
-        ...limits,
-      },
-      isOwnSession: pooling !== 'transaction',
+      limits: { ...sessionLimits(config), ...limits },
+      isOwnSession,
       timeoutMs,
-      hosts: address.hosts,
     }),
   };
 }
 
+/** The time limits of every session. */
+export function sessionLimits(config: Config): SessionLimits {
+  return { statement_timeout: config.statementTimeoutMs, idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS };
+}
+
 /** A client for one connection outside of the pools. */
 export function createServerClient(config: Config, uri: string, settings: ClientConfig): Client {
-  return new ServerClient({ ...serverAddress(hostUris(uri), config.databasePasswordFile), ...settings });
+  return new ServerClient({ ...serverAddress(uri, config.databasePasswordFile), ...settings });
 }
 
 /**

@@ -22,14 +22,14 @@ const log = new Logger('Migrations');
 export async function openDataSource(options: DatabaseOptions, setting?: PrimarySetting): Promise<DataSource> {
   const { config } = options;
   const { databaseUrl } = config;
-  const pooling = await checkConnection(config, setting);
+  await checkConnection(config, setting);
   const engine = databaseUrl === undefined ? await EmbeddedEngine.open(config.dataDir) : undefined;
   const extra =
     databaseUrl === undefined
       ? { ...embeddedConnectionSettings(config), ...(engine && { stream: engine.createStream }) }
-      : serverConnectionSettings(config, databaseUrl, pooling);
+      : serverConnectionSettings(config, databaseUrl, config.databaseDirectUrl === undefined);
   try {
-    return await new OwningDataSource({ ...options, extra }, engine, answerTimeoutMs(config), pooling).initialize();
+    return await new OwningDataSource({ ...options, extra }, engine, answerTimeoutMs(config)).initialize();
   } catch (error) {
     await engine?.close();
     throw error;

@@ -9,7 +9,7 @@ import { asUnavailable } from './connections/connection-errors.js';
 import { chooseExecute } from './statements/execute.js';
 import { Heartbeat } from './availability/heartbeat.js';
 import type { ServicePool } from './connections/service-pool.js';
-import type { Statement } from './statements/statement.js';
+import { type Execute, executeQuery, type Statement } from './statements/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { OwningDataSource } from './owning-data-source.js';
 import { type Readiness, ReadinessProbe } from './availability/readiness-probe.js';
@@ -53,27 +53,25 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
     const { master } = dataSource.driver as unknown as { master: ServicePool };
     const timeoutMs = answerTimeoutMs(config);
-    const execute = chooseExecute(config.fastPaths.includes('prepared-queries'));
+    const isPooled = config.databaseDirectUrl !== undefined;
+    const execute = isPooled ? executeUnnamed : chooseExecute(config.fastPaths.includes('prepared-queries'));
     this.statements = new StatementRunner(master, timeoutMs, execute);
     this.readinessProbe = new ReadinessProbe(this.statements, dataSource);
     const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;
     if (databaseUrl === undefined) return;
-    const { pooling } = dataSource as OwningDataSource;
     const directUrl = databaseDirectUrl ?? databaseUrl;
     if (databaseReplicaUrls.length > 0) {
       this.replicas = new Replicas({
-        primary: serverConnectionSettings(config, directUrl, 'none', {}, REPLICA_TRIAL_MS),
+        primary: serverConnectionSettings(config, directUrl, true, {}, REPLICA_TRIAL_MS),
         replicas: databaseReplicaUrls.map((uri) =>
-          serverConnectionSettings(config, uri, 'none', { lock_timeout: REPLICA_LOCK_TIMEOUT_MS }, REPLICA_TRIAL_MS),
+          serverConnectionSettings(config, uri, true, { lock_timeout: REPLICA_LOCK_TIMEOUT_MS }, REPLICA_TRIAL_MS),
         ),
-        reads: config.replicaReads,
         answerTimeoutMs: timeoutMs,
         execute,
       });
     }
     this.heartbeat = new Heartbeat(
       () => createServerClient(config, directUrl, { application_name: 'petstore heartbeat' }),
-      pooling !== 'none' && databaseDirectUrl === undefined,
       (error) => {
         master.beginSilence(error);
         this.replicas?.beginPrimarySilence(error);
@@ -107,7 +105,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 
   /**
    * Runs a read-only statement on a replica if one can answer at once, else on the primary. It sees every change that was
-   * committed before the call; with REPLICA_READS=stale a replica may be behind.
+   * committed before the call.
    */
   read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const onPrimary = (): Promise<Row[]> => this.readPrimary<Row>(statement, values);
@@ -190,6 +188,9 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     return this.readinessProbe.readiness();
   }
 }
+
+/** Behind a pooler in transaction mode, each statement may run in another session, so none is prepared. */
+const executeUnnamed: Execute = (client, { text }, values) => executeQuery(client, { name: '', text }, values);
 
 function isUnavailable(error: unknown): boolean {
   return error instanceof ApiError && error.definition === UNAVAILABLE;

@@ -3,7 +3,6 @@ import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationM
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import type { ServicePool } from './connections/service-pool.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
-import type { Pooling } from './servers/pooling.js';
 import { ServiceQueryRunner } from './service-query-runner.js';
 
 /** A data source that owns the embedded engine, if there is one: `destroy` closes both. */
@@ -13,13 +12,11 @@ export class OwningDataSource extends DataSource {
   /**
    * @param engine the embedded engine; undefined for a PostgreSQL server
    * @param answerTimeoutMs longest time in ms to wait for an answer; has no effect on the embedded engine
-   * @param pooling the kind of pooler between the service and the server
    */
   constructor(
     options: DataSourceOptions,
     readonly engine: EmbeddedEngine | undefined,
     private readonly answerTimeoutMs: number,
-    readonly pooling: Pooling,
   ) {
     super(options);
   }

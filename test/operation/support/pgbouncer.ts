@@ -5,9 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, untilItListens } from './proxies.js';
 
-/** PgBouncer 1.18 of Debian 12, without prepared statements in transaction mode, and 1.24, which supports them. */
-export type PgBouncerProgram = 'pgbouncer' | 'pgbouncer-1.24';
-
 /** A running PgBouncer in front of one database. */
 export interface PgBouncer {
   /** The URI of the database with PgBouncer's port. */
@@ -22,12 +19,11 @@ export interface PgBouncer {
  * @param settings the section `pgbouncer` of its configuration
  */
 export async function startPgBouncer(
-  program: PgBouncerProgram,
   url: string,
   settings: Readonly<Record<string, string | number>>,
 ): Promise<PgBouncer> {
-  if (spawnSync(program, ['--version']).status !== 0)
-    throw new Error(`This test needs ${program}, which is not installed.`);
+  if (spawnSync('pgbouncer', ['--version']).status !== 0)
+    throw new Error('This test needs pgbouncer, which is not installed.');
   const { hostname, port, username, password, pathname } = new URL(url);
   const directory = mkdtempSync(join(tmpdir(), 'petstore-pgbouncer-'));
   const file = join(directory, 'pgbouncer.ini');
@@ -46,7 +42,7 @@ export async function startPgBouncer(
   writeFileSync(file, `[databases]\n* = host=${hostname} port=${port}\n[pgbouncer]\n${lines.join('\n')}\n`);
   const isRoot = process.getuid?.() === 0;
   if (isRoot) spawnSync('chown', ['-R', 'nobody', directory]);
-  const child = spawn(program, isRoot ? ['-u', 'nobody', file] : [file], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('pgbouncer', isRoot ? ['-u', 'nobody', file] : [file], { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   const ended = once(child, 'close');

@@ -2,7 +2,6 @@ import { Logger } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { untilArrivedAnswersAreRead } from '../connections/arrived-answers.js';
-import { NoPrimaryError } from '../connections/connection-errors.js';
 import { hangUp } from '../connections/hang-up.js';
 
 /** Interval of the probes in ms. */
@@ -22,8 +21,7 @@ const TOO_LATE = Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' });
 
 /**
  * What a probe has found. `answering`: the database has answered, be it with an error. `undecided`: no silence begins, and
- * none ends. A full pooler has accepted the client, but only an answer of the database itself counts. Or none of several
- * hosts is the primary: new connections would wait for the hosts that hang.
+ * none ends. A full pooler has accepted the client, but only an answer of the database itself counts.
  */
 type ProbedState = 'answering' | 'silent' | 'undecided';
 
@@ -31,8 +29,7 @@ type ProbedState = 'answering' | 'silent' | 'undecided';
  * Probes a database twice a second on a separate connection. A machine, network or process that has stopped sends nothing,
  * which looks like a slow statement. During such a silence, requests fail at once instead of after a time-out.
  *
- * A database that refuses connections or answers with an error is not silent: statements fail at once anyway. If a URI
- * lists several hosts, a silence lasts until one of them is the primary.
+ * A database that refuses connections or answers with an error is not silent: statements fail at once anyway.
  */
 export class Heartbeat {
   private readonly log = new Logger(Heartbeat.name);
@@ -40,18 +37,16 @@ export class Heartbeat {
   private client: pg.Client | undefined;
   private beating: Promise<void> | undefined;
   private silentFrom: number | undefined;
-  /** Whether a pooler has accepted the client, but not answered its first statement yet. */
+  /** Whether the server has accepted the client, but not answered its first statement yet: a pooler may be full. */
   private isWaitingForSession = false;
 
   /**
    * @param createClient creates a client for the database
-   * @param isPooled whether the connection leads through a pooler. While it is full, a new client waits; that is no silence
    * @param onSilence called when a silence begins, with a function that makes the error to report
    * @param onReturn called when a silence ends
    */
   constructor(
     private readonly createClient: () => pg.Client,
-    private readonly isPooled: boolean,
     private readonly onSilence: (error: () => Error) => void,
     private readonly onReturn: () => void,
   ) {}
@@ -91,7 +86,7 @@ export class Heartbeat {
     if (error !== undefined) this.hangUp();
     if (isWaitingForSession) return 'undecided';
     if (NOBODY_ANSWERED.test(error?.code ?? '')) return 'silent';
-    return error instanceof NoPrimaryError ? 'undecided' : 'answering';
+    return 'answering';
   }
 
   /** Sends a statement, on a new connection if there is none. Returns the error, also when no answer comes in time. */
@@ -117,7 +112,7 @@ export class Heartbeat {
       // The next probe reports the error.
       client.on('error', () => undefined);
       await client.connect();
-      this.isWaitingForSession = this.isPooled;
+      this.isWaitingForSession = true;
     }
     await this.client.query('SELECT');
     this.isWaitingForSession = false;

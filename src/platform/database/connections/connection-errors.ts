@@ -61,20 +61,6 @@ export class ConnectionFileError extends Error {
   }
 }
 
-/** None of the hosts of a URI is the primary. */
-export class NoPrimaryError extends Error {
-  readonly code: 'ETIMEDOUT' | undefined;
-
-  /**
-   * @param reason the state of each host
-   * @param isAnswered false if no host has sent anything
-   */
-  constructor(reason: string, isAnswered: boolean) {
-    super(`No host of the database is the primary: ${reason}`);
-    this.code = isAnswered ? undefined : 'ETIMEDOUT';
-  }
-}
-
 interface DatabaseFailure extends Error {
   readonly code?: unknown;
   readonly syscall?: unknown;
@@ -90,7 +76,7 @@ interface DatabaseFailure extends Error {
  */
 export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  if (error instanceof ConnectionFileError || error instanceof NoPrimaryError) return true;
+  if (error instanceof ConnectionFileError) return true;
   const { driverError, code, syscall } = error as DatabaseFailure;
   if (driverError !== undefined) return isConnectionFailure(driverError);
   if (typeof code !== 'string') return MESSAGES.test(error.message);

@@ -79,7 +79,7 @@ export class ReadIndex {
     if (synchronousCommit === 'off') {
       if (!this.hasWarned) {
         this.hasWarned = true;
-        this.log.warn('Replicas are not used: they need synchronous_commit=on in PostgreSQL, or REPLICA_READS=stale.');
+        this.log.warn('Replicas are not used: they need synchronous_commit=on in PostgreSQL.');
       }
       throw new Error('synchronous_commit is off on the primary');
     }

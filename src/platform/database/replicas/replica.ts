@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { ApiError } from '../../errors/api-error.js';
 import { isConnectionFailure } from '../connections/connection-errors.js';
@@ -7,7 +7,6 @@ import type { ServicePool } from '../connections/service-pool.js';
 import type { Statement } from '../statements/statement.js';
 import type { StatementRunner } from '../connections/statement-runner.js';
 import { originOf, type Position } from './read-index.js';
-import { LATE, within } from './time-limit.js';
 
 /** Longest time in ms that a read waits until a replica has replayed the position of the primary. */
 export const REPLAY_MS = 20;
@@ -52,8 +51,6 @@ const REASONS: Readonly<Record<ReplicaState, string>> = {
   foreign: 'it follows another database or timeline than the primary',
   unknown: 'the position of the primary is not known',
 };
-
-const IS_STANDBY: Statement = { name: 'replica_is_standby', text: 'SELECT pg_is_in_recovery()' };
 
 // The latest of three timelines: of the last restart point, of the last page written, and of the replication stream, which
 // only roles with pg_read_all_stats see. None of them is ahead of the timeline that the replica follows.
@@ -101,12 +98,12 @@ export class Replica {
 
   /**
    * @param name host and port, for log and metrics
-   * @param position returns the position of the primary, for the watch; undefined if reads may be stale
+   * @param position returns the position of the primary, for the watch
    */
   constructor(
     readonly name: string,
     private readonly connections: ReplicaConnections,
-    private readonly position: () => Promise<Position | undefined>,
+    private readonly position: () => Promise<Position>,
   ) {}
 
   get state(): ReplicaState {
@@ -128,25 +125,16 @@ export class Replica {
   /**
    * Runs a read.
    *
-   * @param position the position that must be replayed first; undefined if the read may be stale
+   * @param position the position that must be replayed first
    * @param work reads on the connection and releases it
    * @throws NotRead when the replica is not ready, is late, or fails; `work` may still be running
    */
   async read<Result>(
-    position: Position | undefined,
+    position: Position,
     work: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
   ): Promise<Result> {
     try {
-      const opening = this.open(position);
-      const client = await within(opening, ANSWER_MS);
-      if (client === LATE) {
-        opening.then(
-          (late) => late.release(),
-          () => undefined,
-        );
-        void this.proveAnswering();
-        throw new NotRead('late');
-      }
+      const client = await this.leaseInTime(position);
       const answer = work(client, this.connections.statements);
       let result = await within(answer, ANSWER_MS);
       if (result === LATE) {
@@ -154,33 +142,44 @@ export class Replica {
         result = await answer;
       }
       this.reads++;
-      return result;
+      return result as Result;
     } catch (error) {
-      if (error instanceof NotRead) throw error;
-      if (!isReplicaFailure(error)) throw new NotRead('refused');
-      this.current = 'away';
-      throw new NotRead('away');
+      throw this.settle(error);
     }
   }
 
+  /** Notes the state that a failed read has found, and says why the replica did not answer it. */
+  private settle(error: unknown): NotRead {
+    const reason = error instanceof NotRead ? error.reason : blames(error);
+    if (reason !== 'late' && reason !== 'refused') this.current = reason;
+    return error instanceof NotRead ? error : new NotRead(reason);
+  }
+
+  private async leaseInTime(position: Position): Promise<PoolClient> {
+    const leasing = this.lease(position);
+    const client = await within(leasing, ANSWER_MS);
+    if (client !== LATE) return client;
+    leasing.then(
+      (late) => late.release(),
+      () => undefined,
+    );
+    void this.proveAnswering();
+    throw new NotRead('late');
+  }
+
   /** Takes a connection whose server has replayed the position. */
-  private async open(position: Position | undefined): Promise<PoolClient> {
+  private async lease(position: Position): Promise<PoolClient> {
     const { pool, statements } = this.connections;
     const client = await pool.connect();
-    if (position === undefined) return client;
-    let state: ReplicaState;
     try {
-      state = await this.stateAt(client, statements, position);
+      const state = await this.stateAt(client, statements, position);
+      if (state === 'ready') return client;
+      throw new NotRead(state);
     } catch (error) {
-      client.release(error as Error);
+      // A failure closes the connection: through a proxy, the next one may lead to a server that is ready.
+      client.release(error instanceof NotRead && error.reason === 'behind' ? undefined : (error as Error));
       throw error;
     }
-    if (state === 'ready') return client;
-    this.current = state;
-    const failure = new NotRead(state);
-    // A failure closes the connection: through a proxy, the next one may lead to a server that is ready.
-    client.release(state === 'behind' ? undefined : failure);
-    throw failure;
   }
 
   /**
@@ -233,10 +232,8 @@ export class Replica {
 
   private async checkState(): Promise<boolean> {
     const { pool, watchPool, watchStatements } = this.connections;
-    let position: Position | undefined;
-    try {
-      position = await this.position();
-    } catch {
+    const position = await this.position().catch(() => undefined);
+    if (position === undefined) {
       this.found('unknown', REASONS.unknown);
       return false;
     }
@@ -244,13 +241,7 @@ export class Replica {
     let client: PoolClient | undefined;
     try {
       client = await watchPool.connect();
-      let state: ReplicaState;
-      if (position === undefined) {
-        const [row] = await watchStatements.execute<[boolean]>(client, IS_STANDBY, []);
-        state = row?.[0] === true ? 'ready' : 'primary';
-      } else {
-        state = await this.stateAt(client, watchStatements, position);
-      }
+      const state = await this.stateAt(client, watchStatements, position);
       pool.endSilence();
       this.found(state, REASONS[state]);
       return true;
@@ -279,16 +270,44 @@ export class Replica {
   }
 }
 
-/** SQLSTATE of a cancelled statement, which says nothing about the next one. */
-const CANCELLED = '57014';
+/** SQLSTATEs that are the fault of one statement: cancelled (also by the replay), and a change or lock on a standby. */
+const FAULTS_OF_STATEMENTS = new Set<unknown>(['57014', '25006']);
 
-/** Whether an error concerns the replica, not only one statement. */
-function isReplicaFailure(error: unknown): boolean {
+/** Whether an error concerns the replica (`away`) or only one statement (`refused`). */
+function blames(error: unknown): 'away' | 'refused' {
   // Through TypeORM a connection failure surfaces as ApiError.
   const cause = error instanceof ApiError ? error.cause : error;
-  return isConnectionFailure(cause) && (cause as { code?: unknown }).code !== CANCELLED;
+  const { driverError } = cause as { driverError?: unknown };
+  const { code } = (driverError ?? cause) as { code?: unknown };
+  return isConnectionFailure(cause) && !FAULTS_OF_STATEMENTS.has(code) ? 'away' : 'refused';
 }
 
 function firstLine({ message, code }: Error & { code?: string }): string {
   return (message || code || 'no reason given').split('\n')[0] as string;
+}
+
+/** Returned by `within` when the time is over. */
+export const LATE: unique symbol = Symbol('late');
+
+/**
+ * Waits for a promise at most `limitMs` ms. A late promise is not cancelled, and its rejection is ignored. Data that arrived
+ * while this process was busy is in time.
+ *
+ * @throws the error of the promise, if it rejects in time
+ */
+export async function within<Result>(promise: Promise<Result>, limitMs: number): Promise<Result | typeof LATE> {
+  const settled = new AbortController();
+  const { signal } = settled;
+  const late = sleep(limitMs, undefined, { signal })
+    // Timers run before sockets are read, so wait until these have been read once.
+    .then(() => nextTurn(undefined, { signal }))
+    .then(() => nextTurn(undefined, { signal }))
+    .catch(() => undefined)
+    .then((): typeof LATE => LATE);
+  promise.catch(() => undefined);
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    settled.abort();
+  }
 }

@@ -3,8 +3,7 @@ import { ServicePool, type ServicePoolOptions } from '../connections/service-poo
 import type { Execute } from '../statements/statement.js';
 import { StatementRunner } from '../connections/statement-runner.js';
 import { type Position, ReadIndex } from './read-index.js';
-import { type FallbackReason, NotRead, Replica } from './replica.js';
-import { LATE, within } from './time-limit.js';
+import { type FallbackReason, LATE, NotRead, Replica, within } from './replica.js';
 
 /** Longest time in ms that a read waits for the position of the primary. */
 const POSITION_MS = 20;
@@ -23,8 +22,6 @@ export interface ReplicasOptions {
   /** Settings of the connections to the primary and to each replica, with REPLICA_TRIAL_MS as their time-out. */
   readonly primary: ServicePoolOptions;
   readonly replicas: readonly ServicePoolOptions[];
-  /** `fresh`: a read shows everything that was committed before it arrived. `stale`: a replica may be behind. */
-  readonly reads: 'fresh' | 'stale';
   /** Longest time in ms for the answer to a statement. */
   readonly answerTimeoutMs: number;
   readonly execute: Execute;
@@ -40,13 +37,11 @@ export class Replicas {
   readonly fallbacks = new Map<FallbackReason | 'none_ready', number>();
   private readonly indexPool: ServicePool;
   private readonly index: ReadIndex;
-  private readonly isFresh: boolean;
   private next = 0;
 
-  constructor({ primary, replicas, reads, answerTimeoutMs, execute }: ReplicasOptions) {
+  constructor({ primary, replicas, answerTimeoutMs, execute }: ReplicasOptions) {
     this.indexPool = toPool({ ...primary, max: 1 });
     this.index = new ReadIndex(this.indexPool, new StatementRunner(this.indexPool, REPLICA_TRIAL_MS, execute));
-    this.isFresh = reads === 'fresh';
     this.all = replicas.map((settings) => {
       const { host, port } = new pg.Client({ connectionString: settings.connectionString });
       const pool = toPool(settings);
@@ -57,9 +52,7 @@ export class Replicas {
         watchPool,
         watchStatements: new StatementRunner(watchPool, REPLICA_TRIAL_MS, execute),
       };
-      return new Replica(`${host}:${port}`, connections, async () =>
-        this.isFresh ? this.index.position() : undefined,
-      );
+      return new Replica(`${host}:${port}`, connections, () => this.index.position());
     });
   }
 
@@ -84,8 +77,8 @@ export class Replicas {
   }
 
   /**
-   * Runs a read on a replica, or else on the primary. Unless reads may be stale, the replica must first have replayed
-   * everything that the primary had flushed at a moment after this call.
+   * Runs a read on a replica that has replayed everything that the primary had flushed at a moment after this call, or else
+   * on the primary.
    *
    * @param onReplica reads on the connection and releases it; its result is dropped if the primary answers instead
    * @throws only errors of `onPrimary`
@@ -98,7 +91,7 @@ export class Replicas {
     const replica = this.choose();
     if (replica !== undefined) {
       try {
-        return await replica.read(this.isFresh ? await this.position() : undefined, onReplica);
+        return await replica.read(await this.position(), onReplica);
       } catch (error) {
         reason = (error as NotRead).reason;
       }

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import { StartupError } from '../../errors/startup-error.js';
-import { NoPrimaryError } from '../connections/connection-errors.js';
 
 /** Messages of PgBouncer, which have the SQLSTATE of a protocol violation. */
 const POOLER_IS_FULL = /^(query_wait_timeout|no more connections allowed|client connections exceeded)/;
@@ -28,9 +27,6 @@ export function connectionAdvice(
   // A socket of PostgreSQL has a path, too.
   if (client === undefined || (error.path !== undefined && error.syscall !== 'connect')) {
     return uriAdvice(error, passwordFile);
-  }
-  if (error instanceof NoPrimaryError) {
-    return `${firstLine(error.message)}. Start or promote one of them, or correct the hosts.`;
   }
   const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
   return codeAdvice(error.code, client, host) ?? messageAdvice(error, host, timeoutMs);

@@ -1,7 +1,6 @@
 import type { ClientBase } from 'pg';
-import { NoPrimaryError } from '../connections/connection-errors.js';
+import { StartupError } from '../../errors/startup-error.js';
 import { destroySocket, setProcessId } from '../statements/pg-internals.js';
-import type { ServerHosts } from './server-hosts.js';
 
 /** Time limits of a PostgreSQL session, in ms. `connection-settings.ts` sets their values. */
 export interface SessionLimits {
@@ -17,36 +16,50 @@ export interface SessionOptions {
   readonly isOwnSession: boolean;
   /** Longest time in ms of the preparation. */
   readonly timeoutMs: number;
-  /** Undefined if the server need not be a primary. */
-  readonly hosts: ServerHosts | undefined;
 }
 
 /**
  * Makes the function that a pool calls with each new connection. It sets the limits by a statement, because poolers refuse
- * or ignore start-up parameters. It also makes sure that the server has not become a standby since it was chosen.
+ * or ignore start-up parameters.
  *
  * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
  * pooler here, no longer than `timeoutMs`.
  */
-export function sessionPreparation({ limits, isOwnSession, timeoutMs, hosts }: SessionOptions) {
+export function sessionPreparation({ limits, isOwnSession, timeoutMs }: SessionOptions) {
   const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
-  const columns = ['pg_is_in_recovery() AS standby', ...(isOwnSession ? ['pg_backend_pid() AS pid', ...sets] : [])];
-  const text = `SELECT ${columns.join(', ')}`;
+  const text = isOwnSession ? `SELECT pg_backend_pid() AS pid, ${sets.join(', ')}` : 'SELECT';
   return async (client: ClientBase): Promise<void> => {
     const timer = setTimeout(
       () => destroySocket(client, new Error(`timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`)),
       timeoutMs,
     );
     try {
-      const { rows } = await client.query<{ standby: boolean; pid?: number }>(text);
-      const [{ standby, pid } = {}] = rows;
+      const { rows } = await client.query<{ pid?: number }>(text);
+      const pid = rows[0]?.pid;
       if (pid !== undefined) setProcessId(client, pid);
-      if (hosts !== undefined && standby !== false) {
-        hosts.forget();
-        throw new NoPrimaryError('the last one has become a standby', true);
-      }
     } finally {
       clearTimeout(timer);
     }
   };
+}
+
+/**
+ * Makes sure that the sessions of a pooler in transaction mode have time limits, which only a role keeps there.
+ *
+ * @param limits the largest accepted values
+ * @throws StartupError that says what to change
+ */
+export async function checkLimitsOfRole(client: ClientBase, limits: SessionLimits): Promise<void> {
+  const { rows } = await client.query<{ name: keyof SessionLimits; ms: number; role: string }>(
+    'SELECT name, setting::int AS ms, quote_ident(current_user) AS role FROM pg_settings WHERE name = ANY ($1)',
+    [Object.keys(limits)],
+  );
+  const missing = rows.filter(({ name, ms }) => ms === 0 || ms > (limits[name] as number));
+  if (missing.length === 0) return;
+  const found = missing.map(({ name, ms }) => `${name} is ${ms} ms`).join(' and ');
+  const remedy = missing.map(({ name, role }) => `ALTER ROLE ${role} SET ${name} = ${limits[name]};`).join(' ');
+  throw new StartupError(
+    `with DATABASE_DIRECT_URL set it leads through a pooler in transaction mode, where only a role keeps limits, and ` +
+      `${found} there. Run: ${remedy} Then let the pooler reconnect (RECONNECT).`,
+  );
 }

@@ -50,11 +50,6 @@ export function destroySocket(client: ClientBase, error?: Error): void {
   clientInternals(client).connection.stream.destroy(error);
 }
 
-/** Whether a client's socket is closed, be it before or after it was connected. */
-export function isClosed(client: ClientBase): boolean {
-  return clientInternals(client).connection.stream.destroyed;
-}
-
 /** Whether PostgreSQL has parsed the statement of this name on the connection, or will have before the next message. */
 export function isPrepared(connection: Connection, name: string): boolean {
   const { parsedStatements, submittedNamedStatements } = connectionInternals(connection);
