@@ -142,7 +142,7 @@ export class Replica {
         result = await answer;
       }
       this.reads++;
-      return result as Result;
+      return result;
     } catch (error) {
       throw this.settle(error);
     }
