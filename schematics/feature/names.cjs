@@ -106,4 +106,4 @@ function identifiersOf(text) {
   return names;
 }
 
-module.exports = { RESERVED_IN_SQL, checkIdentifiers, featureOf, withNames };
+module.exports = { checkIdentifiers, featureOf, withNames };
