@@ -176,6 +176,16 @@ test('503 for inputs that wait too long, and later inputs succeed', async () => 
   expect(batches).toEqual([[1], [3]]);
 });
 
+test('inputs beyond the first statement of a burst expire in time, although no other input arrives', async () => {
+  const { batches, execute, release } = controlled();
+  const queue = new Batches(execute, { ...LIMITS, size: 1, waitMs: 50 });
+  const [begun, waiting] = [1, 2].map((input) => queue.run(input));
+  await expect(waiting).rejects.toMatchObject({ definition: UNAVAILABLE });
+  release();
+  expect(await begun).toBe(2);
+  expect(batches).toEqual([[1]]);
+});
+
 test('503 for inputs that cannot run alone in time after their shared statement was refused', async () => {
   const executed: number[][] = [];
   const queue = new Batches(

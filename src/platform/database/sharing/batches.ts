@@ -124,6 +124,8 @@ export class Batches<Input, Output> {
         if (this.waiting.length > 0) this.schedule();
       });
     }
+    // The rest of the inputs needs the timers too: perhaps nobody calls `run` again.
+    if (this.waiting.length > 0) this.schedule();
   };
 
   private async serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
