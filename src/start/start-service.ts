@@ -12,7 +12,6 @@ import { loadEnvironmentFile } from '../settings/environment-file.js';
 import { StartKeys } from '../platform/api-keys/start-keys.js';
 import { ProcessGroup } from '../platform/process-group/process-group.js';
 import { onStopSignal } from '../platform/process-group/stop-signals.js';
-import { reportAlive } from '../platform/process-group/worker-watch.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { failureText } from '../cli/failure-text.js';
 import { listenError, openFilesWarning, welcome } from './start-messages.js';
@@ -65,7 +64,6 @@ async function start(options: ServiceOptions): Promise<void> {
   const config = readConfig();
   const warning = cluster.isPrimary ? openFilesWarning(config) : undefined;
   if (warning !== undefined) tell(warning);
-  if (cluster.isWorker) reportAlive();
   if (config.webConcurrency === 1 || cluster.isWorker) {
     await serve(config, options);
   } else {

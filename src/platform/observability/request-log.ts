@@ -50,7 +50,8 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     const aborted = context.isAborted;
     const duration = (aborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
     const status = response.statusCode;
-    this.metrics.requestDurations.observe(operation ?? '', method, aborted ? ABORTED : status, duration / 1000);
+    const labels = { operation: operation ?? '', method, status: aborted ? ABORTED : status };
+    this.metrics.requestDurations.observe(labels, duration / 1000);
     const cause = status === 503 ? (context.unavailableCause ?? OTHER_CAUSE) : undefined;
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     if (context.isReplayed) this.metrics.replays.inc({ operation: operation ?? '' });

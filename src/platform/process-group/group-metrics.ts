@@ -23,12 +23,6 @@ export class GroupMetrics {
     registers: [this.own],
   });
 
-  readonly hangs = new Counter({
-    name: 'petstore_process_hangs_total',
-    help: 'Processes of the group that hung, and were killed and replaced.',
-    registers: [this.own],
-  });
-
   private readonly listening = new Set<Worker>();
   private readonly latest = new Map<Worker, Snapshot>();
   private readonly answered = new Map<Worker, () => void>();

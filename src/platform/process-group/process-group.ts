@@ -7,7 +7,6 @@ import { StartupError } from '../errors/startup-error.js';
 import { GroupMetrics } from './group-metrics.js';
 import { createLogger } from '../logging/logger.js';
 import { onStopSignal } from './stop-signals.js';
-import { WorkerWatch } from './worker-watch.js';
 
 /**
  * Delay in ms before an ended worker is restarted. It doubles each time the new worker ends early, up to the longest.
@@ -25,7 +24,7 @@ const STEADY_AFTER_MS = 60_000;
 const SHUTDOWN_MARGIN_MS = 6_000;
 
 /**
- * Runs `WEB_CONCURRENCY` worker processes of this program on one port, and replaces workers that end or hang. This primary
+ * Runs `WEB_CONCURRENCY` worker processes of this program on one port, and replaces workers that end. This primary
  * process serves no requests: it hands each connection to the next worker.
  *
  * One worker starts alone, so that only one applies migrations and a failing start fails once. The others start when it
@@ -35,8 +34,6 @@ export class ProcessGroup {
   private readonly log: Logger;
   private readonly metrics = new GroupMetrics();
   private readonly workers = new Set<Worker>();
-  private readonly hung = new Set<Worker>();
-  private readonly watch: WorkerWatch;
   private environment: Record<string, string> = {};
   private hasListened = false;
   private isStopping = false;
@@ -51,10 +48,6 @@ export class ProcessGroup {
     private readonly onListening: (port: number) => void,
   ) {
     this.log = createLogger(config);
-    this.watch = new WorkerWatch(config.hangTimeoutMs, (worker) => {
-      this.hung.add(worker);
-      this.metrics.hangs.inc();
-    });
   }
 
   /**
@@ -99,12 +92,11 @@ export class ProcessGroup {
     closeConnectionsLostBy(worker);
     worker.once('listening', ({ port }: { port: number }) => {
       listens = true;
-      this.watch.begin(worker);
       if (!this.hasListened) this.beginWith(port);
     });
     worker.once('exit', (code: number | null, signal: NodeJS.Signals | null) => {
       this.workers.delete(worker);
-      const how = this.howItEnded(worker, signal ?? `exit code ${code}`);
+      const how = signal ?? `exit code ${code}`;
       if (this.isStopping) {
         // A worker that does not listen yet has nothing to drain; the signal ends it, which is no failure.
         this.endedWhileStopping(code !== 0 && listens);
@@ -140,11 +132,6 @@ export class ProcessGroup {
     this.onListening(port);
   }
 
-  private howItEnded(worker: Worker, how: string): string {
-    const isHung = this.hung.delete(worker);
-    return isHung ? `${how}, because it had not reported for ${this.config.hangTimeoutMs / 1000} s` : how;
-  }
-
   private replace(ended: Worker, how: string, earlyEnds: number): void {
     const delay = Math.min(FIRST_RESTART_DELAY_MS * 2 ** earlyEnds, LONGEST_RESTART_DELAY_MS);
     const level = how === 'exit code 0' ? 'info' : 'error';
@@ -160,8 +147,6 @@ export class ProcessGroup {
 
   private stop(): void {
     this.isStopping = true;
-    // During the shutdown, its time limit ends workers that hang.
-    this.watch.stop();
     if (this.workers.size === 0) {
       this.finish(0);
       return;
