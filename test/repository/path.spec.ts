@@ -11,4 +11,4 @@ test.each(['/v1/pets', '/v1/pets/1'])('GET %s passes at most 40 files, and retur
     way: stdout,
     fits: true,
   });
-});
+}, 180_000);
