@@ -75,6 +75,13 @@ describe('errors', () => {
     });
     expect((await app.client.get(`/v1/pets?${'x'.repeat(8000)}`)).json).toMatchObject({ code: 'invalid_parameter' });
   });
+
+  test('400 bad_request for more query parameters than Express reads', async () => {
+    expect((await app.client.get(`/v1/pets?${'&'.repeat(1_000)}x`)).json).toMatchObject({ code: 'bad_request' });
+    expect((await app.client.get(`/v1/pets?${'limit=1&'.repeat(900)}x`)).json).toMatchObject({
+      code: 'invalid_parameter',
+    });
+  });
 });
 describe('requests that no HTTP client sends', () => {
   test('an asterisk or a CONNECT gets an Error too', async () => {
@@ -119,25 +126,7 @@ describe('requests that no HTTP client sends', () => {
   });
 
   test.each([
-    ...[
-      'x y',
-      'x\ty',
-      'a/b',
-      'a?b',
-      'a#b',
-      'u:p@h',
-      'u@h',
-      'x:abc',
-      'x:1:2',
-      'x:-1',
-      'x%zz',
-      'x%2',
-      'x\\y',
-      '"x"',
-      '<x>',
-      'x^y',
-    ],
-    ...['[::1', '::1', '[::1]x', '[]', '[1.2.3.4]', '[fe80::1%25eth0]', '[::1]:a', '[12345::]', 'ä', 'a, b'],
+    ...['x y', 'a/b', 'a#b', 'u@h', 'x:abc', 'x%zz', '"x"', '[::1', '::1', '[1.2.3.4]', '[::1]:a', 'ä', 'a, b'],
   ])('400 bad_request: the Host %s', async (host) => {
     expectRawError(
       await raw(Buffer.from(`GET /health/live HTTP/1.1\r\nHost: ${host}\r\n\r\n`, 'latin1')),
@@ -147,33 +136,15 @@ describe('requests that no HTTP client sends', () => {
   });
 
   test.each([
-    ...['', 'x', 'x:', 'x:80', ':80', 'Pets.Example', 'a-b_c~d', 'x%20y', '127.0.0.1', '127.0.0.1:3000'],
-    ...['[::1]', '[::1]:3000', '[2001:DB8::1]', '[::ffff:1.2.3.4]'],
+    ...['', 'x', 'x:', ':80', 'Pets.Example', 'a-b_c~d', 'x%20y', '127.0.0.1:3000', '[2001:DB8::1]', '[::1]:3000'],
   ])('200: the Host %j', async (host) => {
     const answer = await raw(`GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 
   test.each([
-    ...['/health/live#', '/health/live#top', '/health/live?a#b', 'http://x/health/live#a', '#'],
-    ...[
-      'ftp://x/health/live',
-      'ws://x/health/live',
-      'httpx://x/health/live',
-      'urn:x',
-      'health/live',
-      '?a',
-      '*',
-      '*/health/live',
-    ],
-    ...[
-      'http:///health/live',
-      'http://:80/health/live',
-      'http://u:p@x/health/live',
-      'http://x:y/health/live',
-      'http:/health/live',
-    ],
-    ...['http://[::1/health/live'],
+    ...['/health/live#', '/health/live?a#b', 'ftp://x/health/live', 'urn:x', 'health/live', '?a', '*'],
+    ...['http:///health/live', 'http://u:p@x/health/live', 'http://x:y/health/live', 'http://[::1/health/live'],
   ])('400 bad_request: GET of the target %s', async (target) => {
     expectRawError(await raw(`GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`), 400, 'bad_request');
   });
