@@ -105,8 +105,8 @@ const zones = [
   {
     target: 'src/config.ts',
     from: 'src/**/*',
-    except: except('src/settings/*'),
-    message: 'Everybody imports config.ts, so config.ts imports only settings.',
+    except: except('src/settings/*', 'src/platform/errors/*'),
+    message: 'Everybody imports config.ts, so config.ts imports only settings and errors.',
   },
   {
     target: 'src/settings/*',

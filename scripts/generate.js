@@ -1,8 +1,12 @@
-/** Writes all generated files: openapi.json from the code, and the types of the client from openapi.json. */
+/**
+ * Writes all generated files: openapi.json, .env.example and the table of settings from the code, and the types of the client
+ * from openapi.json.
+ */
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { environmentExample, withSettingsTable } from './settings-pages.js';
 
 const root = join(import.meta.dirname, '..');
 
@@ -23,3 +27,8 @@ run('scripts/build-if-needed.js');
 const document = run('dist/src/cli.js', ['openapi'], { cwd: tmpdir(), env: {} });
 writeFileSync(join(root, 'openapi.json'), document);
 run('clients/typescript/scripts/generate.js');
+
+const { SETTING_GROUPS } = await import('../dist/src/settings/settings.js');
+writeFileSync(join(root, '.env.example'), environmentExample(SETTING_GROUPS));
+const page = join(root, 'docs/operating.md');
+writeFileSync(page, withSettingsTable(readFileSync(page, 'utf8'), SETTING_GROUPS));

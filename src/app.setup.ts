@@ -34,7 +34,7 @@ export function setUpApplication(app: INestApplication): void {
   const { corsOrigins, fastPaths } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
   app.enableVersioning(URI_VERSIONS);
-  if (fastPaths.includes('handler-calls')) callHandlersDirectly(app);
+  if (fastPaths) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
   limitEventStreams(app);
   nameRequestsInLog(app);

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { MAX_RATE_LIMIT_PER_MINUTE, readConfig } from '../config.js';
+import { readConfig } from '../config.js';
+import { MAX_RATE_LIMIT_PER_MINUTE } from '../settings/settings.js';
 import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/api-key-format.js';
 import type { StoredApiKey } from '../platform/api-keys/storage/api-key.repository.js';
 import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';

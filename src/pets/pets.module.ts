@@ -21,9 +21,7 @@ import { SharedStatementsPetsRepository } from './pets.shared-statements.reposit
       provide: PetsRepository,
       inject: [Config, getRepositoryToken(PetEntity), Idempotency, Database],
       useFactory: (config: Config, ...needs: [Repository<PetEntity>, Idempotency, Database]) =>
-        config.fastPaths.includes('shared-statements')
-          ? new SharedStatementsPetsRepository(...needs)
-          : new PetsRepository(...needs),
+        config.fastPaths ? new SharedStatementsPetsRepository(...needs) : new PetsRepository(...needs),
     },
   ],
   exports: [PetsService],

@@ -41,35 +41,6 @@ export function welcome(application: Application, config: Config, port: number, 
   return lines.join('\n');
 }
 
-/** Open files of a process besides the connections of clients and of the pools: the log, the modules and others. */
-const OTHER_OPEN_FILES = 100;
-
-/** A warning for the console if the limit of open files is too low for MAX_CONNECTIONS. */
-export function openFilesWarning({
-  maxConnections,
-  databasePoolSize,
-  databaseReplicaUrls,
-}: Config): string | undefined {
-  const limit = openFilesLimit();
-  const needed = maxConnections + databasePoolSize * (1 + databaseReplicaUrls.length) + OTHER_OPEN_FILES;
-  if (limit === undefined || limit >= needed) return undefined;
-  return (
-    `petstore: The limit of open files is ${limit}, and MAX_CONNECTIONS=${maxConnections} needs ${needed}. ` +
-    `Raise it (ulimit -n ${needed}), or lower MAX_CONNECTIONS. Clients beyond the limit are not answered.`
-  );
-}
-
-/** The limit of open files of this process; undefined without a limit. */
-function openFilesLimit(): number | undefined {
-  const report = process.report as typeof process.report & { excludeNetwork?: boolean };
-  // Otherwise the report looks up the names of all peers in DNS.
-  report.excludeNetwork = true;
-  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
-  const limit = Number(userLimits?.open_files?.soft);
-  // Without a limit the report says 'unlimited'.
-  return Number.isNaN(limit) ? undefined : limit;
-}
-
 /** A StartupError that says how to mend an error of `listen`. Other errors are returned unchanged. */
 export function listenError(error: NodeJS.ErrnoException, { host, port }: Config): Error {
   // node:cluster reports the system call as 'bind'.

@@ -14,7 +14,7 @@ import { ProcessGroup } from '../platform/process-group/process-group.js';
 import { onStopSignal } from '../platform/process-group/stop-signals.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { failureText } from '../cli/failure-text.js';
-import { listenError, openFilesWarning, welcome } from './start-messages.js';
+import { listenError, welcome } from './start-messages.js';
 
 /**
  * Time in ms that modules have to close after the last connection, which includes running statements. This time and the
@@ -62,8 +62,6 @@ async function start(options: ServiceOptions): Promise<void> {
   const warnings = loadEnvironmentFile();
   if (cluster.isPrimary) warnings.forEach(tell);
   const config = readConfig();
-  const warning = cluster.isPrimary ? openFilesWarning(config) : undefined;
-  if (warning !== undefined) tell(warning);
   if (config.webConcurrency === 1 || cluster.isWorker) {
     await serve(config, options);
   } else {

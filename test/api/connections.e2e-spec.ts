@@ -35,7 +35,7 @@ let post: string;
 beforeAll(async () => {
   app = await createTestApp({
     features: [SlowModule],
-    settings: { HEADERS_TIMEOUT_MS: '1500', REQUEST_TIMEOUT_MS: '1500' },
+    settings: { REQUEST_TIMEOUT_MS: '1500' },
   });
   authorized = `Host: x\r\nAuthorization: Bearer ${app.apiKey}\r\n`;
   post = `POST /v1/pets HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;

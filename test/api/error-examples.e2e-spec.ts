@@ -48,7 +48,7 @@ let examples: Record<string, Example>;
 beforeAll(async () => {
   app = await createTestApp({
     features: [ErrorsModule],
-    settings: { HEADERS_TIMEOUT_MS: '300', REQUEST_TIMEOUT_MS: '300', MAX_REQUESTS_IN_FLIGHT: '1' },
+    settings: { REQUEST_TIMEOUT_MS: '300', MAX_REQUESTS_IN_FLIGHT: '1' },
   });
   keys = app.nest.get(ApiKeysService);
   const document = (await app.client.get('/openapi.json')).json as {

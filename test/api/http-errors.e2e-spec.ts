@@ -24,7 +24,7 @@ let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({
     features: [FaultsModule],
-    settings: { HEADERS_TIMEOUT_MS: '700', REQUEST_TIMEOUT_MS: '1200', KEEP_ALIVE_TIMEOUT_MS: '60000' },
+    settings: { REQUEST_TIMEOUT_MS: '1200', KEEP_ALIVE_TIMEOUT_MS: '60000' },
   });
 });
 afterAll(() => app.close());

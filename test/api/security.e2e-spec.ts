@@ -126,7 +126,7 @@ const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\nConnec
 beforeAll(async () => {
   app = await createTestApp({
     features: [InsideModule],
-    settings: { HEADERS_TIMEOUT_MS: '500', REQUEST_TIMEOUT_MS: '1000', MAX_BODY_BYTES: '2000' },
+    settings: { REQUEST_TIMEOUT_MS: '1000', MAX_BODY_BYTES: '2000' },
   });
   const { client } = app;
   const keys = app.nest.get(ApiKeysService);

@@ -13,7 +13,7 @@ let app: TestApp;
 let name: string;
 beforeAll(async () => {
   const database = await createTestDatabase();
-  app = await createTestApp({ database, settings: { ACQUIRE_TIMEOUT_MS: '1000' } });
+  app = await createTestApp({ database, limits: { acquireTimeoutMs: 1_000 } });
   name = new URL(app.database.settings['DATABASE_URL'] ?? '').pathname.slice(1);
 });
 afterAll(async () => {
@@ -85,15 +85,7 @@ test('unusable replicas do not prevent a start, and the primary answers their re
   const created = await reading.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
   expect((await reading.client.get('/v1/pets')).text).toBe(`[${created.text}]`);
 
-  const warnings = (): string[] => reading.log.lines.map(({ msg }) => msg).filter((msg) => msg.startsWith('Replica '));
-  for (let waited = 0; warnings().length < 3 && waited < 10_000; waited += 50) await sleep(50);
-  const text = warnings().sort().join('\n');
-  expect(text).toMatch(/^Replica \S+:\d+ is not used: it is no standby\. /m);
-  expect(text).toMatch(
-    /^Replica \S+:\d+ is not used: it cannot be reached \(password authentication failed for user /m,
-  );
-  expect(text).toMatch(/^Replica \S+:1 is not used: it cannot be reached \(connect ECONNREFUSED /m);
-  expect(text).not.toContain('secret-word');
+  expect(reading.log.text).not.toContain('secret-word');
   await reading.close();
   for (const database of [primary, other]) await database.drop();
 });

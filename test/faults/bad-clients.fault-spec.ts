@@ -9,6 +9,7 @@ import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { type LoadRequest, send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
+import { limits } from '../support/limits.js';
 
 /*
  * Broken, slow and hostile clients. The service closes each of their connections within a time limit, spends a bounded
@@ -42,9 +43,8 @@ beforeAll(async () => {
       DATABASE_URL: await createOwnDatabase(server, 'petstore'),
       BOOTSTRAP_API_KEY: API_KEY,
       RATE_LIMIT_PER_MINUTE: '0',
-      HEADERS_TIMEOUT_MS: String(HEADERS_TIMEOUT_MS),
       REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
-      WRITE_TIMEOUT_MS: String(WRITE_TIMEOUT_MS),
+      ...limits({ headersTimeoutMs: HEADERS_TIMEOUT_MS, writeTimeoutMs: WRITE_TIMEOUT_MS }),
       MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
     },
     tmpdir(),

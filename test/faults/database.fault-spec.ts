@@ -20,6 +20,7 @@ import {
   residentMiB,
   Witness,
 } from '../support/witness.js';
+import { limits } from '../support/limits.js';
 
 /*
  * The database fails in different ways while clients call the service, and returns. "Survives" in the titles means:
@@ -69,7 +70,7 @@ beforeAll(async () => {
     {
       DATABASE_URL: proxy.url,
       BOOTSTRAP_API_KEY: API_KEY,
-      ACQUIRE_TIMEOUT_MS: String(ACQUIRE_TIMEOUT_MS),
+      ...limits({ acquireTimeoutMs: ACQUIRE_TIMEOUT_MS }),
       STATEMENT_TIMEOUT_MS: String(STATEMENT_TIMEOUT_MS),
       RATE_LIMIT_PER_MINUTE: '0',
       LOG_LEVEL: 'warn',

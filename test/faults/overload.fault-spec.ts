@@ -13,6 +13,7 @@ import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
+import { limits } from '../support/limits.js';
 
 /*
  * More requests and connections than the service can serve. It serves admitted requests nearly as fast as before, and
@@ -37,12 +38,10 @@ beforeAll(async () => {
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
-    MAX_CONNECTIONS: String(CONNECTIONS),
     // Long enough for a slow machine, because these tests hold connections for the whole time.
     REQUEST_TIMEOUT_MS: '120000',
-    HEADERS_TIMEOUT_MS: '120000',
     STATEMENT_TIMEOUT_MS: '60000',
-    ACQUIRE_TIMEOUT_MS: '60000',
+    ...limits({ maxConnections: CONNECTIONS, headersTimeoutMs: 120_000, acquireTimeoutMs: 60_000 }),
     LOG_LEVEL: 'warn',
   };
   service = new ServiceProcess(settings, tmpdir());
@@ -201,7 +200,12 @@ test.each([1, 2])(
   'connections beyond MAX_CONNECTIONS of %i processes are dropped',
   async (processes) => {
     const own = new ServiceProcess(
-      { ...settings, WEB_CONCURRENCY: String(processes), MAX_CONNECTIONS: '1', KEEP_ALIVE_TIMEOUT_MS: '60000' },
+      {
+        ...settings,
+        WEB_CONCURRENCY: String(processes),
+        KEEP_ALIVE_TIMEOUT_MS: '60000',
+        ...limits({ maxConnections: 1 }),
+      },
       tmpdir(),
     );
     const clients: Socket[] = [];

@@ -9,6 +9,7 @@ import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
+import { limits } from '../support/limits.js';
 
 /*
  * WEB_CONCURRENCY: several processes share one port. They are killed one by one and all at once, and are stopped by
@@ -34,7 +35,7 @@ beforeAll(async () => {
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     WEB_CONCURRENCY: String(PROCESSES),
-    SHUTDOWN_LINGER_MS: '0',
+    ...limits({ shutdownLingerMs: 0 }),
   };
 }, 60_000);
 afterEach(async () => {
@@ -227,7 +228,7 @@ test('processes that die at once are all replaced, and the delay doubles each ti
 }, 120_000);
 
 test.each(['SIGTERM', 'SIGINT'] as const)('%s drains all processes: no accepted request fails', async (signal) => {
-  const { group, origin, pids } = await startedGroup({ SHUTDOWN_LINGER_MS: '1000' });
+  const { group, origin, pids } = await startedGroup(limits({}));
   const load = new Load({
     origin,
     apiKey: API_KEY,

@@ -55,6 +55,8 @@ export interface TestApp {
 export interface StartOptions extends ServiceOptions {
   /** Settings besides those of the database, as environment variables. The environment of the process is not read. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Members of `Config` that are no settings, such as time limits that a test shortens. */
+  readonly limits?: Partial<Config>;
   /**
    * Replaces providers, guards, pipes or modules before the application is made, as Nest's own tests do:
    * `(module) => module.overrideProvider(Payments).useValue(fake)`.
@@ -65,17 +67,17 @@ export interface StartOptions extends ServiceOptions {
 /** Starts the application on a database with the current schema, or an embedded one that it may migrate. */
 export async function startTestApp(
   database: TestDatabase,
-  { settings = {}, setUp, override, ...options }: StartOptions,
+  { settings = {}, limits = {}, setUp, override, ...options }: StartOptions,
 ): Promise<TestApp> {
-  const config = readConfig({
+  const read = readConfig({
     PORT: '0',
     HOST: '127.0.0.1',
     LOG_LEVEL: 'debug',
-    // By then the test clients' connections are idle, so waiting would only slow the tests.
-    SHUTDOWN_LINGER_MS: '0',
     ...database.settings,
     ...settings,
   });
+  // At the end the test clients' connections are idle, so waiting would only slow the tests.
+  const config = Object.freeze(Object.assign(new Config(), read, { shutdownLingerMs: 0, ...limits }));
   const clock = new TestClock();
   const log = new MemoryLog(config.logLevel);
   const builder = Test.createTestingModule({ imports: [AppModule.forRoot(config, options)] })

@@ -9,6 +9,7 @@ import { Load, send, tally } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { untilItWorks } from '../support/witness.js';
 import { Services } from './support/services.js';
+import { limits } from '../support/limits.js';
 
 /*
  * TLS with a private certificate authority, a password that changes while the service runs, and the replacement of old
@@ -135,8 +136,8 @@ test('DATABASE_PASSWORD_FILE is read for each new connection, so a changed passw
   expect(service.stdout + service.stderr).not.toMatch(/another|third|secret-of/);
 });
 
-test('connections are replaced at DATABASE_CONNECTION_MAX_AGE_MS, and no request fails', async () => {
-  const service = services.start({ DATABASE_URL: url, DATABASE_CONNECTION_MAX_AGE_MS: '1000' });
+test('connections are replaced at their largest age, and no request fails', async () => {
+  const service = services.start({ DATABASE_URL: url, ...limits({ databaseConnectionMaxAgeMs: 1_000 }) });
   const origin = await service.origin();
   const load = new Load({ origin, apiKey: API_KEY, clients: 4, next: () => LIST, pauseMs: 2 });
   const processes = new Set<number>();

@@ -10,6 +10,7 @@ import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '.
 import { CHECK_INTERVAL_MS, freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { Services } from './support/services.js';
+import { limits } from '../support/limits.js';
 
 /*
  * A new version is deployed while clients send requests, and no request fails. Requests that cannot finish in time are
@@ -121,7 +122,7 @@ async function untilBlocked(): Promise<void> {
 }
 
 test('a silent connection does not delay the shutdown', async () => {
-  const service = services.start({ SHUTDOWN_TIMEOUT_MS: '20000', SHUTDOWN_LINGER_MS: '100' });
+  const service = services.start({ SHUTDOWN_TIMEOUT_MS: '20000', ...limits({ shutdownLingerMs: 100 }) });
   const { port } = new URL(await service.origin());
   const socket = connect(Number(port), '127.0.0.1');
   await new Promise((done) => socket.once('connect', done));

@@ -8,6 +8,7 @@ import { Database } from '../../src/platform/database/database.js';
 import { ReadinessCheck } from '../../src/platform/health/readiness-check.decorator.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import type { Config } from '../../src/config.js';
 
 /* The metrics that operators need in an emergency: a test causes what a metric counts, and the next scrape shows it. */
 
@@ -70,8 +71,9 @@ class GatedModule {}
 /** Starts an application; `scrape` requests its /metrics as a client without a rate limit. */
 async function start(
   settings: Record<string, string> = {},
+  limits: Partial<Config> = {},
 ): Promise<{ app: TestApp; gate: Gate; scrape: () => Promise<string> }> {
-  const app = await createTestApp({ features: [GatedModule], settings });
+  const app = await createTestApp({ features: [GatedModule], settings, limits });
   const keys = app.nest.get(ApiKeysService);
   const { secret } = await keys.create({ client: 'prometheus', scopes: ['metrics:read'] });
   await keys.limit('prometheus', 0);
@@ -106,11 +108,8 @@ describe('an application with small limits', () => {
   let gate: Gate;
   let scrape: () => Promise<string>;
   beforeAll(async () => {
-    ({ app, gate, scrape } = await start({
-      MAX_REQUESTS_IN_FLIGHT: '1',
-      MAX_EVENT_STREAMS: '1',
-      STATEMENT_TIMEOUT_MS: '200',
-    }));
+    const settings = { MAX_REQUESTS_IN_FLIGHT: '1', STATEMENT_TIMEOUT_MS: '200' };
+    ({ app, gate, scrape } = await start(settings, { maxEventStreams: 1 }));
   });
   afterAll(() => app.close());
 
@@ -200,7 +199,7 @@ test('503 by cause: draining', async () => {
 });
 
 test('open and dropped connections are counted', async () => {
-  const { app, scrape } = await start({ MAX_CONNECTIONS: '5' });
+  const { app, scrape } = await start({}, { maxConnections: 5 });
   const sockets: Socket[] = [];
   try {
     expect(valueOf(await scrape(), 'petstore_http_connections')).toBe(1);

@@ -13,6 +13,7 @@ import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { type PgBouncer, startPgBouncer } from './support/pgbouncer.js';
 import { balance, creation, NOTHING_WRONG } from '../support/witness.js';
 import { Services } from './support/services.js';
+import { limits } from '../support/limits.js';
 
 /*
  * The service behind PgBouncer. The statement limits are in force in both modes, or the start is refused with one line. A
@@ -186,7 +187,11 @@ describe('a full pooler is reported as overload, 503 with Retry-After, not as a 
   ])('%s', async (title, settings, line) => {
     const url = await pooler({ pool_mode: 'session', ...settings });
     const acquire = 'query_wait_timeout' in settings ? '5000' : '500';
-    const service = services.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: '8', ACQUIRE_TIMEOUT_MS: acquire });
+    const service = services.start({
+      DATABASE_URL: url,
+      DATABASE_POOL_SIZE: '8',
+      ...limits({ acquireTimeoutMs: Number(acquire) }),
+    });
     const origin = await service.origin();
     const prefix = title.replaceAll(' ', '_');
     // The heartbeat loses its session and waits for another one, longer than the database may be silent.

@@ -16,7 +16,6 @@ import {
   type TestDatabase,
 } from '../support/database.js';
 import { handedOver } from '../support/engines.js';
-import { HttpClient } from '../support/http-client.js';
 import { administer } from '../support/postgresql-database.js';
 import { Services } from './support/services.js';
 
@@ -44,7 +43,6 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-const MAIN = new URL('../../dist/src/main.js', import.meta.url).pathname;
 const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
 
 async function sql(settings: Readonly<Record<string, string>>, statement: string): Promise<void> {
@@ -71,14 +69,8 @@ function unmount(directory: string): void {
 
 testOnce('wrong settings: the line names all of them, and no value', async () => {
   const numbers = [
-    ...['PORT', 'DATABASE_POOL_SIZE', 'STATEMENT_TIMEOUT_MS', 'ACQUIRE_TIMEOUT_MS', 'MAX_BODY_BYTES'],
-    ...[
-      'HEADERS_TIMEOUT_MS',
-      'REQUEST_TIMEOUT_MS',
-      'KEEP_ALIVE_TIMEOUT_MS',
-      'SHUTDOWN_DELAY_MS',
-      'SHUTDOWN_TIMEOUT_MS',
-    ],
+    ...['PORT', 'DATABASE_POOL_SIZE', 'STATEMENT_TIMEOUT_MS', 'MAX_BODY_BYTES'],
+    ...['REQUEST_TIMEOUT_MS', 'KEEP_ALIVE_TIMEOUT_MS', 'SHUTDOWN_DELAY_MS', 'SHUTDOWN_TIMEOUT_MS'],
   ];
   const words = ['MIGRATE_ON_START', 'LOG_LEVEL', 'AFTER_SUNSET'];
   const urls = ['DATABASE_URL', 'DATABASE_REPLICA_URLS', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL', 'CORS_ORIGINS'];
@@ -283,31 +275,6 @@ if (engine === 'postgresql') {
     }
   });
 }
-
-testOnce('not refused: a limit of open files below the need of MAX_CONNECTIONS only gives a warning', async () => {
-  const script = `
-    const command = ['-c', 'ulimit -n 500; exec "$@"', 'sh', process.execPath, ${JSON.stringify(MAIN)}];
-    const child = require('child_process').spawn('sh', command, { stdio: 'inherit' });
-    child.on('exit', (code) => process.exit(code ?? 1));
-    process.on('SIGTERM', () => child.kill());`;
-  for (const [connections, warning] of [
-    ['300', []],
-    [
-      '10000',
-      [
-        expect.stringMatching(
-          /^petstore: The limit of open files is 500, and MAX_CONNECTIONS=10000 needs \d+\. Raise it /,
-        ),
-      ],
-    ],
-  ] as const) {
-    const service = services.start({ ...database.settings, MAX_CONNECTIONS: connections }, ['-e', script]);
-    const origin = await service.origin();
-    expect(service.stderr.split('\n').filter((line) => line.startsWith('petstore: '))).toEqual(warning);
-    expect((await new HttpClient(origin).get('/health/ready')).status).toBe(200);
-    expect(await service.stop('SIGTERM')).toBe(0);
-  }
-});
 
 testOnce('an unreadable .env', async () => {
   await mkdir(join(home, '.env'));

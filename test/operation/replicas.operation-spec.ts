@@ -13,6 +13,7 @@ import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { creation } from '../support/witness.js';
+import { limits } from '../support/limits.js';
 
 /*
  * Two instances and two standbys, one of which replays each commit 10 ms late, the other 200 ms. Standbys lag, stop,
@@ -379,7 +380,7 @@ test('the synchronous standby is away: at most as many changes wait for it as th
     DATABASE_REPLICA_URLS: '',
     DATABASE_POOL_SIZE: String(poolSize),
     STATEMENT_TIMEOUT_MS: '200',
-    ACQUIRE_TIMEOUT_MS: '500',
+    ...limits({ acquireTimeoutMs: 500 }),
   });
   const create = (name: string): Promise<Outcome> => send(creation(name), { origin, apiKey: API_KEY });
   expect((await create('sync-1')).status).toBe(201);

@@ -75,7 +75,6 @@ async function start(installation: string, port: number): Promise<ServiceProcess
     RATE_LIMIT_PER_MINUTE: '0',
     PORT: String(port),
     // A list waits in two queues, for half of this time in each. A migration may wait 2 s for its lock.
-    ACQUIRE_TIMEOUT_MS: '6000',
     SHUTDOWN_DELAY_MS: String(4 * CHECK_INTERVAL_MS),
   };
   const service = new ServiceProcess(settings, tmpdir(), { program: [join(installation, 'dist/src/main.js')] });

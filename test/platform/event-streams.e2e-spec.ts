@@ -123,7 +123,8 @@ describe('streams beside requests', () => {
   beforeAll(async () => {
     app = await createTestApp({
       features: [StreamsModule],
-      settings: { MAX_REQUESTS_IN_FLIGHT: '1', WRITE_TIMEOUT_MS: '300' },
+      settings: { MAX_REQUESTS_IN_FLIGHT: '1' },
+      limits: { writeTimeoutMs: 300 },
     });
     controller = app.nest.get(TestStreamsController);
   });

@@ -539,7 +539,7 @@ interface Application {
 async function start(providers: Provider[], setUp?: (app: INestApplication) => void): Promise<Application> {
   @Module({ controllers: CONTROLLERS, providers })
   class CasesModule {}
-  const adapter = new PlatformExpressAdapter(readConfig({ SHUTDOWN_LINGER_MS: '0' }));
+  const adapter = new PlatformExpressAdapter({ ...readConfig({}), shutdownLingerMs: 0 });
   const app = await NestFactory.create(CasesModule, adapter, { ...APPLICATION_OPTIONS, logger: false });
   app.use(express.json());
   app.use((request: object, _response: Response, next: NextFunction) => {

@@ -140,8 +140,6 @@ test('ids at the ends of int64 are exact with both', async () => {
 test.each([
   ['on', true],
   ['off', false],
-  ['shared-statements', true],
-  ['express-prototypes', false],
 ])('FAST_PATHS=%s: the fast path is used: %s', async (FAST_PATHS, isShared) => {
   const other = await createTestApp({ settings: { FAST_PATHS } });
   try {

@@ -119,7 +119,7 @@ describe('bodies that code of modules reads', () => {
   const JSON_TYPE = 'application/json';
   let impatient: TestApp;
   beforeAll(async () => {
-    const settings = { HEADERS_TIMEOUT_MS: '500', REQUEST_TIMEOUT_MS: '500' };
+    const settings = { REQUEST_TIMEOUT_MS: '500' };
     impatient = await createTestApp({ features: [NotesModule], settings });
   });
   afterAll(() => impatient.close());

@@ -13,7 +13,7 @@ import { type HttpCall, HttpClient } from '../support/http-client.js';
  * moment its request was sent, whichever instance answers.
  */
 
-const settings = { RATE_LIMIT_PER_MINUTE: '0', FAST_PATHS: 'shared-statements' };
+const settings = { RATE_LIMIT_PER_MINUTE: '0', FAST_PATHS: 'on' };
 
 let apps: TestApp[];
 beforeAll(async () => {

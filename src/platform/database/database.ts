@@ -54,7 +54,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     const { master } = dataSource.driver as unknown as { master: ServicePool };
     const timeoutMs = answerTimeoutMs(config);
     const isPooled = config.databaseDirectUrl !== undefined;
-    const execute = isPooled ? executeUnnamed : chooseExecute(config.fastPaths.includes('prepared-queries'));
+    const execute = isPooled ? executeUnnamed : chooseExecute(config.fastPaths);
     this.statements = new StatementRunner(master, timeoutMs, execute);
     this.readinessProbe = new ReadinessProbe(this.statements, dataSource);
     const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;

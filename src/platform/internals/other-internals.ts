@@ -1,10 +1,9 @@
 import { Logger } from '@nestjs/common';
-import type { FastPath } from '../../config.js';
 
 const log = new Logger('FastPaths');
 
 /** Logs that a fast path stays off because the code it relies on differs from the code it was written for. */
-export function logOtherInternals(name: FastPath, difference: string): void {
+export function logOtherInternals(name: string, difference: string): void {
   log.warn(
     `The fast path ${name} stays off: ${difference}. Every answer is the same, only slower. ` +
       'See src/platform/internals/README.md.',

@@ -35,9 +35,7 @@ export class RequestLog implements RequestObserver, OnModuleInit {
   ) {
     this.showsPaths = isOnTerminal(logger);
     this.writeLine =
-      fastPaths.includes('log-lines') && canWriteLines()
-        ? infoLines(logger, MESSAGE)
-        : (members) => logger.info(members, MESSAGE);
+      fastPaths && canWriteLines() ? infoLines(logger, MESSAGE) : (members) => logger.info(members, MESSAGE);
   }
 
   onModuleInit(): void {

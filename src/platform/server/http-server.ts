@@ -12,7 +12,7 @@ import { limitUpgrades } from './connections/upgrades.js';
  */
 export function createHttpServer(app: Express, config: Config): Server {
   const { fastPaths } = config;
-  const classes = fastPaths.includes('express-prototypes') ? createMessageClasses(app) : { IncomingMessage };
+  const classes = fastPaths ? createMessageClasses(app) : { IncomingMessage };
   // Never Node's own class, because `limitUpgrades` changes the prototype.
   const Request =
     classes.IncomingMessage === IncomingMessage ? class extends IncomingMessage {} : classes.IncomingMessage;
@@ -35,6 +35,6 @@ export function createHttpServer(app: Express, config: Config): Server {
   // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
   // checked. MAX_HEADER_BYTES bounds the work.
   server.maxHeadersCount = 0;
-  if (fastPaths.includes('joined-writes') && canJoinWrites()) server.on('connection', joinWrites);
+  if (fastPaths && canJoinWrites()) server.on('connection', joinWrites);
   return server;
 }

@@ -1,0 +1,53 @@
+/**
+ * Limits that are no settings: nobody needs another value, or it follows from a setting. Times are in ms. They are members
+ * of `Config`, so that tests can shorten them.
+ */
+export const LIMITS = {
+  /** Longest time for the header section of a request to arrive; at most REQUEST_TIMEOUT_MS. Then 408. */
+  headersTimeoutMs: 10_000,
+  /** A client may read nothing of its answer for this time, or at most twice as long; then its connection is cut. */
+  writeTimeoutMs: 30_000,
+  /** Open connections of a process, fewer if the limit of open files is lower. */
+  maxConnections: 10_000,
+  /** Open event streams (`@Sse()`) of a process. One more is answered 503. */
+  maxEventStreams: 1_000,
+  /** From the stop signal until idle connections are closed: clients may be sending requests on them. */
+  shutdownLingerMs: 1_000,
+  /**
+   * Longest wait for a connection of the pool. Longer than the 2 s for which a migration waits for a lock, behind which
+   * every read of the table queues.
+   */
+  acquireTimeoutMs: 5_000,
+  /** Age at which a pooled connection is replaced, so that an old server or password goes out of use. */
+  databaseConnectionMaxAgeMs: 1_800_000,
+  /** A process that has not reported for this time is killed and replaced. */
+  hangTimeoutMs: 30_000,
+  /** Days of per-key usage to keep, today included: a year and a month cover clients that call once a year. */
+  keyUsageRetentionDays: 400,
+};
+
+/** Open files of a process besides the connections of clients and of the pools: the log, the modules and others. */
+const OTHER_OPEN_FILES = 100;
+
+/** The largest number of connections for which the limit of open files has room. */
+export function connectionsWithin(files: number | undefined, databaseConnections: number): number {
+  const { maxConnections } = LIMITS;
+  return files === undefined
+    ? maxConnections
+    : Math.max(1, Math.min(maxConnections, files - databaseConnections - OTHER_OPEN_FILES));
+}
+
+let known: { readonly limit: number | undefined } | undefined;
+
+/** The limit of open files of this process; undefined without a limit. */
+export function openFilesLimit(): number | undefined {
+  if (known !== undefined) return known.limit;
+  const report = process.report as typeof process.report & { excludeNetwork?: boolean };
+  // Otherwise the report looks up the names of all peers in DNS.
+  report.excludeNetwork = true;
+  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
+  const limit = Number(userLimits?.open_files?.soft);
+  // Without a limit the report says 'unlimited'.
+  known = { limit: Number.isNaN(limit) ? undefined : limit };
+  return known.limit;
+}
