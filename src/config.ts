@@ -1,9 +1,7 @@
 import { StartupError } from './platform/errors/startup-error.js';
 import { connectionsWithin, LIMITS, openFilesLimit } from './settings/limits.js';
 import { type Environment, type Setting, WrongValue } from './settings/setting.js';
-import { SettingsReader } from './settings/settings-reader.js';
 import { SETTINGS } from './settings/settings.js';
-import { readTracing, type TracingSettings } from './settings/tracing-settings.js';
 
 /** The start of every API key that the service makes. Secret scanners search for it, so it never changes. */
 export const API_KEY_PREFIX = 'pets_';
@@ -19,8 +17,6 @@ interface DerivedValues {
   readonly publicBaseUrl: string;
   /** Whether the fast paths are used. Without them the service is slower and otherwise the same. */
   readonly fastPaths: boolean;
-  /** Undefined by default: without an endpoint for spans nothing is traced. */
-  readonly tracing: TracingSettings | undefined;
 }
 
 /**
@@ -60,7 +56,6 @@ export function readConfig(environment: Environment = process.env): Config {
     migrateOnStart: migrateOnStart === undefined ? databaseUrl === undefined : migrateOnStart === 'true',
     publicBaseUrl: values.productionBaseUrl ?? `http://localhost:${values.port || 3000}/v1`,
     fastPaths: values.fastPaths === 'on',
-    tracing: readTracing(new SettingsReader(environment)),
     headersTimeoutMs: Math.min(LIMITS.headersTimeoutMs, values.requestTimeoutMs),
     maxConnections: connectionsWithin(openFilesLimit(), databasePoolSize * (1 + databaseReplicaUrls.length)),
   };

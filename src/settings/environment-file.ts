@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { readConfig } from '../config.js';
 import { StartupError } from '../platform/errors/startup-error.js';
 import { nearestName } from '../platform/nearest-name.js';
+import { SETTINGS } from './settings.js';
 
 const ENVIRONMENT_FILE = '.env';
 
@@ -18,7 +18,7 @@ const fromFile = new Set<string>();
  */
 export function loadEnvironmentFile(): string[] {
   if (!existsSync(ENVIRONMENT_FILE)) return [];
-  const known = settingNames();
+  const known = Object.values(SETTINGS).map(({ name }) => name);
   const warnings: string[] = [];
   for (const [name, value] of Object.entries(readEnvironmentFile())) {
     const nearest = known.includes(name) ? undefined : nearestName(name, known);
@@ -44,14 +44,4 @@ function readEnvironmentFile(): NodeJS.Dict<string> {
 /** The names in a text that were set from `.env`, in the order of the text. */
 export function settingsFromFile(text: string): string[] {
   return [...new Set(text.match(/\b[A-Z][A-Z0-9_]+\b/g) ?? [])].filter((name) => fromFile.has(name));
-}
-
-/**
- * The names of the settings: the variables that `readConfig` asks for. Asks an environment without variables, in which
- * tracing is off, so most names of OpenTelemetry are missing.
- */
-function settingNames(): string[] {
-  const names = new Set<string>();
-  readConfig(new Proxy({}, { get: (_, name) => void names.add(String(name)) }));
-  return [...names];
 }

@@ -77,7 +77,7 @@ async function start(options: ServiceOptions): Promise<void> {
 /** Serves requests in this process until a signal stops it. */
 async function serve(config: Config, options: ServiceOptions): Promise<void> {
   // Before the database is opened, so that all statements are traced. Not loaded without a collector.
-  const tracing = config.tracing && (await import('../platform/tracing/tracing.js'));
+  const tracing = config.otlpEndpoint === undefined ? undefined : await import('../platform/tracing/tracing.js');
   const stopTracing = tracing?.startTracing();
   const app = await createApplication(config, options);
   await app.listen(config.port, config.host).catch((error: unknown) => {

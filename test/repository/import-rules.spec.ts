@@ -45,7 +45,7 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/platform/auth/auth.module.ts', '../../app.setup.js', 'The platform knows no feature'],
   ['src/platform/auth/auth.module.ts', '../../cli/terminal.js', 'The platform knows no feature'],
   ['src/config.ts', './platform/json/int64.js', 'config.ts imports only settings'],
-  ['src/settings/settings-reader.ts', '../platform/json/int64.js', 'they import only errors and nearest-name'],
+  ['src/settings/setting.ts', '../platform/json/int64.js', 'they import only errors and nearest-name'],
   ['src/config.ts', './app.module.js', 'config.ts imports only settings'],
   ['src/pets/pets.service.ts', '../app.module.js', 'A feature imports the platform'],
   ['src/pets/pets.service.ts', '../cli/terminal.js', 'A feature imports the platform'],
