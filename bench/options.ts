@@ -37,10 +37,7 @@ export function readOptions(): Options {
     .addOption(list('--connections <list>', 'connections', numbers, [32, 1]))
     .addOption(list('--workloads <list>', 'workloads', someOf(WORKLOADS), ['list', 'status', 'walk', 'get', 'create']))
     .addOption(list('--servers <list>', 'servers', someOf(SERVERS), SERVERS))
-    .option(
-      '--fast-paths <values...>',
-      `runs ${OURS} once for each of these values of FAST_PATHS, such as: on off handler-calls,joined-writes`,
-    )
+    .option('--fast-paths <values...>', `runs ${OURS} once for each of these values of FAST_PATHS, on or off`)
     .addOption(
       list('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, numbers, [1]),
     )

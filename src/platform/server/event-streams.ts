@@ -5,9 +5,6 @@ import type { Response } from 'express';
 import type { Readable } from 'node:stream';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
 
-/** Most event streams that a process keeps open, so that their number bounds its memory. */
-const MAX_EVENT_STREAMS = 1_000;
-
 /** Time in ms that a stream which begins during the shutdown has to send its header section. */
 const LATE_START_MS = 20;
 
@@ -27,11 +24,12 @@ export class EventStreams {
   /**
    * @param app the Express application whose requests these are
    * @param writeTimeoutMs the time after which a client that does not read is cut
+   * @param limit most streams of the process, so that their number bounds its memory
    */
   constructor(
     app: object,
     private readonly writeTimeoutMs: number,
-    private readonly limit = MAX_EVENT_STREAMS,
+    private readonly limit: number,
   ) {
     streamsOf.set(app, this);
   }

@@ -142,7 +142,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     const server = createHttpServer(app, this.config);
-    const eventStreams = new EventStreams(app, this.config.writeTimeoutMs);
+    const eventStreams = new EventStreams(app, this.config.writeTimeoutMs, this.config.maxEventStreams);
     this.connections = new Connections(server, this.config);
     this.drain = new Drain(server, this.connections, eventStreams, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
