@@ -25,15 +25,14 @@ export function docsAssets(): Assets {
 }
 
 function loadAssets(): Assets {
-  const own = ['browser', 'reference'].map((name) => fileURLToPath(new URL(name, import.meta.url)));
+  const own = fileURLToPath(new URL('browser', import.meta.url));
   const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const paths = [
     join(swaggerUi, 'swagger-ui-bundle.js'),
-    ...own.flatMap((directory) =>
-      readdirSync(directory)
-        .sort()
-        .map((name) => join(directory, name)),
-    ),
+    join(swaggerUi, 'swagger-ui.css'),
+    ...readdirSync(own)
+      .sort()
+      .map((name) => join(own, name)),
   ];
   const hash = createHash('sha256');
   const files = new Map<string, Asset>();

@@ -19,7 +19,8 @@ const PAGE_HEADERS = {
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self'",
+    // The style sheet of Swagger UI has its icons in data: addresses.
+    "img-src 'self' data:",
     // "Try it out" in the reference sends requests to this server.
     "connect-src 'self'",
     "base-uri 'none'",

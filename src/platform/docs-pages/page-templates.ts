@@ -18,7 +18,7 @@ export function swaggerUiPage(service: string, assetsVersion: string): string {
     assets,
     'docs',
     html`<main>
-      <div id="reference"></div>
+      <div id="reference"><p>Loading …</p></div>
       <noscript>
         <p>
           This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the document itself, and
@@ -26,12 +26,13 @@ export function swaggerUiPage(service: string, assetsVersion: string): string {
         </p>
       </noscript>
     </main>`,
-    html`<script src="${assets}/swagger-ui-bundle.js" defer></script>
-      <script src="${assets}/docs.js" type="module"></script> `,
+    html`<link rel="stylesheet" href="${assets}/swagger-ui.css" />
+      <script src="${assets}/swagger-ui-bundle.js" defer></script>
+      <script src="${assets}/reference.js" type="module"></script> `,
   );
 }
 
-/** The guide for clients, at /docs/guide. The style sheet shows the tabs of its samples; the script only remembers the choice. */
+/** The guide for clients, at /docs/guide. The style sheet shows the tabs of its samples. */
 export function guidePage(service: string, assetsVersion: string, guide: Guide): string {
   const assets = `assets/${assetsVersion}`;
   const links = guide.sections.map(({ anchor, title }) => html`<li><a href="#${anchor}">${title}</a></li>`);
@@ -47,7 +48,6 @@ export function guidePage(service: string, assetsVersion: string, guide: Guide):
       </nav>
       ${new Html(guide.html)}
     </main>`,
-    html`<script src="${assets}/samples.js" type="module"></script> `,
   );
 }
 

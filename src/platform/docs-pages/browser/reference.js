@@ -1,0 +1,136 @@
+// Starts Swagger UI on /docs. Its own layout is kept; the plugin below changes only what would lose data or accessibility.
+/* global document, fetch, location, matchMedia, MutationObserver, SwaggerUIBundle, URL */
+
+/** Where the page sends its requests: the server that shows it, under the address in the browser. */
+function thisServer({ servers }) {
+  const isVersioned = servers[0].url.endsWith('/v1');
+  return new URL(isVersioned ? 'v1' : '.', location.href).href.replace(/\/$/, '');
+}
+
+/** The tags of the document that have operations. A section without content helps nobody. */
+function tagsInUse({ tags = [], paths = {} }) {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item));
+  const used = new Set(operations.flatMap((operation) => operation.tags ?? []));
+  return tags.filter(({ name }) => used.has(name));
+}
+
+/**
+ * Indents JSON without rounding its numbers. Browsers without `JSON.rawJSON` show the text as it was sent.
+ *
+ * @param {string} text
+ */
+function indentJson(text) {
+  if (!JSON.rawJSON) return text;
+  try {
+    const exact = (_name, value, { source }) => (typeof value === 'number' ? JSON.rawJSON(source) : value);
+    return JSON.stringify(JSON.parse(text, exact), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** Sends a request, and keeps the header fields of its response as they were sent: Swagger UI would split them at commas. */
+function sendRequest(request) {
+  const { responseInterceptor } = request;
+  let headers = {};
+  // The path of a further version has a fragment, behind which the query would not be sent.
+  request.url = request.url.replace(/#[^?]*/, '');
+  request.userFetch = async (...call) => {
+    try {
+      const response = await fetch(...call);
+      headers = Object.fromEntries(response.headers);
+      return response;
+    } catch {
+      const message = 'The request may have been carried out: repeat it with the same Idempotency-Key.';
+      throw Object.assign(new Error(message), { name: 'No complete response arrived' });
+    }
+  };
+  request.responseInterceptor = async (response) => {
+    const result = (await responseInterceptor?.(response)) ?? response;
+    return Object.assign(result, { headers });
+  };
+  return request;
+}
+
+const referencePlugin = ({ React }) => {
+  const h = React.createElement;
+
+  /** The body of a live response: JSON keeps every digit. */
+  const responseBody = (Original) => (props) =>
+    /json/i.test(props.contentType)
+      ? h(
+          props.getComponent('HighlightCode', true),
+          { language: 'json', downloadable: true, fileName: 'response.json', canCopy: true },
+          indentJson(props.content),
+        )
+      : h(Original, props);
+
+  /** A described response: one line that opens, except the successful ones. */
+  const response = (Original) => (props) => {
+    const [isOpen, setOpen] = React.useState(props.code.startsWith('2'));
+    if (isOpen) return h(Original, props);
+    const description = props.response.get('description')?.replaceAll('`', '');
+    return h(
+      'tr',
+      { className: 'response' },
+      h('td', { className: 'response-col_status' }, props.code),
+      h(
+        'td',
+        { className: 'response-col_description', colSpan: 2 },
+        h('button', { type: 'button', className: 'response-open', onClick: () => setOpen(true) }, description),
+      ),
+    );
+  };
+
+  /** Plain text instead of a link, because the link would be inside a button. The address still follows what is open. */
+  const DeepLink = () => (props) => h('span', null, props.children ?? props.text);
+
+  return {
+    wrapComponents: { responseBody, response, DeepLink },
+    statePlugins: {
+      spec: {
+        wrapActions: {
+          updateJsonSpec: (update) => (api) =>
+            update({ ...api, servers: [{ url: thisServer(api) }], tags: tagsInUse(api) }),
+        },
+      },
+    },
+  };
+};
+
+/** Names controls that Swagger UI leaves without a good name, and lets the keyboard scroll code. */
+function completeElements() {
+  const name = (selector, nameOf) => {
+    for (const element of document.querySelectorAll(selector)) {
+      const label = nameOf(element);
+      if (element.ariaLabel !== label) element.ariaLabel = label;
+    }
+  };
+  name('#servers', () => 'Server');
+  name('.close-modal', () => 'Close');
+  name('.body-param__text', () => 'Request body');
+  name('.examples-select-element', () => 'Example');
+  name('.auth-btn-wrapper button', ({ textContent }) => textContent);
+  name('[data-param-name] :is(input, select)', (field) => field.closest('[data-param-name]').dataset.paramName);
+  for (const element of document.querySelectorAll('#reference pre:not([tabindex])')) element.tabIndex = 0;
+}
+new MutationObserver(completeElements).observe(document.getElementById('reference'), {
+  childList: true,
+  subtree: true,
+});
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const followTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', followTheme);
+followTheme();
+
+SwaggerUIBundle({
+  url: new URL('openapi.json', location.href).href,
+  dom_id: '#reference',
+  deepLinking: true,
+  displayRequestDuration: true,
+  validatorUrl: null,
+  layout: 'BaseLayout',
+  plugins: [referencePlugin],
+  requestInterceptor: sendRequest,
+});
