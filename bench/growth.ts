@@ -11,7 +11,6 @@ const FIRST_REMOVAL_MS = 90_000;
 /** The statements of background work, and patterns for their texts in `pg_stat_statements`. */
 const STATEMENTS = {
   'usage of 1,000 counters': 'INSERT INTO key_usage %',
-  'last use of their keys': 'WITH latest AS (%UPDATE api_key %',
   'look-up of API keys': 'SELECT %WHERE key.hash = ANY %',
   'removal of 1,000 expired rows': 'WITH removed AS (%DELETE FROM idempotency_key %',
 } as const;
@@ -112,7 +111,7 @@ export async function readUpkeep(databaseUrl: string): Promise<UpkeepReport> {
     }
     const { rows: updates } = await client.query<UpkeepReport['updates'][number]>(
       `SELECT relname AS table, n_tup_upd::int AS rows, n_tup_hot_upd::int AS "withoutIndex" FROM pg_stat_user_tables
-        WHERE relname IN ('api_key', 'key_usage') ORDER BY relname`,
+        WHERE relname = 'key_usage'`,
     );
     await client.query('CHECKPOINT');
     const { rows: multixacts } = await client.query<{ made: number }>(
