@@ -101,10 +101,7 @@ const referencePlugin = ({ React }) => {
 /** Names controls that Swagger UI leaves without a good name, and lets the keyboard scroll code. */
 function completeElements() {
   const name = (selector, nameOf) => {
-    for (const element of document.querySelectorAll(selector)) {
-      const label = nameOf(element);
-      if (element.ariaLabel !== label) element.ariaLabel = label;
-    }
+    for (const element of document.querySelectorAll(selector)) element.ariaLabel = nameOf(element);
   };
   name('#servers', () => 'Server');
   name('.close-modal', () => 'Close');
