@@ -145,7 +145,7 @@ beforeAll(async () => {
   for (const path of [...pages, '/openapi.json', '/openapi.yaml', '/health/live', '/health/ready']) {
     await see(`200 of ${path}`, client.get(path, { apiKey: null }));
   }
-  const asset = /docs\/assets\/[0-9a-f]+\/docs\.js/.exec(seen.get('200 of /docs')?.text ?? '')?.[0];
+  const asset = /docs\/assets\/[0-9a-f]+\/reference\.js/.exec(seen.get('200 of /docs')?.text ?? '')?.[0];
   await see('200 of a file of the pages', client.get(`/${asset}`, { apiKey: null }));
   const { secret: metricsKey } = await keys.create({ client: 'prometheus', scopes: ['metrics:read'] });
   await see('200 of /metrics', client.get('/metrics', { apiKey: metricsKey }));
@@ -341,13 +341,29 @@ describe('errors reveal nothing about the inside', () => {
 
 describe('no file but those of the pages can be read', () => {
   test.each([
-    ...['', '/', '/docs.ts', '/package.json', '/constructor', '/__proto__', '/docs.js%00.css', '/docs.js/', '/DOCS.JS'],
-    ...['/../docs.js', '/../../openapi.json', '/..%2f..%2f..%2fpackage.json', '/%2e%2e/%2e%2e/.env', '/..%5c..%5c.env'],
+    ...[
+      '',
+      '/',
+      '/docs.ts',
+      '/package.json',
+      '/constructor',
+      '/__proto__',
+      '/reference.js%00.css',
+      '/reference.js/',
+      '/REFERENCE.JS',
+    ],
+    ...[
+      '/../reference.js',
+      '/../../openapi.json',
+      '/..%2f..%2f..%2fpackage.json',
+      '/%2e%2e/%2e%2e/.env',
+      '/..%5c..%5c.env',
+    ],
     ...['/....//....//etc/passwd', '/..%252f..%252fetc%252fpasswd', '/%2fetc%2fpasswd', '//etc/passwd', '/.'],
   ])('404 of /docs/assets/<version>%s', async (path) => {
     const version = /assets\/([0-9a-f]{16})\//.exec(seen.get('200 of /docs')?.text ?? '')?.[1];
     expect(version).toBeDefined();
-    expect((await raw(get(`/docs/assets/${version}/docs.js`))).status).toBe(200);
+    expect((await raw(get(`/docs/assets/${version}/reference.js`))).status).toBe(200);
     const answer = await raw(get(`/docs/assets/${version}${path}`));
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
       404,
