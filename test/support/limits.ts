@@ -3,7 +3,7 @@ import type { LIMITS } from '../../src/settings/limits.js';
 /** Environment variables that change limits, which are no settings, of a process that a test starts. */
 export function limits(changed: Partial<typeof LIMITS>): Record<string, string> {
   return {
-    NODE_OPTIONS: `--import=${new URL('limits.js', import.meta.url).href}`,
+    NODE_OPTIONS: `--import=${new URL('apply-limits.js', import.meta.url).href}`,
     TEST_LIMITS: JSON.stringify(changed),
   };
 }
