@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 const BUDGETS = {
   'src: lines': 17_800,
   'src: files': 214,
-  'browser: lines': 1_170,
+  'browser: lines': 350,
   'tests: lines': 29_900,
   settings: 30,
   'names of the package': 106,
