@@ -167,13 +167,20 @@ describe('the start is refused with one line that says what to do', () => {
   });
 
   test('for a pooler that accepts no more clients', async () => {
-    const url = await pooler({ pool_mode: 'session', max_client_conn: 1 });
-    const other = new pg.Client({ connectionString: url });
-    await other.connect();
+    const url = await pooler({ pool_mode: 'session', max_client_conn: 4 });
+    const clients: pg.Client[] = [];
+    const fill = async (): Promise<void> => {
+      for (;;) {
+        const client = new pg.Client({ connectionString: url });
+        await client.connect();
+        clients.push(client);
+      }
+    };
     try {
+      await expect(fill()).rejects.toThrow('no more connections allowed');
       expect(await services.refusal({ DATABASE_URL: url })).toMatch(/no more connections allowed.*max_client_conn/);
     } finally {
-      await other.end();
+      for (const client of clients) await client.end();
     }
   });
 });
