@@ -90,7 +90,7 @@ testOnce(
     const wrong = services.start({ ...database.settings, MAX_BODY_BYTES: '1' });
     expect(await wrong.ended).toBe(1);
     expect(wrong.stderr).toMatch(
-      /^petstore: \.env sets DATABSE_URL, which is no setting; did you mean DATABASE_URL\?\npetstore: Wrong settings: LOG_LEVEL [^\n]+; MAX_BODY_BYTES [^\n]+ \(LOG_LEVEL: set in \.env\)\n$/,
+      /^petstore: \.env sets DATABSE_URL, which is no setting; did you mean DATABASE_URL\?\npetstore: Wrong settings: MAX_BODY_BYTES [^\n]+; LOG_LEVEL [^\n]+ \(LOG_LEVEL: set in \.env\)\n$/,
     );
   },
 );
