@@ -71,7 +71,7 @@ function operationsOf(controller: Type, taken: Map<string, string>): Map<unknown
   return operations;
 }
 
-/** @param handler such as `PetsController.listPets` */
+/** @param handler such as `OrdersController.listOrders` */
 function nameOf(handler: string, ownId: string | undefined, taken: Map<string, string>): string {
   const method = handler.slice(handler.indexOf('.') + 1);
   const candidates = ownId === undefined ? [method, handler.replace('.', '_')] : [ownId];

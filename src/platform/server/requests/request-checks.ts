@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { ApiError } from '../../errors/api-error.js';
 import { BAD_REQUEST, URI_TOO_LONG } from '../../errors/error-catalogue.js';
-import { MAX_QUERY_PARAMETERS, MAX_URI_LENGTH } from './server-limits.js';
+import { MAX_URI_LENGTH } from './server-limits.js';
 
 /** The message for a request of another HTTP version. */
 export const UNSUPPORTED_VERSION = 'The request must be HTTP/1.1 or HTTP/1.0.';
@@ -18,9 +18,6 @@ export function checkRequest(request: IncomingMessage): ApiError | undefined {
   const { headers, httpVersion, url = '' } = request;
   if (url.length > MAX_URI_LENGTH) {
     return new ApiError(URI_TOO_LONG, `The request target must not be longer than ${MAX_URI_LENGTH} characters.`);
-  }
-  if (url.length > MAX_QUERY_PARAMETERS && url.split('&').length > MAX_QUERY_PARAMETERS) {
-    return new ApiError(BAD_REQUEST, `The query must not have more than ${MAX_QUERY_PARAMETERS} parameters.`);
   }
   if (request.httpVersionMajor !== 1) {
     return new ApiError(BAD_REQUEST, UNSUPPORTED_VERSION);

@@ -19,9 +19,6 @@ export const MAX_BODY_LIMIT = 16 * 1024 * 1024;
 /** Longest request target in characters. A longer one is answered 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
 
-/** Most query parameters of a request; Express reads no more. More are answered 400. */
-export const MAX_QUERY_PARAMETERS = 1_000;
-
 /** Requests served on one connection before it is closed, so that load spreads after instances are added. */
 export const MAX_REQUESTS_PER_CONNECTION = 100_000;
 
