@@ -62,7 +62,7 @@ export const PLATFORM_ROOMS = {
     'server',
     'server/requests',
   ],
-  observability: ['errors', 'internals', 'key-usage', 'logging', 'metrics', 'rate-limit', 'server', 'server/requests'],
+  observability: ['errors', 'key-usage', 'logging', 'metrics', 'rate-limit', 'server', 'server/requests'],
   tracing: ['server/requests'],
   health: ['auth', 'database', 'errors', 'server', 'server/requests'],
   'process-group': ['errors', 'logging', 'metrics'],
