@@ -13,7 +13,7 @@ import { HttpClient } from '../support/http-client.js';
  * Exports and imports between two databases of the engine. The commands are tested in operation/transfer.
  */
 
-import.meta.jest.setTimeout(20_000);
+import.meta.jest.setTimeout(60_000);
 
 /** Tables of a feature, with all kinds of columns and constraints. */
 const FEATURE = [
