@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chownSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -172,7 +173,39 @@ test('the service survives connections that are ended or reset during statements
   });
 });
 
+test('the service survives a killed backend of PostgreSQL, which makes PostgreSQL restart all backends', async () => {
+  await underLoad('a backend killed', async () => {
+    for (let round = 0; round < 5; round++) {
+      process.kill(await someBackend(), 'SIGKILL');
+      await sleep(100);
+      await untilPostgresqlAnswers();
+    }
+  });
+});
+
 /** Waits until the service has a connection, and returns the process id of its backend. */
+async function someBackend(): Promise<number> {
+  const connections = `SELECT pid FROM pg_stat_activity WHERE usename = 'petstore_service' LIMIT 1`;
+  for (const deadline = performance.now() + 20_000; ; await sleep(20)) {
+    const [row] = await rowsOf<[number]>(server.url, connections);
+    if (row !== undefined) return row[0];
+    if (performance.now() > deadline) throw new Error('The service makes no connection.');
+  }
+}
+
+async function untilPostgresqlAnswers(): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  for (;;) {
+    try {
+      await rowsOf(server.url, 'SELECT 1');
+      return;
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await sleep(20);
+    }
+  }
+}
+
 /** Waits for that many answers, at most 20 s. A slow machine gets fewer; they warm it up as well. */
 async function untilAnswers(witness: Witness, count: number): Promise<void> {
   const deadline = performance.now() + 20_000;
@@ -353,11 +386,88 @@ test('the database is read-only: reads are served, and changes are refused as ce
   expect(messages(outcomes)).toEqual(new Set(['The database is not available. Try again.']));
 });
 
+test('the disk is full: reads are served, and changes are refused as certainly not made', async () => {
+  const disk = await SmallDisk.under('pet');
+  try {
+    const outcomes = await underLoad('disk full', async (witness) => {
+      await disk.fill();
+      await untilSome(witness, ({ status }) => status === 503);
+      const from = performance.now();
+      await sleep(3_000);
+      const reads = witness.outcomes.filter(({ request, startedAt }) => request.method === 'GET' && startedAt >= from);
+      expect(tally(reads)).toEqual({ 200: reads.length });
+      await disk.empty();
+    });
+    expect(messages(outcomes)).toEqual(new Set(['The database is not available. Try again.']));
+  } finally {
+    await disk.empty();
+    await disk.remove();
+  }
+});
+
 async function untilSome(witness: Witness, condition: (outcome: Outcome) => boolean): Promise<void> {
   const deadline = performance.now() + 30_000;
   while (!witness.outcomes.some(condition)) {
     if (performance.now() > deadline) throw new Error(`Never seen; ${JSON.stringify(tally(witness.outcomes))}`);
     await sleep(20);
+  }
+}
+
+/**
+ * A disk for one table that a test can fill: a separate file system, if this user may mount one. Otherwise a trigger
+ * raises the error of a full disk, SQLSTATE 53100, which simulates less.
+ */
+class SmallDisk {
+  private constructor(
+    private readonly table: string,
+    private readonly mountPoint: string | undefined,
+  ) {}
+
+  static async under(table: string): Promise<SmallDisk> {
+    const mountPoint = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=777', 'tmpfs', mountPoint]).status === 0;
+    report('disk full: the disk', { is: mounted ? 'a file system of 64 MiB' : 'a trigger that raises 53100' });
+    if (!mounted) {
+      rmSync(mountPoint, { recursive: true });
+      return new SmallDisk(table, undefined);
+    }
+    const disk = new SmallDisk(table, mountPoint);
+    const space = join(mountPoint, 'space');
+    mkdirSync(space, { mode: 0o700 });
+    const { uid, gid } = statSync(server.data);
+    chownSync(space, uid, gid);
+    await administer(server.url, `CREATE TABLESPACE small LOCATION '${space}'`);
+    await administer(superUrl(), `ALTER TABLE ${table} SET TABLESPACE small`);
+    return disk;
+  }
+
+  async fill(): Promise<void> {
+    if (this.mountPoint === undefined) {
+      const raise = `RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'`;
+      await administer(
+        superUrl(),
+        `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${raise}; END $$;
+        CREATE TRIGGER refuse BEFORE INSERT ON ${this.table} EXECUTE FUNCTION refuse()`,
+      );
+      return;
+    }
+    spawnSync('dd', ['if=/dev/zero', `of=${join(this.mountPoint, 'filler')}`, 'bs=64k']);
+  }
+
+  async empty(): Promise<void> {
+    if (this.mountPoint === undefined) {
+      await administer(superUrl(), 'DROP FUNCTION IF EXISTS refuse() CASCADE');
+      return;
+    }
+    rmSync(join(this.mountPoint, 'filler'), { force: true });
+  }
+
+  async remove(): Promise<void> {
+    if (this.mountPoint === undefined) return;
+    await administer(superUrl(), `ALTER TABLE ${this.table} SET TABLESPACE pg_default`);
+    await administer(server.url, 'DROP TABLESPACE small');
+    spawnSync('umount', [this.mountPoint]);
+    rmSync(this.mountPoint, { recursive: true });
   }
 }
 
