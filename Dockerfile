@@ -19,6 +19,8 @@ COPY src src
 RUN npm run build && mkdir data
 # Optional and peer packages that production needs are dependencies of package.json, too.
 RUN npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts
+# Types and source maps are half of the packages, and nothing loads them.
+RUN find node_modules -type f '(' -name '*.map' -o -name '*.ts' -o -name '*.cts' -o -name '*.mts' ')' -delete && rm -rf node_modules/@types
 
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="Pet Store Service" \

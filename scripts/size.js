@@ -53,7 +53,9 @@ function roomOf(path) {
 
 /** Number of names that the package exports, in the entries of `src/package`. */
 function exportedNames(files) {
-  const entries = files.filter(({ path }) => path.startsWith('src/package/') || path === 'test/kit/index.ts');
+  const entries = files
+    .filter(({ path }) => path.startsWith('src/package/') || path === 'test/kit/index.ts')
+    .map(({ text }) => ({ text: text.replace(/\/\*.*?\*\/|\/\/[^\n]*/gs, '') }));
   const lists = entries.flatMap(({ text }) => [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)]);
   const declared = entries.map(({ text }) =>
     count(text, /^export (?:async )?(?:function|class|const|type|interface) \w/gm),
