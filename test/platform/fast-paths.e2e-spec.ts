@@ -3,7 +3,6 @@ import { RouterExecutionContext } from '@nestjs/core/router/router-execution-con
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { Database } from '../../src/platform/database/database.js';
 import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
-import { RequestLog } from '../../src/platform/observability/request-log.js';
 import { createTestApp } from '../support/app.js';
 
 /* Which fast paths a service uses. The suite, which also runs with FAST_PATHS=off, shows that answers are the same. */
@@ -36,8 +35,6 @@ async function observe(setting: string): Promise<Observed> {
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
-    // Without the fast path, `writeLine` is a function that calls pino's logger.
-    if (!/logger\.info/.test(String(app.nest.get<any>(RequestLog).writeLine))) used.push('log-lines');
     if (app.nest.get<any>(Database).statements.executeOn === executePreparedQuery) used.push('prepared-queries');
     return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
   } finally {
@@ -46,7 +43,7 @@ async function observe(setting: string): Promise<Observed> {
 }
 
 // Shared statements are seen in `platform/pets-repositories`.
-const ALL = ['express-prototypes', 'handler-calls', 'joined-writes', 'log-lines', 'prepared-queries'];
+const ALL = ['express-prototypes', 'handler-calls', 'joined-writes', 'prepared-queries'];
 
 test.each<[setting: string, used: readonly string[]]>([
   ['', ALL],

@@ -21,26 +21,17 @@ export interface LoggableError {
   readonly errors?: unknown;
 }
 
-/** Converts a value for `JSON.stringify`, with bounded size. Errors in it are converted as by `loggableError`. */
+/**
+ * Converts a value for `JSON.stringify`, with bounded size. An Error becomes a `LoggableError`, with its causes. Its other
+ * members are left out: in errors of PostgreSQL and TypeORM they contain values of rows and statements, which are the
+ * client's data. For the same reason, quoted parts are removed from messages of SQLSTATE class 22 (data exceptions).
+ */
 export function loggable(value: unknown): unknown {
   try {
     return new Reader().read(value, 0);
   } catch {
     // A getter or proxy of the value has thrown.
-    return CUT;
-  }
-}
-
-/**
- * Converts an error with its causes for the log, with bounded size. Other members are left out: in errors of PostgreSQL and
- * TypeORM they contain values of rows and statements, which are the client's data. For the same reason, quoted parts are
- * removed from messages of SQLSTATE class 22 (data exceptions).
- */
-export function loggableError(error: Error): LoggableError {
-  try {
-    return new Reader().readError(error, 0);
-  } catch {
-    return { type: 'Error', message: CUT };
+    return value instanceof Error ? { type: 'Error', message: CUT } : CUT;
   }
 }
 
@@ -61,7 +52,7 @@ class Reader {
     return Object.fromEntries(members.map(([name, member]) => [name, this.read(member, depth + 1)]));
   }
 
-  readError(error: Error, depth: number): LoggableError {
+  private readError(error: Error, depth: number): LoggableError {
     const { name, message, stack, code, constraint, cause, errors } = error as Error &
       Partial<Record<'code' | 'constraint' | 'errors', unknown>>;
     const shown = withoutClientData(message, code);

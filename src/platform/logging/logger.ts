@@ -5,7 +5,7 @@ import type { Config } from '../../config.js';
 import { RequestContext } from '../server/requests/request-context.js';
 import { servedRequest } from '../server/requests/served-request.js';
 import { LogDestination } from './log-destination.js';
-import { loggable, loggableError } from './loggable.js';
+import { loggable, type LoggableError } from './loggable.js';
 
 /** Contexts of Nest's own start-up lines, which are logged at level debug. */
 const FRAMEWORK_CONTEXTS = new Set<unknown>([
@@ -31,8 +31,24 @@ export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
 
 /** Whether the lines of a log are shown on a terminal. */
 export function isOnTerminal(logger: Logger): boolean {
-  const stream = (logger as unknown as Record<symbol, unknown>)[pino.symbols.streamSym];
-  return stream !== undefined && stream === terminal;
+  return streamOf(logger) === terminal;
+}
+
+/**
+ * Returns a function that writes a line at level info, as `logger.info` does for scalar members. It takes half the time,
+ * because it looks for no errors, serializers and redactions in the members. `msg` must be the last one.
+ */
+export function infoLines(logger: Logger): (members: Readonly<Record<string, unknown>>) => void {
+  const stream = streamOf(logger);
+  const level = logger.levels.values['info'] as number;
+  return (members) => {
+    if (logger.levelVal > level) return;
+    stream.write(`{"level":${level}${timestamp()},"pid":${process.pid},${JSON.stringify(members).slice(1)}\n`);
+  };
+}
+
+function streamOf(logger: Logger): DestinationStream {
+  return (logger as unknown as Record<symbol, DestinationStream>)[pino.symbols.streamSym] as DestinationStream;
 }
 
 let terminal: DestinationStream | undefined;
@@ -131,7 +147,7 @@ export class NestLogger implements LoggerService {
     const error = [message, ...given].find((detail) => detail instanceof Error);
     const stack = given.find((detail) => typeof detail === 'string' && isStack(detail));
     const others = given.filter((detail) => detail !== passed && detail !== error && detail !== stack);
-    const shown = error && loggableError(error);
+    const shown = error && (loggable(error) as LoggableError);
     this.logger[level](
       {
         context,

@@ -2,11 +2,9 @@ import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { Config } from '../../config.js';
 import type { ApiError } from '../errors/api-error.js';
-import { canWriteLines, infoLines, type WriteLine } from '../logging/log-lines.js';
 import type { PlatformExpressAdapter, RequestObserver } from '../server/express-adapter.js';
-import { isOnTerminal, LOGGER } from '../logging/logger.js';
+import { infoLines, isOnTerminal, LOGGER } from '../logging/logger.js';
 import { Metrics } from '../metrics/metrics.js';
 
 /** The message of each line. */
@@ -25,17 +23,15 @@ const OTHER_CAUSE = 'other';
 @Injectable()
 export class RequestLog implements RequestObserver, OnModuleInit {
   private readonly showsPaths: boolean;
-  private readonly writeLine: WriteLine;
+  private readonly writeLine: ReturnType<typeof infoLines>;
 
   constructor(
-    @Inject(LOGGER) private readonly logger: Logger,
+    @Inject(LOGGER) logger: Logger,
     private readonly metrics: Metrics,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
-    { fastPaths }: Config,
   ) {
     this.showsPaths = isOnTerminal(logger);
-    this.writeLine =
-      fastPaths && canWriteLines() ? infoLines(logger, MESSAGE) : (members) => logger.info(members, MESSAGE);
+    this.writeLine = infoLines(logger);
   }
 
   onModuleInit(): void {
@@ -54,25 +50,26 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     if (context.isReplayed) this.metrics.replays.inc({ operation: operation ?? '' });
     if (context.isDeprecated) this.metrics.countDeprecated(operation ?? '', client ?? '');
-    const line = {
+    this.writeLine({
       requestId,
       traceId,
       operation,
       client,
       method,
+      path: this.showsPaths ? pathOf(request) : undefined,
       // If no header section was sent, the client got no status.
       status: response.headersSent ? status : undefined,
       code: errorCode,
       cause,
       durationMs: Math.round(duration * 1000) / 1000,
       aborted: aborted || undefined,
-    };
-    this.writeLine(this.showsPaths ? { ...line, path: pathOf(request) } : line);
+      msg: MESSAGE,
+    });
   }
 
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
     this.metrics.parserErrors.inc({ status });
-    this.logger.info({ requestId, status, code }, MESSAGE);
+    this.writeLine({ requestId, status, code, msg: MESSAGE });
   }
 }
 
