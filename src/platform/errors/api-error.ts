@@ -1,9 +1,24 @@
-import { ErrorBody } from './error-body.js';
 import type { ErrorDefinition } from './error-catalogue.js';
 import type { UnavailableCause } from './service-unavailable.js';
 
 /** Header fields of a response, by name. */
 export type HeaderFields = Readonly<Record<string, string>>;
+
+/** The schema `Error` of the specification: the body of every error answer. Members are sent in this order. */
+export class ErrorBody {
+  readonly code: string;
+  readonly message: string;
+  readonly status: number;
+  /** Only errors of modules have details. */
+  declare readonly details?: unknown;
+
+  constructor(definition: ErrorDefinition, message: string, details?: unknown) {
+    this.code = definition.code;
+    this.message = message;
+    this.status = definition.status;
+    if (details !== undefined) this.details = details;
+  }
+}
 
 /** Options of an ApiError. */
 export interface ApiErrorOptions extends ErrorOptions {
@@ -39,4 +54,11 @@ export class ApiError extends Error {
   body(): ErrorBody {
     return new ErrorBody(this.definition, this.message, this.details);
   }
+}
+
+/**
+ * The client closed the connection before its request was complete. No answer is sent, and no error is logged.
+ */
+export class RequestAbortedError extends Error {
+  override readonly name = 'RequestAbortedError';
 }

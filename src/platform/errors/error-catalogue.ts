@@ -53,6 +53,15 @@ export function defineError(
   return definition;
 }
 
+/** Errors for whatever is thrown with no more than a status, such as Nest's exceptions, by status. */
+export const GENERAL_ERRORS = new Map<number, ErrorDefinition>();
+
+function defineGeneral(...definition: Parameters<typeof defineError>): ErrorDefinition {
+  const error = defineError(...definition);
+  GENERAL_ERRORS.set(error.status, error);
+  return error;
+}
+
 /** All errors defined so far, sorted by status and code. */
 export function errorCatalogue(): ErrorDefinition[] {
   return [...catalogue.values()].sort((a, b) => a.status - b.status || (a.code < b.code ? -1 : 1));
@@ -111,7 +120,7 @@ export const INVALID_IDEMPOTENCY_KEY = defineError(
     remedy: 'Send one key of 1 to 255 printable ASCII characters, such as a UUID.',
   },
 );
-export const BAD_REQUEST = defineError(
+export const BAD_REQUEST = defineGeneral(
   'bad_request',
   400,
   'The request is not valid HTTP, or not what is expected here.',
@@ -120,7 +129,7 @@ export const BAD_REQUEST = defineError(
     remedy: 'Correct what the message names. A proxy or an HTTP library may have made the fault.',
   },
 );
-// For statuses without a code of their own. Clients treat an unknown status as the 400 or 500 of its class (RFC 9110,
+// For statuses without a general error. Clients treat an unknown status as the 400 or 500 of its class (RFC 9110,
 // section 15), so these two have 400 and 500 here.
 export const CLIENT_ERROR = defineError(
   'client_error',
@@ -130,9 +139,7 @@ export const CLIENT_ERROR = defineError(
     remedy: 'Read the status and the message; do not repeat the request unchanged.',
   },
 );
-export const UNAUTHORIZED = defineError('unauthorized', 401, 'The credentials are not accepted here.', {
-  remedy: 'Send credentials that are valid here.',
-});
+defineGeneral('unauthorized', 401, 'The credentials are not accepted here.');
 export const MISSING_API_KEY = defineError(
   'missing_api_key',
   401,
@@ -160,17 +167,13 @@ export const INSUFFICIENT_SCOPE = defineError(
     remedy: 'Ask the operators for a key with the scope that `WWW-Authenticate` names.',
   },
 );
-export const FORBIDDEN = defineError('forbidden', 403, 'The client may not do this.', {
-  remedy: 'Ask the operators whether your client may do this.',
-});
-export const NOT_FOUND = defineError('not_found', 404, 'The resource does not exist.', {
-  remedy: 'Check the address. If the resource was deleted, forget it.',
-});
+defineGeneral('forbidden', 403, 'The client may not do this.');
+defineGeneral('not_found', 404, 'The resource does not exist.');
 export const ROUTE_NOT_FOUND = defineError('route_not_found', 404, 'No resource has this path.', {
   message: 'No resource has the path /v1/unknown',
   remedy: 'Compare the path with the document. Paths are case-sensitive and have no slash at the end.',
 });
-export const METHOD_NOT_ALLOWED = defineError(
+export const METHOD_NOT_ALLOWED = defineGeneral(
   'method_not_allowed',
   405,
   'The resource does not support the method; Allow lists those it does.',
@@ -179,18 +182,12 @@ export const METHOD_NOT_ALLOWED = defineError(
     remedy: 'Use a method that `Allow` lists.',
   },
 );
-export const NOT_ACCEPTABLE = defineError('not_acceptable', 406, 'No representation matches the request.', {
-  remedy: 'Accept `application/json`.',
-});
-export const REQUEST_TIMEOUT = defineError('request_timeout', 408, 'The request did not arrive in time.', {
+defineGeneral('not_acceptable', 406, 'No representation matches the request.');
+export const REQUEST_TIMEOUT = defineGeneral('request_timeout', 408, 'The request did not arrive in time.', {
   remedy: 'Send the whole request without a pause. Repeat it, with the same `Idempotency-Key` if it has one.',
 });
-export const CONFLICT = defineError('conflict', 409, 'The request conflicts with the state of the resource.', {
-  remedy: 'Read the state of the resource, and decide again.',
-});
-export const GONE = defineError('gone', 410, 'The resource no longer exists.', {
-  remedy: 'Forget the resource.',
-});
+defineGeneral('conflict', 409, 'The request conflicts with the state of the resource.');
+defineGeneral('gone', 410, 'The resource no longer exists.');
 export const OPERATION_REMOVED = defineError(
   'operation_removed',
   410,
@@ -199,18 +196,18 @@ export const OPERATION_REMOVED = defineError(
     remedy: 'Use the operation that `Link` names, and read the page about the deprecation.',
   },
 );
-export const PRECONDITION_FAILED = defineError('precondition_failed', 412, 'A condition of the request is not met.', {
+export const PRECONDITION_FAILED = defineGeneral('precondition_failed', 412, 'A condition of the request is not met.', {
   remedy: 'Read the resource again, and repeat the request with its new state.',
 });
-export const BODY_TOO_LARGE = defineError('body_too_large', 413, 'The body is larger than the limit.', {
+export const BODY_TOO_LARGE = defineGeneral('body_too_large', 413, 'The body is larger than the limit.', {
   message: 'The body must not be larger than 65536 bytes.',
   remedy: 'Send less at once. The message names the limit.',
 });
-export const URI_TOO_LONG = defineError('uri_too_long', 414, 'The request target is longer than the limit.', {
+export const URI_TOO_LONG = defineGeneral('uri_too_long', 414, 'The request target is longer than the limit.', {
   message: 'The request target must not be longer than 8192 characters.',
   remedy: 'Shorten the query.',
 });
-export const UNSUPPORTED_MEDIA_TYPE = defineError(
+export const UNSUPPORTED_MEDIA_TYPE = defineGeneral(
   'unsupported_media_type',
   415,
   'The operation does not take the media type, the charset or the content coding of the body; Accept names its media types.',
@@ -220,18 +217,11 @@ export const UNSUPPORTED_MEDIA_TYPE = defineError(
       'Send the body with a `Content-Type` that `Accept` of the answer names, in UTF-8, and without `Content-Encoding`, unless `Accept-Encoding` of the answer names one.',
   },
 );
-export const EXPECTATION_FAILED = defineError('expectation_failed', 417, 'Expect names something unknown.', {
+export const EXPECTATION_FAILED = defineGeneral('expectation_failed', 417, 'Expect names something unknown.', {
   message: 'Expect may only be 100-continue.',
   remedy: 'Leave `Expect` out, or send `100-continue`.',
 });
-export const UNPROCESSABLE_CONTENT = defineError(
-  'unprocessable_content',
-  422,
-  'The body is valid, but cannot be carried out.',
-  {
-    remedy: 'Correct what the message names.',
-  },
-);
+defineGeneral('unprocessable_content', 422, 'The body is valid, but cannot be carried out.');
 export const IDEMPOTENCY_KEY_REUSED = defineError(
   'idempotency_key_reused',
   422,
@@ -243,7 +233,7 @@ export const IDEMPOTENCY_KEY_REUSED = defineError(
     remedy: 'For a new request, make up a new key. To repeat a request, send it exactly as before.',
   },
 );
-export const RATE_LIMITED = defineError(
+export const RATE_LIMITED = defineGeneral(
   'rate_limited',
   429,
   'The client has called more often than its rate limit allows; Retry-After says when to try again.',
@@ -252,10 +242,15 @@ export const RATE_LIMITED = defineError(
     remedy: 'Wait as many seconds as `Retry-After` says; then repeat the request.',
   },
 );
-export const HEADERS_TOO_LARGE = defineError('headers_too_large', 431, 'The header fields are larger than the limit.', {
-  message: 'The header section must not be larger than 16384 bytes.',
-  remedy: 'Send fewer or shorter header fields, such as cookies.',
-});
+export const HEADERS_TOO_LARGE = defineGeneral(
+  'headers_too_large',
+  431,
+  'The header fields are larger than the limit.',
+  {
+    message: 'The header section must not be larger than 16384 bytes.',
+    remedy: 'Send fewer or shorter header fields, such as cookies.',
+  },
+);
 export const INTERNAL_ERROR = defineError(
   'internal_error',
   500,
@@ -275,18 +270,9 @@ export const SERVER_ERROR = defineError(
     remedy: 'Try again later. If it lasts, tell the operators the `X-Request-Id`.',
   },
 );
-export const NOT_IMPLEMENTED = defineError('not_implemented', 501, 'The service does not support this.', {
-  remedy: 'Do not repeat the request; the service does not offer this.',
-});
-export const BAD_GATEWAY = defineError(
-  'bad_gateway',
-  502,
-  'Another service that is needed for the answer has failed.',
-  {
-    remedy: 'Try again, with the same `Idempotency-Key` if the request has one.',
-  },
-);
-export const UNAVAILABLE = defineError(
+defineGeneral('not_implemented', 501, 'The service does not support this.');
+defineGeneral('bad_gateway', 502, 'Another service that is needed for the answer has failed.');
+export const UNAVAILABLE = defineGeneral(
   'unavailable',
   503,
   'The service cannot answer at the moment; Retry-After says when to try again.',
@@ -296,11 +282,4 @@ export const UNAVAILABLE = defineError(
       'Wait as many seconds as `Retry-After` says; then repeat the request, with the same `Idempotency-Key` if it has one.',
   },
 );
-export const GATEWAY_TIMEOUT = defineError(
-  'gateway_timeout',
-  504,
-  'Another service that is needed for the answer did not answer in time.',
-  {
-    remedy: 'Try again, with the same `Idempotency-Key` if the request has one.',
-  },
-);
+defineGeneral('gateway_timeout', 504, 'Another service that is needed for the answer did not answer in time.');

@@ -3,10 +3,9 @@ import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import type { IncomingMessage } from 'node:http';
 import { type Observable, throwError } from 'rxjs';
 import { LimitedWarnings } from '../limited-warnings.js';
-import { ApiError } from './api-error.js';
+import { ApiError, RequestAbortedError } from './api-error.js';
 import { ROUTE_NOT_FOUND } from './error-catalogue.js';
 import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
-import { RequestAbortedError } from './request-aborted.error.js';
 
 /** The HTTP server's way to answer with an error. */
 interface ErrorAnswers extends AbstractHttpAdapter {

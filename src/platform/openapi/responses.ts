@@ -16,6 +16,7 @@ import {
   errorCatalogue,
   type ErrorDefinition,
   EXPIRED_API_KEY,
+  GENERAL_ERRORS,
   IDEMPOTENCY_KEY_REUSED,
   INSUFFICIENT_SCOPE,
   INTERNAL_ERROR,
@@ -34,7 +35,6 @@ import {
   UNSUPPORTED_MEDIA_TYPE,
   VALIDATION_FAILED,
 } from '../errors/error-catalogue.js';
-import { HTTP_ERRORS } from '../errors/http-exception.js';
 import type { OperationTraits } from './operations.js';
 import { RATE_LIMIT_HEADERS, type ResponseHeaderName, responseHeaders } from './response-headers.js';
 
@@ -49,7 +49,7 @@ const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_A
  */
 const OTHER_ERRORS = errorCatalogue().filter(
   (error) =>
-    [ROUTE_NOT_FOUND, CLIENT_ERROR, SERVER_ERROR, ...HTTP_ERRORS].includes(error) &&
+    [ROUTE_NOT_FOUND, CLIENT_ERROR, SERVER_ERROR, ...GENERAL_ERRORS.values()].includes(error) &&
     ![BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, RATE_LIMITED, UNAVAILABLE].includes(error),
 );
 

@@ -1,8 +1,7 @@
 import type { Request, Response } from 'express';
 import { IncomingMessage } from 'node:http';
-import { ApiError } from '../../errors/api-error.js';
+import { ApiError, RequestAbortedError } from '../../errors/api-error.js';
 import { BODY_TOO_LARGE, MISSING_BODY } from '../../errors/error-catalogue.js';
-import { RequestAbortedError } from '../../errors/request-aborted.error.js';
 import { serviceUnavailable } from '../../errors/service-unavailable.js';
 import { readJson } from '../../json/json-reader.js';
 import { announcesBody } from '../requests/request-checks.js';

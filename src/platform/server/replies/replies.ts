@@ -1,6 +1,5 @@
 import type { Request, Response } from 'express';
-import type { ApiError } from '../../errors/api-error.js';
-import { ErrorBody } from '../../errors/error-body.js';
+import { type ApiError, ErrorBody } from '../../errors/api-error.js';
 import { matchesEntityTag } from '../../json/entity-tag.js';
 import { JsonBody } from '../../json/json-body.js';
 import type { Drain } from '../connections/drain.js';
