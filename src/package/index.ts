@@ -4,12 +4,11 @@
  */
 
 export { AppModule } from '../app.module.js';
-export type { AppOptions, DocumentOptions, ServiceOptions } from '../app.options.js';
+export type { AppOptions } from '../app.options.js';
 export { runCommands } from '../cli/program.js';
 export { Config, readConfig } from '../config.js';
 export { loadEnvironmentFile } from '../settings/environment-file.js';
 export { PetEntity } from '../pets/pet.entity.js';
 export { PetsModule } from '../pets/pets.module.js';
 export { PetsService } from '../pets/pets.service.js';
-export type { MigrationSource } from '../platform/application.js';
 export { createApplication, startService } from '../start/start-service.js';

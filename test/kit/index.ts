@@ -6,14 +6,11 @@ import { dropsDatabase, type StartOptions, startTestApp, type TestApp } from './
  * database. It works with any test runner, and needs `@nestjs/testing`.
  */
 
-export type { HttpAnswer, HttpCall, HttpClient } from '../support/http-client.js';
-export type { LogLine, MemoryLog } from '../support/memory-log.js';
-export type { TestClock } from '../support/test-clock.js';
-export type { StartOptions, TestApp } from './start-test-app.js';
-export type { TestDatabase } from './test-database.js';
+export type { HttpAnswer } from '../support/http-client.js';
+export type { TestApp } from './start-test-app.js';
 
 /** Additions of a test to the service, and its database server. */
-export interface TestAppOptions extends StartOptions {
+interface TestAppOptions extends StartOptions {
   /**
    * URI of a PostgreSQL server, as a superuser: the application gets a new database there, and a role that owns nothing, as
    * in production. Undefined for the embedded engine, in a temporary directory.

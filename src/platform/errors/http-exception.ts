@@ -25,9 +25,9 @@ export function fromHttpException(exception: HttpException): ApiError {
     return httpError(status, STATUS_CODES[status] ?? 'Error', { cause: exception });
   }
   const members = { errorCode: exception.errorCode, ...(typeof response === 'object' ? response : undefined) };
-  const { statusCode: _, message, error, ...others } = members as Record<string, unknown>;
+  const { message, error, ...others } = members as Record<string, unknown>;
   const isUsual = typeof error === 'string' && error.toLowerCase() === STATUS_CODES[status]?.toLowerCase();
-  const rest = Object.entries({ ...others, error: isUsual ? undefined : error }).filter(
+  const rest = Object.entries({ ...others, statusCode: undefined, error: isUsual ? undefined : error }).filter(
     ([, value]) => value !== undefined,
   );
   const messages: unknown[] | undefined = Array.isArray(message) ? message : undefined;
