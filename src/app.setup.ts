@@ -1,11 +1,13 @@
 import type { INestApplication, NestApplicationOptions, NestModule, Type } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import type { Module as ModuleOfNest } from '@nestjs/core/injector/module.js';
+import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
 import { URI_VERSIONS } from './platform/application.js';
 import { refuseUnprotectedHandlers } from './platform/auth/other-transports.js';
 import { StartupError } from './platform/errors/startup-error.js';
+import { parseQuery } from './platform/input/input.pipe.js';
 import { callHandlersDirectly } from './platform/internals/handler-calls.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
@@ -33,6 +35,7 @@ const CORS_MAX_AGE = 3600;
 export function setUpApplication(app: INestApplication): void {
   const { corsOrigins, fastPaths } = app.get(Config);
   app.useLogger(new NestLogger(app.get<Logger>(LOGGER)));
+  (app.getHttpAdapter().getInstance() as Express).set('query parser', parseQuery);
   app.enableVersioning(URI_VERSIONS);
   if (fastPaths) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);

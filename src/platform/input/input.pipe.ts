@@ -1,5 +1,6 @@
 import { type ArgumentMetadata, HttpException, Injectable, type PipeTransform, ValidationPipe } from '@nestjs/common';
 import { plainToInstance } from 'class-transformer';
+import { parse, type ParsedUrlQuery } from 'node:querystring';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
 import { nearestName } from '../nearest-name.js';
@@ -16,6 +17,14 @@ const ERRORS: Partial<Record<ArgumentMetadata['type'], ErrorDefinition>> = {
   query: INVALID_PARAMETER,
   param: BAD_REQUEST,
 };
+
+/**
+ * Express's parser of queries, without Node's limit of 1000, beyond which parameters would be ignored and not validated.
+ * MAX_URI_LENGTH bounds the work.
+ */
+export function parseQuery(text: string): ParsedUrlQuery {
+  return parse(text, '&', '=', { maxKeys: 0 });
+}
 
 /**
  * Makes an instance of the class that a handler declares for `@Body()`, `@Body('member')`, `@Query()` or `@Param()`. If

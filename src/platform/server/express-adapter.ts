@@ -3,7 +3,6 @@ import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-option
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
-import { parse as parseQuery } from 'node:querystring';
 import type { Config } from '../../config.js';
 import { activeTrace } from '../active-trace.js';
 import { ApiError } from '../errors/api-error.js';
@@ -69,8 +68,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const app = express();
     app.set('case sensitive routing', true);
     app.set('strict routing', true);
-    // Without Node's limit of 1000, beyond which parameters would be ignored and not validated. MAX_URI_LENGTH bounds the work.
-    app.set('query parser', (text: string) => parseQuery(text, '&', '=', { maxKeys: 0 }));
     app.disable('x-powered-by');
     app.disable('etag');
     super(app);
