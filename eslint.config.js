@@ -50,7 +50,7 @@ export const PLATFORM_ROOMS = {
   openapi: ['auth', 'deprecation', 'errors', 'idempotency'],
   paging: ['errors', 'input', 'json', 'openapi'],
   'docs-pages': ['auth', 'errors', 'json', 'openapi', 'server/requests'],
-  logging: ['internals', 'server/requests'],
+  logging: ['server/requests'],
   metrics: [
     'auth',
     'database',

@@ -1,0 +1,45 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/* Rules about the words of source files, which the linter does not check. */
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** All matches below a folder, each behind the path of its file. */
+function matches(folder: string, files: RegExp, pattern: RegExp): string[] {
+  const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' });
+  return names
+    .filter((name) => files.test(name))
+    .flatMap((name) => {
+      const text = readFileSync(join(ROOT, folder, name), 'utf8');
+      return [...text.matchAll(pattern)].map(([found, word = found]) => `${name}: ${word}`);
+    });
+}
+
+test('src/platform names no feature: no word, or part of an identifier, is pet, pets, animal or animals', () => {
+  const feature =
+    /(?<![A-Za-z])(?:pet|animal)s?(?![a-z])|(?<![A-Z])(?:Pet|Animal)s?(?![a-z])|(?<![A-Za-z])(?:PET|ANIMAL)S?(?![A-Za-z])/g;
+  expect(matches('src/platform', /\.(ts|js|css)$/, feature)).toEqual([]);
+  expect(matches('src/pets', /\.ts$/, feature).length).toBeGreaterThan(100);
+});
+
+test('pg is pinned exactly, and one file uses its undocumented modules and members', () => {
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  expect(dependencies['pg']).toMatch(/^\d+\.\d+\.\d+$/);
+  const undocumented =
+    /'pg\/lib|\b(readyForQuery|parsedStatements|submittedNamedStatements|_handle\w+|_txStatus)\b|\.connection\.stream\b/g;
+  const users = matches('src', /(?<!\.spec|\.d)\.ts$/, undocumented).map((found) => found.split(':')[0]);
+  expect([...new Set(users)]).toEqual(['platform/database/statements/pg-internals.ts']);
+});
+
+/* A team's feature may have any other name. Exceptions: the sample that docs/extending.md shows, and the test kit. */
+test('addresses and tables of samples in the tests begin with "test"', () => {
+  const samples = /^(?!example\/visits|kit).*\.ts$/;
+  const addresses = matches('test', samples, /@Controller\((?:\{ path: |\[)?'([^']*)'/g);
+  const tables = matches('test', samples, /@Entity\('([^']*)'/g);
+  expect(Math.min(addresses.length, tables.length)).toBeGreaterThan(2);
+  expect(addresses.filter((found) => !/: (test-|:|$)/.test(found))).toEqual([]);
+  expect(tables.filter((found) => !/: test_/.test(found))).toEqual([]);
+});
