@@ -1,286 +1,80 @@
 import { randomUUID } from 'node:crypto';
-import { Agent } from 'node:http';
 import { connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createApiKey } from '../../src/platform/api-keys/api-key-format.js';
-import { type LoadRequest, type Outcome, percentile, send } from '../support/load.js';
-
-/** Number and latencies of the requests since the previous sample. */
-export interface Figures {
-  readonly requests: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
-
-/** Options of `Traffic`. */
-export interface TrafficOptions {
-  readonly origin: string;
-  /** Keys with the default scopes; the clients share them. */
-  readonly apiKeys: readonly string[];
-  /** A key with the scope `metrics:read`. */
-  readonly metricsKey: string;
-  /** Concurrent clients, each on its own connection. */
-  readonly clients: number;
-  /** Requests per second of all clients together. */
-  readonly requestsPerSecond: number;
-  /** The catalogue has animals with the ids 1 to `animals`. */
-  readonly animals: number;
-}
-
-/** Requests after which a client closes its connection and opens a new one. */
-const REQUESTS_PER_CONNECTION = 50;
+import type { LoadRequest, Outcome } from '../support/load.js';
 
 /** Wrong answers that are kept for display; further ones are only counted. */
 const MAX_SHOWN_FAILURES = 10;
 
 const STATUSES = ['available', 'pending', 'sold'];
 
-/** State of a client between its requests. */
-interface Memory {
-  readonly apiKey: string;
-  agent: Agent;
-  sent: number;
-  /** Path of the next page that the client walks to. */
-  nextPage: string | undefined;
-  entityTag: string | undefined;
-  idempotentRequest: LoadRequest | undefined;
-}
+/** A kind of request: its relative frequency, the right statuses, and the request itself. */
+type Kind = readonly [name: string, weight: number, expected: readonly number[], request: () => LoadRequest];
 
-/** A kind of request: its relative frequency, the request, and the statuses that are right. */
-interface Kind {
-  readonly name: string;
-  readonly weight: number;
-  readonly expected: readonly number[];
-  request(memory: Memory, options: TrafficOptions): LoadRequest;
-  remember?(memory: Memory, outcome: Outcome): void;
-}
-
-const KINDS: readonly Kind[] = [
-  {
-    name: 'list',
-    weight: 24,
-    expected: [200],
-    request: () => ({ method: 'GET', path: '/v1/pets' }),
-    remember: (memory, { headers }) => (memory.entityTag = headers.etag as string),
-  },
-  {
-    name: 'list by status',
-    weight: 14,
-    expected: [200],
-    request: () => ({ method: 'GET', path: `/v1/pets?status=${pick(STATUSES)}&limit=${1 + random(100)}` }),
-  },
-  {
-    name: 'walk by cursor',
-    weight: 14,
-    expected: [200],
-    request: ({ nextPage }) => ({ method: 'GET', path: nextPage ?? `/v1/pets?status=${pick(STATUSES)}&limit=50` }),
-    remember: (memory, { headers }) =>
-      (memory.nextPage = /<http:\/\/[^/]+([^>]+)>; rel="next"/.exec(String(headers.link))?.[1]),
-  },
-  {
-    name: 'list if it has changed',
-    weight: 8,
-    expected: [200, 304],
-    request: ({ entityTag }) => ({ method: 'GET', path: '/v1/pets', headers: { 'if-none-match': entityTag ?? '"x"' } }),
-  },
-  {
-    name: 'get',
-    weight: 14,
-    expected: [200],
-    request: (_, { animals }) => ({ method: 'GET', path: `/v1/pets/${1 + random(animals)}` }),
-  },
-  { name: 'create', weight: 6, expected: [201], request: create },
-  {
-    name: 'create with Idempotency-Key',
-    weight: 4,
-    expected: [201],
-    request: (memory) => (memory.idempotentRequest = { ...create(), headers: { 'idempotency-key': randomUUID() } }),
-  },
-  {
-    name: 'the same create again',
-    weight: 2,
-    expected: [201],
-    request: (memory) => memory.idempotentRequest ?? create(),
-  },
-  {
-    name: 'a limit out of range',
-    weight: 1,
-    expected: [400],
-    request: () => ({ method: 'GET', path: '/v1/pets?limit=0' }),
-  },
-  {
-    name: 'a body that is no JSON',
-    weight: 1,
-    expected: [400],
-    request: () => ({ method: 'POST', path: '/v1/pets', body: '{"name":' }),
-  },
-  {
-    name: 'an animal without a name',
-    weight: 1,
-    expected: [400],
-    request: () => ({ method: 'POST', path: '/v1/pets', body: '{"categoryId":7}' }),
-  },
-  {
-    name: 'no key',
-    weight: 1,
-    expected: [401],
-    request: () => ({ method: 'GET', path: '/v1/pets', headers: { authorization: '' } }),
-  },
-  { name: 'an unknown key', weight: 3, expected: [401], request: unknownKey },
-  {
-    name: 'an unknown animal',
-    weight: 2,
-    expected: [404],
-    request: () => ({ method: 'GET', path: `/v1/pets/${2n ** 62n + BigInt(random(1_000_000))}` }),
-  },
-  {
-    name: 'an unknown path',
-    weight: 1,
-    expected: [404],
-    request: () => ({ method: 'GET', path: `/v1/toys/${random(1_000_000)}` }),
-  },
-  {
-    name: 'a page, or the document',
-    weight: 1,
-    expected: [200],
-    request: () => ({ method: 'GET', path: pick(['/docs', '/docs/errors', '/openapi.json', '/openapi.yaml']) }),
-  },
-  {
-    name: 'health',
-    weight: 1,
-    expected: [200],
-    request: () => ({ method: 'GET', path: pick(['/health/live', '/health/ready']) }),
-  },
-  {
-    name: 'metrics',
-    weight: 1,
-    expected: [200],
-    request: (_, { metricsKey }) => ({
-      method: 'GET',
-      path: '/metrics',
-      headers: { authorization: `Bearer ${metricsKey}` },
-    }),
-  },
-];
-const ALL_WEIGHTS = KINDS.reduce((sum, { weight }) => sum + weight, 0);
-
-/**
- * Clients that send all kinds of requests at an even rate until `stop`. From time to time each breaks its connection in
- * the middle of a request. `failures` has the answers of unexpected status.
- */
+/** All kinds of requests, at random. `failures` has the first answers of unexpected status. */
 export class Traffic {
-  requests = 0;
   /** Number of wrong answers. */
   failed = 0;
-  /** The first wrong answers, for display. */
   readonly failures: string[] = [];
-  readonly byKind = new Map<string, number>();
-  private outcomes: Outcome[] = [];
-  private isStopped = false;
-  private resting: Promise<void> | undefined;
-  private endRest: () => void = () => undefined;
-  private readonly inFlight = new Set<Promise<void>>();
-  private readonly clients: Promise<void>[];
+  private nextPage: string | undefined;
+  private entityTag = '"x"';
+  private idempotentRequest = createOnce();
+  private readonly kinds: readonly Kind[] = [
+    ['list', 24, [200], () => get('/v1/pets')],
+    ['list by status', 14, [200], () => get(`/v1/pets?status=${pick(STATUSES)}&limit=${1 + random(100)}`)],
+    ['walk by cursor', 14, [200], () => get(this.nextPage ?? `/v1/pets?status=${pick(STATUSES)}&limit=50`)],
+    ['list if it has changed', 8, [200, 304], () => get('/v1/pets', { 'if-none-match': this.entityTag })],
+    ['get', 14, [200], () => get(`/v1/pets/${1 + random(this.animals)}`)],
+    ['create', 6, [201], create],
+    ['create with Idempotency-Key', 4, [201], createOnce],
+    ['the same create again', 2, [201], () => ({ ...this.idempotentRequest })],
+    ['a limit out of range', 1, [400], () => get('/v1/pets?limit=0')],
+    ['a body that is no JSON', 1, [400], () => ({ method: 'POST', path: '/v1/pets', body: '{"name":' })],
+    ['an animal without a name', 1, [400], () => ({ method: 'POST', path: '/v1/pets', body: '{"categoryId":7}' })],
+    ['no key', 1, [401], () => get('/v1/pets', { authorization: '' })],
+    ['an unknown key', 3, [401], () => get('/v1/pets', { authorization: `Bearer ${createApiKey()}` })],
+    ['an unknown animal', 2, [404], () => get(`/v1/pets/${2n ** 62n + BigInt(random(1_000_000))}`)],
+    ['an unknown path', 1, [404], () => get(`/v1/toys/${random(1_000_000)}`)],
+    ['a page', 1, [200], () => get(pick(['/docs', '/docs/errors', '/openapi.json', '/openapi.yaml']))],
+    ['health', 1, [200], () => get(pick(['/health/live', '/health/ready']))],
+    ['metrics', 1, [200], () => get('/metrics', { authorization: `Bearer ${this.metricsKey}` })],
+  ];
+  private readonly sent = new WeakMap<LoadRequest, Kind>();
 
-  constructor(private readonly options: TrafficOptions) {
-    this.clients = Array.from({ length: options.clients }, (_, index) => this.call(index));
+  /**
+   * @param animals the catalogue has animals with the ids 1 to `animals`
+   * @param metricsKey a key with the scope `metrics:read`
+   */
+  constructor(
+    private readonly animals: number,
+    private readonly metricsKey: string,
+  ) {}
+
+  next(): LoadRequest {
+    let rest = random(this.kinds.reduce((sum, [, weight]) => sum + weight, 0));
+    const kind = this.kinds.find(([, weight]) => (rest -= weight) < 0) as Kind;
+    const request = kind[3]();
+    this.sent.set(request, kind);
+    return request;
   }
 
-  /** Waits for the requests in flight, and sends no more until `resume`. */
-  async rest(): Promise<void> {
-    this.resting = new Promise((resolve) => (this.endRest = resolve));
-    await Promise.all(this.inFlight);
-  }
-
-  resume(): void {
-    this.resting = undefined;
-    this.endRest();
-  }
-
-  async stop(): Promise<void> {
-    this.isStopped = true;
-    this.resume();
-    await Promise.all(this.clients);
-  }
-
-  /** The figures since the previous call. */
-  takeFigures(): Figures {
-    const { outcomes } = this;
-    this.outcomes = [];
-    return { requests: outcomes.length, p50Ms: percentile(outcomes, 0.5), p99Ms: percentile(outcomes, 0.99) };
-  }
-
-  private async call(index: number): Promise<void> {
-    const { apiKeys, clients, requestsPerSecond } = this.options;
-    const memory: Memory = {
-      apiKey: apiKeys[index % apiKeys.length] as string,
-      agent: newAgent(),
-      sent: 0,
-      nextPage: undefined,
-      entityTag: undefined,
-      idempotentRequest: undefined,
-    };
-    const intervalMs = (1000 * clients) / requestsPerSecond;
-    let dueAt = performance.now() + (intervalMs * index) / clients;
-    for (;;) {
-      const wait = dueAt - performance.now();
-      if (wait > 0) await sleep(wait);
-      while (this.resting) await this.resting;
-      if (this.isStopped) break;
-      // A late client does not catch up.
-      dueAt = Math.max(performance.now(), dueAt + intervalMs);
-      const request = this.send(memory);
-      this.inFlight.add(request);
-      await request;
-      this.inFlight.delete(request);
-    }
-    memory.agent.destroy();
-  }
-
-  private async send(memory: Memory): Promise<void> {
-    this.requests++;
-    memory.sent++;
-    if (memory.sent % REQUESTS_PER_CONNECTION === 0) {
-      memory.agent.destroy();
-      memory.agent = newAgent();
-      await hangUp(this.options.origin, memory);
-      return;
-    }
-    const kind = pickKind();
-    const outcome = await send(
-      kind.request(memory, this.options),
-      { origin: this.options.origin, apiKey: memory.apiKey },
-      memory.agent,
-    );
-    this.byKind.set(kind.name, (this.byKind.get(kind.name) ?? 0) + 1);
-    this.outcomes.push(outcome);
-    if (outcome.status !== undefined && kind.expected.includes(outcome.status)) {
-      kind.remember?.(memory, outcome);
-    } else {
+  /** Checks the status of an answer, and remembers what later requests need. */
+  take({ request, status, headers, text, failure }: Outcome): void {
+    const [name, , expected] = this.sent.get(request) as Kind;
+    if (status === undefined || !expected.includes(status)) {
       this.failed++;
-      if (this.failures.length < MAX_SHOWN_FAILURES) {
-        this.failures.push(`${kind.name}: ${outcome.failure ?? `${outcome.status} ${outcome.text}`}`);
-      }
+      if (this.failures.length < MAX_SHOWN_FAILURES) this.failures.push(`${name}: ${failure ?? `${status} ${text}`}`);
+    }
+    if (name === 'create with Idempotency-Key') this.idempotentRequest = request;
+    if (name === 'list') this.entityTag = String(headers['etag']);
+    if (name === 'walk by cursor') {
+      this.nextPage = /<http:\/\/[^/]+([^>]+)>; rel="next"/.exec(String(headers['link']))?.[1];
     }
   }
 }
 
-/**
- * Sends `count` different unknown keys. They fill the service's cache of unknown keys before the soak, so that its growth
- * does not look like a leak.
- */
-export async function fillWithUnknownKeys(origin: string, count: number): Promise<void> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-  for (let sent = 0; sent < count; sent += 500) {
-    await Promise.all(
-      Array.from({ length: Math.min(500, count - sent) }, () => send(unknownKey(), { origin, apiKey: '' }, agent)),
-    );
-  }
-  agent.destroy();
-}
-
-function unknownKey(): LoadRequest {
-  return { method: 'GET', path: '/v1/pets?limit=1', headers: { authorization: `Bearer ${createApiKey()}` } };
+function get(path: string, headers: Record<string, string> = {}): LoadRequest {
+  return { method: 'GET', path, headers };
 }
 
 function create(): LoadRequest {
@@ -288,11 +82,14 @@ function create(): LoadRequest {
   return { method: 'POST', path: '/v1/pets', body: JSON.stringify(animal) };
 }
 
-/** Breaks a connection in the middle of a request: alternately in the header section and in the body. */
-function hangUp(origin: string, { apiKey, sent }: Memory): Promise<void> {
+function createOnce(): LoadRequest {
+  return { ...create(), headers: { 'idempotency-key': randomUUID() } };
+}
+
+/** Breaks a connection in the middle of a request. */
+export function hangUp(origin: string, apiKey: string, isInBody: boolean): Promise<void> {
   const { hostname, port } = new URL(origin);
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\n`;
-  const isInBody = (sent / REQUESTS_PER_CONNECTION) % 2 === 0;
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname, () => {
       socket.write(isInBody ? `${head}Content-Length: 100\r\n\r\n{"name":` : head, () => socket.destroy());
@@ -301,17 +98,8 @@ function hangUp(origin: string, { apiKey, sent }: Memory): Promise<void> {
   });
 }
 
-function newAgent(): Agent {
-  return new Agent({ keepAlive: true, maxSockets: 1 });
-}
-
-function pickKind(): Kind {
-  let rest = Math.random() * ALL_WEIGHTS;
-  return KINDS.find(({ weight }) => (rest -= weight) < 0) ?? (KINDS[0] as Kind);
-}
-
-function pick<Value>(values: readonly Value[]): Value {
-  return values[random(values.length)] as Value;
+function pick(values: readonly string[]): string {
+  return values[random(values.length)] as string;
 }
 
 function random(limit: number): number {
