@@ -42,7 +42,7 @@ const EMBEDDED_ONLY = endToEnd('platform/embedded');
 const LONG = endToEnd(
   'api/fuzz|api-keys/(key-usage|keys-commands)' +
     '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|tracing|transfer)' +
-    '|ordinary-nest/generated-(feature|resource)' +
+    '|ordinary-nest/generated' +
     '|platform/(database-pool|embedded|migration|pets-repositories|readiness-checks|sharing|transfer|upgrading)',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';

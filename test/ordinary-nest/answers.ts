@@ -3,7 +3,6 @@ import {
   Controller,
   Get,
   Header,
-  HostParam,
   HttpCode,
   Module,
   Post,
@@ -100,16 +99,7 @@ class TestAnswersController {
   }
 }
 
-@Public()
-@Controller({ path: 'test-answers-by-host', host: ':tenant.example.com' })
-class TestHostController {
-  @Get()
-  readTenant(@HostParam('tenant') tenant: string): object {
-    return { tenant };
-  }
-}
-
-@Module({ controllers: [TestAnswersController, TestHostController] })
+@Module({ controllers: [TestAnswersController] })
 export class AnswersModule {}
 
 const of200 = (name: string, more: Partial<Row> = {}): Row => ({
@@ -140,35 +130,4 @@ export const ANSWERS: readonly Row[] = [
   of200('events-that-fail', { contains: 'event: error' }),
   of200('no-events-emitted', { status: 409, contains: 'emitted' }),
   of200('file'),
-  {
-    title: '@HostParam',
-    path: '/v1/test-answers-by-host',
-    status: 200,
-    send: { headers: { host: 'ann.example.com' } },
-  },
-  {
-    title: '@HostParam of another host',
-    path: '/v1/test-answers-by-host',
-    status: 404,
-    send: { headers: { host: 'example.org' } },
-    meant: {
-      difference: 'route not found',
-      body: {
-        code: 'route_not_found',
-        message: 'No resource has the path /v1/test-answers-by-host for this host and version',
-        status: 404,
-      },
-    },
-  },
-  {
-    title: 'a method that the path does not have',
-    path: '/v1/test-answers/object',
-    method: 'DELETE',
-    status: 404,
-    meant: {
-      difference: 'method not allowed',
-      status: 405,
-      body: expect.objectContaining({ code: 'method_not_allowed' }) as object,
-    },
-  },
 ];

@@ -25,13 +25,13 @@ const DOWN = {
   details: { cache: { status: 'down', message: 'no answer' } },
 };
 
-const THROWN: Record<string, () => unknown> = {
-  object: () => new HttpException({ reason: 'late', fields: ['date', 7] }, 409),
-  'object with a message': () => new ConflictException({ message: 'There are two.', ids: [1, 2] }),
-  'error code': () => new NotFoundException('No visit.', { errorCode: 'VISIT_GONE' }),
-  'down, as Terminus': () => new ServiceUnavailableException(DOWN),
-  'error of http-errors': () => createError(409, 'There are two.'),
-  bug: () => new TypeError('hidden-words'),
+const THROWN: Record<string, [status: number, make: () => unknown]> = {
+  'object with a message': [409, () => new ConflictException({ message: 'There are two.', ids: [1, 2] })],
+  'error code': [404, () => new NotFoundException('No visit.', { errorCode: 'VISIT_GONE' })],
+  'down, as Terminus': [503, () => new ServiceUnavailableException(DOWN)],
+  'error of http-errors': [409, () => createError(409, 'There are two.')],
+  'error as the response of an exception': [502, () => new HttpException(new TypeError('hidden-words') as never, 502)],
+  redirection: [302, () => new HttpException('Elsewhere.', 302)],
 };
 
 class FailingStream extends Readable {
@@ -45,13 +45,7 @@ class FailingStream extends Readable {
 class TestErrorsController {
   @Get('thrown/:name')
   throwError(@Param('name') name: string): never {
-    // eslint-disable-next-line @typescript-eslint/only-throw-error -- some are not errors, on purpose
-    throw THROWN[name]?.() ?? new HttpException(`Status ${name}.`, Number(name));
-  }
-
-  @Get('wrapped')
-  wrapError(): never {
-    throw new HttpException(new TypeError('hidden-words') as never, 502);
+    throw THROWN[name]?.[1]();
   }
 
   @Get('stream/missing')
@@ -80,17 +74,6 @@ class TestErrorsController {
 @Module({ controllers: [TestErrorsController] })
 export class ErrorsModule {}
 
-const STATUSES: Record<string, number> = {
-  object: 409,
-  'object with a message': 409,
-  'error code': 404,
-  'down, as Terminus': 503,
-  'error of http-errors': 409,
-  bug: 500,
-  503: 503,
-  302: 302,
-};
-
 const failed = (code: string, status: number): object => ({
   code,
   message: expect.not.stringContaining('hidden') as string,
@@ -98,12 +81,11 @@ const failed = (code: string, status: number): object => ({
 });
 
 export const ERRORS: readonly Row[] = [
-  ...Object.entries(STATUSES).map(([name, status]) => ({
+  ...Object.entries(THROWN).map(([name, [status]]) => ({
     title: `thrown: ${name}`,
     path: `/v1/test-errors/thrown/${encodeURIComponent(name)}`,
     status,
   })),
-  { title: 'an error as the response of an exception', path: '/v1/test-errors/wrapped', status: 502 },
   {
     title: 'a stream of a missing file',
     path: '/v1/test-errors/stream/missing',
