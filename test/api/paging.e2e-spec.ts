@@ -39,28 +39,19 @@ describe('GET /v1/pets', () => {
     expect(Object.keys((answer.json as object[])[0] ?? {})).toEqual(['id', 'name', 'categoryId', 'status']);
   });
 
-  test.each([1, 7, 20, 25, 49, 50, 100])(
-    'the pages of limit=%i, followed by Link, are the whole list',
-    async (limit) => {
-      await fill(50);
-      const all = idsOf(await app.client.get('/v1/pets?limit=100'));
-      const walked: number[] = [];
-      let pages = 0;
-      for (let path: string | undefined = `/v1/pets?limit=${limit}`; path !== undefined; pages++) {
-        const page = await app.client.get(path);
-        walked.push(...idsOf(page));
-        path = nextOf(page);
-      }
-      expect(walked).toEqual(all);
-      expect(pages).toBe(Math.ceil(50 / limit));
-    },
-  );
-
-  test('Link is absent on the last page, also when it is exactly full', async () => {
-    await fill(20);
-    expect((await app.client.get('/v1/pets')).headers.link).toBeUndefined();
-    expect((await app.client.get('/v1/pets?limit=10')).headers.link).toBeDefined();
-    expect((await app.client.get('/v1/pets?limit=20&status=sold')).headers.link).toBeUndefined();
+  // 25 and 50: the last page is exactly full.
+  test.each([1, 7, 25, 50, 100])('the pages of limit=%i, followed by Link, are the whole list', async (limit) => {
+    await fill(50);
+    const all = idsOf(await app.client.get('/v1/pets?limit=100'));
+    const walked: number[] = [];
+    let pages = 0;
+    for (let path: string | undefined = `/v1/pets?limit=${limit}`; path !== undefined; pages++) {
+      const page = await app.client.get(path);
+      walked.push(...idsOf(page));
+      path = nextOf(page);
+    }
+    expect(walked).toEqual(all);
+    expect(pages).toBe(Math.ceil(50 / limit));
   });
 
   test.each(['available', 'pending', 'sold'])('status=%s: only those, page by page', async (status) => {
@@ -93,10 +84,6 @@ describe('GET /v1/pets', () => {
       headers: { host: 'evil.example', 'x-forwarded-host': 'evil.example' },
     });
     expect(answer.headers.link).toMatch(/^<http:\/\/localhost:3000\/v1\/pets\?limit=1&cursor=[\w-]+>; rel="next"$/);
-  });
-
-  test.each(['1', '100'])('200: limit=%s', async (limit) => {
-    expect((await app.client.get(`/v1/pets?limit=${limit}`)).status).toBe(200);
   });
 
   test.each([
@@ -228,9 +215,5 @@ describe('conditional GET', () => {
     const changed = await app.client.get('/v1/pets?limit=2', { headers: { 'if-none-match': etag } });
     expect(changed.status).toBe(200);
     expect(changed.headers.etag).not.toBe(etag);
-  });
-
-  test('an ETag of another representation does not match', async () => {
-    expect((await app.client.get('/v1/pets', { headers: { 'if-none-match': 'W/"other", garbage' } })).status).toBe(200);
   });
 });

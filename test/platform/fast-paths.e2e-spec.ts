@@ -1,6 +1,8 @@
 import type { Express, Request, Response } from 'express';
 import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { PetsRepository } from '../../src/pets/pets.repository.js';
+import { SharedStatementsPetsRepository } from '../../src/pets/pets.shared-statements.repository.js';
 import { Database } from '../../src/platform/database/database.js';
 import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
 import { createTestApp } from '../support/app.js';
@@ -36,14 +38,14 @@ async function observe(setting: string): Promise<Observed> {
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
     if (app.nest.get<any>(Database).statements.executeOn === executePreparedQuery) used.push('prepared-queries');
+    if (app.nest.get(PetsRepository) instanceof SharedStatementsPetsRepository) used.push('shared-statements');
     return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
   } finally {
     await app.close();
   }
 }
 
-// Shared statements are seen in `platform/pets-repositories`.
-const ALL = ['express-prototypes', 'handler-calls', 'joined-writes', 'prepared-queries'];
+const ALL = ['express-prototypes', 'handler-calls', 'joined-writes', 'prepared-queries', 'shared-statements'];
 
 test.each<[setting: string, used: readonly string[]]>([
   ['', ALL],

@@ -119,32 +119,3 @@ test('both repositories give the same answers, to single and to simultaneous cal
   });
   await fc.assert(property, { numRuns: 60 });
 });
-
-test('ids at the ends of int64 are exact with both', async () => {
-  await app.sql('TRUNCATE pet CASCADE');
-  await app.sql(
-    `INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE
-      SELECT id, 'Rex', id FROM unnest($1::bigint[]) AS id`,
-    [[INT64_MIN, 2n ** 53n + 1n, INT64_MAX]],
-  );
-  for (const repository of [plain, shared]) {
-    for (const end of [INT64_MIN, 2n ** 53n + 1n, INT64_MAX]) {
-      const pet = { id: end, name: 'Rex', categoryId: end, status: 'available' };
-      expect(await repository.find(end)).toEqual(pet);
-      const page = await repository.list({ firstId: end, limit: 1, status: 'available' });
-      expect(page.pets.map(toPet)).toEqual([pet]);
-    }
-  }
-});
-
-test.each([
-  ['on', true],
-  ['off', false],
-])('FAST_PATHS=%s: the fast path is used: %s', async (FAST_PATHS, isShared) => {
-  const other = await createTestApp({ settings: { FAST_PATHS } });
-  try {
-    expect(other.nest.get(PetsRepository) instanceof SharedStatementsPetsRepository).toBe(isShared);
-  } finally {
-    await other.close();
-  }
-});

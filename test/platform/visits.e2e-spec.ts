@@ -16,32 +16,15 @@ afterAll(() => app.close());
 
 const visit = { petId: 9223372036854775807n, reason: 'Vaccination', weightKg: 12.5 };
 
-test('201: a visit is stored and listed', async () => {
+test('201: a visit is stored and listed, for a key with the scopes of the module', async () => {
   const created = await app.client.post('/v1/visits', visit, { apiKey });
   expect([created.status, created.json]).toEqual([201, { id: 1, ...visit }]);
   expect(created.headers['petstore-stability']).toBe('beta');
-  expect((await app.client.get('/v1/visits?reason=Vaccination', { apiKey })).json).toEqual([created.json]);
-});
-
-test('200: a list has pages, whose cursors belong to their filter', async () => {
-  for (const petId of [11, 12, 13]) {
-    await app.client.post('/v1/visits', { ...visit, petId, reason: 'Nail & claw' }, { apiKey });
-  }
-  const first = await app.client.get('/v1/visits?reason=Nail%20%26%20claw&limit=2', { apiKey });
-  expect((first.json as unknown as { petId: number }[]).map(({ petId }) => petId)).toEqual([11, 12]);
-  const [, next = ''] =
-    /^<http:\/\/localhost:3000(\/v1\/visits\?reason=Nail\+%26\+claw&limit=2&cursor=[\w-]+)>; rel="next"$/.exec(
-      String(first.headers['link']),
-    ) ?? [];
-  const last = await app.client.get(next, { apiKey });
-  expect((last.json as unknown as { petId: number }[]).map(({ petId }) => petId)).toEqual([13]);
-  expect(last.headers['link']).toBeUndefined();
-  const other = await app.client.get(next.replace(/reason=[^&]+&/, ''), { apiKey });
-  expect([other.status, other.json.code, other.json.message]).toEqual([
-    400,
-    'invalid_cursor',
-    'cursor belongs to a list with another reason; send the reason it was made with',
-  ]);
+  await app.client.post('/v1/visits', visit, { apiKey });
+  const list = await app.client.get('/v1/visits?reason=Vaccination&limit=1', { apiKey });
+  expect([list.status, list.json]).toEqual([200, [created.json]]);
+  expect(list.headers['link']).toMatch(/\/v1\/visits\?reason=Vaccination&limit=1&cursor=[\w-]+>; rel="next"$/);
+  expect((await app.client.get('/v1/visits')).json).toMatchObject({ code: 'insufficient_scope', status: 403 });
 });
 
 test("409 visits_full: the module's own error", async () => {
@@ -51,18 +34,6 @@ test("409 visits_full: the module's own error", async () => {
     message: 'An animal may have 3 visits.',
     status: 409,
   });
-});
-
-test('400, 401 and 403 come from the platform, without code of the module', async () => {
-  const refused = await app.client.post('/v1/visits', { petId: '1', weightKg: -1 }, { apiKey });
-  expect(refused.json).toMatchObject({ code: 'validation_failed', status: 400 });
-  expect(refused.json.message).toBe(
-    'petId must be an integer between -9223372036854775808 and 9223372036854775807, ' +
-      'sent as a JSON number, not a string; reason is required; weightKg must be a positive number',
-  );
-  expect((await app.client.get('/v1/visits?raeson=x', { apiKey })).json.message).toContain("did you mean 'reason'?");
-  expect((await app.client.get('/v1/visits', { apiKey: null })).status).toBe(401);
-  expect((await app.client.get('/v1/visits')).json).toMatchObject({ code: 'insufficient_scope', status: 403 });
 });
 
 test('the document has the operations of the module', async () => {
