@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
 import { createReadStream } from 'node:fs';
-import { open, rm, stat } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { readConfig } from '../config.js';
-import type { TransferSummary } from '../platform/database/transfer/export.js';
 import type { CommandContext } from './context.js';
 import { CommandError } from './options.js';
 import { runInService } from './service-client.js';
-import { resultText, table, type Terminal } from './terminal.js';
+import { resultText } from './terminal.js';
 
 /** The path that means standard output, or standard input. */
 const STANDARD_STREAM = '-';
@@ -15,11 +14,6 @@ type Write = (text: string | Buffer) => Promise<void>;
 
 /** Adds `export` and `import`. */
 export function addTransferCommands(program: Command, context: CommandContext, version: string): void {
-  addExport(program, context, version);
-  addImport(program, context);
-}
-
-function addExport(program: Command, context: CommandContext, version: string): void {
   const { terminal, isService } = context;
   program
     .command('export')
@@ -30,45 +24,18 @@ function addExport(program: Command, context: CommandContext, version: string): 
     .requiredOption('--to <file>', 'a new file; - is standard output')
     .option('--json', 'print JSON')
     .action(async ({ to, json }: { to: string; json?: boolean }) => {
-      const produce = async (write: Write): Promise<string> =>
-        (await exportInService(context, json, write)) ?? (await exportHere(context, version, json, write));
-      if (isService) terminal.tell(await produce((text) => Promise.resolve(terminal.print(text.toString()))));
-      else if (to === STANDARD_STREAM) terminal.tell(await writeStandardOutput(produce));
-      else terminal.print(await writeFile(to, produce));
+      const produce = async (write: Write): Promise<string> => {
+        const rows = await exportRows(context, version, write);
+        return resultText(json, { rows }, `Exported ${rows} rows.`);
+      };
+      if (isService) terminal.tell(await produce(writeToClient(context)));
+      else if (to !== STANDARD_STREAM) terminal.print(await writeFile(to, produce));
+      else {
+        // A failed write also emits an event, which would end the process.
+        process.stdout.on('error', () => undefined);
+        terminal.tell(await produce(writeStandardOutput));
+      }
     });
-}
-
-/** Exports the database of this process. Returns the text of the summary. */
-async function exportHere(
-  context: CommandContext,
-  service: string,
-  json: boolean | undefined,
-  write: Write,
-): Promise<string> {
-  const { exportDatabase } = await import('../platform/database/transfer/export.js');
-  const onProgress = (done: number, total: number): void | Promise<void> => terminal.progress(done, total, 'rows');
-  const { terminal, isService } = context;
-  const summary = await context.withDatabase((dataSource) =>
-    exportDatabase(dataSource, { service, sharesConnection: isService, write, onProgress }),
-  );
-  return resultText(json, summary, summaryText('Exported', summary));
-}
-
-/** Exports the embedded database of the service that runs. Undefined if none runs. */
-async function exportInService(
-  { isService }: CommandContext,
-  json: boolean | undefined,
-  write: Write,
-): Promise<string | undefined> {
-  const { databaseUrl, dataDir } = readConfig();
-  if (isService || databaseUrl !== undefined) return undefined;
-  const end = await runInService(dataDir, ['export', '--to', STANDARD_STREAM, ...(json ? ['--json'] : [])], write);
-  if (end !== undefined && end.exitCode !== 0) throw new CommandError(end.messages.replace(/^petstore: |\n$/g, ''));
-  return end?.messages;
-}
-
-function addImport(program: Command, context: CommandContext): void {
-  const { terminal } = context;
   program
     .command('import')
     .description(
@@ -80,17 +47,33 @@ function addImport(program: Command, context: CommandContext): void {
     .option('--json', 'print JSON')
     .action(async ({ from, replace, json }: { from: string; replace?: boolean; json?: boolean }) => {
       const { importDatabase } = await import('../platform/database/transfer/import.js');
-      const source = readFile(from, terminal);
-      const summary = await context.withCurrentDatabase((dataSource) =>
-        importDatabase(dataSource, source, replace === true),
+      const rows = await context.withCurrentDatabase((dataSource) =>
+        importDatabase(dataSource, readFile(from), replace === true),
       );
-      terminal.print(resultText(json, summary, summaryText('Imported', summary)));
+      terminal.print(resultText(json, { rows }, `Imported ${rows} rows.`));
     });
 }
 
-function summaryText(done: string, { rows, tables }: TransferSummary): string {
-  const lines = tables.map(({ name, rows: count }) => [name, count.toString()]);
-  return `${done} ${rows} rows.\n\n${table(['TABLE', 'ROWS'], lines)}`;
+/** Exports the database, in the service that runs on the embedded one if there is one. Returns the number of rows. */
+async function exportRows(context: CommandContext, service: string, write: Write): Promise<number> {
+  const { isService } = context;
+  const { databaseUrl, dataDir } = readConfig();
+  if (!isService && databaseUrl === undefined) {
+    const end = await runInService(dataDir, ['export', '--to', STANDARD_STREAM, '--json'], write);
+    if (end?.exitCode === 0) return (JSON.parse(end.messages) as { rows: number }).rows;
+    if (end !== undefined) throw new CommandError(end.messages.replace(/^petstore: |\n$/g, ''));
+  }
+  const { exportDatabase } = await import('../platform/database/transfer/export.js');
+  return context.withDatabase((dataSource) => exportDatabase(dataSource, service, isService, write));
+}
+
+/** In the service: sends the export to the client, and lets requests and the client's reading go on after each piece. */
+function writeToClient({ terminal }: CommandContext): Write {
+  let pieces = 0;
+  return async (text) => {
+    terminal.print(text.toString());
+    await terminal.progress(++pieces, Infinity, 'pieces');
+  };
 }
 
 /**
@@ -115,32 +98,15 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
   }
 }
 
-/** @throws CommandError when standard output is a terminal, or its reader is gone; any error of `produce` */
-async function writeStandardOutput(produce: (write: Write) => Promise<string>): Promise<string> {
-  if (process.stdout.isTTY) throw new CommandError('Standard output is a terminal. Name a file, or use a pipe.');
-  const write: Write = (text) =>
-    new Promise((done, fail) => {
-      process.stdout.write(text, (error) => (error ? fail(fileError('standard output', 'written', error)) : done()));
-    });
-  process.stdout.on('error', () => undefined);
-  return produce(write);
-}
+/** @throws CommandError when the reader of standard output is gone, or its disk is full */
+const writeStandardOutput: Write = (text) =>
+  new Promise((done, fail) => {
+    process.stdout.write(text, (error) => (error ? fail(fileError('standard output', 'written', error)) : done()));
+  });
 
-/** The bytes of a file. Shows how much of it is read. */
-async function* readFile(path: string, terminal: Terminal): AsyncGenerator<Buffer> {
-  if (path === STANDARD_STREAM) {
-    if (process.stdin.isTTY) throw new CommandError('Standard input is a terminal. Name a file, or use a pipe.');
-    yield* process.stdin as AsyncIterable<Buffer>;
-    return;
-  }
-  let done = 0;
+async function* readFile(path: string): AsyncGenerator<Buffer> {
   try {
-    const { size } = await stat(path);
-    for await (const piece of createReadStream(path) as AsyncIterable<Buffer>) {
-      done += piece.length;
-      yield piece;
-      await terminal.progress(done, size, 'bytes');
-    }
+    yield* (path === STANDARD_STREAM ? process.stdin : createReadStream(path)) as AsyncIterable<Buffer>;
   } catch (error) {
     throw fileError(path, 'read', error);
   }

@@ -62,13 +62,13 @@ test('export writes a file in the directory of the command while the service ser
   while (isRunning) expect((await client.post('/v1/pets', { name: 'meanwhile', categoryId: 7 })).status).toBe(201);
   const { code, stdout, stderr } = await ended;
   expect([code, stderr]).toEqual([0, '']);
-  const { tables } = JSON.parse(stdout) as { tables: { name: string; rows: number }[] };
-  const rows = tables.find(({ name }) => name === 'pet')?.rows as number;
-  expect(rows).toBeGreaterThanOrEqual(1025);
+  const { rows } = JSON.parse(stdout) as { rows: number };
   const file = join(home, 'all.sql');
   expect(((await stat(file)).mode & 0o777).toString(8)).toBe('600');
   const lines = (await readFile(file, 'latin1')).split('\n');
-  expect(lines.filter((line) => /^-?\d+\t[^\t]+\t\d+\t(available|pending|sold)$/.test(line))).toHaveLength(rows);
+  const pets = lines.filter((line) => /^-?\d+\t[^\t]+\t\d+\t(available|pending|sold)$/.test(line)).length;
+  expect(pets).toBeGreaterThanOrEqual(1025);
+  expect(rows).toBeGreaterThan(pets);
 });
 
 test('deprecations report exits with the code that says whether a removal is safe', async () => {
