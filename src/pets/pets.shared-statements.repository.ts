@@ -1,7 +1,6 @@
 import type { Repository } from 'typeorm';
 import type { Database, Statement } from '../platform/database/database.js';
 import { type BatchLimits, Batches } from '../platform/database/sharing/batches.js';
-import { SharedReads } from '../platform/database/sharing/shared-reads.js';
 import { insertOnceStatement } from '../platform/idempotency/idempotency-key.repository.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import type { Idempotency } from '../platform/idempotency/idempotency.js';
@@ -16,54 +15,52 @@ const COLUMNS = 'id, name, category_id, status';
 
 type Row = [id: string, name: string, categoryId: string, status: PetStatus];
 
-// The limit is part of the text. As a parameter, PostgreSQL could not estimate how few rows it means, would reject the
-// generic plan as too expensive, and would plan each execution. There is one statement per limit: at most 100.
-const page = byLimit((limit) => ({
-  name: `pet_page_${limit}`,
-  text: `SELECT ${COLUMNS} FROM pet WHERE id >= $1 ORDER BY id LIMIT ${limit}`,
-}));
+/** The statements that read one page, and several pages at once. */
+interface PageStatements {
+  /** The limit is part of the text: as a parameter, PostgreSQL could not estimate how few rows it means. At most 101. */
+  readonly one: (limit: number) => Statement;
+  readonly many: Statement;
+}
+
+/** The largest page, and the animal that shows whether another page follows. */
+const MAX_ROWS = MAX_PAGE_SIZE + 1;
+
+function pageStatements(
+  name: string,
+  order: string,
+  condition: (id: string, status: string) => string,
+): PageStatements {
+  const select = (id: string, status: string, limit: number): string =>
+    `SELECT ${COLUMNS} FROM pet WHERE ${condition(id, status)} ORDER BY ${order} LIMIT ${limit}`;
+  const one = Array.from({ length: MAX_ROWS + 1 }, (_, limit) => ({
+    name: `${name}_${limit}`,
+    text: select('$1', '$2', limit),
+  }));
+  return {
+    one: (limit) => one[limit] as Statement,
+    many: {
+      name: `${name}_many`,
+      // The inner limit is a constant: of `size` PostgreSQL would assume a tenth of the table, and with many animals
+      // compile the statement (JIT) at each execution, which takes longer than running it.
+      text: `SELECT ${COLUMNS}, position
+        FROM unnest($1::bigint[], $2::int[], $3::pet_status[]) WITH ORDINALITY AS page (first_id, size, wanted, position)
+        CROSS JOIN LATERAL (
+          SELECT * FROM (${select('first_id', 'wanted', MAX_ROWS)}) AS largest ORDER BY ${order} LIMIT size
+        ) AS found`,
+    },
+  };
+}
+
+const PAGES = pageStatements('pet_page', 'id', (id) => `id >= ${id}`);
 // Row comparisons for the reason that PetsRepository gives.
-const pageWithStatus = byLimit((limit) => ({
-  name: `pet_page_with_status_${limit}`,
-  text: `SELECT ${COLUMNS} FROM pet
-    WHERE (status, id) >= ($2, $1) AND (status, id) <= ($2, ${INT64_MAX}) ORDER BY status, id LIMIT ${limit}`,
-}));
-// The inner limit is a constant, because PostgreSQL does not know the value of `size`: it would estimate a tenth of the
-// table for each page, and with many animals compile the statement (JIT) at each execution, which takes longer than
-// running it.
-const LARGEST_PAGE = MAX_PAGE_SIZE + 1;
-const PAGES: Statement = {
-  name: 'pet_pages',
-  text: `SELECT ${COLUMNS}, position
-    FROM unnest($1::bigint[], $2::int[]) WITH ORDINALITY AS page (first_id, size, position)
-    CROSS JOIN LATERAL (
-      SELECT * FROM (SELECT ${COLUMNS} FROM pet WHERE id >= first_id ORDER BY id LIMIT ${LARGEST_PAGE}) AS largest
-      ORDER BY id LIMIT size
-    ) AS found`,
-};
-const PAGES_WITH_STATUS: Statement = {
-  name: 'pet_pages_with_status',
-  text: `SELECT ${COLUMNS}, position
-    FROM unnest($1::bigint[], $2::int[], $3::pet_status[]) WITH ORDINALITY AS page (first_id, size, wanted, position)
-    CROSS JOIN LATERAL (
-      SELECT * FROM (
-        SELECT ${COLUMNS} FROM pet
-        WHERE (status, id) >= (wanted, first_id) AND (status, id) <= (wanted, ${INT64_MAX})
-        ORDER BY status, id LIMIT ${LARGEST_PAGE}
-      ) AS largest ORDER BY status, id LIMIT size
-    ) AS found`,
-};
-const FIND: Statement = { name: 'pet_find', text: `SELECT ${COLUMNS} FROM pet WHERE id = $1` };
-const FIND_MANY: Statement = {
-  name: 'pet_find_many',
-  text: `SELECT ${COLUMNS} FROM pet WHERE id = ANY ($1::bigint[])`,
-};
+const PAGES_WITH_STATUS = pageStatements(
+  'pet_page_with_status',
+  'status, id',
+  (id, status) => `(status, id) >= (${status}, ${id}) AND (status, id) <= (${status}, ${INT64_MAX})`,
+);
+const FIND: Statement = { name: 'pet_find', text: `SELECT ${COLUMNS} FROM pet WHERE id = ANY ($1::bigint[])` };
 const INSERT: Statement = {
   name: 'pet_insert',
-  text: 'INSERT INTO pet (name, category_id, status) VALUES ($1, $2, $3) RETURNING id',
-};
-const INSERT_MANY: Statement = {
-  name: 'pet_insert_many',
   // Ids are assigned in the order of `position`, and the rows are returned in the order of the ids.
   text: `WITH added AS (
       INSERT INTO pet (name, category_id, status)
@@ -77,36 +74,27 @@ const INSERT_ONCE = insertOnceStatement('pet', { name: 'text', category_id: 'big
 
 /** The statements of this file, for the test of their query plans. */
 export const PET_STATEMENTS = {
-  PAGE: page(21),
-  PAGES,
-  PAGE_WITH_STATUS: pageWithStatus(21),
-  PAGES_WITH_STATUS,
+  PAGE: PAGES.one(21),
+  PAGES: PAGES.many,
+  PAGE_WITH_STATUS: PAGES_WITH_STATUS.one(21),
+  PAGES_WITH_STATUS: PAGES_WITH_STATUS.many,
   FIND,
-  FIND_MANY,
   INSERT,
-  INSERT_MANY,
   INSERT_ONCE,
 } as const satisfies Record<string, Statement>;
 
 type Limits = Omit<BatchLimits, 'waitMs'>;
 
-const PAGE_LIMITS: Limits = { size: 16, concurrency: 2, waiting: 10_000 };
+// Requests that arrive while a statement runs share the next one, for at most the time of `followMs`.
+const PAGE_LIMITS: Limits = { size: 16, concurrency: 2, waiting: 10_000, followMs: 5 };
 const FIND_LIMITS: Limits = { size: 200, concurrency: 2, waiting: 10_000 };
-// Inserts that arrive during a commit share the next statement, for at most 20 ms.
 const INSERT_LIMITS: Limits = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
-
-/** Largest number of different pages that are being read or wait to be read. */
-const MAX_PAGES_AT_A_TIME = 10_000;
-
-/** Pages pass two queues, of equal pages and of statements; each gets half the wait budget. */
-const QUEUES_OF_A_PAGE = 2;
 
 /**
  * The fast path `shared-statements`: requests that wait at the same moment share one statement, and requests for the same
  * page share its result. The results equal those of `PetsRepository`; a test runs both side by side.
  */
 export class SharedStatementsPetsRepository extends PetsRepository {
-  private readonly sharedPages: SharedReads<PetsPage>;
   private readonly pages: Batches<PageRequest, PetsPage>;
   private readonly pagesWithStatus: Batches<PageRequest, PetsPage>;
   private readonly finds: Batches<bigint, Pet | undefined>;
@@ -116,11 +104,10 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   constructor(pets: Repository<PetEntity>, idempotency: Idempotency, database: Database) {
     super(pets, idempotency, database);
     const waitMs = database.acquireTimeoutMs;
-    const pageWaitMs = waitMs / QUEUES_OF_A_PAGE;
-    const pageLimits = { ...PAGE_LIMITS, waitMs: pageWaitMs };
-    this.sharedPages = new SharedReads(MAX_PAGES_AT_A_TIME, pageWaitMs);
-    this.pages = new Batches((pages) => this.readPages(pages, page, PAGES), pageLimits);
-    this.pagesWithStatus = new Batches((pages) => this.readPages(pages, pageWithStatus, PAGES_WITH_STATUS), pageLimits);
+    const pages = (statements: PageStatements): Batches<PageRequest, PetsPage> =>
+      new Batches((requests) => this.readPages(requests, statements), { ...PAGE_LIMITS, waitMs });
+    this.pages = pages(PAGES);
+    this.pagesWithStatus = pages(PAGES_WITH_STATUS);
     this.finds = new Batches((ids) => this.findAll(ids), { ...FIND_LIMITS, waitMs });
     this.inserts = new Batches((pets) => this.insertAll(pets), { ...INSERT_LIMITS, waitMs });
     this.insertsOnce = idempotency.inserts(INSERT_ONCE, ({ name, categoryId, status }) => [name, categoryId, status]);
@@ -128,9 +115,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
 
   override list(request: PageRequest): Promise<PetsPage> {
     const { firstId, limit, status } = request;
-    return this.sharedPages.read(`${limit} ${status} ${firstId}`, () =>
-      status === undefined ? this.pages.run(request) : this.pagesWithStatus.run(request),
-    );
+    return (status === undefined ? this.pages : this.pagesWithStatus).run(request, `${limit} ${status} ${firstId}`);
   }
 
   override find(id: bigint): Promise<Pet | undefined> {
@@ -144,53 +129,30 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     return { id, ...pet };
   }
 
-  /** Reads pages that are all of one status, or all of any. */
-  private async readPages(
-    requests: readonly PageRequest[],
-    statementOfOne: (limit: number) => Statement,
-    statementOfMany: Statement,
-  ): Promise<PetsPage[]> {
-    const [first] = requests as [PageRequest, ...PageRequest[]];
-    return requests.length === 1
-      ? [await this.readPage(first, statementOfOne)]
-      : this.readManyPages(requests, first.status !== undefined, statementOfMany);
-  }
-
-  private async readPage(
-    { firstId, limit, status }: PageRequest,
-    statementOf: (limit: number) => Statement,
-  ): Promise<PetsPage> {
-    const values = status === undefined ? [firstId] : [firstId, status];
-    const rows = await this.database.read<Row>(statementOf(limit + 1), values);
-    return toPage(rows.map(entityOf), limit);
-  }
-
-  private async readManyPages(
-    requests: readonly PageRequest[],
-    hasStatus: boolean,
-    statement: Statement,
-  ): Promise<PetsPage[]> {
-    const firstIds = arrayOf(requests.map(({ firstId }) => firstId));
-    const sizes = arrayOf(requests.map(({ limit }) => limit + 1));
-    const values = hasStatus ? [firstIds, sizes, arrayOf(requests.map(({ status }) => status))] : [firstIds, sizes];
-    const found: PetEntity[][] = requests.map(() => []);
-    for (const row of await this.database.read<[...Row, position: string]>(statement, values)) {
-      // PostgreSQL counts positions from 1.
-      found[Number(row[4]) - 1]?.push(entityOf(row));
+  private async readPages(requests: readonly PageRequest[], { one, many }: PageStatements): Promise<PetsPage[]> {
+    const [{ firstId, limit, status }] = requests as [PageRequest];
+    if (requests.length === 1) {
+      const values = status === undefined ? [firstId] : [firstId, status];
+      const rows = await this.database.read<Row>(one(limit + 1), values);
+      return [toPage(rows.map(entityOf), limit)];
     }
-    return requests.map(({ limit }, index) => {
+    const found: PetEntity[][] = requests.map(() => []);
+    const rows = await this.database.read<[...Row, position: string]>(many, [
+      arrayOf(requests.map((request) => request.firstId)),
+      arrayOf(requests.map((request) => request.limit + 1)),
+      arrayOf(requests.flatMap((request) => request.status ?? [])),
+    ]);
+    // PostgreSQL counts positions from 1.
+    for (const row of rows) found[Number(row[4]) - 1]?.push(entityOf(row));
+    return requests.map((request, index) => {
       // PostgreSQL usually returns them in order but does not promise it.
-      const pets = (found[index] ?? []).sort((one, other) => compareInt64Texts(one.id, other.id));
-      return toPage(pets, limit);
+      const pets = (found[index] ?? []).sort((pet, other) => compareInt64Texts(pet.id, other.id));
+      return toPage(pets, request.limit);
     });
   }
 
   private async findAll(ids: readonly bigint[]): Promise<readonly (Pet | undefined)[]> {
-    if (ids.length === 1) {
-      const [row] = await this.database.readPrimary<Row>(FIND, [ids[0]]);
-      return [row && toPet(entityOf(row))];
-    }
-    const rows = await this.database.readPrimary<Row>(FIND_MANY, [arrayOf(ids)]);
+    const rows = await this.database.readPrimary<Row>(FIND, [arrayOf(ids)]);
     const found = new Map(rows.map((row) => [row[0], row]));
     return ids.map((id) => {
       const row = found.get(id.toString());
@@ -199,15 +161,11 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   }
 
   private async insertAll(pets: readonly NewPet[]): Promise<bigint[]> {
-    const [first] = pets;
-    const rows =
-      first && pets.length === 1
-        ? await this.database.write<[id: string]>(INSERT, [first.name, first.categoryId, first.status])
-        : await this.database.write<[id: string]>(INSERT_MANY, [
-            pets.map(({ name }) => name),
-            arrayOf(pets.map(({ categoryId }) => categoryId)),
-            arrayOf(pets.map(({ status }) => status)),
-          ]);
+    const rows = await this.database.write<[id: string]>(INSERT, [
+      pets.map(({ name }) => name),
+      arrayOf(pets.map(({ categoryId }) => categoryId)),
+      arrayOf(pets.map(({ status }) => status)),
+    ]);
     return rows.map(([id]) => BigInt(id));
   }
 }
@@ -224,14 +182,4 @@ function toPage(found: PetEntity[], limit: number): PetsPage {
 /** A PostgreSQL array literal of values that need no quotes. */
 function arrayOf(values: readonly unknown[]): string {
   return `{${values.join(',')}}`;
-}
-
-/** Caches the statement of each limit. */
-function byLimit(make: (limit: number) => Statement): (limit: number) => Statement {
-  const made = new Map<number, Statement>();
-  return (limit) => {
-    const statement = made.get(limit) ?? make(limit);
-    made.set(limit, statement);
-    return statement;
-  };
 }

@@ -121,17 +121,20 @@ const CASES: Record<keyof typeof PET_STATEMENTS, { index?: string; values: (stri
     index: 'ix_pet_status_id',
     values: STATUSES.flatMap((status) => FIRST_IDS.map((id) => [id, status])),
   },
-  PAGES: { index: 'pk_pet', values: FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}']) },
+  PAGES: { index: 'pk_pet', values: FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}', '{}']) },
   PAGES_WITH_STATUS: {
     index: 'ix_pet_status_id',
     values: STATUSES.flatMap((status) =>
       FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}', `{pending,${status},sold}`]),
     ),
   },
-  FIND: { index: 'pk_pet', values: [[1], [COUNT + 1]] },
-  FIND_MANY: { index: 'pk_pet', values: [['{1,2,3,200000,77777}']] },
-  INSERT: { values: [['Rex', 7, 'sold']] },
-  INSERT_MANY: { values: [['{Rex,Max}', '{7,8}', '{sold,pending}']] },
+  FIND: { index: 'pk_pet', values: [['{1}'], [`{${COUNT + 1}}`], ['{1,2,3,200000,77777}']] },
+  INSERT: {
+    values: [
+      ['{Rex}', '{7}', '{sold}'],
+      ['{Rex,Max}', '{7,8}', '{sold,pending}'],
+    ],
+  },
   INSERT_ONCE: {
     values: [['{1,1}', '{new,"key 5"}', DIGESTS, '{Rex,Max}', '{7,8}', '{sold,pending}']],
   },
@@ -146,7 +149,7 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
         const nodes = await planOf(mode, text, row);
         // Only the animals to insert are sorted and joined, not the table.
         const isOfInputs = ({ 'Node Type': type }: PlanNode): boolean =>
-          name.startsWith('INSERT_') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
+          name.startsWith('INSERT') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
         expectDirect(
           nodes.filter((node) => !isOfInputs(node)),
           index,
@@ -242,10 +245,10 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
   const page = (size: number, value: string | number): string => `{${Array(size).fill(value).join()}}`;
   /** The largest batch of each statement that runs batches. */
   const BATCHES: Record<string, (string | number)[]> = {
-    PAGES: [page(16, 7), page(16, 101)],
+    PAGES: [page(16, 7), page(16, 101), '{}'],
     PAGES_WITH_STATUS: [page(16, 7), page(16, 101), page(16, 'sold')],
-    FIND_MANY: [page(200, 7)],
-    INSERT_MANY: [page(100, 'Rex'), page(100, 7), page(100, 'sold')],
+    FIND: [page(200, 7)],
+    INSERT: [page(100, 'Rex'), page(100, 7), page(100, 'sold')],
     INSERT_ONCE: ['{1,1}', '{new,"key 5"}', DIGESTS, '{Rex,Max}', '{7,8}', '{sold,pending}'],
   };
 

@@ -3,7 +3,7 @@ import type { ClientBase } from 'pg';
 import type { ServicePool } from '../connections/service-pool.js';
 import type { Statement } from '../statements/statement.js';
 import type { StatementRunner } from '../connections/statement-runner.js';
-import { SharedReads } from '../sharing/shared-reads.js';
+import { Batches } from '../sharing/batches.js';
 
 /** A position in the primary's write-ahead log: how much was flushed at one moment. */
 export interface Position {
@@ -35,7 +35,12 @@ const DATABASE: Statement = {
  */
 export class ReadIndex {
   private readonly log = new Logger(ReadIndex.name);
-  private readonly queries = new SharedReads<Position>(1, TURN_MS);
+  private readonly queries = new Batches<void, Position>(async () => [await this.ask()], {
+    size: 1,
+    concurrency: 1,
+    waiting: 1,
+    waitMs: TURN_MS,
+  });
   /** The database that each connection to the primary leads to. */
   private readonly databases = new WeakMap<ClientBase, string>();
   private hasWarned = false;
@@ -53,7 +58,7 @@ export class ReadIndex {
    *   (`synchronous_commit=off`)
    */
   position(): Promise<Position> {
-    return this.queries.read('', () => this.ask());
+    return this.queries.run(undefined, 'position');
   }
 
   private async ask(): Promise<Position> {

@@ -42,6 +42,28 @@ test('inputs that wait together share a statement, and each gets its own output'
   expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8]);
 });
 
+test('inputs that wait with the same key are executed once; none joins a statement that has begun', async () => {
+  const { batches, execute, release } = controlled();
+  const queue = new Batches(execute, LIMITS);
+  const run = (input: number): Promise<number> => queue.run(input, String(input));
+  const answers = [run(1), run(1)];
+  await settled();
+  answers.push(run(1), run(2), run(1));
+  await settled();
+  release();
+  await settled();
+  expect(batches).toEqual([[1], [1, 2]]);
+  release();
+  expect(await Promise.all(answers)).toEqual([2, 2, 2, 4, 2]);
+});
+
+test('after an error of a key, its next input is executed', async () => {
+  let calls = 0;
+  const queue = new Batches<number, number>(() => Promise.reject(new Error(`call ${++calls}`)), LIMITS);
+  await expect(queue.run(1, 'one')).rejects.toThrow('call 1');
+  await expect(queue.run(1, 'one')).rejects.toThrow('call 2');
+});
+
 test('no input joins a statement that has begun, and no statement exceeds its size', async () => {
   const { batches, execute, release } = controlled();
   const queue = new Batches(execute, { ...LIMITS, size: 3 });

@@ -4,6 +4,7 @@ import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
 
 interface Waiting<Input, Output> {
   readonly input: Input;
+  readonly key: string | undefined;
   /** When `run` was called, by `performance.now()`. */
   readonly since: number;
   /** Runs the statement of a batch that this input leads; its span is then a child of the caller's span. */
@@ -33,14 +34,18 @@ export interface BatchLimits {
  * Runs inputs that wait at the same moment in one statement. Each input gets its own output or error: when PostgreSQL
  * refuses a shared statement, each of its inputs is run alone. After any other failure nothing is run again, because the
  * statement may have been executed. An input never joins a statement that has begun, so a read shows the database at or
- * after the moment of its call.
+ * after the moment of its call. Nothing is cached, so writes of other instances invalidate nothing.
  */
 export class Batches<Input, Output> {
   private waiting: Waiting<Input, Output>[] = [];
+  /** The outputs of waiting inputs that have a key. */
+  private readonly outputs = new Map<string, Promise<Output>>();
+  /** Number of calls of `run` since the last statement began. */
+  private calls = 0;
   private running = 0;
   private isScheduled = false;
   /**
-   * Whether the last statement had several inputs. If so, more are likely to arrive in this turn of the event loop, and the
+   * Whether the last statement had several callers. If so, more are likely to arrive in this turn of the event loop, and the
    * next statement waits for them.
    */
   private isShared = false;
@@ -55,16 +60,31 @@ export class Batches<Input, Output> {
     private readonly limits: BatchLimits,
   ) {}
 
-  /** @throws ApiError UNAVAILABLE when the queue is full or the wait too long; the error of `execute` for this input */
-  run(input: Input): Promise<Output> {
+  /**
+   * @param key inputs that wait with the same key are executed once, and share the output
+   * @throws ApiError UNAVAILABLE when the queue is full or the wait too long; the error of `execute` for this input
+   */
+  run(input: Input, key?: string): Promise<Output> {
+    this.calls++;
+    const shared = key === undefined ? undefined : this.outputs.get(key);
+    if (shared !== undefined) return shared;
     if (this.waiting.length >= this.limits.waiting) {
       throw tooManyWaiting();
     }
-    return new Promise((resolve, reject) => {
+    const output = new Promise<Output>((resolve, reject) => {
       const execute = activeTrace?.bind(this.execute) ?? this.execute;
-      this.waiting.push({ input, since: performance.now(), execute, resolve, reject });
-      this.schedule();
+      this.waiting.push({ input, key, since: performance.now(), execute, resolve, reject });
     });
+    if (key !== undefined) this.outputs.set(key, output);
+    this.schedule();
+    return output;
+  }
+
+  /** Takes the oldest inputs out of the queue. */
+  private take(count: number): Waiting<Input, Output>[] {
+    const taken = this.waiting.splice(0, count);
+    for (const { key } of taken) if (key !== undefined) this.outputs.delete(key);
+    return taken;
   }
 
   /** Makes sure that the waiting inputs are run or expire. */
@@ -105,7 +125,7 @@ export class Batches<Input, Output> {
   private readonly expire = (): void => {
     const latest = performance.now() - this.limits.waitMs;
     const kept = this.waiting.findIndex(({ since }) => since > latest);
-    const expired = this.waiting.splice(0, kept === -1 ? this.waiting.length : kept);
+    const expired = this.take(kept === -1 ? this.waiting.length : kept);
     expired.forEach(({ reject }) => reject(waitedTooLong()));
     const [oldest] = this.waiting;
     this.expiry = oldest && setTimeout(this.expire, oldest.since - latest).unref();
@@ -114,11 +134,11 @@ export class Batches<Input, Output> {
   private readonly begin = (): void => {
     this.isScheduled = false;
     while (this.waiting.length > 0 && this.mayBegin) {
-      const batch = this.waiting.length <= this.limits.size ? this.waiting : this.waiting.slice(0, this.limits.size);
-      this.waiting = this.waiting.slice(batch.length);
+      const batch = this.take(this.limits.size);
       this.running++;
       this.beganAt = performance.now();
-      this.isShared = batch.length > 1;
+      this.isShared = this.calls > 1;
+      this.calls = 0;
       void this.serve(batch).finally(() => {
         this.running--;
         if (this.waiting.length > 0) this.schedule();
