@@ -73,8 +73,12 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   }
 }
 
+/** Lists animals until a list has found the standby in this state. */
 const untilStateIs = (state: string): Promise<void> =>
-  until(async () => (await metric(new RegExp(`^petstore_replica_state\\{.*state="${state}"`))) === 1);
+  until(async () => {
+    await call('/v1/pets');
+    return (await metric(new RegExp(`^petstore_replica_state\\{.*state="${state}"`))) === 1;
+  });
 
 /** Adds an animal, and expects it in the next list, whichever server answers that. */
 async function addAndFind(name: string): Promise<void> {

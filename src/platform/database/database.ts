@@ -13,7 +13,8 @@ import { type Execute, executeQuery, type Statement } from './statements/stateme
 import { StatementRunner } from './connections/statement-runner.js';
 import type { OwningDataSource } from './owning-data-source.js';
 import { type Readiness, ReadinessProbe } from './availability/readiness-probe.js';
-import { REPLICA_LOCK_TIMEOUT_MS, REPLICA_TRIAL_MS, Replicas } from './replicas/replicas.js';
+import { REPLICA_TRIAL_MS } from './replicas/replica.js';
+import { REPLICA_LOCK_TIMEOUT_MS, Replicas } from './replicas/replicas.js';
 
 export type { Statement } from './statements/statement.js';
 
@@ -72,13 +73,9 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     }
     this.heartbeat = new Heartbeat(
       () => createServerClient(config, directUrl, { application_name: 'petstore heartbeat' }),
-      (error) => {
-        master.beginSilence(error);
-        this.replicas?.beginPrimarySilence(error);
-      },
+      (error) => master.beginSilence(error),
       () => {
         master.endSilence();
-        this.replicas?.endPrimarySilence();
         this.readinessProbe.expire();
       },
     );
@@ -86,7 +83,6 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 
   onModuleInit(): void {
     this.heartbeat?.start();
-    this.replicas?.start();
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -45,7 +45,7 @@ export class DatabaseMetrics {
 function observeReplicas({ all, fallbacks }: Replicas, registers: Registry[]): void {
   new Gauge({
     name: 'petstore_replica_state',
-    help: 'Processes that find the read replica in this state: ready, behind, away, primary, foreign or unknown.',
+    help: 'Processes that find the read replica in this state: ready, behind, away, primary or foreign.',
     labelNames: ['replica', 'state'] as const,
     registers,
     collect() {

@@ -1,15 +1,24 @@
+import { Logger } from '@nestjs/common';
 import pg, { type PoolClient } from 'pg';
 import { ServicePool, type ServicePoolOptions } from '../connections/service-pool.js';
-import type { Execute } from '../statements/statement.js';
 import { StatementRunner } from '../connections/statement-runner.js';
-import { type Position, ReadIndex } from './read-index.js';
-import { type FallbackReason, LATE, NotRead, Replica, within } from './replica.js';
+import { Batches } from '../sharing/batches.js';
+import type { Execute, Statement } from '../statements/statement.js';
+import { type FallbackReason, LATE, NotRead, type Position, Replica, REPLICA_TRIAL_MS, within } from './replica.js';
 
 /** Longest time in ms that a read waits for the position of the primary. */
 const POSITION_MS = 20;
 
-/** Longest time in ms to connect to a replica, and to wait for an answer to the watch. */
-export const REPLICA_TRIAL_MS = 1_000;
+/** Longest time in ms that a query for the position waits for the previous one. */
+const TURN_MS = 1_000;
+
+// The name of a log file begins with the timeline, as eight hexadecimal digits.
+const POSITION: Statement = {
+  name: 'read_index_position',
+  text: `SELECT lsn::text, system_identifier || '/' || current_database() || '/' || substr(pg_walfile_name(lsn), 1, 8),
+      current_setting('synchronous_commit')
+    FROM pg_current_wal_flush_lsn() AS lsn, pg_control_system()`,
+};
 
 /**
  * Longest time in ms that a statement waits for a lock on a replica. Only the replay of a schema change holds locks for
@@ -30,50 +39,51 @@ export interface ReplicasOptions {
 /**
  * The read replicas. If no replica can answer a read at once and correctly, the primary answers it. So a replica can neither
  * fail a read nor delay it by more than tens of ms.
+ *
+ * The read index makes the answers current: a replica must have replayed the position of the primary, so that a read there
+ * shows everything that was committed before the read arrived. All reads that wait at the same moment share one query for the
+ * position, on a connection of their own. One query is in flight at a time.
  */
 export class Replicas {
+  private readonly log = new Logger(Replicas.name);
   readonly all: readonly Replica[];
   /** Reads that the primary answered, by the reason why no replica did. */
   readonly fallbacks = new Map<FallbackReason | 'none_ready', number>();
-  private readonly indexPool: ServicePool;
-  private readonly index: ReadIndex;
+  private readonly pools: ServicePool[] = [];
+  private readonly primary: StatementRunner;
+  private readonly positions = new Batches<void, Position>(async () => [await this.askPosition()], {
+    size: 1,
+    concurrency: 1,
+    waiting: 1,
+    waitMs: TURN_MS,
+  });
+  private hasWarned = false;
   private next = 0;
 
   constructor({ primary, replicas, answerTimeoutMs, execute }: ReplicasOptions) {
-    this.indexPool = toPool({ ...primary, max: 1 });
-    this.index = new ReadIndex(this.indexPool, new StatementRunner(this.indexPool, REPLICA_TRIAL_MS, execute));
+    this.primary = new StatementRunner(this.createPool({ ...primary, max: 1 }), REPLICA_TRIAL_MS, execute);
     this.all = replicas.map((settings) => {
       const { host, port } = new pg.Client({ connectionString: settings.connectionString });
-      const pool = toPool(settings);
-      const watchPool = toPool({ ...settings, max: 1 });
-      const connections = {
-        pool,
-        statements: new StatementRunner(pool, answerTimeoutMs, execute),
-        watchPool,
-        watchStatements: new StatementRunner(watchPool, REPLICA_TRIAL_MS, execute),
-      };
-      return new Replica(`${host}:${port}`, connections, () => this.index.position());
+      const pool = this.createPool(settings);
+      const statements = new StatementRunner(pool, answerTimeoutMs, execute);
+      return new Replica(`${host}:${port}`, pool, statements, () => this.position());
     });
   }
 
-  /** Begins to watch the replicas. Until one is found ready, the primary answers all reads. */
-  start(): void {
-    for (const replica of this.all) replica.start();
+  private createPool(options: ServicePoolOptions): ServicePool {
+    const pool = new ServicePool(options);
+    // The pool replaces an idle connection that breaks.
+    pool.on('error', () => undefined);
+    this.pools.push(pool);
+    return pool;
   }
 
+  /** Closes all connections at once. */
   async stop(): Promise<void> {
-    this.beginPrimarySilence(() => new Error('Connection terminated: the service stops'));
-    await Promise.all(this.all.map((replica) => replica.stop()));
-    await this.indexPool.end();
-  }
-
-  /** Fails queries for the position at once while the primary is silent. */
-  beginPrimarySilence(error: () => Error): void {
-    this.indexPool.beginSilence(error);
-  }
-
-  endPrimarySilence(): void {
-    this.indexPool.endSilence();
+    const stopped = this.all.map((replica) => replica.stop());
+    for (const pool of this.pools) pool.beginSilence(() => new Error('Connection terminated: the service stops'));
+    await Promise.all(stopped);
+    await Promise.all(this.pools.map((pool) => pool.end()));
   }
 
   /**
@@ -91,7 +101,9 @@ export class Replicas {
     const replica = this.choose();
     if (replica !== undefined) {
       try {
-        return await replica.read(await this.position(), onReplica);
+        const position = await within(this.position(), POSITION_MS);
+        if (position !== LATE) return await replica.read(position, onReplica);
+        reason = 'unknown';
       } catch (error) {
         reason = (error as NotRead).reason;
       }
@@ -102,28 +114,30 @@ export class Replicas {
 
   /** Chooses among the ready replicas in turn; undefined if none is ready. */
   private choose(): Replica | undefined {
-    const { length } = this.all;
-    for (let offset = 0; offset < length; offset++) {
-      const index = (this.next + offset) % length;
-      const replica = this.all[index];
-      if (replica?.state === 'ready') {
-        this.next = index + 1;
-        return replica;
-      }
-    }
-    return undefined;
+    const ready = this.all.filter(({ state }) => state === 'ready');
+    return ready[this.next++ % ready.length];
   }
 
+  /**
+   * The position at a moment after this call.
+   *
+   * @throws NotRead when the primary does not answer, or acknowledges commits before they are in the log
+   *   (`synchronous_commit=off`)
+   */
   private async position(): Promise<Position> {
-    const position = await within(this.index.position(), POSITION_MS).catch(() => LATE);
-    if (position === LATE) throw new NotRead('unknown');
-    return position as Position;
+    try {
+      return await this.positions.run(undefined, 'position');
+    } catch {
+      throw new NotRead('unknown');
+    }
   }
-}
 
-function toPool(options: ServicePoolOptions): ServicePool {
-  const pool = new ServicePool(options);
-  // The pool replaces an idle connection that breaks.
-  pool.on('error', () => undefined);
-  return pool;
+  private async askPosition(): Promise<Position> {
+    const [row] = await this.primary.run<[lsn: string, origin: string, commit: string]>(POSITION, []);
+    const [lsn, origin, synchronousCommit] = row as [string, string, string];
+    if (synchronousCommit !== 'off') return { lsn, origin };
+    if (!this.hasWarned) this.log.warn('Replicas are not used: they need synchronous_commit=on in PostgreSQL.');
+    this.hasWarned = true;
+    throw new Error('synchronous_commit is off on the primary');
+  }
 }
