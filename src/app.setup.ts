@@ -46,13 +46,14 @@ export function setUpApplication(app: INestApplication): void {
   document.describe(app);
   forbidAddressChanges(app);
   if (corsOrigins.length > 0) {
+    const { requests, responses } = document.headerFields;
     app.enableCors({
       origin: corsOrigins,
       // `unmatched-routes.ts` answers OPTIONS, with the methods that the path serves.
       preflightContinue: true,
       methods: [],
-      allowedHeaders: [...CORS_REQUEST_HEADERS, ...document.requestHeaders],
-      exposedHeaders: document.responseHeaders,
+      allowedHeaders: [...CORS_REQUEST_HEADERS, ...requests],
+      exposedHeaders: responses,
       maxAge: CORS_MAX_AGE,
     });
   }

@@ -1,5 +1,5 @@
 import { type INestApplication } from '@nestjs/common';
-import { DiscoveryService, ModulesContainer, NestFactory, Reflector } from '@nestjs/core';
+import { DiscoveryService, ModulesContainer, NestFactory } from '@nestjs/core';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { AppOptions } from '../app.options.js';
@@ -17,16 +17,9 @@ export async function describeApplication(config: Config, options: AppOptions = 
     // Without abortOnError Nest would end the process itself, and print nothing.
     { preview: true, logger: false, abortOnError: false },
   );
-  const application = applicationOf(options);
   app.enableVersioning(URI_VERSIONS);
   const discovery = new DiscoveryService(app.get(ModulesContainer));
-  const document = new OpenApiDocument(
-    config,
-    application,
-    discovery,
-    new Reflector(),
-    new OperationRegistry(discovery),
-  );
+  const document = new OpenApiDocument(config, applicationOf(options), discovery, new OperationRegistry(discovery));
   document.describe(app);
   return document;
 }

@@ -1,7 +1,8 @@
 import { Module } from '@nestjs/common';
-import { OpenApiModule } from '../openapi/openapi.module.js';
+import { DiscoveryModule } from '@nestjs/core';
+import { OpenApiDocument } from '../openapi/openapi-document.js';
 import { DocsPagesController } from './docs-pages.controller.js';
 
 /** Serves the pages at /docs and the OpenAPI document at /openapi.json and /openapi.yaml. */
-@Module({ imports: [OpenApiModule], controllers: [DocsPagesController] })
+@Module({ imports: [DiscoveryModule], providers: [OpenApiDocument], controllers: [DocsPagesController] })
 export class DocsPagesModule {}

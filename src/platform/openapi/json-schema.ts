@@ -1,8 +1,6 @@
 /** The reference of @nestjs/swagger for a parameter of unknown type. No component has this name. */
 const UNKNOWN_TYPE = '#/components/schemas/Object';
 
-const PRIMITIVES = new Set(['string', 'number', 'boolean']);
-
 /** A schema, as a tree of its keywords. */
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -19,34 +17,31 @@ const EXCLUSIVE_LIMITS = [
 const SCHEMA_KEYWORDS = ['items', 'additionalProperties', 'anyOf', 'oneOf', 'not'];
 
 /**
- * Converts a schema of OpenAPI 3.0, as @nestjs/swagger writes it, to OpenAPI 3.1 (JSON Schema 2020-12): `example` becomes
- * `examples`, an `allOf` of one reference becomes a reference with siblings, `nullable` becomes the type null, and exclusive
- * limits become numbers. An array loses its `properties`. The default of an optional member moves into an `allOf`.
+ * Converts a schema as @nestjs/swagger writes it to OpenAPI 3.1 (JSON Schema 2020-12): `example` becomes `examples`, an
+ * `allOf` of one reference becomes a reference with siblings, and exclusive limits become numbers. An array loses its
+ * `properties`. The default of an optional member moves into an `allOf`.
  */
 export function toJsonSchema(given: Schema): Schema {
-  const { nullable, type, example, allOf = [], properties, ...keywords } = withKnownType(given);
+  const { type, example, allOf = [], properties, ...keywords } = withoutUnknownType(given);
   const parts = allOf as Schema[];
   const [reference] = parts.length === 1 && parts[0]?.['$ref'] !== undefined ? parts : [];
-  const converted = {
+  return {
     ...(reference ?? (type !== undefined && { type })),
     ...convertKeywords(keywords),
     ...(parts.length > 0 && !reference && { allOf: convert(parts) }),
     ...(properties !== undefined && type !== 'array' && { properties: convertProperties(given) }),
     ...(example !== undefined && { examples: [example] }),
   };
-  return nullable === true ? orNull(converted) : converted;
 }
 
 /**
  * TypeScript emits no type for a parameter such as `take = 20`, and @nestjs/swagger then refers to a component that does not
- * exist. The type of the default replaces it.
+ * exist.
  */
-function withKnownType(schema: Schema): Schema {
+function withoutUnknownType(schema: Schema): Schema {
   const { $ref, allOf, ...others } = schema;
   const [reference] = (allOf ?? [{ $ref }]) as Schema[];
-  if (reference?.['$ref'] !== UNKNOWN_TYPE) return schema;
-  const type = typeof others['default'];
-  return PRIMITIVES.has(type) ? { ...others, type } : others;
+  return reference?.['$ref'] === UNKNOWN_TYPE ? others : schema;
 }
 
 function convertProperties({ properties, required = [] }: Schema): Schemas {
@@ -77,19 +72,6 @@ function convertKeywords(keywords: Schema): Schema {
     }
   }
   return result;
-}
-
-/** Adds null to the values that a schema accepts. */
-function orNull(schema: Schema): Schema {
-  const { type, enum: values, description, default: value, examples, ...others } = schema;
-  const around = {
-    ...(description !== undefined && { description }),
-    ...(value !== undefined && { default: value }),
-    ...(examples !== undefined && { examples }),
-  };
-  if (type === undefined) return { anyOf: [others, { type: 'null' }], ...around };
-  const nullableEnum = values === undefined ? {} : { enum: [...(values as unknown[]), null] };
-  return { ...others, ...nullableEnum, type: [type, 'null'], ...around };
 }
 
 function convert(value: unknown): unknown {

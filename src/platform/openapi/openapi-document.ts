@@ -1,11 +1,9 @@
 import { type INestApplication, Injectable, type Type } from '@nestjs/common';
-import { DiscoveryService, Reflector } from '@nestjs/core';
+import { DiscoveryService } from '@nestjs/core';
 import {
   type OpenAPIObject,
-  type OperationObject,
   type ParameterObject,
   type PathsObject,
-  type ResponseObject,
   type ServerObject,
   SwaggerModule,
   type TagObject,
@@ -19,7 +17,7 @@ import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
 import { TAG_METADATA } from './openapi.decorators.js';
 import { describeOperation } from './operation.js';
-import { findOperations, handlerKey, methodsOf, type OperationTraits, traitsByKey } from './operations.js';
+import { findOperations, handlerKey, type OperationTraits } from './operations.js';
 
 const OPENAPI_VERSION = '3.1.1';
 
@@ -46,7 +44,6 @@ export class OpenApiDocument {
     private readonly config: Config,
     private readonly application: Application,
     private readonly discovery: DiscoveryService,
-    private readonly reflector: Reflector,
     private readonly operations: OperationRegistry,
   ) {}
 
@@ -81,22 +78,21 @@ export class OpenApiDocument {
     return this.deprecated;
   }
 
-  /** The header fields that the document describes in responses, sorted. */
-  get responseHeaders(): string[] {
+  /** The header fields that the document describes, sorted: parameters of operations, and those of responses. */
+  get headerFields(): { readonly requests: string[]; readonly responses: string[] } {
     const { paths, components } = JSON.parse(this.json) as OpenAPIObject;
-    const responses = [...operationsOf(paths).map((operation) => operation.responses), components?.responses ?? {}];
-    return sortedNames(
-      responses.flatMap((described) =>
-        (Object.values(described) as ResponseObject[]).flatMap(({ headers = {} }) => Object.keys(headers)),
-      ),
-    );
+    const requests = new Set<string>();
+    const responses = new Set<string>();
+    JSON.stringify([paths, components?.responses], (key, value: ParameterObject | undefined) => {
+      if (key === 'headers') for (const name of Object.keys(value ?? {})) responses.add(name);
+      if (value?.in === 'header') requests.add(value.name);
+      return value;
+    });
+    return { requests: [...requests].sort(), responses: [...responses].sort() };
   }
 
-  /** The header fields that the document describes as parameters of operations, sorted. */
-  get requestHeaders(): string[] {
-    const { paths } = JSON.parse(this.json) as OpenAPIObject;
-    const parameters = operationsOf(paths).flatMap((operation) => (operation.parameters ?? []) as ParameterObject[]);
-    return sortedNames(parameters.flatMap(({ name, in: place }) => (place === 'header' ? name : [])));
+  private get controllers(): Type[] {
+    return this.discovery.getControllers().map(({ metatype }) => metatype as Type);
   }
 
   private createDocument(app: INestApplication): OpenAPIObject {
@@ -133,10 +129,10 @@ export class OpenApiDocument {
 
   /** The tags of controllers, then those of the application. If a name is described twice, the first description counts. */
   private describeTags(): TagObject[] {
-    const ofControllers = this.discovery
-      .getControllers()
-      .map(({ metatype }) => this.reflector.get<TagObject | undefined>(TAG_METADATA, metatype as Type));
-    const tags = [...ofControllers.filter((tag) => tag !== undefined), ...this.application.tags];
+    const ofControllers = this.controllers
+      .map((controller) => Reflect.getMetadata(TAG_METADATA, controller) as TagObject | undefined)
+      .filter((tag) => tag !== undefined);
+    const tags = [...ofControllers, ...this.application.tags];
     return tags.filter(({ name }, index) => tags.findIndex((tag) => tag.name === name) === index);
   }
 
@@ -145,9 +141,8 @@ export class OpenApiDocument {
    * without `/v1`, because two versions may have the same path.
    */
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
-    const controllers = this.discovery.getControllers().map(({ metatype }) => metatype as Type);
     const paths: PathsObject = {};
-    for (const operation of findOperations(found, traitsByKey(controllers, this.operations))) {
+    for (const operation of findOperations(found, this.controllers, this.operations)) {
       const { fullPath, method, described, traits } = operation;
       const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
       const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;
@@ -169,12 +164,4 @@ export class OpenApiDocument {
       this.deprecated[known] = { ...first, endpoint: `${first.endpoint}, ${endpoint}` };
     }
   }
-}
-
-function operationsOf(paths: PathsObject): OperationObject[] {
-  return Object.values(paths).flatMap((item) => methodsOf(item).map(([, operation]) => operation));
-}
-
-function sortedNames(names: readonly string[]): string[] {
-  return [...new Set(names)].sort();
 }

@@ -35,37 +35,40 @@ export interface FoundOperation {
   readonly traits: OperationTraits;
 }
 
-/** The operationId that @nestjs/swagger gets for a handler without `@ApiOperation({ operationId })`. */
+/**
+ * The operationId that @nestjs/swagger gets for a handler without `@ApiOperation({ operationId })`.
+ *
+ * @param method the name of the method; with an index if the handler has several paths
+ */
 export function handlerKey(controller: string, method: string): string {
-  return `${controller}.${method}`;
-}
-
-/** The operations of a path item, by their methods in lower case. */
-export function methodsOf(item: object): [method: string, operation: OperationObject][] {
-  return Object.entries(item as Record<string, OperationObject>).filter(([method]) => METHODS.includes(method));
+  return `${controller}.${method.replace(/\[\d+\]$/, '')}`;
 }
 
 /**
  * The operations of handlers that belong to a version, which is part of the path.
  *
- * @param handlers the result of `traitsByKey`
+ * @throws Error when two handlers cannot be distinguished, or a public handler has `@Idempotent()`
  */
 export function findOperations(
   found: PathsObject,
-  handlers: ReadonlyMap<string, OperationTraits>,
+  controllers: readonly Type[],
+  registry: OperationRegistry,
 ): readonly FoundOperation[] {
-  const owners = new Map([...handlers.values()].map((traits) => [traits.name, traits]));
+  const handlers = traitsByKey(controllers, registry);
+  const taken = new Set([...handlers.values()].map(({ name }) => name));
   const used = new Set<string>();
   return Object.entries(found).flatMap(([fullPath, item]) =>
-    methodsOf(item).flatMap(([method, described]) => {
-      const traits = handlers.get(keyOf(method, described.operationId ?? '', handlers));
+    Object.entries(item as Record<string, OperationObject>).flatMap(([method, described]) => {
+      const { operationId: key = '' } = described;
+      // To the key of @All, @nestjs/swagger appends the method.
+      const traits = handlers.get(key) ?? handlers.get(key.slice(0, -method.length - 1));
       const isListed = traits?.versions.some(
         (version) => typeof version === 'string' && `${fullPath}/`.startsWith(`/v${version}/`),
       );
-      if (traits === undefined || !isListed) return [];
+      if (traits === undefined || !isListed || !METHODS.includes(method)) return [];
       let operationId = traits.name;
       // Further paths, methods and versions of a handler get a number.
-      for (let number = 2; used.has(operationId) || (owners.get(operationId) ?? traits) !== traits; number++) {
+      for (let number = 2; used.has(operationId) || (number > 2 && taken.has(operationId)); number++) {
         operationId = `${traits.name}_${number}`;
       }
       used.add(operationId);
@@ -74,25 +77,15 @@ export function findOperations(
   );
 }
 
-/** The key of a handler, from the operationId of @nestjs/swagger, which may append an index for each path, or the method. */
-function keyOf(method: string, operationId: string, handlers: ReadonlyMap<string, OperationTraits>): string {
-  const keys = [operationId, operationId.replace(/\[\d+\]$/, ''), operationId.replace(new RegExp(`_${method}$`), '')];
-  return keys.find((key) => handlers.has(key)) ?? operationId;
-}
-
-/**
- * The traits of all handlers, by the operationId that @nestjs/swagger gets: that of `@ApiOperation`, else `handlerKey`.
- *
- * @throws Error when two handlers cannot be distinguished, or a public handler has `@Idempotent()`
- */
-export function traitsByKey(controllers: Iterable<Type>, operations: OperationRegistry): Map<string, OperationTraits> {
+/** The traits of all handlers, by the operationId that @nestjs/swagger gets: that of `@ApiOperation`, else `handlerKey`. */
+function traitsByKey(controllers: readonly Type[], registry: OperationRegistry): Map<string, OperationTraits> {
   const traits = new Map<string, OperationTraits>();
   // A Set, because several modules may register the same controller.
   for (const controller of new Set(controllers)) {
     const prototype = controller.prototype as Record<string, object>;
     for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
       const handler = prototype[method] as object;
-      const operation = operations.of(controller, handler);
+      const operation = registry.of(controller, handler);
       if (operation === undefined) continue;
       const key = operation.ownId ?? handlerKey(controller.name, method);
       if (traits.has(key)) {
@@ -101,13 +94,12 @@ export function traitsByKey(controllers: Iterable<Type>, operations: OperationRe
             "Rename one of them, or give its handler a name with @ApiOperation({ operationId: '…' }).",
         );
       }
-      const declared = { ...operation, ...readTraits(controller, handler) };
-      if (declared.isPublic && declared.isIdempotent) {
+      traits.set(key, { ...operation, ...readTraits(controller, handler) });
+      if (operation.isPublic && traits.get(key)?.isIdempotent) {
         throw new Error(
           `${controller.name}.${method} cannot be @Public() and @Idempotent(): a key belongs to a client.`,
         );
       }
-      traits.set(key, declared);
     }
   }
   return traits;

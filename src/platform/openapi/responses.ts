@@ -5,7 +5,6 @@ import type {
   ReferenceObject,
   ResponseObject,
   ResponsesObject,
-  SchemaObject,
 } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
 import { removalMessage } from '../deprecation/deprecation.interceptor.js';
@@ -37,8 +36,6 @@ import {
 } from '../errors/error-catalogue.js';
 import type { OperationTraits } from './operations.js';
 import { RATE_LIMIT_HEADERS, type ResponseHeaderName, responseHeaders } from './response-headers.js';
-
-type Schema = SchemaObject | ReferenceObject;
 
 /** The errors of the key check. */
 const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
@@ -77,9 +74,9 @@ const SHARED_RESPONSES: Readonly<Record<number | 'default', SharedResponse>> = {
 };
 
 /** The shared responses, for the components of the document. */
-export function describeSharedResponses(): Record<string, ResponseObject> {
+export function describeSharedResponses(): Record<string, ResponseObject | ReferenceObject> {
   return Object.fromEntries(
-    Object.entries(SHARED_RESPONSES).map(([status, { name, failures }]) => [name, describeError(status, failures)]),
+    Object.entries(SHARED_RESPONSES).map(([status, { name, failures }]) => [name, describeErrors(status, failures)]),
   );
 }
 
@@ -94,16 +91,14 @@ export function describeResponses(
 ): ResponsesObject {
   const described: Record<number, ResponseObject | ReferenceObject> = {};
   const failures = failuresOf(operation, traits);
-  for (const { status } of failures) described[status] = describeFailures(status, failures, traits);
-  for (const [status, response] of declaredResponses(operation, traits)) {
-    const details = response.content?.['application/json']?.schema;
-    if (status < 400) {
-      described[status] = describeSuccess(method, status, response, traits);
-    } else if (described[status] === undefined) {
-      described[status] = { ...describeError(status, [], details), description: response.description };
-    } else if (details !== undefined) {
-      described[status] = describeFailures(status, failures, traits, details);
-    }
+  const declared = declaredResponses(operation, traits);
+  for (const { status } of failures) {
+    const possible = failures.filter((failure) => failure.status === status);
+    described[status] = describeErrors(status, possible, traits, declared.get(status));
+  }
+  for (const [status, response] of declared) {
+    described[status] ??=
+      status < 400 ? describeSuccess(method, status, response, traits) : describeErrors(status, [], traits, response);
   }
   const found = described[200];
   if (method === 'get' && found !== undefined && 'headers' in found) {
@@ -115,13 +110,13 @@ export function describeResponses(
 }
 
 /** The responses that decorators declare, by status. @nestjs/swagger omits the success when an error is declared. */
-function declaredResponses({ responses }: OperationObject, traits: OperationTraits): [number, ResponseObject][] {
+function declaredResponses({ responses }: OperationObject, traits: OperationTraits): Map<number, ResponseObject> {
   const declared = Object.entries(responses as Record<string, ResponseObject>)
     // Ranges such as 4XX and `default` are left out: the platform describes every error.
     .filter(([key]) => /^\d+$/.test(key))
     .map(([key, response]): [number, ResponseObject] => [Number(key), response]);
   const hasSuccess = declared.some(([status]) => status < 400);
-  return hasSuccess ? declared : [...declared, [traits.status, { description: '' }]];
+  return new Map(hasSuccess ? declared : [...declared, [traits.status, { description: '' }]]);
 }
 
 function describeSuccess(
@@ -175,36 +170,27 @@ function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): Erro
 }
 
 /**
- * The response for the errors of one status: a reference to the shared response if that lists the same errors.
+ * The response for the errors of one status, with an example of each: for an operation a reference to the shared response, if
+ * that lists the same errors.
  *
- * @param failures every error of the operation
- * @param details the schema of their `details`, if they have any
+ * @param traits those of the operation; undefined for a shared response
+ * @param declared the response that a decorator declares. Its type is that of `details`.
  */
-function describeFailures(
-  status: number,
-  failures: readonly ErrorDefinition[],
-  traits: OperationTraits,
-  details?: Schema,
-): ResponseObject | ReferenceObject {
-  const possible = failures.filter((failure) => failure.status === status);
-  const shared = SHARED_RESPONSES[status];
-  const isShared =
-    shared?.failures.length === possible.length && possible.every((error) => shared.failures.includes(error));
-  if (shared && isShared && details === undefined) return referenceTo(shared);
-  const described = describeError(status, possible, details, traits);
-  return { ...described, headers: { ...described.headers, ...headersOf(traits) } };
-}
-
-/** The response for some errors of one status, with an example of each, and with the schema of their `details` if any. */
-function describeError(
+function describeErrors(
   status: number | string,
   failures: readonly ErrorDefinition[],
-  details?: Schema,
   traits?: OperationTraits,
-): ResponseObject {
+  declared?: ResponseObject,
+): ResponseObject | ReferenceObject {
+  const details = declared?.content?.['application/json']?.schema;
+  const shared = SHARED_RESPONSES[status as number];
+  const isShared =
+    shared?.failures.length === failures.length && failures.every((one) => shared.failures.includes(one));
+  if (traits && isShared && details === undefined) return referenceTo(shared);
   const error: ReferenceObject = { $ref: '#/components/schemas/Error' };
   const summary = status === 'default' ? 'Any other error; `code` tells which.' : `${STATUS_CODES[status]}.`;
   const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
+  const list = codes.length === 1 ? codes : [summary, ...codes.map((code) => `- ${code}`)];
   const examples = failures.map((failure): [string, ExampleObject | ReferenceObject] => [
     failure.code,
     // Only the message of OPERATION_REMOVED depends on the operation.
@@ -212,14 +198,16 @@ function describeError(
       ? describeErrorExample(failure, removalMessage(traits.deprecation))
       : { $ref: `#/components/examples/${failure.code}` },
   ]);
-  const headers = SHARED_RESPONSES[status as number]?.headers ?? [];
   return {
-    description: codes.length === 1 ? (codes[0] as string) : [summary, ...codes.map((code) => `- ${code}`)].join('\n'),
-    headers: responseHeaders('X-Request-Id', 'Cache-Control', ...headers),
+    description: declared && codes.length === 0 ? declared.description : list.join('\n'),
+    headers: {
+      ...responseHeaders('X-Request-Id', 'Cache-Control', ...(shared?.headers ?? [])),
+      ...(traits && headersOf(traits)),
+    },
     content: {
       'application/json': {
         schema: details === undefined ? error : { allOf: [error, { type: 'object', properties: { details } }] },
-        ...(examples.length > 0 ? { examples: Object.fromEntries(examples) } : {}),
+        ...(examples.length > 0 && { examples: Object.fromEntries(examples) }),
       },
     },
   };
