@@ -145,8 +145,7 @@ beforeAll(async () => {
   for (const path of [...pages, '/openapi.json', '/openapi.yaml', '/health/live', '/health/ready']) {
     await see(`200 of ${path}`, client.get(path, { apiKey: null }));
   }
-  const asset = /docs\/assets\/[0-9a-f]+\/reference\.js/.exec(seen.get('200 of /docs')?.text ?? '')?.[0];
-  await see('200 of a file of the pages', client.get(`/${asset}`, { apiKey: null }));
+  await see('200 of a file of the pages', client.get('/docs/assets/reference.js', { apiKey: null }));
   const { secret: metricsKey } = await keys.create({ client: 'prometheus', scopes: ['metrics:read'] });
   await see('200 of /metrics', client.get('/metrics', { apiKey: metricsKey }));
 
@@ -269,12 +268,9 @@ describe('header fields', () => {
     for (const name of ['200 of /health/live', '200 of /health/ready', '200 of /metrics']) {
       expect([name, seen.get(name)?.headers['cache-control']]).toEqual([name, 'no-store']);
     }
-    for (const name of ['200 of /docs', '200 of /openapi.json']) {
+    for (const name of ['200 of /docs', '200 of /openapi.json', '200 of a file of the pages']) {
       expect([name, seen.get(name)?.headers['cache-control']]).toEqual([name, 'no-cache']);
     }
-    expect(seen.get('200 of a file of the pages')?.headers['cache-control']).toBe(
-      'public, max-age=31536000, immutable',
-    );
   });
 
   test('every page forbids foreign scripts, styles and frames, and only pages are HTML', () => {
@@ -360,11 +356,8 @@ describe('no file but those of the pages can be read', () => {
       '/..%5c..%5c.env',
     ],
     ...['/....//....//etc/passwd', '/..%252f..%252fetc%252fpasswd', '/%2fetc%2fpasswd', '//etc/passwd', '/.'],
-  ])('404 of /docs/assets/<version>%s', async (path) => {
-    const version = /assets\/([0-9a-f]{16})\//.exec(seen.get('200 of /docs')?.text ?? '')?.[1];
-    expect(version).toBeDefined();
-    expect((await raw(get(`/docs/assets/${version}/reference.js`))).status).toBe(200);
-    const answer = await raw(get(`/docs/assets/${version}${path}`));
+  ])('404 of /docs/assets%s', async (path) => {
+    const answer = await raw(get(`/docs/assets${path}`));
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
       404,
       expect.objectContaining({ code: 'route_not_found' }),

@@ -1,15 +1,18 @@
 import { Controller, Get, Param, Redirect, Req, Res, VERSION_NEUTRAL } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
+import { readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
 import { Public } from '../auth/public.decorator.js';
 import { ApiError } from '../errors/api-error.js';
 import { errorCatalogue, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import { entityTag } from '../json/entity-tag.js';
-import { docsAssets } from './docs-assets.js';
-import { deprecationsPage, errorsPage, guidePage, swaggerUiPage } from './page-templates.js';
-import { type Guide, renderGuide } from './guide.js';
+import { renderGuide } from './guide.js';
+import { deprecationsPage, errorsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
 import { PassesRequestToLog } from '../server/requests/served-request.js';
 
@@ -30,6 +33,16 @@ const PAGE_HEADERS = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
+
+const OWN_FILES = fileURLToPath(new URL('browser', import.meta.url));
+const SWAGGER_UI = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+
+/** The directory of each file that the pages load. */
+const ASSETS = new Map([
+  ...readdirSync(OWN_FILES).map((file) => [file, OWN_FILES] as const),
+  ['swagger-ui-bundle.js', SWAGGER_UI],
+  ['swagger-ui.css', SWAGGER_UI],
+]);
 
 /** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
@@ -62,24 +75,24 @@ export class DocsPagesController {
 
   @Get('docs')
   showSwaggerUi(@Res({ passthrough: true }) response: Response): string {
-    return revalidated(response, swaggerUiPage(this.application.info.title, docsAssets().version));
+    return revalidated(response, swaggerUiPage(this.application.info.title));
   }
 
   @Get('docs/guide')
   showGuide(@Res({ passthrough: true }) response: Response): string {
     this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl);
-    return revalidated(response, guidePage(this.application.info.title, docsAssets().version, this.guide));
+    return revalidated(response, guidePage(this.application.info.title, this.guide));
   }
 
   @Get('docs/deprecations')
   showDeprecations(@Res({ passthrough: true }) response: Response): string {
     const { title } = this.application.info;
-    return revalidated(response, deprecationsPage(title, docsAssets().version, this.document.deprecations));
+    return revalidated(response, deprecationsPage(title, this.document.deprecations));
   }
 
   @Get('docs/errors')
   showErrors(@Res({ passthrough: true }) response: Response): string {
-    return revalidated(response, errorsPage(this.application.info.title, docsAssets().version, errorCatalogue()));
+    return revalidated(response, errorsPage(this.application.info.title, errorCatalogue()));
   }
 
   /**
@@ -92,21 +105,13 @@ export class DocsPagesController {
     return { url: `../${path.split('/').at(-2)}` };
   }
 
-  /** A file that the pages load. Browsers may cache it for a year, because its URL changes with its content. */
-  @Get('docs/assets/:version/:file')
-  readAsset(
-    @Param('version') version: string,
-    @Param('file') file: string,
-    @Res({ passthrough: true }) response: Response,
-  ): Buffer {
-    const assets = docsAssets();
-    const asset = assets.files.get(file);
-    if (!asset || version !== assets.version) {
-      throw new ApiError(ROUTE_NOT_FOUND, 'The page that refers to this file is outdated; reload it.');
-    }
-    response.setHeader('Content-Type', asset.contentType);
-    response.setHeader('Cache-Control', 'public, max-age=31536000, immutable');
-    return asset.bytes;
+  /** A file that the pages load. */
+  @Get('docs/assets/:file')
+  sendAsset(@Param('file') file: string, @Res() response: Response): void {
+    const root = ASSETS.get(file);
+    if (root === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
+    response.setHeader('Cache-Control', 'no-cache');
+    response.sendFile(file, { root, acceptRanges: false, lastModified: false });
   }
 }
 

@@ -1,11 +1,5 @@
-import { Marked, type Token, type Tokens } from 'marked';
-import { escapeHtml } from './html.js';
-
-/** A guide as HTML, with the headings of its sections. */
-export interface Guide {
-  readonly html: string;
-  readonly sections: readonly { readonly anchor: string; readonly title: string }[];
-}
+import { Marked } from 'marked';
+import { escapeHtml, type Guide } from './page-templates.js';
 
 /** The origin that the samples of the Markdown call. */
 const SAMPLE_ORIGIN = 'http://localhost:3000';
@@ -13,16 +7,15 @@ const SAMPLE_ORIGIN = 'http://localhost:3000';
 const LANGUAGES: Record<string, string> = { sh: 'curl', js: 'JavaScript', python: 'Python' };
 
 /**
- * Converts a guide to HTML. Consecutive code blocks in different languages become tabs, which need no script. Addresses of
- * the sample server become those of this service. Links to files become text, because the service does not serve the files.
+ * Converts a guide to HTML. Consecutive code blocks become tabs, which need no script. Addresses of the sample server become
+ * those of this service. Links to files become text, because the service does not serve the files.
  *
  * @param markdown the guide; HTML in it is shown as text
  * @param baseUrl the base URL of the service, such as `https://api.example.com/v1`
  */
 export function renderGuide(markdown: string, baseUrl: string): Guide {
-  const marked = new Marked();
   const sections: { anchor: string; title: string }[] = [];
-  marked.use({
+  const marked = new Marked({
     renderer: {
       html: ({ text }) => escapeHtml(text),
       heading({ tokens, depth, text }) {
@@ -30,7 +23,10 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
         if (depth === 2) sections.push({ anchor, title: text });
         return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
-      code: (code) => pre(code, baseUrl),
+      code({ text, lang = '' }) {
+        const code = escapeHtml(text.replaceAll(`${SAMPLE_ORIGIN}/v1`, baseUrl));
+        return `<pre tabindex="0" role="group" aria-label="${LANGUAGES[lang] ?? lang}"><code>${code}</code></pre>\n`;
+      },
       link({ href, tokens }) {
         const address = addressOf(href);
         const text = this.parser.parseInline(tokens).replace(`${SAMPLE_ORIGIN}/`, '/');
@@ -38,42 +34,18 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
       },
     },
   });
-  const html = withGroups(marked.lexer(markdown))
-    .map((item, index) => (Array.isArray(item) ? tabs(item, index, baseUrl) : marked.parser([item])))
-    .join('');
-  return { html, sections };
+  const html = marked.parse(markdown, { async: false });
+  return { html: html.replace(/(?:<pre [^>]*>[^<]*<code>[^<]*<\/code><\/pre>\n){2,}/g, tabs), sections };
 }
 
-/** Groups consecutive code blocks into one item; other tokens stay single. */
-function withGroups(tokens: readonly Token[]): (Token | Tokens.Code[])[] {
-  const items: (Token | Tokens.Code[])[] = [];
-  for (const token of tokens) {
-    const last = items.at(-1);
-    if (token.type === 'code' && Array.isArray(last)) last.push(token as Tokens.Code);
-    else if (token.type === 'code') items.push([token as Tokens.Code]);
-    else if (token.type !== 'space') items.push(token);
-  }
-  return items;
-}
-
-/** Radio buttons and code blocks; the style sheet shows the block of the button that is checked. */
-function tabs(codes: readonly Tokens.Code[], group: number, baseUrl: string): string {
-  const blocks = codes.map((code) => pre(code, baseUrl));
-  if (blocks.length === 1) return blocks.join('');
-  const buttons = codes.map(({ lang = '' }, index) => {
-    const id = `sample-${group}-${lang}`;
+/** Radio buttons in front of code blocks; the style sheet shows the block of the button that is checked. */
+function tabs(blocks: string, group: number): string {
+  const buttons = [...blocks.matchAll(/aria-label="([^"]*)"/g)].map(([, language], index) => {
+    const id = `sample-${group}-${index}`;
     const checked = index === 0 ? ' checked' : '';
-    return (
-      `<input type="radio" name="sample-${group}" id="${id}" value="${lang}"${checked}>` +
-      `<label for="${id}">${LANGUAGES[lang] ?? lang}</label>`
-    );
+    return `<input type="radio" name="sample-${group}" id="${id}"${checked}><label for="${id}">${language}</label>`;
   });
-  return `<fieldset class="samples"><legend>Language of the sample</legend>${buttons.join('')}${blocks.join('')}</fieldset>\n`;
-}
-
-function pre({ text, lang = '' }: Tokens.Code, baseUrl: string): string {
-  const code = text.replaceAll(`${SAMPLE_ORIGIN}/v1`, baseUrl);
-  return `<pre tabindex="0" role="group" aria-label="${LANGUAGES[lang] ?? lang}"><code>${escapeHtml(code)}</code></pre>\n`;
+  return `<fieldset class="samples"><legend>Language of the sample</legend>${buttons.join('')}${blocks}</fieldset>\n`;
 }
 
 /** The target of a link, relative to /docs/guide; undefined for files, which this service does not serve. */

@@ -1,21 +1,41 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
-import type { Guide } from './guide.js';
-import { html, Html } from './html.js';
 import type { DeprecatedOperation } from '../openapi/openapi-document.js';
 
 // All addresses in the pages are relative, so that the pages also work behind a proxy that adds a path prefix.
+
+/** HTML, which the tag `html` does not escape. */
+class Html {
+  constructor(readonly text: string) {}
+}
+
+/** A template tag that makes HTML. It escapes strings, for use in element content and quoted attributes. */
+export function html(parts: TemplateStringsArray, ...values: (string | number | Html | readonly Html[])[]): Html {
+  return new Html(parts.map((part, index) => part + toText(values[index] ?? '')).join(''));
+}
+
+function toText(value: string | number | Html | readonly Html[]): string {
+  if (value instanceof Html) {
+    return value.text;
+  }
+  if (typeof value === 'object') {
+    return value.map(({ text }) => text).join('');
+  }
+  return escapeHtml(String(value));
+}
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
 
 /**
  * The page with Swagger UI, at /docs.
  *
  * @param service the name of the service, for the title of the page
  */
-export function swaggerUiPage(service: string, assetsVersion: string): string {
-  const assets = `docs/assets/${assetsVersion}`;
+export function swaggerUiPage(service: string): string {
   return page(
-    `API – ${service}`,
-    assets,
+    service,
     'docs',
     html`<main>
       <div id="reference"><p>Loading …</p></div>
@@ -26,20 +46,24 @@ export function swaggerUiPage(service: string, assetsVersion: string): string {
         </p>
       </noscript>
     </main>`,
-    html`<link rel="stylesheet" href="${assets}/swagger-ui.css" />
-      <script src="${assets}/swagger-ui-bundle.js" defer></script>
-      <script src="${assets}/reference.js" type="module"></script> `,
+    html`<link rel="stylesheet" href="docs/assets/swagger-ui.css" />
+      <script src="docs/assets/swagger-ui-bundle.js" defer></script>
+      <script src="docs/assets/reference.js" type="module"></script> `,
   );
 }
 
+/** A guide as HTML, with the headings of its sections. */
+export interface Guide {
+  readonly html: string;
+  readonly sections: readonly { readonly anchor: string; readonly title: string }[];
+}
+
 /** The guide for clients, at /docs/guide. The style sheet shows the tabs of its samples. */
-export function guidePage(service: string, assetsVersion: string, guide: Guide): string {
-  const assets = `assets/${assetsVersion}`;
+export function guidePage(service: string, guide: Guide): string {
   const links = guide.sections.map(({ anchor, title }) => html`<li><a href="#${anchor}">${title}</a></li>`);
   return page(
-    `Guide – ${service}`,
-    assets,
-    'guide',
+    service,
+    'docs/guide',
     html`<main class="page">
       <nav aria-label="Sections of the guide">
         <ul class="codes">
@@ -52,11 +76,7 @@ export function guidePage(service: string, assetsVersion: string, guide: Guide):
 }
 
 /** The page of deprecated operations, at /docs/deprecations. The anchor of an operation is its operationId. */
-export function deprecationsPage(
-  service: string,
-  assetsVersion: string,
-  deprecations: readonly DeprecatedOperation[],
-): string {
+export function deprecationsPage(service: string, deprecations: readonly DeprecatedOperation[]): string {
   const sections = deprecations.map(
     ({ operationId, endpoint, summary, since, sunset, replacement }) =>
       html`<section id="${operationId}">
@@ -82,11 +102,11 @@ export function deprecationsPage(
     <h1>Deprecations</h1>
     ${content}
   </main>`;
-  return page(`Deprecations – ${service}`, `assets/${assetsVersion}`, 'deprecations', main);
+  return page(service, 'docs/deprecations', main);
 }
 
 /** The page of error codes, at /docs/errors: cause, remedy and an example of each. Each code is an anchor. */
-export function errorsPage(service: string, assetsVersion: string, errors: readonly ErrorDefinition[]): string {
+export function errorsPage(service: string, errors: readonly ErrorDefinition[]): string {
   const sections = errors.map(
     ({ code, status, description, message, remedy }) =>
       html`<section class="error" id="${code}">
@@ -103,9 +123,8 @@ export function errorsPage(service: string, assetsVersion: string, errors: reado
   );
   const links = errors.map(({ code }) => html`<li><a href="#${code}">${code}</a></li>`);
   return page(
-    `Errors – ${service}`,
-    `assets/${assetsVersion}`,
-    'errors',
+    service,
+    'docs/errors',
     html`<main class="page">
       <h1>Errors</h1>
       <p>
@@ -131,32 +150,33 @@ function prose(text: string): Html[] {
   return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }
 
-function page(title: string, assets: string, current: string, main: Html, head: Html = html``): string {
+const ENTRIES = [
+  ['docs', 'API'],
+  ['docs/guide', 'Guide'],
+  ['docs/deprecations', 'Deprecations'],
+  ['docs/errors', 'Errors'],
+  ['openapi.json', 'openapi.json'],
+  ['openapi.yaml', 'openapi.yaml'],
+] as const;
+
+function page(service: string, current: (typeof ENTRIES)[number][0], main: Html, head: Html = html``): string {
   // The other pages lie one level below /docs.
   const root = current === 'docs' ? '' : '../';
-  const entries = [
-    ['docs', `${root}docs`, 'API'],
-    ['guide', `${root}docs/guide`, 'Guide'],
-    ['deprecations', `${root}docs/deprecations`, 'Deprecations'],
-    ['errors', `${root}docs/errors`, 'Errors'],
-    ['json', `${root}openapi.json`, 'openapi.json'],
-    ['yaml', `${root}openapi.yaml`, 'openapi.yaml'],
-  ] as const;
-  const links = entries.map(([name, address, text]) =>
-    name === current
-      ? html`<a href="${address}" aria-current="page">${text}</a>`
-      : html`<a href="${address}">${text}</a>`,
+  const links = ENTRIES.map(([path, text]) =>
+    path === current
+      ? html`<a href="${root}${path}" aria-current="page">${text}</a>`
+      : html`<a href="${root}${path}">${text}</a>`,
   );
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <title>${title}</title>
+        <title>${ENTRIES.find(([path]) => path === current)?.[1] ?? ''} – ${service}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <link rel="icon" href="${assets}/icon.svg" />
+        <link rel="icon" href="${root}docs/assets/icon.svg" />
         ${head}
-        <link rel="stylesheet" href="${assets}/docs.css" />
+        <link rel="stylesheet" href="${root}docs/assets/docs.css" />
       </head>
       <body>
         <nav aria-label="Documentation">${links}</nav>

@@ -33,8 +33,6 @@ function indentJson(text) {
 function sendRequest(request) {
   const { responseInterceptor } = request;
   let headers = {};
-  // The path of a further version has a fragment, behind which the query would not be sent.
-  request.url = request.url.replace(/#[^?]*/, '');
   request.userFetch = async (...call) => {
     try {
       const response = await fetch(...call);

@@ -1,4 +1,4 @@
-import { html } from './html.js';
+import { html } from './page-templates.js';
 
 describe('html', () => {
   test('escapes characters that could end a text or a quoted attribute', () => {
