@@ -46,9 +46,9 @@ test('every test belongs to one project, or to one for each engine if it is end-
   }
 });
 
-test('the gate runs every project and every test command, and test/README.md names each command', () => {
+test('the gate and the nightly run have every project and every test command, and test/README.md names each command', () => {
   const projectsIn = (command = ''): string[] => / scripts\/test\.js (\S+)/.exec(` ${command}`)?.[1]?.split(',') ?? [];
-  const lines = read('.ci/run').split('\n');
+  const lines = ['.ci/run', '.ci/nightly'].flatMap((path) => read(path).split('\n'));
   const run = lines.flatMap((line) => {
     const script = /\bnpm (?:run )?(test(?::\w+)?)$/.exec(line)?.[1];
     return script === undefined ? projectsIn(line) : [script, ...projectsIn(scripts[script])];
