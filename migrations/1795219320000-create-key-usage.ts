@@ -16,8 +16,8 @@ export class CreateKeyUsage1795219320000 implements MigrationInterface {
         last_user_agent text,
         CONSTRAINT pk_key_usage PRIMARY KEY (key_id, day, operation)
       ) WITH (fillfactor = 45)`);
-    // The last day of a key has its last use. Reports on an operation read a range of days.
-    await queryRunner.query(`CREATE INDEX ix_key_usage_operation_day ON key_usage (operation, day)`);
+    // The last day of a key has its last use. Reports on an operation and the removal of old days read a range of days.
+    await queryRunner.query(`CREATE INDEX ix_key_usage_day_operation ON key_usage (day, operation)`);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {

@@ -24,7 +24,7 @@ export interface CommandContext {
    * Runs `work` on the API keys and their usage.
    *
    * @throws StartupError when the settings are wrong or the database cannot be opened
-   * @throws CommandError when the keys cannot do what the operator asked for
+   * @throws ApiKeyRequestError when the keys cannot do what the operator asked for
    */
   withKeys<Result>(work: KeyWork<Result>): Promise<Result>;
   /**
@@ -55,8 +55,10 @@ export class OwnContext implements CommandContext {
   }
 
   async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
-    const { withKeys } = await import('./keys.module.js');
-    return withKeys(this.application, work);
+    const { keysOfDatabase } = await import('./keys-of-database.js');
+    return this.withCurrentDatabase((dataSource) =>
+      work(...keysOfDatabase(dataSource, readConfig(), this.application)),
+    );
   }
 
   async withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {

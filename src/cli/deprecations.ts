@@ -3,10 +3,11 @@ import type { CommandContext } from './context.js';
 import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
 import { CommandError, integerArgument } from './options.js';
-import { printable, resultText, table, timeCell } from './terminal.js';
+import { resultText, usageTable } from './terminal.js';
 
 const DEFAULT_DAYS = 30;
-const MAX_DAYS = 3_650;
+/** Usage is kept for so long. */
+const MAX_DAYS = 400;
 const DAY_MS = 86_400_000;
 
 /** Exit code when removal is not safe. 1 means that the command failed. */
@@ -44,8 +45,8 @@ interface Report {
   readonly endpoint: string;
   readonly from: string;
   readonly to: string;
-  /** The first day for which usage is known. */
-  readonly countedSince: string;
+  /** The first day with usage of any operation; null without usage. */
+  readonly countedSince: string | null;
   readonly sunset: Date;
   readonly daysToSunset: number;
   readonly clients: readonly ({ readonly client: string } & UsageSummary)[];
@@ -53,20 +54,17 @@ interface Report {
 }
 
 async function createReport(context: CommandContext, operation: string, days: number): Promise<Report> {
-  const { firstKeptDay } = await import('../platform/key-usage/key-usage-retention.js');
   const { sunset, endpoint } = deprecationOf(await context.document(), operation);
   const now = Date.now();
   const to = isoDay(now);
   const from = isoDay(now - (days - 1) * DAY_MS);
-  const { firstCounted, usage } = await context.withKeys(async (_, keyUsage) => ({
-    firstCounted: await keyUsage.countedSince(),
+  const { countedSince, usage } = await context.withKeys(async (_, keyUsage) => ({
+    countedSince: await keyUsage.firstDay(),
     usage: await keyUsage.sumByClient(operation, to, days),
   }));
-  const firstKept = firstKeptDay(now);
-  const countedSince = firstCounted > firstKept ? firstCounted : firstKept;
   const daysToSunset = Math.ceil((sunset.getTime() - now) / DAY_MS);
   const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
-  const safeToRemove = clients.length === 0 && countedSince <= from;
+  const safeToRemove = clients.length === 0 && countedSince !== null && countedSince <= from;
   return { operation, endpoint, from, to, countedSince, sunset, daysToSunset, clients, safeToRemove };
 }
 
@@ -74,18 +72,12 @@ function reportText(report: Report): string {
   const { operation, endpoint, from, to, countedSince, sunset, daysToSunset, clients, safeToRemove } = report;
   const sunsetDay = isoDay(sunset.getTime());
   const sunsetText = daysToSunset > 0 ? `in ${daysToSunset} days, on ${sunsetDay}` : `was on ${sunsetDay}`;
-  const rows = clients.map(({ client, calls, lastCallAt, lastUserAgent }) => [
-    printable(client),
-    calls.toString(),
-    timeCell(lastCallAt),
-    printable(lastUserAgent ?? '-'),
-  ]);
-  const callers =
-    rows.length > 0
-      ? table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows)
-      : 'No client has called it.';
+  const rows = clients.map(({ client, ...usage }) => [client, usage] as const);
+  const callers = rows.length === 0 ? 'No client has called it.' : usageTable('CLIENT', rows);
   const reason =
-    clients.length > 0 ? `${clients.length} client(s) still call it` : `usage is known only from ${countedSince} on`;
+    clients.length > 0
+      ? `${clients.length} client(s) still call it`
+      : `usage is known only from ${countedSince ?? to} on`;
   const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
   return `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${sunsetText}.\n\n${callers}\n\nVerdict: ${verdict}.`;
 }

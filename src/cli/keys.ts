@@ -1,18 +1,17 @@
 import type { Command } from 'commander';
-import { readConfig } from '../config.js';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '../settings/settings.js';
 import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/api-key-format.js';
-import type { StoredApiKey } from '../platform/api-keys/storage/api-key.repository.js';
-import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
-import { nearestName } from '../platform/nearest-name.js';
+import type { StoredApiKey } from '../platform/api-keys/api-key.repository.js';
 import type { CommandContext } from './context.js';
 import { CommandError, durationArgument, integerArgument } from './options.js';
-import { printable, resultText, table, type Terminal, timeCell } from './terminal.js';
+import { printable, resultText, table, type Terminal, timeCell, usageTable } from './terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 
 /** Days of usage that `keys show` sums up, today included. */
 const SHOWN_DAYS = 30;
+
+type KeyMember = string | readonly string[] | bigint | number | Date | null;
 
 interface Output {
   quiet?: boolean;
@@ -77,9 +76,9 @@ function addList(keys: Command, context: CommandContext): void {
     .action(async (options: { client?: string; expiring?: number; unused?: number; json?: boolean }) => {
       const { client, expiring: expiringWithin, unused: unusedFor } = options;
       const list = await context.withKeys((apiKeys) => apiKeys.list({ client, expiringWithin, unusedFor }));
-      terminal.print(
-        resultText(options.json, list.map(describe), list.length === 0 ? emptyListText(options) : keyTable(list)),
-      );
+      const text =
+        list.length === 0 ? 'No API key. Make one: npm run petstore -- keys create --client my-app' : keyTable(list);
+      terminal.print(resultText(options.json, list.map(describe), text));
     });
 }
 
@@ -97,9 +96,8 @@ function addShow(keys: Command, context: CommandContext): void {
         return { key: found, usage: await keyUsage.sumByOperation(found.id, today, SHOWN_DAYS) };
       });
       const operations = [...usage].map(([operation, summary]) => ({ operation, ...summary }));
-      terminal.print(
-        resultText(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${usageTable(usage)}`),
-      );
+      const calls = usage.size === 0 ? `No call in the last ${SHOWN_DAYS} days.` : usageTable('OPERATION', [...usage]);
+      terminal.print(resultText(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${calls}`));
     });
 }
 
@@ -158,11 +156,12 @@ function addLimit(keys: Command, context: CommandContext): void {
       if ((options.perMinute === undefined) !== (options.default === true)) {
         throw new CommandError('keys limit needs either --per-minute or --default');
       }
-      const client = await context.withKeys((apiKeys) => apiKeys.limit(name, options.perMinute ?? null));
-      const text = `${printable(client.name)}: ${limitText(client.rateLimitPerMinute)}`;
-      terminal.print(
-        resultText(options.json, { client: client.name, rateLimitPerMinute: client.rateLimitPerMinute }, text),
+      const { rateLimitPerMinute } = await context.withKeys((apiKeys) =>
+        apiKeys.limit(name, options.perMinute ?? null),
       );
+      const limit = rateLimitPerMinute === 0 ? 'any number of' : (rateLimitPerMinute ?? 'the default number of');
+      const text = `${printable(name)}: ${limit} requests a minute`;
+      terminal.print(resultText(options.json, { client: name, rateLimitPerMinute }, text));
     });
 }
 
@@ -174,15 +173,7 @@ async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
   const known = declaredScopes();
   const unknown = scopes.find((scope) => !known.includes(scope));
   if (unknown === undefined) return;
-  const nearest = nearestName(unknown, known);
-  const advice = nearest === undefined ? '' : `; did you mean '${nearest}'?`;
-  throw new CommandError(`'${printable(unknown)}' is no scope of this service${advice} (scopes: ${known.join(', ')})`);
-}
-
-function emptyListText({ client, expiring, unused }: { client?: string; expiring?: number; unused?: number }): string {
-  if (expiring !== undefined || unused !== undefined) return 'No API key matches.';
-  if (client !== undefined) return `${printable(client)} has no API key.`;
-  return 'No API keys yet. Make one: npm run petstore -- keys create --client my-app';
+  throw new CommandError(`'${printable(unknown)}' is no scope of this service (scopes: ${known.join(', ')})`);
 }
 
 /** Prints a new key with its secret; no other function prints a secret. */
@@ -193,7 +184,8 @@ function printSecret(terminal: Terminal, options: Output, secret: string, value:
   );
 }
 
-function describe({ client, ...key }: StoredApiKey): Record<string, unknown> {
+/** A key for people and programs, without the object of its client. */
+function describe({ client, ...key }: StoredApiKey): Record<string, KeyMember> {
   return { ...key, client: client.name, rateLimitPerMinute: client.rateLimitPerMinute, state: stateOf(key) };
 }
 
@@ -212,39 +204,13 @@ function keyTable(keys: StoredApiKey[]): string {
   );
 }
 
+/** The members of `describe`, one a line. */
 function details(key: StoredApiKey): string {
-  const reason = key.revokedReason === null ? '' : ` (${printable(key.revokedReason)})`;
-  const rows: [string, string][] = [
-    ['id', key.id.toString()],
-    ['key', `${key.prefix}…`],
-    ['client', `${printable(key.client.name)}, ${limitText(key.client.rateLimitPerMinute)}`],
-    ['state', stateOf(key)],
-    ['scopes', key.scopes.join(', ')],
-    ['created (UTC)', timeCell(key.createdAt)],
-    ['expires', timeCell(key.expiresAt)],
-    ['revoked', `${timeCell(key.revokedAt)}${reason}`],
-    ['last used', timeCell(key.lastUsedAt)],
-    ['replaces', key.predecessorId?.toString() ?? '-'],
-    ['replaced by', key.successorId?.toString() ?? '-'],
-  ];
-  return rows.map(([name, value]) => `${name.padEnd(13)}  ${value}`).join('\n');
-}
-
-function usageTable(usage: Map<string, UsageSummary>): string {
-  if (usage.size === 0) return `Nothing was called with it in the last ${SHOWN_DAYS} days.`;
-  const rows = [...usage].map(([operation, { calls, lastCallAt, lastUserAgent }]) => [
-    operation,
-    calls.toString(),
-    timeCell(lastCallAt),
-    printable(lastUserAgent ?? '-'),
-  ]);
-  return table(['OPERATION', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
-}
-
-function limitText(perMinute: number | null): string {
-  const limit = perMinute ?? readConfig().rateLimitPerMinute;
-  const text = limit === 0 ? 'no rate limit' : `${limit} requests a minute`;
-  return perMinute === null ? `${text} (the default)` : text;
+  const cell = (value: KeyMember): string =>
+    value instanceof Date ? timeCell(value) : printable(String(value ?? '-'));
+  return Object.entries(describe(key))
+    .map(([name, value]) => `${name.padEnd(18)}  ${cell(value)}`)
+    .join('\n');
 }
 
 function stateOf({ revokedAt, expiresAt }: Pick<StoredApiKey, 'revokedAt' | 'expiresAt'>): string {

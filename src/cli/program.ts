@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import type { AppOptions } from '../app.options.js';
 import { readRelease } from '../app.release.js';
 import { readConfig } from '../config.js';
+import { ApiKeyRequestError } from '../platform/api-keys/api-key-format.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
 import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
@@ -40,20 +41,15 @@ export function createProgram(context: CommandContext): Command {
 /** Runs a command line, prints its failure if it fails, and returns the exit code. */
 export async function runCommand(program: Command, context: CommandContext, words: readonly string[]): Promise<number> {
   try {
-    await program.parseAsync(withHelpLast(program, words), { from: 'user' });
+    await program.parseAsync(words, { from: 'user' });
     return context.exitCode;
   } catch (error) {
     // Commander has already printed the help or the error.
     if (error instanceof CommanderError) return error.exitCode;
-    context.terminal.tell(`${error instanceof CommandError ? `petstore: ${error.message}` : failureText(error)}\n`);
+    const isOperators = error instanceof CommandError || error instanceof ApiKeyRequestError;
+    context.terminal.tell(`${isOperators ? `petstore: ${error.message}` : failureText(error)}\n`);
     return 1;
   }
-}
-
-/** Turns `help keys create` into `keys create --help`: Commander's own `help` takes one word only. */
-function withHelpLast(program: Command, [first, ...words]: readonly string[]): string[] {
-  if (first === 'help' && program.commands.some((command) => command.name() === words[0])) return [...words, '--help'];
-  return first === undefined ? [] : [first, ...words];
 }
 
 /** Adds `openapi`. */

@@ -1,4 +1,5 @@
-import type { Socket } from 'node:net';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { connectToOwner } from '../platform/database/embedded/directory-lock.js';
 import { CommandError } from './options.js';
 
@@ -9,9 +10,12 @@ export interface ServiceEnd {
   readonly messages: string;
 }
 
+/** The trailer field with the `ServiceEnd`, as percent-encoded JSON. */
+export const END_FIELD = 'petstore-end';
+
 /**
- * Lets the service that runs on DATA_DIR run a command: the embedded database belongs to one process. The command is a
- * line of JSON. The service answers a line end, the output of the command, a NUL byte, and a `ServiceEnd` as JSON.
+ * Lets the service that runs on DATA_DIR run a command: the embedded database belongs to one process. It is a request of
+ * HTTP on the socket that locks the directory: the path is the command, the body its output.
  *
  * @param write takes the output, and is awaited
  * @returns undefined when no service runs there
@@ -25,33 +29,17 @@ export async function runInService(
 ): Promise<ServiceEnd | undefined> {
   const socket = await connectToOwner(dataDir);
   if (socket === undefined) return undefined;
-  socket.on('error', () => undefined).write(`${JSON.stringify(words)}\n`);
-  let isServed = false;
-  let end: Buffer | undefined;
+  const path = `/${encodeURIComponent(JSON.stringify(words))}`;
+  const answer = once(request({ createConnection: () => socket, path }).end(), 'response') as Promise<
+    IncomingMessage[]
+  >;
+  // A process that holds the directory and serves no commands, such as a start or another command, hangs up.
+  const [response] = await answer.catch(() => []);
+  if (response === undefined) return undefined;
   try {
-    for await (const chunk of chunksOf(socket)) {
-      // The first byte is the line end.
-      const bytes = isServed ? chunk : chunk.subarray(1);
-      isServed = true;
-      const endAt = end === undefined ? bytes.indexOf(0) : -1;
-      if (end !== undefined) end = Buffer.concat([end, bytes]);
-      else if (endAt >= 0) end = bytes.subarray(endAt + 1);
-      if (endAt !== 0 && (end === undefined || endAt > 0)) await write(endAt > 0 ? bytes.subarray(0, endAt) : bytes);
-    }
-  } finally {
-    socket.destroy();
-  }
-  // A process that holds the directory and serves no commands, such as a start or another command.
-  if (!isServed) return undefined;
-  if (end === undefined) throw new CommandError('The service ended before the command.');
-  return JSON.parse(end.toString()) as ServiceEnd;
-}
-
-/** Until the connection ends, in whatever way. */
-async function* chunksOf(socket: Socket): AsyncGenerator<Buffer> {
-  try {
-    for await (const chunk of socket) yield chunk as Buffer;
+    for await (const bytes of response) await write(bytes as Buffer);
   } catch (error) {
-    if (socket.errored !== error) throw error;
+    throw response.errored === error ? new CommandError('The service ended before the command.') : error;
   }
+  return JSON.parse(decodeURIComponent(response.trailers[END_FIELD] ?? '')) as ServiceEnd;
 }

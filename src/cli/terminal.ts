@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
+import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
 
 /** Where a command prints. */
 export interface Terminal {
@@ -67,6 +68,17 @@ export function table(headings: string[], rows: string[][]): string {
         .trimEnd(),
     )
     .join('\n');
+}
+
+/** A table of usage by client or operation. */
+export function usageTable(heading: string, usage: readonly (readonly [string, UsageSummary])[]): string {
+  const rows = usage.map(([name, { calls, lastCallAt, lastUserAgent }]) => [
+    printable(name),
+    calls.toString(),
+    timeCell(lastCallAt),
+    printable(lastUserAgent ?? '-'),
+  ]);
+  return table([heading, 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
 }
 
 /** A time as a table cell: UTC, to the minute; `-` for null. */

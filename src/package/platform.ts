@@ -43,7 +43,8 @@ export { FailsWith, Tag } from '../platform/openapi/openapi.decorators.js';
 export { LOCATION_HEADER } from '../platform/openapi/response-headers.js';
 
 // API keys, for modules that manage them.
-export { ApiKeyRequestError, ApiKeysService } from '../platform/api-keys/api-keys.service.js';
+export { ApiKeyRequestError } from '../platform/api-keys/api-key-format.js';
+export { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 
 // Services and repositories.
 export { Config } from '../config.js';

@@ -20,8 +20,6 @@ export const LIMITS = {
   acquireTimeoutMs: 5_000,
   /** Age at which a pooled connection is replaced, so that an old server or password goes out of use. */
   databaseConnectionMaxAgeMs: 1_800_000,
-  /** Days of per-key usage to keep, today included: a year and a month cover clients that call once a year. */
-  keyUsageRetentionDays: 400,
 };
 
 /** Open files of a process besides the connections of clients and of the pools: the log, the modules and others. */

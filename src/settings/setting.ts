@@ -42,9 +42,15 @@ export function integer(
   };
 }
 
-/** One of some words; the first one is the default. */
-export function choice<T extends string>(name: string, choices: readonly [T, ...T[]], about: string): Setting<T> {
-  return optional(name, 'one of ' + choices.join(', '), about, parseChoice(choices), choices[0], choices[0]);
+/** One of some words. */
+export function choice<const T extends string, D extends T | undefined>(
+  name: string,
+  choices: readonly T[],
+  fallback: D,
+  about: string,
+): Setting<T | D> {
+  const parse = (text: string): T | undefined => choices.find((known) => known === text);
+  return optional(name, 'one of ' + choices.join(', '), about, parse, fallback, fallback);
 }
 
 /** A text that `parse` turns into a value; undefined if it is not set, unless there is a default. */
@@ -65,11 +71,6 @@ export function optional<T, D = undefined>(
       return value;
     },
   };
-}
-
-/** For `optional`: one of these words, else undefined. */
-export function parseChoice<T extends string>(choices: readonly T[]): (text: string) => T | undefined {
-  return (text) => choices.find((known) => known === text);
 }
 
 /** For `optional`: values separated by commas; undefined if `isValid` refuses one. */

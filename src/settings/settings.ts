@@ -1,5 +1,4 @@
-import { choice, integer, optional, parseChoice, parseList, type Setting, WrongValue } from './setting.js';
-import { isDatabaseUri, isOrigin, isRedisUri, namesSeveralHosts, parseBaseUrl } from './uris.js';
+import { choice, integer, optional, parseList, type Setting, WrongValue } from './setting.js';
 
 /** Log levels, from the most lines to none. `info` is the default. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -13,24 +12,51 @@ const TIME: readonly [number, number] = [100, LONGEST_TIME_MS];
 const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore';
 
 function databaseUri(name: string, about: string): Setting<string | undefined> {
-  return optional(name, POSTGRESQL_URI, about, checkedDatabaseUri);
+  return optional(name, POSTGRESQL_URI, about, parseDatabaseUri);
 }
 
-/** @throws WrongValue for a URI with several hosts */
-function checkedDatabaseUri(text: string): string | undefined {
+/**
+ * The URI of one PostgreSQL server in a text. A parameter may name the host, such as the directory of a socket.
+ *
+ * @throws WrongValue for a URI with several hosts
+ */
+function parseDatabaseUri(text: string): string | undefined {
   if (namesSeveralHosts(text)) {
     throw new WrongValue('the URI of one host: DNS, or a proxy such as HAProxy (ops/patroni), leads to the primary');
   }
-  return isDatabaseUri(text) ? text : undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPostgresql = url !== undefined && /^postgres(ql)?:$/.test(url.protocol);
+  return isPostgresql && (url.hostname !== '' || url.search !== '') ? text : undefined;
+}
+
+/** Whether a URI lists several hosts, as libpq allows: before the path, or in a parameter. */
+function namesSeveralHosts(text: string): boolean {
+  const [, authority = ''] = /^[^/]*\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(text) ?? [];
+  return authority.includes(',') || /[?&](host|port)=[^&]*,/.test(text) || /[?&]target_session_attrs=/.test(text);
 }
 
 function baseUrl(name: string, about: string): Setting<string | undefined> {
   return optional(name, 'an http or https URL that ends in /v1', about, parseBaseUrl);
 }
 
+/** The base URL in a text, without a trailing slash; undefined if it is no http or https URL that ends in /v1. */
+function parseBaseUrl(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
+  // `href` is ASCII, as header fields require.
+  return isPlain && /^https?:$/.test(url.protocol) && /\/v1\/?$/.test(url.pathname)
+    ? url.href.replace(/\/$/, '')
+    : undefined;
+}
+
 /** b64token of RFC 6750, section 2.1. */
 function isKey(text: string): boolean {
   return /^[A-Za-z0-9\-._~+/]+=*$/.test(text) && text.length >= 20 && text.length <= 255;
+}
+
+/** Whether a text is an origin as browsers send it (RFC 6454, section 6.2); any other would never match. */
+function isOrigin(text: string): boolean {
+  return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
 const SERVER = {
@@ -88,15 +114,15 @@ const DATABASE = {
     POSTGRESQL_URI,
     'Read replicas (streaming standbys), separated by commas. Lists are read from them, and show everything that was ' +
       'committed before the request; everything else uses DATABASE_URL.',
-    parseList((uri) => checkedDatabaseUri(uri) !== undefined),
+    parseList((uri) => parseDatabaseUri(uri) !== undefined),
     [] as string[],
   ),
-  migrateOnStart: optional(
+  migrateOnStart: choice(
     'MIGRATE_ON_START',
-    'one of true, false',
+    ['true', 'false'],
+    undefined,
     'true: the start applies pending migrations; the default for the embedded PostgreSQL. false: the start fails on an ' +
       'outdated schema; the default with DATABASE_URL. Then run `npm run petstore -- migrate` once, before the instances start.',
-    parseChoice(['true', 'false']),
   ),
   statementTimeoutMs: integer(
     'STATEMENT_TIMEOUT_MS',
@@ -130,6 +156,7 @@ const API = {
   afterSunset: choice(
     'AFTER_SUNSET',
     ['remove', 'serve'],
+    'remove',
     'What a deprecated operation does after its sunset: remove (answer 410) or serve (continue).',
   ),
 };
@@ -147,7 +174,7 @@ const REQUEST_LIMITS = {
     'a Redis URI such as redis://user:password@host:6379/0',
     'Redis (5 or later) in which the instances share the rate limits. Not set, or while Redis does not answer: each process ' +
       'counts by itself.',
-    (text) => (isRedisUri(text) ? text : undefined),
+    (text) => (URL.canParse(text) && /^rediss?:\/\/[^/]/.test(text) ? text : undefined),
   ),
   maxBodyBytes: integer(
     'MAX_BODY_BYTES',
@@ -193,14 +220,7 @@ const STOP = {
 };
 
 const OBSERVATION = {
-  logLevel: optional(
-    'LOG_LEVEL',
-    `one of ${LOG_LEVELS.join(', ')}`,
-    'Lowest level to log.',
-    parseChoice(LOG_LEVELS),
-    'info' as const,
-    'info',
-  ),
+  logLevel: choice('LOG_LEVEL', LOG_LEVELS, 'info', 'Lowest level to log.'),
   otlpEndpoint: optional(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     'an http or https URL such as http://collector.example:4318',
@@ -211,6 +231,7 @@ const OBSERVATION = {
   fastPaths: choice(
     'FAST_PATHS',
     ['on', 'off'],
+    'on',
     'Code that replaces work of Node.js, Nest, Express, pg or pino for speed alone. Switch it off when the service misbehaves ' +
       'after an upgrade.',
   ),

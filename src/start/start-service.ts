@@ -9,7 +9,7 @@ import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
 import { type Config, readConfig } from '../config.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
-import { StartKeys } from '../platform/api-keys/start-keys.js';
+import { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import { ProcessGroup } from '../platform/process-group/process-group.js';
 import { onStopSignal } from '../platform/process-group/stop-signals.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
@@ -95,7 +95,8 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
   });
   if (cluster.isPrimary) {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-    tell(welcome(applicationOf(options), config, port, await app.get(StartKeys).createFirstKey()));
+    const firstKey = config.databaseUrl === undefined ? await app.get(ApiKeysService).createFirstKey() : undefined;
+    tell(welcome(applicationOf(options), config, port, firstKey));
   }
 }
 

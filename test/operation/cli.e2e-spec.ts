@@ -201,7 +201,7 @@ describe('keys', () => {
   testOnce.each([
     [
       ['--scopes', 'pets:raed'],
-      /^'pets:raed' is no scope of this service; did you mean 'pets:read'\? \(scopes: metrics:read, pets:read, pets:write\)$/,
+      /^'pets:raed' is no scope of this service \(scopes: metrics:read, pets:read, pets:write\)$/,
     ],
     [['--scopes', 'pets:read,'], /^'' is no scope of this service \(scopes: /],
     [['--client', 'two\nlines'], /^A client's name has 1 to 255 printable characters/],

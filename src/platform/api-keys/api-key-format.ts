@@ -21,6 +21,11 @@ const DISPLAYED_LENGTH = 12;
 /** The form of every key that this service makes. The checksum is not part of the pattern. */
 export const API_KEY_PATTERN = new RegExp(`^${API_KEY_PREFIX}[0-9A-Za-z]{49}$`);
 
+/** The operator's request cannot be carried out. The message says why, and what to do instead. */
+export class ApiKeyRequestError extends Error {
+  override readonly name = 'ApiKeyRequestError';
+}
+
 /** Makes a key from 256 random bits. The key is a secret: show it once, store only its hash. */
 export function createApiKey(): string {
   const random = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);

@@ -2,7 +2,7 @@ import { Clock } from '../clock.js';
 import { REVOKED_API_KEY } from '../errors/error-catalogue.js';
 import { createApiKey, hashApiKey } from './api-key-format.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
-import type { ApiKeyRepository, StoredApiKey } from './storage/api-key.repository.js';
+import type { ApiKeyRepository, StoredApiKey } from './api-key.repository.js';
 
 test('a look-up that is older than a change of its key answers its own callers, and is neither cached nor shared', async () => {
   const secret = createApiKey();
@@ -18,7 +18,7 @@ test('a look-up that is older than a change of its key answers its own callers, 
 
   const before = verifier.verify(secret);
   while (queries.length === 0) await new Promise((next) => setTimeout(next, 1));
-  verifier.forget({ keys: new Set([1n]) });
+  verifier.forget();
   const after = verifier.verify(secret) as Promise<StoredApiKey>;
   await nextQuery();
   expect(await before).toBe(key);
@@ -33,7 +33,7 @@ test('a look-up that begins before a change and ends after it is not cached', as
   let queries = 0;
   const findByHashes = (): Promise<unknown> => {
     queries++;
-    if (queries === 1) verifier.forgetAll();
+    if (queries === 1) verifier.forget();
     return Promise.resolve(new Map([[hashApiKey(secret).toString('base64'), key]]));
   };
   const verifier = new ApiKeyVerifier({ findByHashes } as unknown as ApiKeyRepository, new Clock());

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Clock } from '../clock.js';
 import { Batches, type BatchLimits } from '../database/sharing/batches.js';
 import { ApiError } from '../errors/api-error.js';
-import { EXPIRED_API_KEY, type ErrorDefinition, INVALID_API_KEY, REVOKED_API_KEY } from '../errors/error-catalogue.js';
+import { type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '../errors/error-catalogue.js';
 import { hasWrongChecksum } from './api-key-format.js';
-import { ApiKeyRepository, type StoredApiKey } from './storage/api-key.repository.js';
+import { ApiKeyRepository, type StoredApiKey } from './api-key.repository.js';
 
 /** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
 const MAX_KEY_LENGTH = 255;
@@ -32,12 +32,6 @@ const QUERY_INTERVAL_MS = 10;
  */
 const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: 1_000, waitMs: 5_000 };
 
-/** A key and the time in ms at which it was looked up. */
-interface KnownKey {
-  readonly key: StoredApiKey;
-  readonly checkedAt: number;
-}
-
 /**
  * Finds the key of a bearer token, from memory in almost all cases.
  *
@@ -50,13 +44,13 @@ interface KnownKey {
  */
 @Injectable()
 export class ApiKeyVerifier {
-  private readonly knownKeys = new Map<string, KnownKey>();
+  /** By SHA-256 in base64. `checkedAt` is the time in ms of the look-up. */
+  private readonly knownKeys = new Map<string, { readonly key: StoredApiKey; readonly checkedAt: number }>();
+  /** Times of the look-ups, in ms. */
   private readonly unknownTokens = new Map<string, number>();
   private readonly lookUps = new Batches((hashes: readonly string[]) => this.findKeys(hashes), LOOK_UPS);
-  /** The look-ups that new requests may join. */
-  private readonly pending = new Map<string, Promise<StoredApiKey | undefined>>();
-  /** Number of changes of keys that this process has noticed. */
-  private changes = 0;
+  /** The look-ups that new requests may join: those since the last change. */
+  private pending = new Map<string, Promise<StoredApiKey | undefined>>();
   private lastQueryAt = -Infinity;
 
   constructor(
@@ -71,9 +65,7 @@ export class ApiKeyVerifier {
    * database is unreachable, or a thousand others wait to be looked up
    */
   verify(token: string, now = this.clock.now()): StoredApiKey | Promise<StoredApiKey> {
-    if (token.length > MAX_KEY_LENGTH) {
-      throw unknownKey();
-    }
+    if (token.length > MAX_KEY_LENGTH) throw invalidToken(INVALID_API_KEY);
     const hashed = hash('sha256', token, 'base64');
     const known = this.knownKeys.get(hashed);
     if (known !== undefined && isFresh(known.checkedAt, now)) {
@@ -86,52 +78,34 @@ export class ApiKeyVerifier {
     const unknownAt = this.unknownTokens.get(hashed);
     // A wrong checksum means a typing error or a guess, so it costs no query.
     if ((unknownAt !== undefined && isFresh(unknownAt, now)) || hasWrongChecksum(token)) {
-      throw unknownKey();
+      throw invalidToken(INVALID_API_KEY);
     }
     return this.lookUp(hashed).then((key) => {
-      if (key === undefined) {
-        throw unknownKey();
-      }
+      if (key === undefined) throw invalidToken(INVALID_API_KEY);
       return usableKey(key, this.clock.now());
     });
   }
 
-  /**
-   * Removes changed keys, and all keys of changed clients, from the cache, by their ids. Searches the whole cache, so
-   * changes of the same moment belong in one call.
-   */
-  forget({ keys, clients }: { keys?: ReadonlySet<bigint>; clients?: ReadonlySet<bigint> }): void {
-    for (const [hashed, { key }] of this.knownKeys) {
-      if (keys?.has(key.id) || clients?.has(key.client.id)) this.knownKeys.delete(hashed);
-    }
-    this.forgetUnknownTokens();
-  }
-
-  /** Clears the cache, because any key may have changed. One query then looks up all keys in use. */
-  forgetAll(): void {
+  /** Clears the cache, because a key has changed: one query then looks up all keys in use. */
+  forget(): void {
     this.knownKeys.clear();
-    this.forgetUnknownTokens();
-  }
-
-  /** Forgets unknown tokens, and keeps the result of a query in flight from new requests. */
-  private forgetUnknownTokens(): void {
     // An unknown token may be the secret of a new key.
     this.unknownTokens.clear();
     // A query in flight may have read the data before the change.
-    this.changes++;
-    this.pending.clear();
+    this.pending = new Map();
   }
 
   private async lookUp(hashed: string): Promise<StoredApiKey | undefined> {
-    let lookUp = this.pending.get(hashed);
+    const { pending } = this;
+    let lookUp = pending.get(hashed);
     if (lookUp === undefined) {
       lookUp = this.lookUps.run(hashed);
-      this.pending.set(hashed, lookUp);
+      pending.set(hashed, lookUp);
     }
     try {
       return await lookUp;
     } finally {
-      if (this.pending.get(hashed) === lookUp) this.pending.delete(hashed);
+      pending.delete(hashed);
     }
   }
 
@@ -139,22 +113,19 @@ export class ApiKeyVerifier {
     const wait = this.lastQueryAt + QUERY_INTERVAL_MS - performance.now();
     if (wait > 0) await sleep(wait);
     this.lastQueryAt = performance.now();
-    const { changes } = this;
+    const { pending } = this;
     const checkedAt = this.clock.now();
     const found = await this.repository.findByHashes(hashes);
+    const keys = hashes.map((hashed) => found.get(hashed));
     // Otherwise a key has changed meanwhile, and the result may be older than the change.
-    if (changes === this.changes) {
-      for (const hashed of hashes) this.remember(hashed, found.get(hashed), checkedAt);
+    if (pending === this.pending) {
+      for (const [index, hashed] of hashes.entries()) {
+        const key = keys[index];
+        if (key === undefined) putLast(this.unknownTokens, hashed, checkedAt, MAX_UNKNOWN_TOKENS);
+        else putLast(this.knownKeys, hashed, { key, checkedAt }, MAX_KNOWN_KEYS);
+      }
     }
-    return hashes.map((hashed) => found.get(hashed));
-  }
-
-  private remember(hashed: string, key: StoredApiKey | undefined, checkedAt: number): void {
-    if (key === undefined) {
-      putLast(this.unknownTokens, hashed, checkedAt, MAX_UNKNOWN_TOKENS);
-    } else {
-      putLast(this.knownKeys, hashed, { key, checkedAt }, MAX_KNOWN_KEYS);
-    }
+    return keys;
   }
 }
 
@@ -176,18 +147,11 @@ function isFresh(checkedAt: number, now: number): boolean {
   return now >= checkedAt && now - checkedAt < KEY_TIME_TO_LIVE_MS;
 }
 
+/** @throws ApiError for a revoked or expired key */
 function usableKey(key: StoredApiKey, now: number): StoredApiKey {
-  if (key.revokedAt !== null) {
-    throw invalidToken(REVOKED_API_KEY);
-  }
-  if (key.expiresAt !== null && key.expiresAt.getTime() <= now) {
-    throw invalidToken(EXPIRED_API_KEY);
-  }
+  if (key.revokedAt !== null) throw invalidToken(REVOKED_API_KEY);
+  if (key.expiresAt !== null && key.expiresAt.getTime() <= now) throw invalidToken(EXPIRED_API_KEY);
   return key;
-}
-
-function unknownKey(): ApiError {
-  return invalidToken(INVALID_API_KEY);
 }
 
 function invalidToken(definition: ErrorDefinition): ApiError {

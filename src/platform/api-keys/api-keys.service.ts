@@ -4,6 +4,7 @@ import { Clock } from '../clock.js';
 import { StartupError } from '../errors/startup-error.js';
 import {
   API_KEY_PATTERN,
+  ApiKeyRequestError,
   createApiKey,
   DEFAULT_OVERLAP_MS,
   digestOf,
@@ -12,7 +13,7 @@ import {
   hasWrongChecksum,
   isScope,
 } from './api-key-format.js';
-import { ApiKeyRepository, type Client, type StoredApiKey } from './storage/api-key.repository.js';
+import { ApiKeyRepository, type Client, type StoredApiKey } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 
 /** Longest name of a client and longest reason for a revocation, in characters. */
@@ -43,11 +44,6 @@ export interface ApiKeyListing {
   expiringWithin?: number | undefined;
   /** Only valid keys that were neither created nor used within this time in ms. */
   unusedFor?: number | undefined;
-}
-
-/** The operator's request cannot be carried out. The message says why, and what to do instead. */
-export class ApiKeyRequestError extends Error {
-  override readonly name = 'ApiKeyRequestError';
 }
 
 /**
@@ -108,21 +104,16 @@ export class ApiKeysService {
     return this.verifier.verify(token);
   }
 
-  /**
-   * Keys ordered by client name and id.
-   *
-   * @throws ApiKeyRequestError when no client has this name
-   */
+  /** Keys ordered by client name and id. */
   async list({ client, expiringWithin, unusedFor }: ApiKeyListing = {}): Promise<StoredApiKey[]> {
-    if (client !== undefined && !(await this.repository.findClient(client))) {
-      throw unknownClient(client);
-    }
+    const keys = await this.repository.list(client);
+    if (expiringWithin === undefined && unusedFor === undefined) return keys;
     const now = this.clock.now();
-    return this.repository.list({
-      client,
-      expiringBefore: expiringWithin === undefined ? undefined : new Date(now + expiringWithin),
-      unusedSince: unusedFor === undefined ? undefined : new Date(now - unusedFor),
-      now: new Date(now),
+    return keys.filter(({ createdAt, expiresAt, revokedAt, lastUsedAt }) => {
+      const end = expiresAt?.getTime() ?? Infinity;
+      const isExpiring = expiringWithin === undefined || end <= now + expiringWithin;
+      const isUnused = unusedFor === undefined || (lastUsedAt ?? createdAt).getTime() < now - unusedFor;
+      return revokedAt === null && end > now && isExpiring && isUnused;
     });
   }
 
@@ -167,13 +158,13 @@ export class ApiKeysService {
       throw new ApiKeyRequestError(`API key ${id} was replaced already, by API key ${successorId}; rotate that one`);
     }
     const secret = createApiKey();
-    const successor = await this.repository.replace(id, {
+    const record = {
       ...digestOf(secret),
       createdAt: new Date(now),
       expiresAt: expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime()),
-      overlapUntil: new Date(now + overlap),
-    });
-    this.verifier.forget({ keys: new Set([id]) });
+    };
+    const successor = await this.repository.replace(id, record, new Date(now + overlap));
+    this.verifier.forget();
     if (successor === undefined) {
       throw new ApiKeyRequestError(`API key ${id} was revoked or replaced just now; 'keys show ${id}' tells`);
     }
@@ -192,7 +183,7 @@ export class ApiKeysService {
     }
     const { id } = await this.find(reference);
     await this.repository.revoke(id, new Date(this.clock.now()), reason ?? null);
-    this.verifier.forget({ keys: new Set([id]) });
+    this.verifier.forget();
     return this.find(String(id));
   }
 
@@ -204,9 +195,9 @@ export class ApiKeysService {
   async limit(name: string, perMinute: number | null): Promise<Client> {
     const client = await this.repository.limitClient(name, perMinute);
     if (!client) {
-      throw unknownClient(name);
+      throw new ApiKeyRequestError(`No client has the name '${name}'; 'keys list' shows the clients`);
     }
-    this.verifier.forget({ clients: new Set([client.id]) });
+    this.verifier.forget();
     return client;
   }
 
@@ -230,8 +221,4 @@ export class ApiKeysService {
   async createFirstKey(): Promise<string | undefined> {
     return (await this.repository.isEmpty()) ? (await this.create({ client: 'first-start' })).secret : undefined;
   }
-}
-
-function unknownClient(name: string): ApiKeyRequestError {
-  return new ApiKeyRequestError(`No client has the name '${name}'; 'keys list' shows the clients`);
 }

@@ -1,18 +1,39 @@
-import { Global, Module } from '@nestjs/common';
+import { Global, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
+import { Config } from '../../config.js';
 import { ApiKeyChanges } from '../api-keys/api-key-changes.js';
-import { ApiKeysModule } from '../api-keys/api-keys.module.js';
-import { StartKeys } from '../api-keys/start-keys.js';
+import { ApiKeyRepository } from '../api-keys/api-key.repository.js';
+import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
+import { ApiKeysService } from '../api-keys/api-keys.service.js';
 import { KeyUsageModule } from '../key-usage/key-usage.module.js';
-import { RateLimitModule } from '../rate-limit/rate-limit.module.js';
+import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { OperationRegistry } from './operation-registry.js';
 
-/** Authentication, rate limits and usage for every handler of every module. */
+/** API keys, rate limits and usage for every handler of every module. */
 @Global()
 @Module({
-  imports: [DiscoveryModule, ApiKeysModule, KeyUsageModule, RateLimitModule],
-  providers: [ApiKeyChanges, StartKeys, OperationRegistry, ApiKeyGuard],
-  exports: [ApiKeysModule, StartKeys, OperationRegistry, ApiKeyGuard],
+  imports: [DiscoveryModule, KeyUsageModule],
+  providers: [
+    ApiKeyRepository,
+    ApiKeyVerifier,
+    ApiKeysService,
+    ApiKeyChanges,
+    RateLimiter,
+    OperationRegistry,
+    ApiKeyGuard,
+  ],
+  exports: [ApiKeysService, RateLimiter, OperationRegistry, ApiKeyGuard],
 })
-export class AuthModule {}
+export class AuthModule implements OnApplicationBootstrap {
+  constructor(
+    private readonly config: Config,
+    private readonly apiKeys: ApiKeysService,
+  ) {}
+
+  /** @throws StartupError when BOOTSTRAP_API_KEY has a wrong checksum */
+  async onApplicationBootstrap(): Promise<void> {
+    const { bootstrapApiKey } = this.config;
+    if (bootstrapApiKey !== undefined) await this.apiKeys.ensureBootstrapKey(bootstrapApiKey);
+  }
+}

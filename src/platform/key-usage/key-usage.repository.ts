@@ -7,11 +7,13 @@ export interface UsageRecord {
   readonly keyId: bigint;
   /** The operationId. */
   readonly operation: string;
-  /** The day in UTC, such as 2026-11-20. */
-  readonly day: string;
-  readonly calls: number;
-  readonly lastCallAt: Date;
-  readonly userAgent: string | null;
+  /** Days since 1970-01-01, UTC. */
+  readonly day: number;
+  calls: number;
+  /** In ms. */
+  lastCallAt: number;
+  /** The `User-Agent` of the last call. */
+  userAgent: string | undefined;
 }
 
 /** Sum of calls, with the time and user agent of the last call. */
@@ -23,6 +25,11 @@ export interface UsageSummary {
 
 /** Largest number of rows that one statement deletes, so that it is short. */
 const REMOVAL_SIZE = 1_000;
+
+/** Longest stored `User-Agent` in characters; a longer one is cut. */
+const MAX_USER_AGENT_LENGTH = 200;
+
+const DAY_MS = 86_400_000;
 
 type Row = [name: string, calls: string, lastCallAt: Date, lastUserAgent: string | null];
 
@@ -54,30 +61,15 @@ const SUM_BY_OPERATION: Statement = {
     WHERE key_id = $1 AND day > $2::date - $3::int AND day <= $2::date
     GROUP BY operation ORDER BY operation`,
 };
-// Visits the operations one by one, because the index starts with the operation. So the statement reads only the rows that
-// it deletes, and one row per operation.
 const DELETE_BEFORE: Statement = {
   name: 'key_usage_delete_before',
-  text: `WITH RECURSIVE operations AS (
-      SELECT min(operation) AS operation FROM key_usage
-      UNION ALL
-      SELECT (SELECT min(operation) FROM key_usage WHERE operation > operations.operation) FROM operations
-      WHERE operation IS NOT NULL
-    ), old AS (
-      SELECT of_operation.ctid FROM operations, LATERAL (
-        SELECT ctid FROM key_usage WHERE operation = operations.operation AND day < $1::date LIMIT ${REMOVAL_SIZE}
-      ) of_operation LIMIT ${REMOVAL_SIZE}
-    ), deleted AS (
-      DELETE FROM key_usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM old)) RETURNING 1
+  text: `WITH deleted AS (
+      DELETE FROM key_usage
+      WHERE ctid = ANY (ARRAY(SELECT ctid FROM key_usage WHERE day < $1::date LIMIT ${REMOVAL_SIZE})) RETURNING 1
     )
     SELECT count(*)::int FROM deleted`,
 };
-// Counting started with the migration that created the table, or with the oldest row if that is earlier.
-const COUNTED_SINCE: Statement = {
-  name: 'key_usage_counted_since',
-  text: `SELECT least((SELECT min(day) FROM key_usage), (SELECT min(applied_at AT TIME ZONE 'UTC')::date
-    FROM schema_migration WHERE name LIKE 'CreateKeyUsage%'))::text`,
-};
+const FIRST_DAY: Statement = { name: 'key_usage_first_day', text: 'SELECT min(day)::text FROM key_usage' };
 
 /** The statements that run in the background, for the test of their query plans. */
 export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
@@ -92,10 +84,10 @@ export class KeyUsageRepository {
     await this.database.write(ADD, [
       records.map(({ keyId }) => keyId),
       records.map(({ operation }) => operation),
-      records.map(({ day }) => day),
+      records.map(({ day }) => new Date(day * DAY_MS).toISOString().slice(0, 10)),
       records.map(({ calls }) => calls),
-      records.map(({ lastCallAt }) => lastCallAt),
-      records.map(({ userAgent }) => userAgent),
+      records.map(({ lastCallAt }) => new Date(lastCallAt)),
+      records.map(({ userAgent }) => userAgent?.slice(0, MAX_USER_AGENT_LENGTH) ?? null),
     ]);
   }
 
@@ -116,10 +108,10 @@ export class KeyUsageRepository {
     return { rows, isThereMore: rows === REMOVAL_SIZE };
   }
 
-  /** The first day of counting. Deleted usage does not change it. */
-  async countedSince(): Promise<string> {
-    const [row] = await this.database.readPrimary<[string]>(COUNTED_SINCE, []);
-    return (row as [string])[0];
+  /** The first day with usage of any operation; null without usage. */
+  async firstDay(): Promise<string | null> {
+    const [row] = await this.database.readPrimary<[string | null]>(FIRST_DAY, []);
+    return (row as [string | null])[0];
   }
 }
 

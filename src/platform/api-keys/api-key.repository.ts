@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement } from '../../database/database.js';
+import { Database, type Statement } from '../database/database.js';
 
 /** An application that calls the service, with one or more keys. */
 export interface Client {
@@ -27,32 +27,17 @@ export interface StoredApiKey {
   readonly successorId: bigint | null;
 }
 
-/** The stored parts of a key's secret. */
-export interface ApiKeyDigest {
+/** A key to store, with the stored parts of its secret. */
+export interface ApiKeyRecord {
+  /** Name of the client, which is created if it does not exist. */
+  readonly client: string;
   /** The first characters of the secret, for display. */
   readonly prefix: string;
   /** The SHA-256 of the secret, 32 bytes. */
   readonly hash: Buffer;
-}
-
-/** A key to store. */
-export interface ApiKeyRecord extends ApiKeyDigest {
-  /** Name of the client, which is created if it does not exist. */
-  readonly client: string;
   readonly scopes: readonly string[];
   readonly createdAt: Date;
   readonly expiresAt: Date | null;
-}
-
-/** Conditions on a list of keys; all given conditions must hold. */
-export interface ApiKeyFilter {
-  /** Name of the client. */
-  readonly client?: string | undefined;
-  /** Keys that are valid at `now` and expire by this time. */
-  readonly expiringBefore?: Date | undefined;
-  /** Keys that are valid at `now` and were neither created nor used since this time. */
-  readonly unusedSince?: Date | undefined;
-  readonly now: Date;
 }
 
 type Row = [
@@ -92,13 +77,7 @@ const FIND_BY_REFERENCE: Statement = {
 };
 const LIST: Statement = {
   name: 'api_key_list',
-  text: `${SELECT}
-    WHERE ($1::text IS NULL OR client.name = $1)
-      AND ($2::timestamptz IS NULL OR key.expires_at <= $2)
-      AND ($3::timestamptz IS NULL OR coalesce(${LAST_USED}, key.created_at) < $3)
-      AND (($2::timestamptz IS NULL AND $3::timestamptz IS NULL)
-        OR (key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > $4)))
-    ORDER BY client.name, key.id`,
+  text: `${SELECT} WHERE $1::text IS NULL OR client.name = $1 ORDER BY client.name, key.id`,
 };
 const EXISTS: Statement = { name: 'api_key_exists', text: 'SELECT EXISTS (SELECT FROM api_key)' };
 // The update changes nothing, but with DO NOTHING the statement would not return an existing client.
@@ -115,24 +94,19 @@ const INSERT: Statement = {
     SELECT ${COLUMNS} FROM key CROSS JOIN client`,
 };
 // FOR UPDATE: a concurrent revocation happens entirely before or entirely after.
-const INSERT_SUCCESSOR: Statement = {
-  name: 'api_key_insert_successor',
-  text: `WITH predecessor AS (SELECT * FROM api_key WHERE id = $1 AND revoked_at IS NULL FOR UPDATE)
-    INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at, predecessor_id)
-    SELECT client_id, $2, $3, scopes, $4, $5, id FROM predecessor
-    ON CONFLICT (predecessor_id) DO NOTHING RETURNING id::text`,
-};
-const EXPIRE: Statement = {
-  name: 'api_key_expire',
-  text: 'UPDATE api_key SET expires_at = least(expires_at, $2) WHERE id = $1',
+const REPLACE: Statement = {
+  name: 'api_key_replace',
+  text: `WITH predecessor AS (SELECT * FROM api_key WHERE id = $1 AND revoked_at IS NULL FOR UPDATE), successor AS (
+      INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at, predecessor_id)
+      SELECT client_id, $2, $3, scopes, $4, $5, id FROM predecessor
+      ON CONFLICT (predecessor_id) DO NOTHING RETURNING id, predecessor_id
+    )
+    UPDATE api_key SET expires_at = least(expires_at, $6) FROM successor WHERE api_key.id = successor.predecessor_id
+    RETURNING successor.id::text`,
 };
 const REVOKE: Statement = {
   name: 'api_key_revoke',
   text: `UPDATE api_key SET revoked_at = $2, revoked_reason = $3 WHERE id = $1 AND revoked_at IS NULL`,
-};
-const FIND_CLIENT: Statement = {
-  name: 'client_find',
-  text: 'SELECT id, name, rate_limit_per_minute FROM client WHERE name = $1',
 };
 const LIMIT_CLIENT: Statement = {
   name: 'client_limit',
@@ -156,9 +130,9 @@ export class ApiKeyRepository {
     return (await this.database.readPrimary<Row>(FIND_BY_REFERENCE, [reference, hash])).map(toStoredApiKey);
   }
 
-  /** Keys ordered by client name and id. */
-  async list({ client, expiringBefore, unusedSince, now }: ApiKeyFilter): Promise<StoredApiKey[]> {
-    return (await this.database.readPrimary<Row>(LIST, [client, expiringBefore, unusedSince, now])).map(toStoredApiKey);
+  /** Keys ordered by client name and id: of one client, or all. */
+  async list(client?: string): Promise<StoredApiKey[]> {
+    return (await this.database.readPrimary<Row>(LIST, [client])).map(toStoredApiKey);
   }
 
   async isEmpty(): Promise<boolean> {
@@ -174,32 +148,23 @@ export class ApiKeyRepository {
   }
 
   /**
-   * Stores a key with the client and scopes of its predecessor, and makes the predecessor expire, in one transaction.
+   * Stores a key with the client and scopes of its predecessor, and makes the predecessor expire at `overlapUntil`.
    *
    * @returns the id of the new key; undefined, with nothing changed, when the predecessor is revoked or has a successor
    */
   async replace(
     predecessor: bigint,
-    successor: ApiKeyDigest & { createdAt: Date; expiresAt: Date | null; overlapUntil: Date },
+    { prefix, hash, createdAt, expiresAt }: Omit<ApiKeyRecord, 'client' | 'scopes'>,
+    overlapUntil: Date,
   ): Promise<bigint | undefined> {
-    const { prefix, hash, createdAt, expiresAt, overlapUntil } = successor;
-    return this.database.transaction(async (transaction) => {
-      const values = [predecessor, prefix, hash, createdAt, expiresAt];
-      const [row] = await transaction.run<[string]>(INSERT_SUCCESSOR, values);
-      if (row === undefined) return undefined;
-      await transaction.run(EXPIRE, [predecessor, overlapUntil]);
-      return BigInt(row[0]);
-    });
+    const values = [predecessor, prefix, hash, createdAt, expiresAt, overlapUntil];
+    const [row] = await this.database.write<[string]>(REPLACE, values);
+    return row && BigInt(row[0]);
   }
 
   /** Marks a key as revoked. A key that is already revoked keeps its time and reason. */
   async revoke(id: bigint, revokedAt: Date, reason: string | null): Promise<void> {
     await this.database.write(REVOKE, [id, revokedAt, reason]);
-  }
-
-  async findClient(name: string): Promise<Client | undefined> {
-    const [row] = await this.database.readPrimary<[string, string, number | null]>(FIND_CLIENT, [name]);
-    return row && toClient(...row);
   }
 
   /** Sets a client's own rate limit, or removes it with null. Undefined when no client has this name. */
