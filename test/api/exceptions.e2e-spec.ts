@@ -25,6 +25,7 @@ import type { LogLine } from '../support/memory-log.js';
 const OVEN_BROKEN = defineError('oven_broken', 500, 'The oven is broken.');
 
 const THROWN: Record<string, () => Error> = {
+  bug: () => new TypeError('hidden-words'),
   internal: () => new InternalServerErrorException('hidden-words'),
   catalogued: () => new ApiError(OVEN_BROKEN, 'The oven is broken.', {}, { cause: new Error('hidden-words') }),
   unavailable: () => new ServiceUnavailableException('hidden-words'),
@@ -119,6 +120,7 @@ test.each([
 );
 
 test.each([
+  ['bug', 'internal_error', { type: 'TypeError', message: 'hidden-words' }],
   ['internal', 'internal_error', { message: 'hidden-words' }],
   ['catalogued', 'oven_broken', { cause: { message: 'hidden-words' } }],
 ])('every 500 is logged as an error of its request: %s', async (name, code, error) => {

@@ -1,29 +1,9 @@
-import { Controller, Get, Module, NotFoundException } from '@nestjs/common';
-import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
-
-@Public()
-@Controller('test-faults')
-class TestFaultsController {
-  @Get('bug')
-  bug(): void {
-    throw new TypeError('secret internals at pet.ts:42');
-  }
-
-  @Get('nest')
-  nest(): void {
-    throw new NotFoundException('No such fault.');
-  }
-}
-
-@Module({ controllers: [TestFaultsController] })
-class FaultsModule {}
 
 let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({
-    features: [FaultsModule],
     settings: { REQUEST_TIMEOUT_MS: '1200', KEEP_ALIVE_TIMEOUT_MS: '60000' },
   });
 });
@@ -32,50 +12,14 @@ afterAll(() => app.close());
 const raw = (bytes: string | Buffer, options?: Parameters<typeof rawRequest>[2]): Promise<string> =>
   rawRequest(app.port, bytes, options);
 
-/** Expects that a raw answer is one Error and nothing else. */
+/** Expects that a raw answer is one Error and nothing else. `api/security` holds its other header fields. */
 function expectRawError(answer: string, status: number, code: string): void {
   const [head = '', body = ''] = answer.split('\r\n\r\n');
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-  expect(head).toMatch(/^content-type: application\/json$/im);
-  expect(head).toMatch(/^cache-control: no-store$/im);
-  expect(head).toMatch(/^x-content-type-options: nosniff$/im);
-  expect(head).toMatch(/^x-request-id: [A-Za-z0-9._-]{1,128}$/im);
   expect(head).toMatch(new RegExp(`^content-length: ${Buffer.byteLength(body, 'latin1')}$`, 'im'));
   expect(JSON.parse(body)).toEqual({ code, status, message: expect.any(String) as string });
-  expect(Object.keys(JSON.parse(body) as object)).toEqual(['code', 'message', 'status']);
 }
 
-describe('errors', () => {
-  test('500 internal_error reveals nothing of its cause, which the log has with the request id', async () => {
-    const headers = { 'x-request-id': 'find-me' };
-    const answer = await app.client.get('/v1/test-faults/bug', { headers, expects500: true });
-    expect(answer.json).toEqual({
-      code: 'internal_error',
-      message: 'The service failed to answer; quote the X-Request-Id when you report it.',
-      status: 500,
-    });
-    expect(app.log.lines.filter((line) => line['requestId'] === 'find-me')).toMatchObject([
-      { level: 50, operation: 'bug', msg: 'secret internals at pet.ts:42', error: { type: 'TypeError' } },
-      { level: 30, operation: 'bug', msg: 'request', status: 500, code: 'internal_error' },
-    ]);
-  });
-
-  test("Nest's own exceptions have the Error body", async () => {
-    expect((await app.client.get('/v1/test-faults/nest')).json).toEqual({
-      code: 'not_found',
-      message: 'No such fault.',
-      status: 404,
-    });
-  });
-
-  test('414 uri_too_long', async () => {
-    expect((await app.client.get(`/v1/pets?${'x'.repeat(8192)}`)).json).toMatchObject({
-      code: 'uri_too_long',
-      status: 414,
-    });
-    expect((await app.client.get(`/v1/pets?${'x'.repeat(8000)}`)).json).toMatchObject({ code: 'invalid_parameter' });
-  });
-});
 describe('requests that no HTTP client sends', () => {
   test('an asterisk or a CONNECT gets an Error too', async () => {
     expectRawError(await raw('OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'), 404, 'route_not_found');
@@ -111,11 +55,13 @@ describe('requests that no HTTP client sends', () => {
       'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n',
     ],
     [
-      'a broken chunk',
+      'a broken chunk, while the key is looked up',
       `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnot-hex\r\n`,
     ],
   ])('400 bad_request: %s', async (_, bytes) => {
-    expectRawError(await raw(Buffer.from(bytes.replace('KEY', app.apiKey), 'latin1')), 400, 'bad_request');
+    // A new key, which the service has not cached.
+    const key = await app.createApiKey('pets:write');
+    expectRawError(await raw(Buffer.from(bytes.replace('KEY', key), 'latin1')), 400, 'bad_request');
   });
 
   test.each([
@@ -149,26 +95,6 @@ describe('requests that no HTTP client sends', () => {
       expect(answer).toMatch(/^HTTP\/1\.1 200 /);
     },
   );
-
-  test('431 headers_too_large', async () => {
-    expectRawError(
-      await raw(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`),
-      431,
-      'headers_too_large',
-    );
-  });
-
-  test('417 expectation_failed', async () => {
-    expectRawError(
-      await raw('POST /v1/pets HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nConnection: close\r\n\r\n'),
-      417,
-      'expectation_failed',
-    );
-  });
-
-  test('408 request_timeout: half a header section and then silence', async () => {
-    expectRawError(await raw('GET /v1/pets HTTP/1.1\r\nHost: x\r\n'), 408, 'request_timeout');
-  });
 
   test('408 request_timeout: half a body and then silence', async () => {
     const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n`;

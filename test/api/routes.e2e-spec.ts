@@ -43,8 +43,6 @@ describe('routes', () => {
   ])('404 route_not_found, without a key: %s', async (path) => {
     const answer = await app.client.get(path, { apiKey: null });
     expect(answer.json).toEqual({ code: 'route_not_found', status: 404, message: expect.any(String) as string });
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
-    expect(answer.headers.etag).toBeUndefined();
   });
 
   test.each([
@@ -112,14 +110,6 @@ describe('X-Request-Id', () => {
   });
 });
 
-test('no answer names the software that made it', async () => {
-  for (const path of ['/v1/pets', '/v1/nowhere', '/health/live', '/openapi.json']) {
-    const { headers } = await app.client.get(path);
-    expect(headers['x-powered-by']).toBeUndefined();
-    expect(headers.server).toBeUndefined();
-    expect(headers['x-content-type-options']).toBe('nosniff');
-  }
-});
 describe('Express', () => {
   test('requests and responses have the members that Express promises', async () => {
     const seen: Record<string, unknown> = {};

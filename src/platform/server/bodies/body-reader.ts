@@ -30,6 +30,8 @@ export class BodyReader {
   read(request: Request, plan: BodyPlan): unknown {
     const { headers } = request;
     if (!announcesBody(request)) return noBody(plan);
+    // The parser refused the body while the API key was looked up: waiting for the rest would never end.
+    if (request.context.bodyError) throw request.context.bodyError;
     if (isLeftToModule(headers['content-type'], plan)) return undefined;
     const fault = mediaTypeFault(request, plan);
     if (fault) {
