@@ -27,7 +27,7 @@ interface TestAppOptions extends StartOptions {
 export async function createTestApp({ databaseUrl, ...options }: TestAppOptions = {}): Promise<TestApp> {
   return dropsDatabase(await createEmptyDatabase(databaseUrl), async (database) => {
     // The start migrates the embedded engine: opening it once more before would take another second.
-    if (databaseUrl !== undefined) await migrateDatabase(database, options.migrations ?? []);
+    if (databaseUrl !== undefined) await migrateDatabase(database.ownerSettings, options.migrations);
     return startTestApp(database, options);
   });
 }

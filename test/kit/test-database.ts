@@ -43,10 +43,10 @@ export async function createDirectory(fill?: (directory: string) => Promise<void
   };
 }
 
-/** Applies the migrations of the service and of modules as the owner of the schema. */
+/** Applies the migrations of the service and of modules, in the database that the owner's settings name. */
 export async function migrateDatabase(
-  { ownerSettings }: TestDatabase,
-  migrations: readonly MigrationSource[],
+  ownerSettings: Readonly<Record<string, string>>,
+  migrations: readonly MigrationSource[] = [],
 ): Promise<void> {
   const dataSource = await openDatabase(readConfig(ownerSettings), { migrations });
   try {

@@ -18,7 +18,8 @@ export async function createTestApp({ database, settings, ...others }: TestAppOp
   return dropsDatabase(await createTestDatabase(), async (own) => {
     // A database of the tests has the migrations of the service. Only its owner may add others.
     const { migrations = [] } = options;
-    if (migrations.length > 0 && own.settings.DATABASE_URL !== undefined) await migrateDatabase(own, migrations);
+    if (migrations.length > 0 && own.settings.DATABASE_URL !== undefined)
+      await migrateDatabase(own.ownerSettings, migrations);
     return startTestApp(own, options);
   });
 }

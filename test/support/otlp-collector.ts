@@ -9,13 +9,11 @@ export interface ReceivedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string | undefined;
-  readonly traceState: string | undefined;
   /** 2 is SERVER, 3 is CLIENT. */
   readonly kind: number;
   /** 0 is unset, 2 is an error. */
   readonly status: { readonly code: number; readonly message?: string };
   readonly attributes: Readonly<Record<string, unknown>>;
-  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
@@ -25,8 +23,6 @@ export const CLIENT = 3;
 /** An OpenTelemetry collector that records the exports it receives (OTLP/HTTP in JSON). */
 export class OtlpCollector {
   readonly spans: ReceivedSpan[] = [];
-  readonly exports: { readonly path: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }[] =
-    [];
   /** How the collector answers exports. */
   mode: 'take' | 'hang' | 'refuse' = 'take';
   private readonly server: Server;
@@ -80,16 +76,13 @@ export class OtlpCollector {
 
   private async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = Buffer.concat(await request.toArray());
-    this.exports.push({ path: request.url ?? '', headers: request.headers, body });
     if (this.mode === 'hang') return;
     if (this.mode === 'refuse') {
       response.writeHead(400).end('no');
       return;
     }
-    const isJson = request.headers['content-type'] === 'application/json';
-    response.writeHead(200, { 'Content-Type': request.headers['content-type'] });
-    if (isJson) this.keep(JSON.parse(body.toString()) as Traces);
-    response.end(isJson ? '{}' : undefined);
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
+    this.keep(JSON.parse(body.toString()) as Traces);
   }
 
   private keep({ resourceSpans }: Traces): void {
@@ -99,7 +92,6 @@ export class OtlpCollector {
           ...span,
           status: { ...span.status, code: span.status?.code ?? 0 },
           attributes: plain(span.attributes),
-          links: span.links ?? [],
           resource: plain(resource.attributes),
         });
       }
@@ -114,9 +106,8 @@ interface Traces {
   readonly resourceSpans: readonly {
     readonly resource: { readonly attributes: readonly Attribute[] };
     readonly scopeSpans: readonly {
-      readonly spans: readonly (Omit<ReceivedSpan, 'attributes' | 'links' | 'status' | 'resource'> & {
+      readonly spans: readonly (Omit<ReceivedSpan, 'attributes' | 'status' | 'resource'> & {
         readonly attributes: readonly Attribute[];
-        readonly links?: ReceivedSpan['links'];
         readonly status?: { readonly code?: number; readonly message?: string };
       })[];
     }[];

@@ -1,16 +1,12 @@
 import pg from 'pg';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate } from '../../src/platform/database/schema/migrate.js';
+import { migrateDatabase } from '../kit/test-database.js';
 import { createDatabaseWithRoles } from './postgresql-roles.js';
 import type { PetRow } from './witness.js';
 
 /** Makes a migrated database with the roles of `docs/operating.md`, and returns its URI as the service's role. */
 export async function createOwnDatabase(server: { readonly url: string }, name: string): Promise<string> {
   const { ownerUrl, serviceUrl } = await createDatabaseWithRoles(server.url, name);
-  const dataSource = await openDatabase(readConfig({ DATABASE_URL: ownerUrl }));
-  await migrate(dataSource);
-  await dataSource.destroy();
+  await migrateDatabase({ DATABASE_URL: ownerUrl });
   return serviceUrl;
 }
 

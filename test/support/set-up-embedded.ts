@@ -1,10 +1,8 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate } from '../../src/platform/database/schema/migrate.js';
 import { EmbeddedEngine } from '../../src/platform/database/embedded/embedded-engine.js';
+import { migrateDatabase } from '../kit/test-database.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
 
 /** Creates two directories of the embedded engine, one without a schema and one migrated; each test file copies them. */
@@ -15,7 +13,5 @@ export async function setUp(): Promise<void> {
   const migrated = (process.env[HANDED_OVER.templateDirectory] = join(home, 'migrated'));
   await (await EmbeddedEngine.open(empty)).close();
   await cp(empty, migrated, { recursive: true });
-  const dataSource = await openDatabase(readConfig({ DATA_DIR: migrated }));
-  await migrate(dataSource);
-  await dataSource.destroy();
+  await migrateDatabase({ DATA_DIR: migrated });
 }

@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate } from '../../src/platform/database/schema/migrate.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
-import { createDatabaseWithRoles } from './postgresql-roles.js';
+import { createOwnDatabase, rowsOf } from './own-database.js';
+import { administer } from './postgresql-database.js';
 import { startPostgresqlServer } from './postgresql-server.js';
 
 /**
@@ -18,26 +15,15 @@ export async function setUp(): Promise<void> {
   process.env[HANDED_OVER.templateDatabase] = template;
 
   atTearDown(() => removeAll(server, template));
-  const { ownerUrl } = await createDatabaseWithRoles(server, template);
-  const dataSource = await openDatabase(readConfig({ DATABASE_URL: ownerUrl }));
-  await migrate(dataSource);
-  await dataSource.destroy();
+  await createOwnDatabase({ url: server }, template);
 }
 
 /** Drops all databases of the roles, also those left over from a failed test, and then the roles. */
 async function removeAll(server: string, template: string): Promise<void> {
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ datname: string }>(
-      'SELECT datname FROM pg_database WHERE starts_with(datname, $1)',
-      [template],
-    );
-    for (const { datname } of rows) await client.query(`DROP DATABASE ${datname} WITH (FORCE)`);
-    await client.query(`DROP ROLE IF EXISTS ${template}_owner, ${template}_service`);
-  } finally {
-    await client.end();
-  }
+  const list = `SELECT datname FROM pg_database WHERE starts_with(datname, '${template}')`;
+  for (const [name] of await rowsOf<[string]>(server, list))
+    await administer(server, `DROP DATABASE ${name} WITH (FORCE)`);
+  await administer(server, `DROP ROLE IF EXISTS ${template}_owner, ${template}_service`);
 }
 
 async function takeServer(): Promise<string> {

@@ -6,7 +6,7 @@ import { Load, type LoadRequest, type Outcome, send } from './load.js';
 const STATUSES = ['available', 'pending', 'sold'] as const;
 
 /** An animal to create. Its category and status follow from its name, which ends in a number. */
-export function newPet(name: string): { name: string; categoryId: number; status: string } {
+function newPet(name: string): { name: string; categoryId: number; status: string } {
   const index = Number(/\d+$/.exec(name)?.[0]);
   return { name, categoryId: index * 7, status: STATUSES[index % 3] as string };
 }
@@ -17,7 +17,7 @@ export function creation(name: string): LoadRequest {
 }
 
 /** The name of the animal that a request creates; undefined for other requests. */
-export function createdName({ request }: Outcome): string | undefined {
+function createdName({ request }: Outcome): string | undefined {
   return request.body === undefined ? undefined : (JSON.parse(request.body) as { name: string }).name;
 }
 
@@ -28,7 +28,7 @@ export const OUTCOME_UNKNOWN =
   /^The database did not confirm the change in time; it may have been made\. .*Idempotency-Key/;
 
 /** Options of a `Witness`. */
-export interface WitnessOptions {
+interface WitnessOptions {
   readonly service: ServiceProcess;
   readonly origin: string;
   readonly apiKey: string;
@@ -143,11 +143,10 @@ export function residentMiB(pid: number): number {
 }
 
 /** Compares the animals that clients tried to create with the stored ones. */
-export interface Balance {
+interface Balance {
   readonly acknowledged: number;
   /** Not acknowledged, but stored. */
   readonly unacknowledgedButThere: number;
-  readonly unacknowledged: number;
   /** Acknowledged, but not stored, or stored with other values. */
   readonly lost: number;
   /** Stored more than once. */
@@ -184,7 +183,6 @@ export function balance(outcomes: readonly Outcome[], rows: readonly PetRow[]): 
   );
   return {
     acknowledged: acknowledged.length,
-    unacknowledged: others.length,
     unacknowledgedButThere: others.filter((outcome) => of(outcome).length > 0).length,
     lost: acknowledged.filter((outcome) => !isAsAnswered(outcome)).length,
     doubled: [...found.values()].filter((same) => same.length > 1).length,
