@@ -16,7 +16,7 @@ export const PLATFORM_ROOMS = {
   deprecation: ['errors', 'internals'],
   'server/requests': ['errors'],
   'server/bodies': ['errors', 'json', 'server/requests'],
-  'server/connections': ['errors', 'internals', 'server/requests'],
+  'server/connections': ['errors', 'server/requests'],
   'server/replies': ['errors', 'json', 'server/connections', 'server/requests'],
   server: ['errors', 'internals', 'server/bodies', 'server/connections', 'server/replies', 'server/requests'],
   input: ['deprecation', 'errors', 'internals', 'json', 'server', 'server/bodies', 'server/requests'],

@@ -11,7 +11,6 @@ import { parseQuery } from './platform/input/input.pipe.js';
 import { callHandlersDirectly } from './platform/internals/handler-calls.js';
 import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interceptor.js';
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
-import { limitEventStreams } from './platform/server/event-streams.js';
 import { RequestModule } from './platform/platform.module.js';
 import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
 import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
@@ -39,7 +38,6 @@ export function setUpApplication(app: INestApplication): void {
   app.enableVersioning(URI_VERSIONS);
   if (fastPaths) callHandlersDirectly(app);
   parseAnswersForInterceptors(app);
-  limitEventStreams(app);
   nameRequestsInLog(app);
   refuseUnprotectedHandlers(app);
   const document = app.get(OpenApiDocument);

@@ -9,8 +9,6 @@ export const LIMITS = {
   writeTimeoutMs: 30_000,
   /** Open connections of a process, fewer if the limit of open files is lower. */
   maxConnections: 10_000,
-  /** Open event streams (`@Sse()`) of a process. One more is answered 503. */
-  maxEventStreams: 1_000,
   /** From the stop signal until idle connections are closed: clients may be sending requests on them. */
   shutdownLingerMs: 1_000,
   /**

@@ -114,12 +114,4 @@ describe('requests that no HTTP client sends', () => {
       app.log.lines.filter((line) => line.level >= 50 && JSON.stringify(line).includes('closed the connection')),
     ).toEqual([]);
   });
-
-  test('pipelined requests are answered in their order, a broken one last', async () => {
-    const good = `GET /v1/pets?limit=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\n\r\n`;
-    const answer = await raw(`${good}${good}BROKEN\r\n\r\n`);
-    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
-    const behind = await raw(`${good}${good}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`);
-    expect(behind.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
-  });
 });

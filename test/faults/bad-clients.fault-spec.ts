@@ -305,17 +305,4 @@ describe('no request is hidden in another', () => {
     // Exactly the following request is read as a second one.
     expect(statuses(await rawRequest(port, `${request}GET /hidden HTTP/1.0\r\n\r\n`))).toEqual([status, '404']);
   });
-
-  test('bytes after a request with Upgrade are never read as a request, however TCP splits them', async () => {
-    const upgrade = `${POST}${LENGTH}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n${PET}`;
-    const bytes = `${upgrade}${HIDDEN}`;
-    for (let split = 1; split < bytes.length; split += 7) {
-      const socket = await open();
-      const answer = socket.setNoDelay(true).setEncoding('latin1').toArray();
-      socket.write(bytes.slice(0, split));
-      await sleep(5);
-      socket.write(bytes.slice(split) + HIDDEN);
-      expect(statuses((await answer).join(''))).toEqual(['201']);
-    }
-  });
 });

@@ -197,7 +197,7 @@ test('requests whose bodies arrive at the same moment count against MAX_REQUESTS
 }, 120_000);
 
 test.each([1, 2])(
-  'connections beyond MAX_CONNECTIONS of %i processes are dropped',
+  'connections beyond the limit of %i processes are dropped',
   async (processes) => {
     const own = new ServiceProcess(
       {
@@ -236,7 +236,7 @@ test.each([1, 2])(
   120_000,
 );
 
-const DROPPED = /"Dropped a connection beyond MAX_CONNECTIONS\./;
+const DROPPED = /"Dropped a connection beyond the limit of /;
 
 async function untilServed(): Promise<void> {
   for (let attempt = 0; ; attempt++) {

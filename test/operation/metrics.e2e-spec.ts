@@ -1,8 +1,6 @@
-import { Controller, Get, Injectable, Module, ServiceUnavailableException, Sse } from '@nestjs/common';
+import { Controller, Get, Injectable, Module, ServiceUnavailableException } from '@nestjs/common';
 import { readFileSync } from 'node:fs';
-import { get, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { NEVER, type Observable } from 'rxjs';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Database } from '../../src/platform/database/database.js';
 import { ReadinessCheck } from '../../src/platform/health/readiness-check.decorator.js';
@@ -58,11 +56,6 @@ class TestGatedController {
   findOwn(): never {
     throw new ServiceUnavailableException();
   }
-
-  @Sse('events')
-  findEvents(): Observable<never> {
-    return NEVER;
-  }
 }
 
 @Module({ controllers: [TestGatedController], providers: [Gate] })
@@ -109,7 +102,7 @@ describe('an application with small limits', () => {
   let scrape: () => Promise<string>;
   beforeAll(async () => {
     const settings = { MAX_REQUESTS_IN_FLIGHT: '1', STATEMENT_TIMEOUT_MS: '200' };
-    ({ app, gate, scrape } = await start(settings, { maxEventStreams: 1 }));
+    ({ app, gate, scrape } = await start(settings));
   });
   afterAll(() => app.close());
 
@@ -132,17 +125,11 @@ describe('an application with small limits', () => {
     ]);
   });
 
-  test('503 by cause: event streams, a readiness check of a module, an exception of a module', async () => {
-    const stream = await new Promise<IncomingMessage>((resolve) =>
-      get(`${app.origin}/v1/test-gated/events`, { headers: { authorization: `Bearer ${app.apiKey}` } }, resolve),
-    );
-    expect((await app.client.get('/v1/test-gated/events')).status).toBe(503);
-    stream.destroy();
+  test('503 by cause: a readiness check of a module, an exception of a module', async () => {
     expect((await app.client.get('/v1/test-gated/own')).status).toBe(503);
     gate.isReady = false;
     expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(503);
     gate.isReady = true;
-    await until(scrape, UNAVAILABLE('findEvents', 'event_streams'), 1);
     await until(scrape, UNAVAILABLE('findOwn', 'other'), 1);
     await until(scrape, UNAVAILABLE('checkReadiness', 'check'), 1);
   });

@@ -118,5 +118,5 @@ test('requests that are left after SHUTDOWN_TIMEOUT_MS are cut, and the log name
   await until(() => waiting.length === 1);
   await app.close();
   await failed;
-  expect(app.log.text).toContain('Cutting 1 requests that did not finish within 200 ms: answerSlowly (1).');
+  expect(app.log.text).toContain('Cutting 1 requests that did not finish within 200 ms: answerSlowly.');
 });

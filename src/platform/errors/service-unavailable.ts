@@ -8,7 +8,6 @@ import { UNAVAILABLE } from './error-catalogue.js';
 export type UnavailableCause =
   | 'requests_in_flight'
   | 'bodies'
-  | 'event_streams'
   | 'draining'
   | 'database_away'
   | 'database_refused'

@@ -57,7 +57,7 @@ function observeServer(load: () => PlatformExpressAdapter['load'], config: Confi
   });
   new Gauge({
     name: 'petstore_http_connections_limit',
-    help: 'MAX_CONNECTIONS: requests on further connections are answered 503.',
+    help: 'Largest number of open connections; further ones are dropped.',
     registers,
   }).set(config.maxConnections);
   countFrom(registers, {

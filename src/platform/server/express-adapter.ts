@@ -14,16 +14,18 @@ import type { BodyPlan } from './bodies/media-types.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
-import { EventStreams } from './event-streams.js';
 import { Replies } from './replies/replies.js';
-import { countHeader } from './requests/request-checks.js';
-import { checkRequest } from './requests/request-checks.js';
-import { isAborted, RequestContext } from './requests/request-context.js';
-import { REQUEST_ID_HEADER, requestIdFrom } from './requests/request-id.js';
+import { checkRequest, countHeader } from './requests/request-checks.js';
+import {
+  isAborted,
+  REQUEST_ID_HEADER,
+  RequestContext,
+  requestIdFrom,
+  traceIdFrom,
+} from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { serveFor } from './requests/served-request.js';
 import { LISTEN_BACKLOG } from './requests/server-limits.js';
-import { traceIdFrom } from './requests/trace-context.js';
 import { createHttpServer } from './http-server.js';
 import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
@@ -49,7 +51,7 @@ export interface RequestObserver {
  * No step before the handler's route reads the body. `BodyGuard` reads it behind the key check, for handlers that take one;
  * `request.body` is then a plain value.
  *
- * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets WRITE_TIMEOUT_MS.
+ * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets that of clients that do not read.
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly inFlight: RequestsInFlight;
@@ -85,10 +87,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     };
     // Node calls `writeHead` before the first byte of every answer, by whatever code it is written.
     app.response.writeHead = function (...head: unknown[]) {
-      return ServerResponse.prototype.writeHead.apply(
-        this,
-        adapter.replies.beforeHead(this, head) as [number],
-      ) as never;
+      adapter.replies.beforeHead(this);
+      return ServerResponse.prototype.writeHead.apply(this, head as [number]) as never;
     };
   }
 
@@ -121,7 +121,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   override beforeClose(): void {
-    this.drain.begin();
+    this.drain.hasBegun = true;
   }
 
   /** Drains the server (see `Drain`). Resolves when no connection is open. */
@@ -140,23 +140,12 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     const server = createHttpServer(app, this.config);
-    const eventStreams = new EventStreams(app, this.config.writeTimeoutMs, this.config.maxEventStreams);
     this.connections = new Connections(server, this.config);
-    this.drain = new Drain(server, this.connections, eventStreams, this.config);
+    this.drain = new Drain(server, this.connections, this.config);
     this.replies = new Replies(this.inFlight, this.drain);
     this.httpServer = server;
 
-    this.answerParserErrors(server);
-    this.answerRequests(server);
-  }
-
-  private answerParserErrors(server: Server): void {
     answerParserErrors(server, this.connections, {
-      refuse: (request, response, error) => {
-        this.begin(request, response);
-        request.context.bodyError = error;
-        this.refuse(request, response, error);
-      },
       abandon: (request, error) => {
         // The platform's own reading fails with the error, and the request is answered like any other.
         if (request.context.isBodyRead || request.readableFlowing === null) return;
@@ -164,55 +153,37 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       },
       refused: (error, requestId) => this.observer?.refused(error, requestId),
     });
-  }
-
-  /** Listens for requests, and for those that expect an answer before they send their body. */
-  private answerRequests(server: Server): void {
-    const listen = (event: string, serve: (request: Request, response: Response) => void): void => {
-      server.on(event, (request: Request, response: Response) => this.enter(request, response, serve));
-    };
-    const serve = (request: Request, response: Response): void => {
-      if (this.admits(request, response)) this.route(request, response);
-    };
-    listen('request', serve);
-    listen('checkContinue', (request, response) => {
-      continueWhenRead(request, response);
-      serve(request, response);
-    });
-    listen('checkExpectation', (request, response) => this.refuse(request, response, new ApiError(EXPECTATION_FAILED)));
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+      server.on(event, (request: Request, response: Response) => this.enter(event, request, response));
+    }
   }
 
   /** Begins and serves a request when the earlier ones of its connection are answered. */
-  private enter(request: Request, response: Response, serve: (request: Request, response: Response) => void): void {
-    const begin = (): void => {
+  private enter(event: string, request: Request, response: Response): void {
+    request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    if (event === 'checkContinue') continueWhenRead(request, response);
+    const serve = (): void => {
       this.begin(request, response);
-      serve(request, response);
+      const error = event === 'checkExpectation' ? new ApiError(EXPECTATION_FAILED) : this.refusalOf(request, response);
+      if (error === undefined) this.route(request, response);
+      // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
+      // sent instead.
+      else process.nextTick(() => this.refuse(request, response, request.context.bodyError ?? error));
     };
     // A pipelined request begins at the end of the one before, whose span is active then.
-    this.connections.arrive(request, response, activeTrace?.bind(begin) ?? begin);
+    this.connections.arrive(request, response, activeTrace?.bind(serve) ?? serve);
   }
 
   private begin(request: Request, response: Response): void {
-    const { headers } = request;
-    request.context = new RequestContext(requestIdFrom(headers['x-request-id']));
-    if (headers['traceparent'] !== undefined) request.context.traceId = traceIdFrom(headers['traceparent']);
-    request.context.traceId = activeTrace?.traceId() ?? request.context.traceId;
-    request.context.authorizations = countHeader(request, 'authorization');
+    const { context, headers } = request;
+    if (headers['traceparent'] !== undefined) context.traceId = traceIdFrom(headers['traceparent']);
+    context.traceId = activeTrace?.traceId() ?? context.traceId;
+    context.authorizations = countHeader(request, 'authorization');
     // Express sets it too, but some answers are sent before Express is reached.
     request.res = response;
-    response.setHeader(REQUEST_ID_HEADER, request.context.requestId);
+    response.setHeader(REQUEST_ID_HEADER, context.requestId);
     response.setHeader('X-Content-Type-Options', 'nosniff');
     response.on('close', this.onClose);
-  }
-
-  /** Whether the request may be served. If not, answers it. */
-  private admits(request: Request, response: Response): boolean {
-    const refusal = this.refusalOf(request, response);
-    if (!refusal) return true;
-    // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
-    // sent instead.
-    process.nextTick(() => this.refuse(request, response, refusal));
-    return false;
   }
 
   private route(request: Request, response: Response): void {
@@ -238,7 +209,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   /** The error of a request that is refused before routing; undefined when the request is in flight. */
   private refusalOf(request: Request, response: Response): ApiError | undefined {
-    const error = checkRequest(request);
+    const error = request.context.bodyError ?? checkRequest(request);
     if (error) {
       // Client and server may disagree on where this request ends, so nothing after it is read (request smuggling).
       response.shouldKeepAlive = false;

@@ -1,10 +1,11 @@
 import type { Express } from 'express';
 import { createServer, IncomingMessage, type Server } from 'node:http';
+import { Socket } from 'node:net';
 import type { Config } from '../../config.js';
 import { createMessageClasses } from '../internals/express-prototypes.js';
-import { canJoinWrites, joinWrites } from './connections/joined-writes.js';
+import { answeringOn } from './connections/connections.js';
+import { announcesBody } from './requests/request-checks.js';
 import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
-import { limitUpgrades } from './connections/upgrades.js';
 
 /**
  * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
@@ -35,6 +36,50 @@ export function createHttpServer(app: Express, config: Config): Server {
   // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
   // checked. MAX_HEADER_BYTES bounds the work.
   server.maxHeadersCount = 0;
-  if (fastPaths && canJoinWrites()) server.on('connection', joinWrites);
+  if (fastPaths) server.on('connection', joinWrites);
   return server;
+}
+
+/**
+ * Lets a connection drop empty writes, by the two methods that Node documents for implementers of streams.
+ *
+ * Node ends each answer with an empty write, and passes it with the answer to the system's gather write, for which it
+ * allocates a buffer. A single text needs no buffer.
+ */
+export function joinWrites(socket: Socket): void {
+  socket._writev = function (chunks, callback) {
+    const [first, second] = chunks as { chunk: unknown; encoding: BufferEncoding }[];
+    if (first !== undefined && chunks.length === 2 && second?.chunk === '') {
+      this._write(first.chunk, first.encoding, callback);
+    } else {
+      Socket.prototype._writev?.call(this, chunks, callback);
+    }
+  };
+}
+
+const UPGRADE = Symbol('upgrade');
+
+/**
+ * Decides which requests with `Upgrade` switch protocols: WebSocket handshakes (RFC 6455) to which no earlier answer of the
+ * connection is outstanding, if a module listens to the server's event `upgrade`. The listener gets the socket, with
+ * everything that the client sends after it, and checks the API key itself.
+ *
+ * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP. Node's
+ * parser then drops the data that it has already read after the request, so it could lose a request, or begin one in the
+ * middle of another. Therefore `connections.ts` ends the connection after the answer.
+ *
+ * @param prototype the prototype of the server's request class; Node sets and reads its member `upgrade`
+ */
+function limitUpgrades(prototype: IncomingMessage): void {
+  Object.defineProperty(prototype, 'upgrade', {
+    configurable: true,
+    get(this: IncomingMessage & { [UPGRADE]?: boolean }) {
+      if (!this[UPGRADE] || this.method === 'CONNECT') return this[UPGRADE];
+      const isWebSocket = this.method === 'GET' && this.headers.upgrade?.toLowerCase() === 'websocket';
+      return isWebSocket && !announcesBody(this) && answeringOn(this.socket) === undefined;
+    },
+    set(this: { [UPGRADE]?: boolean }, value: boolean) {
+      this[UPGRADE] = value;
+    },
+  });
 }

@@ -83,7 +83,7 @@ interface Answer {
 }
 
 async function startApp(): Promise<INestApplication> {
-  const config = readConfig({ PORT: '0', HOST: '127.0.0.1', SHUTDOWN_LINGER_MS: '0' });
+  const config = readConfig({ PORT: '0', HOST: '127.0.0.1' });
   const module = await Test.createTestingModule({
     controllers: [AnswersController],
     providers: [ErrorFilter],

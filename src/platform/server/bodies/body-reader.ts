@@ -45,9 +45,9 @@ export class BodyReader {
 
   private async readArriving(request: Request, plan: BodyPlan): Promise<unknown> {
     const { context } = request;
-    if (request.destroyed) throw aborted();
     context.isBodyRead = true;
     try {
+      if (request.destroyed || context.bodyError) throw aborted();
       if (plan.types === undefined) return parseJson(request, await this.bytesOf(request, plan), plan);
       return await this.parse(request, plan, plan.types);
     } catch (error) {

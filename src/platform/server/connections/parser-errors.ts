@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../errors/api-error.js';
@@ -10,14 +10,12 @@ import {
   type ErrorDefinition,
 } from '../../errors/error-catalogue.js';
 import { answeringOn, type Connections } from './connections.js';
-import { newRequestId, REQUEST_ID_HEADER } from '../requests/request-id.js';
+import { REQUEST_ID_HEADER, requestIdFrom } from '../requests/request-context.js';
 import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
 import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
 
-/** Answers and reports the errors of the parser. */
+/** Reports the errors of the parser. */
 interface ParserErrorListener {
-  /** Must answer a request with a broken body that has not begun. */
-  refuse(request: Request, response: Response, error: ApiError): void;
   /**
    * Must answer a request with a broken body that has begun, if code of a module is reading the body: that code may wait
    * for ever for the end of the body.
@@ -29,35 +27,31 @@ interface ParserErrorListener {
 
 /**
  * Answers what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431, and 400 for
- * CONNECT. Earlier requests of the connection are answered first. After the answer the connection is closed.
+ * CONNECT. Then the connection is closed.
  *
  * An error in a body belongs to its request: reading the body fails with the error, so the request is answered like any
- * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`.
+ * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`; behind
+ * unanswered requests they get none, and the connection is closed after the answers.
  */
 export function answerParserErrors(server: Server, connections: Connections, listener: ParserErrorListener): void {
-  const fail = (socket: Duplex, error: ApiError): Request | undefined =>
-    connections.fail(
-      socket,
-      (request, response) => listener.refuse(request, response, error),
-      () => {
-        if (!socket.writable) {
-          socket.destroy();
-          return;
-        }
-        const requestId = newRequestId();
-        socket.end(errorResponse(error, requestId), () => socket.destroy());
-        listener.refused(error, requestId);
-      },
-    );
+  const refuse = (socket: Duplex, error: ApiError): void => {
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const requestId = requestIdFrom();
+    socket.end(errorResponse(error, requestId), () => socket.destroy());
+    listener.refused(error, requestId);
+  };
 
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Duplex) => {
     const error = parserError(cause);
-    const broken = error && fail(socket, error);
-    if (error === undefined || (broken && (broken.context.isOver || cause.code === 'HPE_INVALID_EOF_STATE'))) {
-      // No answer can or needs to be sent: the connection failed, the request is answered already, or the client closed the
-      // connection in the middle of a body.
+    const broken = error && connections.fail(socket);
+    if (broken === 'idle') {
+      refuse(socket, error as ApiError);
+    } else if (error === undefined || (broken && isUnanswerable(broken, cause, socket))) {
       socket.destroy();
-    } else if (broken) {
+    } else if (broken && broken.context.bodyError === undefined) {
       broken.context.bodyError = error;
       if (broken.listenerCount('error') > 0) broken.emit('error', error);
       listener.abandon(broken, error);
@@ -65,13 +59,16 @@ export function answerParserErrors(server: Server, connections: Connections, lis
   });
 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    // Node removes its own listeners from the socket of CONNECT, but earlier answers of the connection need them.
-    // Without a listener of errors, a reset would end the process.
+    // Node has removed its own listeners; without one, a reset would end the process.
     socket.on('error', () => socket.destroy());
-    socket.on('timeout', () => server.emit('timeout', socket));
-    socket.on('drain', () => answeringOn(socket)?.emit('drain'));
-    fail(socket, new ApiError(BAD_REQUEST, 'This server is no proxy: CONNECT is not supported.'));
+    if (connections.fail(socket) !== 'idle') socket.destroy();
+    else refuse(socket, new ApiError(BAD_REQUEST, 'This server is no proxy: CONNECT is not supported.'));
   });
+}
+
+/** Whether a request with a broken body is answered already, or its client closed the connection in the middle of the body. */
+function isUnanswerable(request: Request, { code }: NodeJS.ErrnoException, socket: Duplex): boolean {
+  return request.context.isOver || (code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request);
 }
 
 /** The error to send; undefined if the connection itself failed, so that an answer cannot be sent. */

@@ -1,6 +1,5 @@
 import type { Request, Response } from 'express';
 import { type ApiError, ErrorBody } from '../../errors/api-error.js';
-import { matchesEntityTag } from '../../json/entity-tag.js';
 import { JsonBody } from '../../json/json-body.js';
 import type { Drain } from '../connections/drain.js';
 import { announcesBody } from '../requests/request-checks.js';
@@ -40,7 +39,7 @@ export class Replies {
     } else if (typeof body === 'string' || Buffer.isBuffer(body)) {
       setMediaType(response, body);
       setCaching(response);
-      this.endUnlessFresh(response, body, response.getHeader('ETag'));
+      this.endUnlessFresh(response, body);
     } else {
       this.sendJson(response, body);
     }
@@ -63,11 +62,8 @@ export class Replies {
   /**
    * Must be called before the head of each answer is written. Completes answers that `send` does not write: those of
    * Express's methods, redirects, streams and events.
-   *
-   * @param head the arguments of `response.writeHead`
-   * @returns the arguments to use instead
    */
-  beforeHead(response: Response, head: unknown[]): unknown[] {
+  beforeHead(response: Response): void {
     const { req: request } = response;
     const { context } = request;
     if (context.answeredAt === undefined) {
@@ -76,9 +72,7 @@ export class Replies {
       // Closes the connection: the rest of this request would have to be read before the next one.
       if (!request.complete && announcesBody(request)) response.shouldKeepAlive = false;
     }
-    if (!this.drain.hasBegun) return head;
-    response.setHeader('Connection', 'close');
-    return head.map(withoutConnection);
+    if (this.drain.hasBegun) response.setHeader('Connection', 'close');
   }
 
   private sendJson(response: Response, body: unknown): void {
@@ -95,33 +89,20 @@ export class Replies {
     }
     if (!response.hasHeader('Content-Type')) response.setHeader('Content-Type', 'application/json');
     setCaching(response);
-    if (response.statusCode !== 200 || !isRead(response.req)) {
-      this.end(response, json.text);
-      return;
+    if (response.statusCode === 200 && isRead(response.req) && !response.hasHeader('ETag')) {
+      response.setHeader('ETag', json.entityTag);
     }
-    let tag = response.getHeader('ETag');
-    if (tag === undefined) {
-      tag = json.entityTag;
-      response.setHeader('ETag', tag);
-    }
-    this.endUnlessFresh(response, json.text, tag);
+    this.endUnlessFresh(response, json.text);
   }
 
   /** Ends the response; with 304 and no body if the client has this representation already (RFC 9110, section 13). */
-  private endUnlessFresh(response: Response, body: string | Buffer, tag: number | string | string[] | undefined): void {
-    const { headers } = response.req;
-    const ifNoneMatch = headers['if-none-match'];
-    const isFresh =
-      ifNoneMatch === undefined
-        ? headers['if-modified-since'] !== undefined && isUnmodified(response, headers['if-modified-since'])
-        : tag !== undefined && matchesEntityTag(ifNoneMatch, String(tag));
-    if (isFresh && response.statusCode === 200 && isRead(response.req)) {
+  private endUnlessFresh(response: Response, body: string | Buffer): void {
+    const isFresh = response.statusCode === 200 && response.req.fresh;
+    if (isFresh) {
       response.statusCode = 304;
       response.removeHeader('Content-Type');
-      this.end(response, undefined);
-    } else {
-      this.end(response, body);
     }
+    this.end(response, isFresh ? undefined : body);
   }
 
   /**
@@ -178,12 +159,6 @@ function setMediaType(response: Response, body: string | Buffer): void {
   }
 }
 
-/** Whether the handler has set a `Last-Modified` that is not after the time that the client names. */
-function isUnmodified(response: Response, ifModifiedSince: string): boolean {
-  const lastModified = response.getHeader('Last-Modified');
-  return typeof lastModified === 'string' && Date.parse(lastModified) <= Date.parse(ifModifiedSince);
-}
-
 /** Whether a request only reads: GET or HEAD. */
 function isRead({ method }: Request): boolean {
   return method === 'GET' || method === 'HEAD';
@@ -207,15 +182,6 @@ function setCaching(response: Response): void {
   if (!response.hasHeader('Cache-Control')) {
     response.setHeader('Cache-Control', isCacheable ? 'private, no-cache' : 'no-store');
   }
-}
-
-/** Removes `Connection` from an argument of `writeHead` that holds header fields, as an object or a list. */
-function withoutConnection(argument: unknown): unknown {
-  if (typeof argument !== 'object' || argument === null) return argument;
-  const isConnection = (name: unknown): boolean => String(name).toLowerCase() === 'connection';
-  return Array.isArray(argument)
-    ? argument.filter((_, index) => !isConnection(argument[index - (index % 2)]))
-    : Object.fromEntries(Object.entries(argument).filter(([name]) => !isConnection(name)));
 }
 
 /** Reads and drops the rest of a request, at most LINGER_BYTES and for at most LINGER_MS. */

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import { randomUUID } from 'node:crypto';
 import type { ApiError } from '../../errors/api-error.js';
 import type { UnavailableCause } from '../../errors/service-unavailable.js';
 
@@ -66,6 +67,32 @@ export class RequestContext {
 export function isAborted({ context, socket }: Request, response: Response): boolean {
   // Node also reports an answer as finished when its connection was destroyed.
   return !context.isSentEarly && (!response.writableFinished || context.isCut || socket.destroyed);
+}
+
+/** The header field of the request id, in requests and responses. */
+export const REQUEST_ID_HEADER = 'X-Request-Id';
+
+const WELL_FORMED_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** The id of a request: the `X-Request-Id` that its client sent, if it is well-formed, else a new one. */
+export function requestIdFrom(sent?: string | string[]): string {
+  return typeof sent === 'string' && WELL_FORMED_REQUEST_ID.test(sent) ? sent : randomUUID();
+}
+
+/**
+ * A value of `traceparent`: version, trace-id, parent-id and flags, in lower case (W3C Trace Context, section 3.2). In
+ * versions above 00 more fields may follow.
+ */
+const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?=-|$)/;
+
+/** Length of a value of version 00, in characters. */
+const LENGTH_OF_VERSION_00 = 55;
+
+/** The trace-id that the caller has sent, 32 characters of lower-case hex; undefined for a value that is not well-formed. */
+export function traceIdFrom(traceparent: string | string[]): string | undefined {
+  // Node joins repeated fields with a comma. The pattern then does not match, because no comma may follow the flags.
+  const [, version, traceId] = TRACEPARENT.exec(String(traceparent)) ?? [];
+  return version === '00' && traceparent.length !== LENGTH_OF_VERSION_00 ? undefined : traceId;
 }
 
 declare global {

@@ -45,12 +45,8 @@ export const TIMEOUT_CHECK_INTERVAL_MS = 500;
  */
 export const MAX_PIPELINED_REQUESTS = 100;
 
-/**
- * Most requests of all connections that were read ahead of their turn. A request with a body counts PIPELINED_BODY_WEIGHT,
- * because its first 64 KiB may be in memory, too. A connection beyond the limit is cut.
- */
+/** Most requests of all connections that were read ahead of their turn. A connection beyond the limit is cut. */
 export const MAX_HELD_REQUESTS = 10_000;
-export const PIPELINED_BODY_WEIGHT = 50;
 
 /**
  * How long, in ms, the next request of a connection waits after one was refused for overload. Short, because the

@@ -1,9 +1,7 @@
-import { jest } from '@jest/globals';
-import { Logger } from '@nestjs/common';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
-import { canJoinWrites, joinWrites } from './joined-writes.js';
+import { joinWrites } from './http-server.js';
 
 /** Sends an answer, and returns its bytes and the names of the system's writes. */
 async function answer(
@@ -49,25 +47,4 @@ test.each<[body: string, send: (response: ServerResponse) => unknown, writes: st
   const joined = await answer(send, joinWrites);
   expect(joined.bytes).toBe(ordinary.bytes);
   if (writes) expect(joined.writes).toEqual(writes);
-});
-
-class WithoutGathering extends Socket {
-  override cork(): void {}
-}
-class Failing extends Socket {
-  override write(): never {
-    throw new Error('no trial');
-  }
-}
-
-test.each<[difference: string, probe: new () => Socket]>([
-  ["Node's sockets pass on waiting writes in another way", WithoutGathering],
-  ["Node's sockets fail on a trial write (Error: no trial)", Failing],
-])('it stays off with one line in the log when %s', (difference, Probe) => {
-  const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
-  expect(canJoinWrites()).toBe(true);
-  expect(warn).not.toHaveBeenCalled();
-  expect(canJoinWrites(() => new Probe())).toBe(false);
-  expect(warn.mock.calls).toEqual([[expect.stringContaining(`joined-writes stays off: ${difference}.`)]]);
-  warn.mockRestore();
 });
