@@ -97,16 +97,6 @@ test('a key is refused from the millisecond of its expiry on', async () => {
   expect(answer.headers['www-authenticate']).toContain('error="invalid_token"');
 });
 
-test('a revoked key is refused', async () => {
-  const { key, secret } = await keys.create({ client: 'revoked' });
-  expect((await app.client.get('/v1/pets', { apiKey: secret })).status).toBe(200);
-  await keys.revoke(key.id.toString());
-  expect((await app.client.get('/v1/pets', { apiKey: secret })).json).toMatchObject({
-    code: 'revoked_api_key',
-    status: 401,
-  });
-});
-
 test('403 insufficient_scope with the challenge of RFC 6750', async () => {
   const { secret } = await keys.create({ client: 'reader', scopes: ['pets:read'] });
   const reader = new HttpClient(app.origin, secret);
@@ -138,10 +128,6 @@ test('only the SHA-256 of a key is stored', async () => {
 
 describe('a request without a key is refused before anything of its body is read', () => {
   const head = 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
-
-  test('401 at once for malformed JSON', async () => {
-    expect((await app.client.post('/v1/pets', '{', { apiKey: null })).json).toMatchObject({ code: 'missing_api_key' });
-  });
 
   test('401 for a megabyte that is sent without waiting, and the answer arrives', async () => {
     const answer = await app.client.post('/v1/pets', 'x'.repeat(1024 * 1024), { apiKey: null });

@@ -30,19 +30,7 @@ class TestSamplesController {
   }
 }
 
-/** Answers when the test allows it. */
-@Public()
-@Controller('test-slow')
-class TestSlowController {
-  static finish: () => void;
-
-  @Get()
-  waitForTest(): Promise<void> {
-    return new Promise((resolve) => (TestSlowController.finish = resolve));
-  }
-}
-
-@Module({ controllers: [TestSamplesController, TestSlowController] })
+@Module({ controllers: [TestSamplesController] })
 class SamplesModule {}
 
 let app: TestApp;
@@ -188,23 +176,6 @@ describe('CORS: answers that are given before the route is known', () => {
     const broken = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nTransfer-Encoding: chunked\r\n\r\nnot-hex\r\n`;
     const answer = await rawRequest(app.port, `GET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n${broken}`);
     expect(fields(answer.slice(answer.lastIndexOf('HTTP/1.1 ')))).toEqual([400, ORIGIN, true, 'Origin']);
-  });
-
-  test('503 of a service that has more requests than it can answer', async () => {
-    const busy = await createTestApp({
-      features: [SamplesModule],
-      settings: { CORS_ORIGINS: ORIGIN, MAX_REQUESTS_IN_FLIGHT: '1' },
-    });
-    const slow = busy.client.get('/v1/test-slow');
-    const call = (): Promise<HttpAnswer> => busy.client.get('/v1/pets', { headers: { origin: ORIGIN } });
-    let answer = await call();
-    for (const deadline = Date.now() + 10_000; answer.status !== 503 && Date.now() < deadline;) answer = await call();
-    expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1']);
-    expect(answer.headers['access-control-allow-origin']).toBe(ORIGIN);
-    expect(namesIn(answer.headers['access-control-expose-headers'])).toContain('retry-after');
-    TestSlowController.finish();
-    await slow;
-    await busy.close();
   });
 });
 
