@@ -89,10 +89,6 @@ function codesOf(openApi: OpenApi, name: string, status: string): string[] {
   return Object.keys(responseOf(openApi, name, status).content?.['application/json']?.examples ?? {});
 }
 
-/** The names in the specification. A further feature adds more, which its own tests check. */
-const OPERATIONS = ['listPets', 'createPet', 'getPet'];
-const SCHEMAS = ['Error', 'NewPet', 'Pet', 'PetStatus', 'Pets'];
-
 describe('the document', () => {
   test('is openapi.json, byte for byte', async () => {
     const checkedIn = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8');
@@ -136,46 +132,6 @@ describe('the document', () => {
     const document = await describeApplication(readConfig(settings));
     const described = (JSON.parse(document.json) as OpenApi).servers;
     expect(described.map(({ url, description }) => [url, description])).toEqual(servers);
-  });
-
-  test('has the five schemas and the three operations of the specification, with exactly these parameters and responses', () => {
-    expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(SCHEMAS));
-    const outline = Object.entries(document.paths).flatMap(([path, item]) =>
-      Object.entries(item).map(([method, { operationId, tags, parameters = [], requestBody, responses }]) => ({
-        endpoint: `${method} ${path}`,
-        operationId,
-        tags,
-        parameters: parameters.map(({ name, in: place, required }) => `${String(place)} ${name} ${String(required)}`),
-        body: (requestBody as { required?: boolean } | undefined)?.required,
-        responses: Object.keys(responses).join(' '),
-      })),
-    );
-    expect(outline.filter(({ operationId }) => OPERATIONS.includes(operationId))).toEqual([
-      {
-        endpoint: 'get /pets',
-        operationId: 'listPets',
-        tags: ['Pets'],
-        parameters: ['query limit false', 'query status false', 'query cursor false'],
-        body: undefined,
-        responses: '200 304 400 401 403 429 500 503 default',
-      },
-      {
-        endpoint: 'post /pets',
-        operationId: 'createPet',
-        tags: ['Pets'],
-        parameters: ['header Idempotency-Key false'],
-        body: true,
-        responses: '201 400 401 403 413 415 422 429 500 503 default',
-      },
-      {
-        endpoint: 'get /pets/{petId}',
-        operationId: 'getPet',
-        tags: ['Pets'],
-        parameters: ['path petId true'],
-        body: undefined,
-        responses: '200 304 401 403 404 410 429 500 503 default',
-      },
-    ]);
   });
 
   test('describes everything', () => {

@@ -1,4 +1,4 @@
-import { Body, ConflictException, Controller, Get, HttpCode, Module, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Module, Param, Post, Query } from '@nestjs/common';
 import { ApiNotFoundResponse, ApiProperty, ApiPropertyOptional, ApiServiceUnavailableResponse } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
@@ -110,8 +110,7 @@ class TestOwnersController {
   @ApiNotFoundResponse({ description: 'Nobody has the name.', type: Address })
   @ApiServiceUnavailableResponse({ type: [String] })
   getOwner(@Param('name') name: string): unknown {
-    if (name === 'twice') throw new ConflictException('There are two of them.');
-    throw new TypeError(`secret of ${name}`);
+    return { name };
   }
 }
 
@@ -125,11 +124,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const VALID = { name: 'Ann', email: 'ann@example.com', customer: LARGEST };
-const errorOf = (code: string, status: number, message?: string): object => ({
-  code,
-  message: message ?? (expect.any(String) as string),
-  status,
-});
+const errorOf = (code: string, status: number): object => ({ code, message: expect.any(String) as string, status });
 
 describe('authentication', () => {
   test.each([
@@ -187,19 +182,6 @@ describe('validation', () => {
     expect((await app.client.get('/v1/test-owners')).json).toEqual({ first: null, sort: null });
     for (const query of ['first=0', 'first=51', 'first=1.5', 'first=x', 'sort=age', 'sort=id&sort=id', 'page=2']) {
       expect((await app.client.get(`/v1/test-owners?${query}`)).json).toEqual(errorOf('invalid_parameter', 400));
-    }
-  });
-});
-
-describe('errors', () => {
-  test("Nest's exceptions and bugs get the Error body, and that of a bug reveals nothing", async () => {
-    const conflict = await app.client.get('/v1/test-owners/twice');
-    expect([conflict.status, conflict.json]).toEqual([409, errorOf('conflict', 409, 'There are two of them.')]);
-    const bug = await app.client.get('/v1/test-owners/ann', { expects500: true });
-    expect([bug.status, bug.json]).toEqual([500, errorOf('internal_error', 500)]);
-    expect(bug.text).not.toContain('secret');
-    for (const { headers } of [conflict, bug]) {
-      expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
     }
   });
 });

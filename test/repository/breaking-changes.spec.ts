@@ -31,11 +31,6 @@ describe('breaks clients:', () => {
   test.each<[string, (document: Node, schemas: Node) => unknown, string]>([
     ['an operation removed', ({ paths }) => delete paths['/pets'].post, 'POST /pets: removed'],
     [
-      'a path renamed',
-      ({ paths }) => (delete paths['/pets/{petId}'], (paths['/pet/{petId}'] = {})),
-      'GET /pets/{petId}: removed',
-    ],
-    [
       'an operation renamed',
       (api) => (list(api).operationId = 'list'),
       'GET /pets: operationId was "listPets", is "list"',
@@ -52,7 +47,6 @@ describe('breaks clients:', () => {
       'GET /pets: scheme of the security scheme bearerAuth was "bearer", is "basic"',
     ],
     ['a parameter removed', (api) => removeLast(list(api).parameters), 'GET /pets, query parameter cursor: removed'],
-    ['a parameter renamed', (api) => (limit(api).name = 'size'), 'GET /pets, query parameter limit: removed'],
     [
       'a parameter required',
       (api) => (limit(api).required = true),
@@ -72,11 +66,6 @@ describe('breaks clients:', () => {
       'a lower bound raised',
       (api) => (limit(api).schema.minimum = 2),
       'GET /pets, query parameter limit: minimum was 1, is 2',
-    ],
-    [
-      'a narrower bound of input',
-      (api) => (list(api).parameters[2].schema.maxLength = 9),
-      'GET /pets, query parameter cursor: maxLength was 46, is 9',
     ],
     [
       'a bound that is new',
@@ -104,21 +93,6 @@ describe('breaks clients:', () => {
       'POST /pets, request body, member owner: is required and was not',
     ],
     [
-      'a member of input required',
-      (_, { NewPet }) => add(NewPet.required, 'status'),
-      'POST /pets, request body, member status: is required and was not',
-    ],
-    [
-      'a member of input removed',
-      (_, { NewPet }) => delete NewPet.properties.status,
-      'POST /pets, request body, member status: removed',
-    ],
-    [
-      'other members of input refused',
-      (_, { NewPet }) => (NewPet.additionalProperties = false),
-      'POST /pets, request body: additionalProperties was none, is false',
-    ],
-    [
       'a value of input removed',
       (_, { PetStatus }) => removeLast(PetStatus.enum),
       'GET /pets, query parameter status: enum was ["available","pending","sold"], is ["available","pending"]',
@@ -136,16 +110,6 @@ describe('breaks clients:', () => {
     ],
     ['a response removed', (api) => delete create(api).responses['422'], 'POST /pets, response 422: removed'],
     [
-      'a success renumbered',
-      (api) => ((create(api).responses['200'] = create(api).responses['201']), delete create(api).responses['201']),
-      'POST /pets, response 201: removed',
-    ],
-    [
-      'a response body removed',
-      (api) => delete create(api).responses['201'].content,
-      'POST /pets, response 201, application/json: removed',
-    ],
-    [
       'a header of a response removed',
       (api) => delete list(api).responses['200'].headers.Link,
       'GET /pets, response 200, header Link: removed',
@@ -161,29 +125,14 @@ describe('breaks clients:', () => {
       'GET /pets, response 200, items, member status: removed',
     ],
     [
-      'a member of output renamed',
-      (_, { Error: error }) => ((error.properties.kind = error.properties.code), delete error.properties.code),
-      'POST /pets, response 401, member code: removed',
-    ],
-    [
       'a member of output optional',
       (_, { Pet }) => removeLast(Pet.required),
       'POST /pets, response 201, member status: may be missing and could not',
     ],
     [
-      'another type of output',
-      (_, { Pet }) => (Pet.properties.id.type = 'string'),
-      'POST /pets, response 201, member id: type was "integer", is "string"',
-    ],
-    [
       'null as output',
       (_, { Pet }) => (Pet.properties.name.type = ['string', 'null']),
       'POST /pets, response 201, member name: type was "string", is ["string","null"]',
-    ],
-    [
-      'another format of output',
-      (_, { Pet }) => delete Pet.properties.id.format,
-      'POST /pets, response 201, member id: format was "int64", is none',
     ],
     [
       'a new value of output',
@@ -220,7 +169,6 @@ describe('breaks no client:', () => {
       },
     ],
     ['a new optional member of input', (_, { NewPet }) => (NewPet.properties.owner = { type: 'string' })],
-    ['a member of input optional', (_, { NewPet }) => removeLast(NewPet.required)],
     [
       'a new member of output',
       (_, { Pet }) => ((Pet.properties.owner = { type: 'string' }), add(Pet.required, 'owner')),
@@ -230,7 +178,6 @@ describe('breaks no client:', () => {
     ['no pattern of input', (_, { NewPet }) => delete NewPet.properties.name.pattern],
     ['a narrower bound of output', (_, { Pets }) => (Pets.maxItems = 100)],
     ['a new response', (api) => (list(api).responses['451'] = { description: 'Unavailable for legal reasons.' })],
-    ['a new header of a response', (api) => (list(api).responses['200'].headers.Age = { schema: { type: 'integer' } })],
     [
       'other words',
       (api, { Pet }) => (
@@ -245,7 +192,6 @@ describe('breaks no client:', () => {
         list(api).parameters[1].schema = { ...PetStatus };
       },
     ],
-    ['an operation deprecated', (api) => (list(api).deprecated = true)],
   ])('%s', (_name, edit) => {
     expect(changesOf(edit)).toEqual([]);
   });

@@ -94,24 +94,6 @@ test('docs/architecture.md has a row for exactly the rooms of the platform', () 
   expect(rows.sort()).toEqual(folders.map(({ name }) => name).sort());
 });
 
-describe('docs/adr', () => {
-  const records = readdirSync(join(ROOT, 'docs/adr')).filter((name) => name !== 'README.md');
-
-  test('lists every record in its index, in order, with its title', () => {
-    const titles = records.map((name) => [name, /^# (.+)\n/.exec(read(`docs/adr/${name}`))?.[1]]);
-    const listed = [...read('docs/adr/README.md').matchAll(/^- \[(.+)\]\((.+)\)/gm)].map(([, title, name]) => [
-      name,
-      title,
-    ]);
-    expect(listed).toEqual(titles);
-  });
-
-  test.each(records)('%s has background, decision and consequences', (name) => {
-    const headings = [...read(`docs/adr/${name}`).matchAll(/^## (.+)$/gm)].map((match) => match[1]);
-    expect(headings).toEqual(['Background', 'Decision', 'Consequences']);
-  });
-});
-
 /** The anchors of a page's headings, as repository hosts make them. */
 function anchorsOf(document: string): string[] {
   return [...read(document).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>

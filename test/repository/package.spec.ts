@@ -29,13 +29,6 @@ describe('the entry points', () => {
     expect(stdout).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED');
   });
 
-  test('lead to files that the build makes from existing sources', () => {
-    const { exports } = JSON.parse(read('package.json')) as { exports: Record<string, { default?: string }> };
-    const files = Object.values(exports).flatMap((entry) => entry.default ?? []);
-    expect(files).toHaveLength(3);
-    for (const file of files) expect(read(file.replace('./dist/', '').replace(/js$/, 'ts'))).toContain('export');
-  });
-
   test('offer in petstore-service/platform all names of the platform that docs/extending.md uses', () => {
     const declared = new Set(
       readdirSync(join(ROOT, 'src/platform'), { recursive: true, encoding: 'utf8' })
@@ -100,25 +93,10 @@ describe('npm run check:package', () => {
     expect(run('--check')).toEqual({ status: 0, stderr: '' });
   });
 
-  test.each([
-    ['an export', 'things.d.ts', (text: string) => `${text} export declare const MORE = 1;`, '+ const MORE = 1;'],
-    [
-      'a member',
-      'things.d.ts',
-      (text: string) => text.replace('count: number', 'count: bigint'),
-      '-     use(count: number): string;',
-    ],
-    [
-      'a type that an export names',
-      'helper.d.ts',
-      (text: string) => text.replace('help(): void', 'help(): string'),
-      '+     help(): string;',
-    ],
-  ])('fails when %s changes, and says what', async (_, file, change, line) => {
-    const path = join(project, 'dist', file);
-    await writeFile(path, change(await readFile(path, 'utf8')));
+  test('fails when a member changes, and says what', async () => {
+    await writeFile(join(project, 'dist/things.d.ts'), ENTRY.replace('count: number', 'count: bigint'));
     const { status, stderr } = run('--check');
-    expect([status, stderr.split('\n')]).toEqual([1, expect.arrayContaining([line])]);
+    expect([status, stderr.split('\n')]).toEqual([1, expect.arrayContaining(['-     use(count: number): string;'])]);
     expect(run()).toEqual({ status: 0, stderr: '' });
     expect(run('--check').status).toBe(0);
   });

@@ -91,25 +91,6 @@ describe('OpenApiDocument', () => {
     });
   });
 
-  test('qualifies the name of a handler that an earlier controller has', async () => {
-    @Controller('games')
-    class GamesController {
-      @Get()
-      list(): void {}
-
-      @Get('all')
-      ToysController_list(): void {}
-    }
-    expect(await operationsOf(ToysController, GamesController)).toEqual({
-      'GET /toys': 'list',
-      'GET /games': 'GamesController_list',
-      'GET /games/all': 'ToysController_list',
-    });
-    await expect(describeControllers(GamesController, ToysController)).rejects.toThrow(
-      "GamesController.ToysController_list and ToysController.list would both be the operation 'ToysController_list'",
-    );
-  });
-
   test('refuses an operationId that another handler has, naming both', async () => {
     @Controller('games')
     class GamesController {
