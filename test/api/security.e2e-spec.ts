@@ -1,4 +1,5 @@
-import { BadGatewayException, Controller, Get, InternalServerErrorException, Module } from '@nestjs/common';
+import { BadGatewayException, Controller, Get, InternalServerErrorException, Module, Param } from '@nestjs/common';
+import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { DataSource } from 'typeorm';
 import { ApiKeyVerifier } from '../../src/platform/api-keys/api-key.verifier.js';
@@ -14,6 +15,30 @@ import { rawRequest } from '../support/raw-request.js';
  */
 
 /** Everything that can fail inside, each with words that must not appear in the answer. */
+const FAULTS: Record<string, (database: Database, dataSource: DataSource) => unknown> = {
+  'unknown-column': (database) => database.write({ name: '', text: 'SELECT hidden_column FROM pet' }, []),
+  constraint: (database) =>
+    database.write({ name: '', text: `INSERT INTO pet (name, category_id) VALUES ('secret_row', NULL)` }, []),
+  cancelled: (database) =>
+    database.write({ name: '', text: `DO $$ BEGIN RAISE 'hidden_column' USING ERRCODE = '57014'; END $$` }, []),
+  orm: (_, dataSource) => dataSource.query('SELEC $1', ['secret_row']),
+  bug: () => (undefined as unknown as { hidden_column: () => void }).hidden_column(),
+  file: () => readFile('/hidden_column/file'),
+  connection: () => fetch('http://127.0.0.1:1/hidden_column'),
+  text: () => thrown('hidden_column'),
+  object: () => thrown({ status: 418, message: 'hidden_column', stack: 'hidden_column', expose: true }),
+  nest: () => thrown(new InternalServerErrorException('hidden_column')),
+  gateway: () => thrown(new BadGatewayException('hidden_column')),
+  circle: () => {
+    const circle: Record<string, unknown> = {};
+    return (circle['hidden_column'] = circle);
+  },
+};
+
+function thrown(value: unknown): never {
+  throw value;
+}
+
 @Public()
 @Controller('test-inside')
 class TestInsideController {
@@ -22,75 +47,9 @@ class TestInsideController {
     private readonly dataSource: DataSource,
   ) {}
 
-  @Get('unknown-column')
-  async unknownColumn(): Promise<void> {
-    await this.database.write({ name: '', text: 'SELECT hidden_column FROM pet' }, []);
-  }
-
-  @Get('constraint')
-  async violateConstraint(): Promise<void> {
-    await this.database.write(
-      { name: '', text: `INSERT INTO pet (name, category_id) VALUES ('secret_row', NULL)` },
-      [],
-    );
-  }
-
-  @Get('orm')
-  async failInOrm(): Promise<void> {
-    await this.dataSource.query('SELEC $1', ['secret_row']);
-  }
-
-  @Get('cancelled')
-  async runTooLong(): Promise<void> {
-    await this.database.write(
-      { name: '', text: `DO $$ BEGIN RAISE 'hidden_column' USING ERRCODE = '57014'; END $$` },
-      [],
-    );
-  }
-
-  @Get('bug')
-  bug(): void {
-    (undefined as unknown as { hidden_column: () => void }).hidden_column();
-  }
-
-  @Get('file')
-  async readFile(): Promise<void> {
-    const { readFile } = await import('node:fs/promises');
-    await readFile('/hidden_column/file');
-  }
-
-  @Get('connection')
-  async callOut(): Promise<void> {
-    await fetch('http://127.0.0.1:1/hidden_column');
-  }
-
-  @Get('text')
-  throwText(): void {
-    // eslint-disable-next-line @typescript-eslint/only-throw-error
-    throw 'hidden_column';
-  }
-
-  @Get('object')
-  throwObject(): void {
-    // eslint-disable-next-line @typescript-eslint/only-throw-error
-    throw { status: 418, message: 'hidden_column', stack: 'hidden_column', expose: true };
-  }
-
-  @Get('nest')
-  throwNest(): void {
-    throw new InternalServerErrorException('hidden_column');
-  }
-
-  @Get('gateway')
-  throwGateway(): void {
-    throw new BadGatewayException('hidden_column');
-  }
-
-  @Get('circle')
-  answerInCircles(): object {
-    const circle: Record<string, unknown> = {};
-    circle['hidden_column'] = circle;
-    return circle;
+  @Get(':fault')
+  fail(@Param('fault') fault: string): unknown {
+    return FAULTS[fault]?.(this.database, this.dataSource);
   }
 }
 
@@ -149,28 +108,12 @@ beforeAll(async () => {
   const { secret: metricsKey } = await keys.create({ client: 'prometheus', scopes: ['metrics:read'] });
   await see('200 of /metrics', client.get('/metrics', { apiKey: metricsKey }));
 
-  for (const body of [
-    '{',
-    '[1,',
-    '{"name":"a","name":"b"}',
-    '\ufeff{}',
-    '"text"',
-    '{"name":1}',
-    'null',
-    '{"a":'.repeat(40),
-  ]) {
+  for (const body of ['{', '{"name":"a","name":"b"}', '\ufeff{}', '{"name":1}', 'null', '{"a":'.repeat(40)]) {
     await see(`400 of the body ${body.slice(0, 20)}`, client.post('/v1/pets', body));
   }
   await see('400 of bytes that are no UTF-8', client.post('/v1/pets', Buffer.from([0x22, 0xff, 0x22])));
   await see('400 of no body', client.send('POST', '/v1/pets'));
-  for (const query of [
-    'limit=0',
-    "status='; DROP TABLE pet; --",
-    'cursor=AAAA',
-    '__proto__=1',
-    'limit=1&limit=2',
-    'stauts=sold',
-  ]) {
+  for (const query of ['limit=0', "status='; DROP TABLE pet; --", 'cursor=AAAA', '__proto__=1', 'limit=1&limit=2']) {
     await see(`400 of ?${query}`, client.get(`/v1/pets?${encodeURI(query)}`));
   }
   await see('401 without a key', client.get('/v1/pets', { apiKey: null }));
@@ -201,22 +144,11 @@ beforeAll(async () => {
   await see('417', raw('POST /v1/pets HTTP/1.1\r\nHost: x\r\nExpect: x\r\nConnection: close\r\n\r\n'));
   await see('431', raw(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`));
 
-  for (const fault of [
-    'unknown-column',
-    'constraint',
-    'orm',
-    'bug',
-    'file',
-    'connection',
-    'text',
-    'object',
-    'nest',
-    'circle',
-  ]) {
-    await see(`500 of ${fault}`, client.get(`/v1/test-inside/${fault}`, { apiKey: null }));
+  const statuses: Record<string, string> = { gateway: '502', cancelled: '503' };
+  for (const fault of Object.keys(FAULTS)) {
+    const answer = client.get(`/v1/test-inside/${fault}`, { apiKey: null });
+    await see(`${statuses[fault] ?? '500'} of ${fault}`, answer);
   }
-  await see('502', client.get('/v1/test-inside/gateway', { apiKey: null }));
-  await see('503 of a cancelled statement', client.get('/v1/test-inside/cancelled', { apiKey: null }));
 }, 60_000);
 afterAll(() => app.close());
 
@@ -224,22 +156,11 @@ afterAll(() => app.close());
 const errors = (): [string, Seen][] => [...seen].filter(([, { status }]) => status >= 400);
 
 /** Every header field that any answer may have, in the spelling of Node. */
-const KNOWN_FIELDS = new Set([
-  ...[
-    'accept',
-    'allow',
-    'cache-control',
-    'connection',
-    'content-length',
-    'content-type',
-    'date',
-    'deprecation',
-    'etag',
-  ],
-  ...['keep-alive', 'link', 'location', 'ratelimit', 'ratelimit-policy', 'retry-after', 'sunset', 'vary'],
-  ...['www-authenticate', 'x-content-type-options', 'x-request-id'],
-  ...['content-security-policy', 'cross-origin-opener-policy', 'referrer-policy'],
-]);
+const KNOWN_FIELDS = [
+  'accept allow cache-control connection content-length content-type date deprecation etag keep-alive link location',
+  'ratelimit ratelimit-policy retry-after sunset vary www-authenticate x-content-type-options x-request-id',
+  'content-security-policy cross-origin-opener-policy referrer-policy',
+].flatMap((line) => line.split(' '));
 
 describe('header fields', () => {
   test('each kind of answer was seen with its status', () => {
@@ -255,7 +176,7 @@ describe('header fields', () => {
     for (const [name, { headers }] of seen) {
       expect([name, headers['x-content-type-options']]).toEqual([name, 'nosniff']);
       expect([name, headers['x-request-id']]).toEqual([name, expect.stringMatching(/^[0-9a-f-]{36}$/)]);
-      expect([name, Object.keys(headers).filter((field) => !KNOWN_FIELDS.has(field))]).toEqual([name, []]);
+      expect([name, Object.keys(headers).filter((field) => !KNOWN_FIELDS.includes(field))]).toEqual([name, []]);
     }
   });
 
@@ -317,13 +238,8 @@ describe('errors reveal nothing about the inside', () => {
     }
   });
 
-  test('the log, for the operator, holds these words', () => {
-    expect(app.log.text).toMatch(/hidden_column/);
-    expect(app.log.text).toMatch(/null value in column/);
+  test('the log, for the operator, holds these words, and no value of a row or a statement', () => {
     expect(app.log.text.match(new RegExp(INSIDE, 'gi'))?.length).toBeGreaterThan(20);
-  });
-
-  test('the log says what failed in the database, and has no value of the row or the statement', () => {
     const line = app.log.lines.find(({ msg }) => msg.includes('null value in column'));
     expect(line?.['error']).toMatchObject({
       code: '23502',
@@ -335,65 +251,33 @@ describe('errors reveal nothing about the inside', () => {
   });
 });
 
-describe('no file but those of the pages can be read', () => {
-  test.each([
-    ...[
-      '',
-      '/',
-      '/docs.ts',
-      '/package.json',
-      '/constructor',
-      '/__proto__',
-      '/reference.js%00.css',
-      '/reference.js/',
-      '/REFERENCE.JS',
-    ],
-    ...[
-      '/../reference.js',
-      '/../../openapi.json',
-      '/..%2f..%2f..%2fpackage.json',
-      '/%2e%2e/%2e%2e/.env',
-      '/..%5c..%5c.env',
-    ],
-    ...['/....//....//etc/passwd', '/..%252f..%252fetc%252fpasswd', '/%2fetc%2fpasswd', '//etc/passwd', '/.'],
-  ])('404 of /docs/assets%s', async (path) => {
-    const answer = await raw(get(`/docs/assets${path}`));
-    expect([answer.status, JSON.parse(answer.text)]).toEqual([
-      404,
-      expect.objectContaining({ code: 'route_not_found' }),
-    ]);
-  });
-
-  test.each([
-    '/docs/assets',
-    '/docs/assets/',
-    '/docs/../.env',
-    '/../../etc/passwd',
-    '/.git/config',
-    '/dist/src/main.js',
-  ])('404 of %s', async (path) => {
-    expect((await raw(get(path))).status).toBe(404);
-  });
+test('no file but those of the pages can be read: 404 of every other path', async () => {
+  expect((await raw(get('/docs/assets/reference.js'))).status).toBe(200);
+  const below = [
+    '/ /docs.ts /package.json /constructor /__proto__ /reference.js%00.css /reference.js/ /REFERENCE.JS /.',
+    '/../reference.js /../../openapi.json /..%2f..%2f..%2fpackage.json /%2e%2e/%2e%2e/.env /..%5c..%5c.env',
+    '/....//....//etc/passwd /..%252f..%252fetc%252fpasswd /%2fetc%2fpasswd //etc/passwd',
+  ].flatMap((line) => line.split(' '));
+  const elsewhere = '/docs/assets /docs/assets/ /docs/../.env /../../etc/passwd /.git/config /dist/src/main.js';
+  for (const path of [...below.map((name) => `/docs/assets${name}`), ...elsewhere.split(' ')]) {
+    const { status, text } = await raw(get(path));
+    expect([path, status, JSON.parse(text)]).toMatchObject([path, 404, { code: 'route_not_found' }]);
+  }
 });
 
-describe('keys are found by their SHA-256', () => {
-  test('only the SHA-256 of a token is kept in memory, so that no time depends on the characters of a key', async () => {
-    const almost = `${app.apiKey.slice(0, 43)}${createApiKey().slice(43)}`;
-    await app.client.get('/v1/pets');
-    for (const apiKey of [almost, createApiKey(), 'an-unknown-key-of-another-form']) {
-      expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(401);
-    }
-    const { knownKeys, unknownTokens } = app.nest.get<unknown>(ApiKeyVerifier) as {
-      knownKeys: Map<string, unknown>;
-      unknownTokens: Map<string, unknown>;
-    };
-    const hashes = [...knownKeys.keys(), ...unknownTokens.keys()];
-    expect(hashes.length).toBeGreaterThanOrEqual(3);
-    for (const hash of hashes) expect(Buffer.from(hash, 'base64')).toHaveLength(32);
-    const remembered = [...knownKeys.values()].map((known) => inspect(known, { depth: null })).join();
-    expect(remembered).toContain('test-client');
-    expect(remembered).not.toContain(app.apiKey.slice(0, 20));
-  });
+test('keys are found by their SHA-256: memory holds no token, so that no time depends on the characters of a key', async () => {
+  const almost = `${app.apiKey.slice(0, 43)}${createApiKey().slice(43)}`;
+  await app.client.get('/v1/pets');
+  for (const apiKey of [almost, createApiKey(), 'an-unknown-key-of-another-form']) {
+    expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(401);
+  }
+  const { knownKeys, unknownTokens } = app.nest.get<unknown>(ApiKeyVerifier) as Record<string, Map<string, unknown>>;
+  const hashes = [...(knownKeys?.keys() ?? []), ...(unknownTokens?.keys() ?? [])];
+  expect(hashes.length).toBeGreaterThanOrEqual(3);
+  for (const hash of hashes) expect(Buffer.from(hash, 'base64')).toHaveLength(32);
+  const remembered = inspect([...(knownKeys?.values() ?? [])], { depth: null });
+  expect(remembered).toContain('test-client');
+  expect(remembered).not.toContain(app.apiKey.slice(0, 20));
 });
 
 test('an idle connection is closed after KEEP_ALIVE_TIMEOUT_MS', async () => {
