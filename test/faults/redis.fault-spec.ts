@@ -4,7 +4,7 @@ import { RateLimiter } from '../../src/platform/rate-limit/rate-limiter.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import type { HttpAnswer } from '../support/http-client.js';
-import { RedisServer } from './support/redis-server.js';
+import { freePort, type Program, startProgram } from '../support/programs.js';
 
 /*
  * Instances share rate limits in Redis. Redis hangs, ends and restarts.
@@ -25,14 +25,23 @@ async function countAllowed(app: TestApp, apiKey: string, calls: number): Promis
   return allowed;
 }
 
-let redis: RedisServer;
+let port: number;
+let redis: Program;
 let database: TestDatabase;
 let one: TestApp;
 let two: TestApp;
+
+/** Starts Redis without persistence. */
+function startRedis(): Promise<Program> {
+  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  return startProgram('redis-server', options, port);
+}
+
 beforeAll(async () => {
-  redis = await RedisServer.start();
+  port = await freePort();
+  redis = await startRedis();
   database = await createTestDatabase();
-  const settings = { REDIS_URL: redis.url, RATE_LIMIT_PER_MINUTE: '6' };
+  const settings = { REDIS_URL: `redis://127.0.0.1:${port}`, RATE_LIMIT_PER_MINUTE: '6' };
   one = await createTestApp({ database, settings });
   two = await createTestApp({ database, settings });
 });
@@ -114,7 +123,7 @@ test('a hanging Redis delays requests by at most 50 ms, and each instance counts
       for (const app of [one, two]) await call(app, used);
       return used;
     });
-    redis.hang();
+    redis.child.kill('SIGSTOP');
     const times: number[] = [];
     let allowed = 0;
     for (let count = 0; count < 10; count++) {
@@ -124,7 +133,7 @@ test('a hanging Redis delays requests by at most 50 ms, and each instance counts
     }
     expect(allowed).toBe(6);
     rounds.push({ slowest: Math.max(...times), waited: times.filter((time) => time > 45).length });
-    redis.resume();
+    redis.child.kill('SIGCONT');
   }
   // A pause of the machine slows one round. A service that waits longer would slow all of them.
   expect(Math.min(...rounds.map(({ slowest }) => slowest))).toBeLessThan(250);
@@ -138,7 +147,7 @@ test('without Redis each instance counts by itself, and after its return they sh
   const key = await newKey('returning');
   expect(await countAllowed(one, key, 8)).toBe(6);
   expect(await countAllowed(two, key, 8)).toBe(6);
-  await redis.start();
+  redis = await startRedis();
   const together = async (): Promise<number> => {
     const shared = await newKey('together');
     return (await countAllowed(one, shared, 4)) + (await countAllowed(two, shared, 4));

@@ -13,7 +13,7 @@ import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { postgresql15 } from './support/postgresql-15.js';
-import { freePort } from './support/proxies.js';
+import { freePort } from '../support/programs.js';
 
 /*
  * The commands of docs/backup.md, on PostgreSQL 15 with its own tools, while clients add animals. The last test recovers

@@ -7,7 +7,8 @@ import { type PostgresqlServer, startPostgresqlServer } from '../support/postgre
 import type { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
-import { CHECK_INTERVAL_MS, freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
+import { freePort } from '../support/programs.js';
+import { CHECK_INTERVAL_MS, type Proxy, startProxy } from './support/haproxy.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { Services } from './support/services.js';
 import { limits } from '../support/limits.js';
@@ -146,7 +147,7 @@ test.each(['1', '2'])(
       return service;
     };
     const instances = await Promise.all(ports.map(startInstance));
-    const proxy = await startProxy(HAPROXY, ports);
+    const proxy = await startProxy(ports);
     try {
       await untilItServes(proxy);
       const before = await countPets();

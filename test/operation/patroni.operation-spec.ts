@@ -9,7 +9,8 @@ import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { type MemberName, PatroniCluster } from './support/patroni.js';
-import { freePort, HAPROXY, type Proxy, startProxy } from './support/proxies.js';
+import { freePort } from '../support/programs.js';
+import { type Proxy, startProxy } from './support/haproxy.js';
 import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witness.js';
 
 /*
@@ -89,7 +90,7 @@ beforeAll(async () => {
   cluster = await PatroniCluster.start();
   await createOwnDatabase({ url: await cluster.leaderUrl() }, 'petstore');
   const ports = [await startService('one'), await startService('other')];
-  proxy = await startProxy(HAPROXY, ports);
+  proxy = await startProxy(ports);
   targets.both = { origin: proxy.origin, apiKey: API_KEY };
   await untilItWorks({ method: 'GET', path: '/v1/pets' }, targets.both);
 });

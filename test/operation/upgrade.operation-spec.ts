@@ -9,7 +9,8 @@ import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, percentile, send } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
-import { CHECK_INTERVAL_MS, freePort, HAPROXY, startProxy } from './support/proxies.js';
+import { freePort } from '../support/programs.js';
+import { CHECK_INTERVAL_MS, startProxy } from './support/haproxy.js';
 
 /*
  * A version with a new column replaces the last release behind HAProxy and is rolled back, as docs/upgrading.md says. No
@@ -115,7 +116,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 test('migrate behind a backup, a crash, a rolling replacement and a rollback behind haproxy fail no request', async () => {
   const ports = [await freePort(), await freePort()] as const;
   const instances = await Promise.all(ports.map((port) => start(ROOT, port)));
-  const proxy = await startProxy(HAPROXY, ports);
+  const proxy = await startProxy(ports);
   /** Waits until the proxy sends requests to an instance. */
   const untilServing = (service: ServiceProcess): Promise<void> =>
     until(() => service.stdout.includes('"operation":"listPets"'));

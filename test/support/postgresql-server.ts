@@ -1,10 +1,11 @@
 import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { appendFileSync, chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
+import { freePort } from './programs.js';
 
 /** A PostgreSQL server for one test run. */
 export interface PostgresqlServer {
@@ -249,16 +250,6 @@ function usableBinaries(directory: string, user: User | undefined): string {
 function check(command: string, { status, error, stdout, stderr }: SpawnSyncReturns<string>): void {
   if (status !== 0)
     throw new Error(`${command} fails: ${error?.message ?? ''}\n${stdout}\n${stderr}`, { cause: error });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((done, fail) => {
-    const server = createServer().once('error', fail);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => done(port));
-    });
-  });
 }
 
 async function untilItAnswers(url: string): Promise<void> {

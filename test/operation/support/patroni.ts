@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseEnv } from 'node:util';
 import { childrenOf, serverUser, signal, untilEnded } from '../../support/postgresql-server.js';
-import { freePort, untilItListens } from './proxies.js';
+import { freePort, type Program, startProgram } from '../../support/programs.js';
 
 const FILES = new URL('../../../ops/patroni/', import.meta.url);
 
@@ -53,7 +53,7 @@ interface MemberState {
 /** Three members of Patroni, one etcd, and HAProxy, with the files of ops/patroni. */
 export class PatroniCluster {
   private readonly members = new Map<MemberName, Member>();
-  private readonly programs: { child: ChildProcess; ended: Promise<unknown> }[] = [];
+  private readonly programs: Program[] = [];
 
   private constructor(
     private readonly directory: string,
@@ -62,14 +62,8 @@ export class PatroniCluster {
 
   /** Resolves when there are a leader, a synchronous standby, and another standby. */
   static async start(): Promise<PatroniCluster> {
-    for (const [command, option] of [
-      ['patroni', '--version'],
-      ['etcd', '--version'],
-      ['haproxy', '-v'],
-    ] as const) {
-      if (spawnSync(command, [option]).status !== 0)
-        throw new Error(`This test needs ${command}, which is not installed.`);
-    }
+    if (spawnSync('patroni', ['--version']).status !== 0)
+      throw new Error('This test needs patroni, which is not installed.');
     const ports = new Map<string, number>();
     for (const port of PORTS) ports.set(port, await freePort());
     const cluster = new PatroniCluster(mkdtempSync(join(tmpdir(), 'petstore-patroni-')), ports);
@@ -79,7 +73,9 @@ export class PatroniCluster {
       await cluster.untilComplete();
       const file = join(cluster.directory, 'haproxy.cfg');
       writeFileSync(file, cluster.file('haproxy.cfg'));
-      await cluster.run('haproxy', ['-db', '-f', file], '127.0.0.31', ports.get('5000') as number);
+      cluster.programs.push(
+        await startProgram('haproxy', ['-db', '-f', file], ports.get('5000') as number, '127.0.0.31'),
+      );
     } catch (error) {
       await cluster.stop();
       throw error;
@@ -168,10 +164,7 @@ export class PatroniCluster {
       keeper.stdin?.end();
       await ended;
     }
-    for (const { child, ended } of this.programs) {
-      child.kill('SIGKILL');
-      await ended;
-    }
+    for (const program of this.programs) await program.stop();
     rmSync(this.directory, { recursive: true, force: true });
   }
 
@@ -216,21 +209,7 @@ export class PatroniCluster {
       'initial-cluster': `default=${peer}`,
     };
     const parameters = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-    await this.run('etcd', parameters, '127.0.0.21', port);
-  }
-
-  /** Starts a program that ends with the cluster, and waits until it listens. */
-  private async run(command: string, parameters: string[], host: string, port: number): Promise<void> {
-    const child = spawn(command, parameters, {
-      // etcd 3.4 refuses to run on ARM without this.
-      env: { PATH: process.env.PATH, ETCD_UNSUPPORTED_ARCH: process.arch },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text) => (output += text));
-    this.programs.push({ child, ended: once(child, 'close') });
-    await untilItListens(port, child, () => output, host);
+    this.programs.push(await startProgram('etcd', parameters, port, '127.0.0.21'));
   }
 
   /** The states of all members, from the first member that answers. */

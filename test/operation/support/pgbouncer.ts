@@ -1,9 +1,8 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, untilItListens } from './proxies.js';
+import { freePort, startProgram } from '../../support/programs.js';
 
 /** A running PgBouncer in front of one database. */
 export interface PgBouncer {
@@ -22,8 +21,6 @@ export async function startPgBouncer(
   url: string,
   settings: Readonly<Record<string, string | number>>,
 ): Promise<PgBouncer> {
-  if (spawnSync('pgbouncer', ['--version']).status !== 0)
-    throw new Error('This test needs pgbouncer, which is not installed.');
   const { hostname, port, username, password, pathname } = new URL(url);
   const directory = mkdtempSync(join(tmpdir(), 'petstore-pgbouncer-'));
   const file = join(directory, 'pgbouncer.ini');
@@ -42,16 +39,11 @@ export async function startPgBouncer(
   writeFileSync(file, `[databases]\n* = host=${hostname} port=${port}\n[pgbouncer]\n${lines.join('\n')}\n`);
   const isRoot = process.getuid?.() === 0;
   if (isRoot) spawnSync('chown', ['-R', 'nobody', directory]);
-  const child = spawn('pgbouncer', isRoot ? ['-u', 'nobody', file] : [file], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
-  const ended = once(child, 'close');
-  await untilItListens(listenPort, child, () => output + readFileSync(file, 'utf8'));
+  const { stop } = await startProgram('pgbouncer', isRoot ? ['-u', 'nobody', file] : [file], listenPort);
   return {
     url: `postgresql://${username}:${password}@127.0.0.1:${listenPort}${pathname}`,
     stop: async () => {
-      child.kill('SIGKILL');
-      await ended;
+      await stop();
       rmSync(directory, { recursive: true, force: true });
     },
   };
