@@ -5,7 +5,8 @@ import { Database } from '../platform/database/database.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../platform/idempotency/idempotency.js';
 import { INT64_MAX } from '../platform/json/int64.js';
-import { type NewPet, type Pet, toPet } from './pet.dto.js';
+import type { Page } from '../platform/paging/keyset.js';
+import { type NewPet, type Pet, PETS_ORDER, toPet } from './pet.dto.js';
 import { PetEntity, type PetStatus } from './pet.entity.js';
 
 /** A page: at most `limit` animals with ids from `firstId` on. */
@@ -13,12 +14,6 @@ export interface PageRequest {
   readonly firstId: bigint;
   readonly limit: number;
   readonly status: PetStatus | undefined;
-}
-
-/** One page of animals as they are stored, by ascending id. */
-export interface PetsPage {
-  readonly pets: readonly PetEntity[];
-  readonly hasNext: boolean;
 }
 
 /** Stores and reads animals. */
@@ -30,8 +25,9 @@ export class PetsRepository {
     protected readonly database: Database,
   ) {}
 
-  /** Reads a page, from a read replica if there is one. */
-  async list({ firstId, limit, status }: PageRequest): Promise<PetsPage> {
+  /** A page of animals as they are stored, by ascending id; from a read replica if there is one. */
+  async list(request: PageRequest): Promise<Page<PetEntity>> {
+    const { firstId, limit, status } = request;
     const found = await this.database.readReplica((manager) => {
       // One animal more than the page holds shows whether another page follows.
       const page = manager.createQueryBuilder(PetEntity, 'pet').limit(limit + 1);
@@ -47,7 +43,7 @@ export class PetsRepository {
         .addOrderBy('pet.id')
         .getMany();
     });
-    return { pets: found.slice(0, limit), hasNext: found.length > limit };
+    return PETS_ORDER.page(found, request, { status });
   }
 
   /** The animal with this id, from the primary: a client must find the animal it just created. */

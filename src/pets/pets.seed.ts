@@ -1,32 +1,12 @@
 import type { DataSource } from 'typeorm';
 
-const ADJECTIVES = [
-  ...['Amber', 'Ash', 'Bashful', 'Blue', 'Brave', 'Brisk', 'Bright', 'Calm', 'Clever', 'Copper', 'Cosy', 'Curious'],
-  ...['Dapper', 'Dusty', 'Fluffy', 'Gentle', 'Ginger', 'Golden', 'Happy', 'Honey', 'Jolly', 'Little', 'Lucky', 'Merry'],
-  ...['Misty', 'Nimble', 'Patchy', 'Quick', 'Quiet', 'Rusty', 'Shy', 'Silver', 'Snowy', 'Spotted', 'Sunny', 'Velvet'],
-];
-
-const NAMES = [
-  ...['Abby', 'Ace', 'Bailey', 'Bella', 'Biscuit', 'Boots', 'Buddy', 'Charlie', 'Cleo', 'Coco', 'Daisy', 'Duke'],
-  ...[
-    'Felix',
-    'Finn',
-    'Gizmo',
-    'Gus',
-    'Hazel',
-    'Iris',
-    'Jasper',
-    'Kiki',
-    'Leo',
-    'Loki',
-    'Luna',
-    'Maple',
-    'Max',
-    'Milo',
-  ],
-  ...['Minnie', 'Mocha', 'Nala', 'Olive', 'Oscar', 'Otis', 'Pepper', 'Pip', 'Poppy', 'Rex', 'Rosie', 'Rufus', 'Sadie'],
-  ...['Sam', 'Simba', 'Smokey', 'Socks', 'Tiger', 'Toby', 'Willow', 'Ziggy', 'Zoe'],
-];
+const ADJECTIVES =
+  'Amber Ash Bashful Blue Brave Brisk Bright Calm Clever Copper Curious Dapper Fluffy Gentle Ginger Golden Happy Honey ' +
+  'Jolly Little Lucky Merry Misty Nimble Patchy Quick Quiet Rusty Shy Silver Snowy Spotted Sunny Velvet';
+const NAMES =
+  'Abby Ace Bailey Bella Biscuit Boots Buddy Charlie Cleo Coco Daisy Duke Felix Finn Gizmo Gus Hazel Iris Jasper Kiki ' +
+  'Leo Loki Luna Maple Max Milo Minnie Mocha Nala Olive Oscar Otis Pepper Pip Poppy Rex Rosie Rufus Sadie Sam Simba ' +
+  'Smokey Socks Tiger Toby Willow Ziggy Zoe';
 
 const CATEGORIES = 40;
 
@@ -55,7 +35,7 @@ export async function seedPets(
 ): Promise<void> {
   for (let done = 0; done < count;) {
     const batch = Math.min(batchSize, count - done);
-    await dataSource.query(INSERT, [batch, ADJECTIVES, NAMES, CATEGORIES]);
+    await dataSource.query(INSERT, [batch, ADJECTIVES.split(' '), NAMES.split(' '), CATEGORIES]);
     done += batch;
     await onProgress?.(done);
   }

@@ -29,9 +29,7 @@ export class PetsService {
       return { items: [], nextCursor: undefined };
     }
     const firstId = after === undefined ? INT64_MIN : after + 1n;
-    const { pets, hasNext } = await this.repository.list({ firstId, limit, status });
-    const last = hasNext ? pets.at(-1) : undefined;
-    return { items: pets, nextCursor: last && PETS_ORDER.encode(last, { status }) };
+    return this.repository.list({ firstId, limit, status });
   }
 
   /** The animal with this id; undefined when there is none. */

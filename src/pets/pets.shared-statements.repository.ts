@@ -6,10 +6,11 @@ import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js'
 import type { Idempotency } from '../platform/idempotency/idempotency.js';
 import type { IdempotentInserts } from '../platform/idempotency/idempotent-inserts.js';
 import { compareInt64Texts, INT64_MAX } from '../platform/json/int64.js';
+import type { Page } from '../platform/paging/keyset.js';
 import { MAX_PAGE_SIZE } from '../platform/paging/paging.decorators.js';
-import { type NewPet, type Pet, toPet } from './pet.dto.js';
+import { type NewPet, type Pet, PETS_ORDER, toPet } from './pet.dto.js';
 import type { PetEntity, PetStatus } from './pet.entity.js';
-import { type PageRequest, PetsRepository, type PetsPage } from './pets.repository.js';
+import { type PageRequest, PetsRepository } from './pets.repository.js';
 
 const COLUMNS = 'id, name, category_id, status';
 
@@ -95,8 +96,8 @@ const INSERT_LIMITS: Limits = { size: 100, concurrency: 2, waiting: 10_000, foll
  * page share its result. The results equal those of `PetsRepository`; a test runs both side by side.
  */
 export class SharedStatementsPetsRepository extends PetsRepository {
-  private readonly pages: Batches<PageRequest, PetsPage>;
-  private readonly pagesWithStatus: Batches<PageRequest, PetsPage>;
+  private readonly pages: Batches<PageRequest, Page<PetEntity>>;
+  private readonly pagesWithStatus: Batches<PageRequest, Page<PetEntity>>;
   private readonly finds: Batches<bigint, Pet | undefined>;
   private readonly inserts: Batches<NewPet, bigint>;
   private readonly insertsOnce: IdempotentInserts<NewPet>;
@@ -104,7 +105,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   constructor(pets: Repository<PetEntity>, idempotency: Idempotency, database: Database) {
     super(pets, idempotency, database);
     const waitMs = database.acquireTimeoutMs;
-    const pages = (statements: PageStatements): Batches<PageRequest, PetsPage> =>
+    const pages = (statements: PageStatements): Batches<PageRequest, Page<PetEntity>> =>
       new Batches((requests) => this.readPages(requests, statements), { ...PAGE_LIMITS, waitMs });
     this.pages = pages(PAGES);
     this.pagesWithStatus = pages(PAGES_WITH_STATUS);
@@ -113,7 +114,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     this.insertsOnce = idempotency.inserts(INSERT_ONCE, ({ name, categoryId, status }) => [name, categoryId, status]);
   }
 
-  override list(request: PageRequest): Promise<PetsPage> {
+  override list(request: PageRequest): Promise<Page<PetEntity>> {
     const { firstId, limit, status } = request;
     return (status === undefined ? this.pages : this.pagesWithStatus).run(request, `${limit} ${status} ${firstId}`);
   }
@@ -129,12 +130,13 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     return { id, ...pet };
   }
 
-  private async readPages(requests: readonly PageRequest[], { one, many }: PageStatements): Promise<PetsPage[]> {
-    const [{ firstId, limit, status }] = requests as [PageRequest];
+  private async readPages(requests: readonly PageRequest[], { one, many }: PageStatements): Promise<Page<PetEntity>[]> {
+    const [first] = requests as [PageRequest];
+    const { firstId, limit, status } = first;
     if (requests.length === 1) {
       const values = status === undefined ? [firstId] : [firstId, status];
       const rows = await this.database.read<Row>(one(limit + 1), values);
-      return [toPage(rows.map(entityOf), limit)];
+      return [pageOf(rows.map(entityOf), first)];
     }
     const found: PetEntity[][] = requests.map(() => []);
     const rows = await this.database.read<[...Row, position: string]>(many, [
@@ -147,7 +149,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     return requests.map((request, index) => {
       // PostgreSQL usually returns them in order but does not promise it.
       const pets = (found[index] ?? []).sort((pet, other) => compareInt64Texts(pet.id, other.id));
-      return toPage(pets, request.limit);
+      return pageOf(pets, request);
     });
   }
 
@@ -174,9 +176,8 @@ function entityOf([id, name, categoryId, status]: readonly [...Row, ...unknown[]
   return { id, name, categoryId, status };
 }
 
-/** Makes a page of the animals found: one more than `limit` means that another page follows. */
-function toPage(found: PetEntity[], limit: number): PetsPage {
-  return { pets: found.slice(0, limit), hasNext: found.length > limit };
+function pageOf(found: readonly PetEntity[], request: PageRequest): Page<PetEntity> {
+  return PETS_ORDER.page(found, request, { status: request.status });
 }
 
 /** A PostgreSQL array literal of values that need no quotes. */
