@@ -1,6 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs';
 import type { LicenseObject } from '@nestjs/swagger';
 import { readGuide } from './app.guide.js';
-import { readRelease } from './app.release.js';
 import type { AppOptions } from './app.options.js';
 import type { Application } from './platform/application.js';
 
@@ -18,6 +18,11 @@ A catalogue of animals offered in a store: list them, add one, fetch one.
   try again.
 - **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.
 `;
+
+/** package.json is one folder above src, and two above dist/src. */
+const PACKAGE = ['../package.json', '../../package.json']
+  .map((path) => new URL(path, import.meta.url))
+  .find(existsSync);
 
 /** Texts and defaults of this application. Change them when the service offers something else. */
 const APPLICATION: Application = {
@@ -38,7 +43,7 @@ const APPLICATION: Application = {
     NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
   },
   readGuide,
-  release: readRelease(),
+  release: (JSON.parse(readFileSync(PACKAGE as URL, 'utf8')) as { version: string }).version,
   defaultScopes: ['pets:read', 'pets:write'],
   migrations: [],
 };

@@ -123,18 +123,16 @@ test.each([
 });
 
 test('accepted: a Redis with TLS, an own key, several origins, addresses with a slash at the end', () => {
+  const [redisUrl, bootstrapApiKey] = ['rediss://user:secret@redis.example:6380/1', 'A-key.of~our_own+form/1=='];
   const config = readConfig({
-    REDIS_URL: 'rediss://user:secret@redis.example:6380/1',
-    BOOTSTRAP_API_KEY: 'A-key.of~our_own+form/1==',
+    REDIS_URL: redisUrl,
+    BOOTSTRAP_API_KEY: bootstrapApiKey,
     CORS_ORIGINS: 'https://app.example.com , http://localhost:5173',
     STAGING_BASE_URL: 'http://localhost:8080/pets/v1/',
   });
-  expect(config).toMatchObject({
-    redisUrl: 'rediss://user:secret@redis.example:6380/1',
-    bootstrapApiKey: 'A-key.of~our_own+form/1==',
-    corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
-    stagingBaseUrl: 'http://localhost:8080/pets/v1',
-  });
+  const corsOrigins = ['https://app.example.com', 'http://localhost:5173'];
+  const stagingBaseUrl = 'http://localhost:8080/pets/v1';
+  expect(config).toMatchObject({ redisUrl, bootstrapApiKey, corsOrigins, stagingBaseUrl });
 });
 
 test.each([

@@ -1,14 +1,11 @@
 import { databaseFault, rootFault } from '../platform/database/connections/database-faults.js';
 import { StartupError } from '../platform/errors/startup-error.js';
-import { settingsFromFile } from '../settings/environment-file.js';
 
 /** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */
 export function failureText(error: unknown): string {
   const fault = error instanceof StartupError ? error : (openFilesFault(error) ?? databaseFault(error));
   if (fault === undefined) return String((error as Error | undefined)?.stack ?? error);
-  const names = settingsFromFile(fault.message);
-  const origin = names.length === 0 ? '' : ` (${names.join(', ')}: set in .env)`;
-  return `petstore: ${fault.message}${origin}`;
+  return `petstore: ${fault.message}`;
 }
 
 function openFilesFault(error: unknown): StartupError | undefined {

@@ -66,19 +66,12 @@ function addList(keys: Command, context: CommandContext): void {
     .command('list')
     .description('list API keys, sorted by client')
     .option('--client <name>', 'only keys of this client')
-    .option('--expiring <duration>', 'only valid keys that expire within this time', durationArgument('--expiring'))
-    .option(
-      '--unused <duration>',
-      'only valid keys that are older than this and unused for so long',
-      durationArgument('--unused'),
-    )
     .option('--json', 'print JSON')
-    .action(async (options: { client?: string; expiring?: number; unused?: number; json?: boolean }) => {
-      const { client, expiring: expiringWithin, unused: unusedFor } = options;
-      const list = await context.withKeys((apiKeys) => apiKeys.list({ client, expiringWithin, unusedFor }));
+    .action(async ({ client, json }: { client?: string; json?: boolean }) => {
+      const list = await context.withKeys((apiKeys) => apiKeys.list({ client }));
       const text =
         list.length === 0 ? 'No API key. Make one: npm run petstore -- keys create --client my-app' : keyTable(list);
-      terminal.print(resultText(options.json, list.map(describe), text));
+      terminal.print(resultText(json, list.map(describe), text));
     });
 }
 

@@ -1,6 +1,5 @@
 import { Command, CommanderError } from 'commander';
 import type { AppOptions } from '../app.options.js';
-import { readRelease } from '../app.release.js';
 import { readConfig } from '../config.js';
 import { ApiKeyRequestError } from '../platform/api-keys/api-key-format.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
@@ -20,7 +19,7 @@ export function createProgram(context: CommandContext): Command {
     .description(
       'Operate the Pet Store Service. Settings come from the environment and .env, as for the service itself.',
     )
-    .version(readRelease(), '-V, --version', 'print the version')
+    .version(context.application.release, '-V, --version', 'print the version')
     .showSuggestionAfterError()
     .showHelpAfterError('(see --help)')
     .exitOverride()
@@ -31,7 +30,7 @@ export function createProgram(context: CommandContext): Command {
   // Added last: Commander copies the program's settings to each command when it is added.
   addDatabaseCommands(program, context);
   addGrantsCommand(program, context);
-  addTransferCommands(program, context, readRelease());
+  addTransferCommands(program, context, context.application.release);
   addKeyCommands(program, context);
   addDeprecationCommands(program, context);
   addOpenApiCommand(program, context);

@@ -6,9 +6,6 @@ import { SETTINGS } from './settings.js';
 
 const ENVIRONMENT_FILE = '.env';
 
-/** Names of the variables that were set from `.env`. */
-const fromFile = new Set<string>();
-
 /**
  * Loads the `.env` file of the working directory, if it exists, into the environment. Variables that are set already
  * keep their values.
@@ -25,10 +22,7 @@ export function loadEnvironmentFile(): string[] {
     if (nearest !== undefined) {
       warnings.push(`petstore: .env sets ${name}, which is no setting; did you mean ${nearest}?`);
     }
-    if (process.env[name] === undefined) {
-      process.env[name] = value;
-      fromFile.add(name);
-    }
+    process.env[name] ??= value;
   }
   return warnings;
 }
@@ -39,9 +33,4 @@ function readEnvironmentFile(): NodeJS.Dict<string> {
   } catch (error) {
     throw new StartupError(`.env cannot be read: ${(error as Error).message}. Make it a readable file, or remove it.`);
   }
-}
-
-/** The names in a text that were set from `.env`, in the order of the text. */
-export function settingsFromFile(text: string): string[] {
-  return [...new Set(text.match(/\b[A-Z][A-Z0-9_]+\b/g) ?? [])].filter((name) => fromFile.has(name));
 }

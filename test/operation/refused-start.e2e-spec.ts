@@ -67,30 +67,9 @@ function unmount(directory: string): void {
   rmdirSync(directory);
 }
 
-testOnce('wrong settings: the line names all of them, and no value', async () => {
-  const numbers = [
-    ...['PORT', 'DATABASE_POOL_SIZE', 'STATEMENT_TIMEOUT_MS', 'MAX_BODY_BYTES'],
-    ...['REQUEST_TIMEOUT_MS', 'KEEP_ALIVE_TIMEOUT_MS', 'SHUTDOWN_DELAY_MS', 'SHUTDOWN_TIMEOUT_MS'],
-  ];
-  const words = ['MIGRATE_ON_START', 'LOG_LEVEL', 'AFTER_SUNSET'];
-  const urls = ['DATABASE_URL', 'DATABASE_REPLICA_URLS', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL', 'CORS_ORIGINS'];
-  const names = [...numbers, ...words, ...urls, 'BOOTSTRAP_API_KEY'];
-  const line = await services.refusal(Object.fromEntries(names.map((name) => [name, 'secret word'])));
-  expect(line).toMatch(/^petstore: Wrong settings: .+\. \.env\.example describes every setting\.$/);
-  expect(names.filter((name) => !new RegExp(`(: |; )${name} must be `).test(line))).toEqual([]);
-  expect(line).not.toContain('secret');
-});
-
-testOnce.each([
-  ['a BOOTSTRAP_API_KEY that is too short', 'secret-key-19-chars', /: BOOTSTRAP_API_KEY must be 20 to 255 characters/],
-  [
-    'a BOOTSTRAP_API_KEY that looks like a key of this service but has a wrong checksum',
-    `pets_${'secret0'.repeat(7)}`,
-    /^petstore: BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong/,
-  ],
-])('%s', async (_, key, expected) => {
-  const line = await services.refusal({ ...database.settings, BOOTSTRAP_API_KEY: key });
-  expect(line).toMatch(expected);
+testOnce('a BOOTSTRAP_API_KEY that looks like a key of this service but has a wrong checksum', async () => {
+  const line = await services.refusal({ ...database.settings, BOOTSTRAP_API_KEY: `pets_${'secret0'.repeat(7)}` });
+  expect(line).toMatch(/^petstore: BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong/);
   expect(line).not.toContain('secret');
 });
 
@@ -142,12 +121,6 @@ if (engine === 'postgresql') {
     expect(line).toMatch(/^petstore: DATABASE_URL: /);
     expect(line).toMatch(expected);
     expect(line).not.toMatch(/secret-word|:\/\//);
-  });
-
-  test('DATABASE_URL with several hosts', async () => {
-    const line = await services.refusal({ DATABASE_URL: 'postgresql://a:secret-word@one:5432,two:5432/petstore' });
-    expect(line).toMatch(/DATABASE_URL.* one host:.* HAProxy/);
-    expect(line).not.toContain('secret-word');
   });
 
   test('DATABASE_URL of a server that is not PostgreSQL', async () => {
@@ -222,14 +195,6 @@ if (engine === 'postgresql') {
     // No migration is pending, so nothing is written.
     const migrated = services.start(database.ownerSettings, [CLI, 'migrate']);
     expect([await migrated.ended, migrated.stdout]).toEqual([0, 'The schema is current.\n']);
-
-    const empty = await createEmptyTestDatabase();
-    const name = new URL(empty.settings.DATABASE_URL ?? '').pathname.slice(1);
-    await administer(handedOver('serverUrl'), `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
-    expect(await services.refusal(empty.ownerSettings, [CLI, 'migrate'])).toMatch(
-      / cannot execute CREATE TABLE in a read-only /,
-    );
-    await empty.drop();
   });
 } else {
   testAsRoot('a DATA_DIR on a full disk; with free space the stored rows are there again', async () => {
@@ -247,29 +212,6 @@ if (engine === 'postgresql') {
       const dataSource = await openDatabase(readConfig({ DATA_DIR: directory }));
       expect(await dataSource.query(`SELECT name FROM client WHERE name = 'kept'`)).toEqual([{ name: 'kept' }]);
       await dataSource.destroy();
-    } finally {
-      unmount(disk);
-    }
-  });
-
-  testAsRoot('a DATA_DIR with too little free space for a new database', async () => {
-    const disk = mount('tmpfs', 'size=20m');
-    try {
-      expect(await services.refusal({ DATA_DIR: join(disk, 'data') })).toMatch(/ is full \(\d+ MiB left\): /);
-    } finally {
-      unmount(disk);
-    }
-  });
-
-  testAsRoot('a DATA_DIR on a file system where PostgreSQL cannot keep files', async () => {
-    // Files on hugetlbfs can only be mapped into memory, not written.
-    const disk = mount('hugetlbfs', 'mode=777');
-    try {
-      const line = await services.refusal({ DATA_DIR: join(disk, 'data') });
-      expect(line).toMatch(
-        /^petstore: The embedded database in DATA_DIR '.+' cannot be made: its file system may lack /,
-      );
-      expect(line).toMatch(/ Set DATA_DIR to a directory on a local disk, or DATABASE_URL \(/);
     } finally {
       unmount(disk);
     }

@@ -100,14 +100,6 @@ describe('the log on a terminal', () => {
     expect(terminal.text).toContain('\x1b[32mINFO\x1b[39m');
     expect(terminal.text).not.toContain('secret');
   });
-
-  testOnce('has no colours with NO_COLOR', async () => {
-    const terminal = serve({ NO_COLOR: '1' });
-    const client = await clientOf(terminal);
-    await client.get('/v1/nope');
-    await terminal.shows(/ GET \/v1\/nope 404 route_not_found /);
-    expect(terminal.text).not.toContain('\x1b');
-  });
 });
 
 if (engine === 'embedded') {

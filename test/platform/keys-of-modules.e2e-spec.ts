@@ -60,10 +60,3 @@ test('a module creates, lists and revokes keys, which takes effect at once', asy
   });
   expect(JSON.stringify(app.log.lines)).not.toContain(secret);
 });
-
-test('an error of ApiKeysService is a bug of the module (500), unless the module answers it', async () => {
-  const apiKey = await app.createApiKey('keys:write');
-  const { status, text } = await app.client.post('/v1/test-keys', { scope: 'no scope' }, { apiKey, expects500: true });
-  expect(status).toBe(500);
-  expect(text).not.toContain('no scope');
-});

@@ -55,21 +55,17 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     const { signal } = this.stop;
     let isAway = false;
     while (!signal.aborted) {
-      try {
-        await this.listenOnce(databaseUrl, () => {
-          isAway = false;
-          tried();
-        });
-      } catch (error) {
-        if (!isAway && !signal.aborted) {
-          const reason = (error as Error).message;
-          const seconds = KEY_TIME_TO_LIVE_MS / 1000;
-          this.log.warn(`Changes of API keys take up to ${seconds} s here while the database is away: ${reason}`);
-        }
-        isAway = true;
+      const reason = await this.listenOnce(databaseUrl, () => {
+        isAway = false;
         tried();
-      }
+      }).catch((error: unknown) => (error as Error).message);
       hangUp(this.connection);
+      if (!isAway && !signal.aborted) {
+        const seconds = KEY_TIME_TO_LIVE_MS / 1000;
+        this.log.warn(`Changes of API keys take up to ${seconds} s here while the database is away: ${reason}`);
+      }
+      isAway = true;
+      tried();
       await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   }

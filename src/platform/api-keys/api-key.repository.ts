@@ -96,7 +96,9 @@ const INSERT: Statement = {
 // FOR UPDATE: a concurrent revocation happens entirely before or entirely after.
 const REPLACE: Statement = {
   name: 'api_key_replace',
-  text: `WITH predecessor AS (SELECT * FROM api_key WHERE id = $1 AND revoked_at IS NULL FOR UPDATE), successor AS (
+  text: `WITH predecessor AS (
+      SELECT * FROM api_key WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $4) FOR UPDATE
+    ), successor AS (
       INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at, predecessor_id)
       SELECT client_id, $2, $3, scopes, $4, $5, id FROM predecessor
       ON CONFLICT (predecessor_id) DO NOTHING RETURNING id, predecessor_id
@@ -150,7 +152,8 @@ export class ApiKeyRepository {
   /**
    * Stores a key with the client and scopes of its predecessor, and makes the predecessor expire at `overlapUntil`.
    *
-   * @returns the id of the new key; undefined, with nothing changed, when the predecessor is revoked or has a successor
+   * @returns the id of the new key; undefined, with nothing changed, when the predecessor is revoked, expired or has a
+   * successor
    */
   async replace(
     predecessor: bigint,

@@ -49,8 +49,8 @@ export class ApiKeyVerifier {
   /** Times of the look-ups, in ms. */
   private readonly unknownTokens = new Map<string, number>();
   private readonly lookUps = new Batches((hashes: readonly string[]) => this.findKeys(hashes), LOOK_UPS);
-  /** The look-ups that new requests may join: those since the last change. */
-  private pending = new Map<string, Promise<StoredApiKey | undefined>>();
+  /** Number of changes of keys that this process has noticed. */
+  private changes = 0;
   private lastQueryAt = -Infinity;
 
   constructor(
@@ -91,34 +91,24 @@ export class ApiKeyVerifier {
     this.knownKeys.clear();
     // An unknown token may be the secret of a new key.
     this.unknownTokens.clear();
-    // A query in flight may have read the data before the change.
-    this.pending = new Map();
+    this.changes++;
   }
 
+  /** Rejects, and does not throw, when too many wait. A look-up never joins a query that has begun. */
   private async lookUp(hashed: string): Promise<StoredApiKey | undefined> {
-    const { pending } = this;
-    let lookUp = pending.get(hashed);
-    if (lookUp === undefined) {
-      lookUp = this.lookUps.run(hashed);
-      pending.set(hashed, lookUp);
-    }
-    try {
-      return await lookUp;
-    } finally {
-      pending.delete(hashed);
-    }
+    return this.lookUps.run(hashed, hashed);
   }
 
   private async findKeys(hashes: readonly string[]): Promise<(StoredApiKey | undefined)[]> {
     const wait = this.lastQueryAt + QUERY_INTERVAL_MS - performance.now();
     if (wait > 0) await sleep(wait);
     this.lastQueryAt = performance.now();
-    const { pending } = this;
+    const { changes } = this;
     const checkedAt = this.clock.now();
     const found = await this.repository.findByHashes(hashes);
     const keys = hashes.map((hashed) => found.get(hashed));
     // Otherwise a key has changed meanwhile, and the result may be older than the change.
-    if (pending === this.pending) {
+    if (changes === this.changes) {
       for (const [index, hashed] of hashes.entries()) {
         const key = keys[index];
         if (key === undefined) putLast(this.unknownTokens, hashed, checkedAt, MAX_UNKNOWN_TOKENS);

@@ -36,16 +36,6 @@ export interface IssuedApiKey {
   readonly secret: string;
 }
 
-/** Conditions on a list of keys; all given conditions must hold. */
-export interface ApiKeyListing {
-  /** Name of the client. */
-  client?: string | undefined;
-  /** Only valid keys that expire within this time in ms. */
-  expiringWithin?: number | undefined;
-  /** Only valid keys that were neither created nor used within this time in ms. */
-  unusedFor?: number | undefined;
-}
-
 /**
  * Creates, lists, limits, rotates and revokes API keys. A change takes effect in this process at once. It takes effect
  * in other processes when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS without one.
@@ -104,17 +94,9 @@ export class ApiKeysService {
     return this.verifier.verify(token);
   }
 
-  /** Keys ordered by client name and id. */
-  async list({ client, expiringWithin, unusedFor }: ApiKeyListing = {}): Promise<StoredApiKey[]> {
-    const keys = await this.repository.list(client);
-    if (expiringWithin === undefined && unusedFor === undefined) return keys;
-    const now = this.clock.now();
-    return keys.filter(({ createdAt, expiresAt, revokedAt, lastUsedAt }) => {
-      const end = expiresAt?.getTime() ?? Infinity;
-      const isExpiring = expiringWithin === undefined || end <= now + expiringWithin;
-      const isUnused = unusedFor === undefined || (lastUsedAt ?? createdAt).getTime() < now - unusedFor;
-      return revokedAt === null && end > now && isExpiring && isUnused;
-    });
+  /** Keys ordered by client name and id: of one client, or all. */
+  async list({ client }: { client?: string | undefined } = {}): Promise<StoredApiKey[]> {
+    return this.repository.list(client);
   }
 
   /**
@@ -148,15 +130,8 @@ export class ApiKeysService {
    * already replaced
    */
   async rotate(reference: string, overlap = DEFAULT_OVERLAP_MS): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
-    const { id, createdAt, expiresAt, revokedAt, successorId } = await this.find(reference);
+    const { id, createdAt, expiresAt } = await this.find(reference);
     const now = this.clock.now();
-    if (revokedAt !== null || (expiresAt !== null && expiresAt.getTime() <= now)) {
-      const state = revokedAt === null ? 'has expired' : 'is revoked';
-      throw new ApiKeyRequestError(`API key ${id} ${state} and cannot be replaced; make a new one with 'keys create'`);
-    }
-    if (successorId !== null) {
-      throw new ApiKeyRequestError(`API key ${id} was replaced already, by API key ${successorId}; rotate that one`);
-    }
     const secret = createApiKey();
     const record = {
       ...digestOf(secret),
@@ -166,7 +141,7 @@ export class ApiKeysService {
     const successor = await this.repository.replace(id, record, new Date(now + overlap));
     this.verifier.forget();
     if (successor === undefined) {
-      throw new ApiKeyRequestError(`API key ${id} was revoked or replaced just now; 'keys show ${id}' tells`);
+      throw new ApiKeyRequestError(`API key ${id} is revoked, expired or already replaced; 'keys show ${id}' tells`);
     }
     return { secret, key: await this.find(String(successor)), predecessor: await this.find(String(id)) };
   }

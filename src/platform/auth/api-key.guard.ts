@@ -7,7 +7,7 @@ import type { StoredApiKey } from '../api-keys/api-key.repository.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
 import { type Operation, OperationRegistry } from './operation-registry.js';
-import { enforceRateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
+import { enforceRateLimit, type RateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
@@ -54,17 +54,13 @@ export class ApiKeyGuard implements CanActivate {
     context.client = key.client.name;
     context.clientId = key.client.id;
     this.usage.count(key.id, name, headers['user-agent'], context.now);
+    const answer = (limit: RateLimit | undefined): boolean => {
+      if (limit !== undefined) enforceRateLimit(response, limit);
+      if (refusal) throw refusal;
+      return true;
+    };
     const limit = this.rateLimiter.take(key.client, context.now);
-    if (limit instanceof Promise) {
-      return limit.then((shared) => {
-        enforceRateLimit(response, shared);
-        if (refusal) throw refusal;
-        return true;
-      });
-    }
-    if (limit !== undefined) enforceRateLimit(response, limit);
-    if (refusal) throw refusal;
-    return true;
+    return limit instanceof Promise ? limit.then(answer) : answer(limit);
   }
 }
 

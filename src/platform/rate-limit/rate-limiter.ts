@@ -36,8 +36,6 @@ const MAX_COUNTED_CLIENTS = 100;
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
   private shared: SharedTokenBuckets | undefined;
-  /** Values of `RateLimit-Policy`, by requests per minute. */
-  private readonly policies = new Map<number, string>();
   private localDecisions = 0;
   /** Refused calls since the start, by the client's name; those of clients beyond the first hundred together. */
   readonly refusals = new Map<string, number>();
@@ -95,7 +93,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     const isRefused = left < 0;
     if (isRefused) this.countRefusal(client);
     return {
-      policy: this.policyOf(perMinute),
+      policy: `"client";q=${perMinute};w=${WINDOW_S}`,
       state: `"client";r=${Math.floor(tokens)};t=${untilFull}`,
       refusal: isRefused ? rateLimited(perMinute, Math.ceil(-left * secondsPerToken)) : undefined,
     };
@@ -105,15 +103,6 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     const isCounted = this.refusals.has(client) || this.refusals.size < MAX_COUNTED_CLIENTS;
     const name = isCounted ? client : '(others)';
     this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1);
-  }
-
-  private policyOf(perMinute: number): string {
-    let policy = this.policies.get(perMinute);
-    if (policy === undefined) {
-      policy = `"client";q=${perMinute};w=${WINDOW_S}`;
-      this.policies.set(perMinute, policy);
-    }
-    return policy;
   }
 }
 
