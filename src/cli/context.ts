@@ -67,9 +67,8 @@ export class OwnContext implements CommandContext {
   }
 
   async withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
-    const { openCurrentDatabase } = await import('../platform/database/data-source.js');
-    const { dataSourceOptions } = await import('../platform/database/data-source-options.js');
-    const { directly, directSetting } = await import('../platform/database/direct-connection.js');
+    const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
+    const { directly, directSetting } = await import('../platform/database/connection-settings.js');
     // An import locks and sets limits, which need a session of their own.
     const config = readConfig();
     const options = await dataSourceOptions(directly(config), this.application.migrations);

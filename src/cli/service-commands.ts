@@ -5,7 +5,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import { Application } from '../platform/application.js';
-import type { OwningDataSource } from '../platform/database/owning-data-source.js';
+import type { ServiceDataSource } from '../platform/database/service-data-source.js';
 import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 import type { CommandContext } from './context.js';
@@ -18,12 +18,12 @@ const FLUSH_TIMEOUT_MS = 1_000;
 
 /** Runs commands for `runInService` of other processes of the same user, on the embedded database, until `close`. */
 export class ServiceCommands {
-  private readonly engine: OwningDataSource['engine'];
+  private readonly engine: ServiceDataSource['engine'];
   private readonly running = new Set<Promise<void>>();
   private readonly stopping = new AbortController();
 
   constructor(private readonly app: INestApplication) {
-    this.engine = app.get<OwningDataSource>(DataSource).engine;
+    this.engine = app.get<ServiceDataSource>(DataSource).engine;
     const server = createServer((request, response) => {
       const run = this.run(request, response)
         .catch(() => void response.destroy())

@@ -28,11 +28,6 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** Blocks this process with the application, like a machine that is suspended or overloaded. */
-function stall(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
-
 /** Runs SQL on a connection of the service. */
 const run = (text: string, values: unknown[] = []): Promise<unknown[][]> => database.write({ name: '', text }, values);
 
@@ -294,63 +289,6 @@ if (engine === 'postgresql') {
     expect(performance.now() - startedAt).toBeGreaterThan(1_900);
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(await backend()).not.toBe(used);
-  });
-
-  test.each<[by: string, ask: () => Promise<unknown>]>([
-    ['Database', () => run('SELECT 1 AS one')],
-    ['TypeORM', () => app.nest.get(DataSource).query('SELECT 1 AS one')],
-  ])('an answer that arrived while this process was blocked is in time: %s', async (_, ask) => {
-    // Open connections send the statements at once. The answers arrive while the process is blocked.
-    await Promise.all([run('SELECT pg_sleep(0.1)'), run('SELECT pg_sleep(0.1)')]);
-    const removed: unknown[] = [];
-    const noteRemoval = (client: unknown): unknown => removed.push(client);
-    pool.on('remove', noteRemoval);
-    const answers = Promise.allSettled([ask(), ask()]);
-    await nextTurn();
-    stall(2_500);
-    expect((await answers).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
-    await sleep(100);
-    pool.off('remove', noteRemoval);
-    expect(removed).toEqual([]);
-  });
-
-  test('readiness counts an answer of the database that arrived while this process was blocked', async () => {
-    // The last readiness is shared for a second.
-    await sleep(1_100);
-    const readiness = database.readiness();
-    await nextTurn();
-    stall(1_500);
-    expect(await readiness).toBe('ready');
-  });
-
-  test('after a missing answer a change ends soon, also on hanging connections', async () => {
-    const connect = (): Promise<unknown[][]> =>
-      run(`SELECT pg_backend_pid(), set_config('statement_timeout', '0', false), pg_sleep(0.2)`);
-    await Promise.all(Array.from({ length: 3 }, connect));
-    const abandoned = expect(run('SELECT pg_sleep(30)')).rejects.toMatchObject({ definition: { code: 'unavailable' } });
-    const others = (await Promise.all([connect(), connect()])).map(([row]) => Number(row?.[0]));
-    const signal = (name: string): Promise<unknown> =>
-      administer(
-        handedOver('serverUrl'),
-        `COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; kill -${name} ${others.join(' ')}'`,
-      );
-    try {
-      await signal('STOP');
-      await abandoned;
-      const startedAt = performance.now();
-      const change = run('SELECT 1').catch((error: unknown) => error);
-      // Without `ref: false`, the timer outlives the tests, and Jest reports a worker that does not exit.
-      expect(await Promise.race([change, sleep(8_000, 'waits', { ref: false })])).toMatchObject({
-        definition: { code: 'unavailable' },
-      });
-      expect(performance.now() - startedAt).toBeLessThan(6_000);
-    } finally {
-      await signal('CONT');
-    }
-    for (let waited = 0; (await backend().catch(() => undefined)) === undefined; waited += 100) {
-      if (waited > 10_000) throw new Error('No change is made any more.');
-      await sleep(100);
-    }
   });
 }
 

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { DataSource } from 'typeorm';
 import { readConfig } from '../../src/config.js';
-import { openCurrentDatabase } from '../../src/platform/database/data-source.js';
-import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
+import { dataSourceOptions, openCurrentDatabase } from '../../src/platform/database/data-source.js';
 import { StartupError } from '../../src/platform/errors/startup-error.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 

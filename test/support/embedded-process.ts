@@ -1,6 +1,5 @@
 import { readConfig } from '../../src/config.js';
-import { openCurrentDatabase } from '../../src/platform/database/data-source.js';
-import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
+import { dataSourceOptions, openCurrentDatabase } from '../../src/platform/database/data-source.js';
 
 /*
  * Opens DATA_DIR in a separate process and adds animals until it is killed. Prints `open`, then the id of each animal

@@ -2,8 +2,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { Config } from '../../config.js';
-import { createServerClient } from '../database/connection-settings.js';
-import { hangUp } from '../database/connections/hang-up.js';
+import { createServerClient, hangUp } from '../database/connection-settings.js';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
 /** Triggers of the schema notify this channel of each changed row of a key or a client. */

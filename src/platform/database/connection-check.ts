@@ -3,8 +3,13 @@ import { Logger } from '@nestjs/common';
 import pg from 'pg';
 import type { Config } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
-import { APPLICATION_NAME, createServerClient, sessionLimits } from './connection-settings.js';
-import { directly, type PrimarySetting } from './direct-connection.js';
+import {
+  APPLICATION_NAME,
+  createServerClient,
+  directly,
+  type PrimarySetting,
+  sessionLimits,
+} from './connection-settings.js';
 import { connectionAdvice, uriAdvice } from './servers/connection-advice.js';
 import { checkLimitsOfRole } from './servers/session-limits.js';
 import { processIdOf } from './statements/pg-internals.js';

@@ -4,6 +4,23 @@ import type { ServicePoolOptions } from './connections/service-pool.js';
 import { ServerClient, serverAddress } from './servers/server-client.js';
 import { type SessionLimits, sessionPreparation } from './servers/session-limits.js';
 
+export { hangUp } from './statements/pg-internals.js';
+
+/** The settings that hold a URI of the primary. */
+export type PrimarySetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
+
+/** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
+export function directly(config: Config): Config {
+  const { databaseDirectUrl } = config;
+  if (databaseDirectUrl === undefined) return config;
+  return { ...config, databaseUrl: databaseDirectUrl, databaseDirectUrl: undefined };
+}
+
+/** The setting that `directly` takes its URI from. */
+export function directSetting({ databaseDirectUrl }: Config): PrimarySetting {
+  return databaseDirectUrl === undefined ? 'DATABASE_URL' : 'DATABASE_DIRECT_URL';
+}
+
 /** The name of our connections in PostgreSQL's `pg_stat_activity`. */
 export const APPLICATION_NAME = 'petstore';
 
@@ -42,7 +59,7 @@ export function serverConnectionSettings(
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
     application_name: APPLICATION_NAME,
-    maxAgeMs: config.databaseConnectionMaxAgeMs,
+    maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
     onConnect: sessionPreparation({
       limits: { ...sessionLimits(config), ...limits },
       isOwnSession,

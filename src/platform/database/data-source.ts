@@ -1,17 +1,50 @@
 import { Logger } from '@nestjs/common';
-import type { DataSource, EntityTarget, ObjectLiteral } from 'typeorm';
+import pg from 'pg';
+import type { DataSource, DataSourceOptions, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
 import type { MigrationSource } from '../application.js';
 import { checkConnection } from './connection-check.js';
-import { answerTimeoutMs, embeddedConnectionSettings, serverConnectionSettings } from './connection-settings.js';
-import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
-import { directly, directSetting, type PrimarySetting } from './direct-connection.js';
+import {
+  directly,
+  directSetting,
+  embeddedConnectionSettings,
+  type PrimarySetting,
+  serverConnectionSettings,
+} from './connection-settings.js';
+import { ServicePool } from './connections/service-pool.js';
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
-import { OwningDataSource } from './owning-data-source.js';
 import { migrate } from './schema/migrate.js';
+import { loadMigrations } from './schema/migration-files.js';
 import { assertSchemaIsUsable } from './schema/schema-check.js';
+import { ServiceDataSource } from './service-data-source.js';
 
 const log = new Logger('Migrations');
+
+/** Options of the data source. They carry `config` to `openDataSource`. */
+export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> & { readonly config: Config };
+
+/**
+ * The options of the data source, the same for the application, the command line and the tests.
+ *
+ * @param migrations the application's migrations, in addition to those in `migrations/`
+ * @throws StartupError when migrations cannot be loaded
+ */
+export async function dataSourceOptions(
+  config: Config,
+  migrations: readonly MigrationSource[] = [],
+): Promise<DatabaseOptions> {
+  return {
+    type: 'postgres',
+    config,
+    driver: { ...pg, Pool: ServicePool },
+    migrations: await loadMigrations(migrations),
+    migrationsTableName: 'schema_migration',
+    synchronize: false,
+    installExtensions: false,
+    // The pool replaces an idle connection that breaks; nobody needs to act.
+    poolErrorHandler: () => undefined,
+  };
+}
 
 /**
  * Opens a data source, and the embedded engine if DATABASE_URL is not set. `destroy` closes both.
@@ -19,7 +52,7 @@ const log = new Logger('Migrations');
  * @param setting the setting from which `databaseUrl` was taken
  * @throws StartupError when the database cannot be reached or opened
  */
-export async function openDataSource(options: DatabaseOptions, setting?: PrimarySetting): Promise<DataSource> {
+async function openDataSource(options: DatabaseOptions, setting?: PrimarySetting): Promise<DataSource> {
   const { config } = options;
   const { databaseUrl } = config;
   await checkConnection(config, setting);
@@ -27,9 +60,12 @@ export async function openDataSource(options: DatabaseOptions, setting?: Primary
   const extra =
     databaseUrl === undefined
       ? { ...embeddedConnectionSettings(config), ...(engine && { stream: engine.createStream }) }
-      : serverConnectionSettings(config, databaseUrl, config.databaseDirectUrl === undefined);
+      : {
+          ...(options.extra as object),
+          ...serverConnectionSettings(config, databaseUrl, config.databaseDirectUrl === undefined),
+        };
   try {
-    return await new OwningDataSource({ ...options, extra }, engine, answerTimeoutMs(config)).initialize();
+    return await new ServiceDataSource({ ...options, extra }, engine).initialize();
   } catch (error) {
     await engine?.close();
     throw error;
@@ -74,15 +110,20 @@ export async function openCurrentDatabase(options: DatabaseOptions, setting?: Pr
 }
 
 async function migrateOnStart(dataSource: DataSource, options: DatabaseOptions): Promise<void> {
-  const isDirect = options.config.databaseDirectUrl === undefined;
-  const direct = isDirect
+  const { config } = options;
+  // The embedded engine has one session. On a server, migrations need a session of their own and more time than requests.
+  const isEmbedded = config.databaseUrl === undefined;
+  const direct = isEmbedded
     ? dataSource
-    : await openDataSource({ ...options, config: directly(options.config), entities: [] }, 'DATABASE_DIRECT_URL');
+    : await openDataSource(
+        { ...options, config: directly(config), entities: [], extra: undefined },
+        directSetting(config),
+      );
   try {
     await migrate(direct, {
       onLockRetry: (name, attempt) => log.warn(`Migration ${name} waits for a lock (attempt ${attempt}).`),
     });
   } finally {
-    if (!isDirect) await direct.destroy();
+    if (!isEmbedded) await direct.destroy();
   }
 }

@@ -2,8 +2,8 @@ import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
-import { openCurrentDatabase } from './data-source.js';
-import { type DatabaseOptions, dataSourceOptions } from './data-source-options.js';
+import { answerTimeoutMs } from './connection-settings.js';
+import { type DatabaseOptions, dataSourceOptions, openCurrentDatabase } from './data-source.js';
 import { Database } from './database.js';
 
 /**
@@ -18,6 +18,7 @@ import { Database } from './database.js';
       inject: [Config, Application],
       useFactory: async (config: Config, { migrations }: Application) => ({
         ...(await dataSourceOptions(config, migrations)),
+        extra: { query_timeout: answerTimeoutMs(config) },
         autoLoadEntities: true,
         // A failed start ends the process at once; the process manager starts it again.
         toRetry: () => false,

@@ -4,14 +4,19 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { UNAVAILABLE } from '../errors/error-catalogue.js';
-import { answerTimeoutMs, createServerClient, serverConnectionSettings } from './connection-settings.js';
+import {
+  answerTimeoutMs,
+  APPLICATION_NAME,
+  createServerClient,
+  serverConnectionSettings,
+} from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { chooseExecute } from './statements/execute.js';
-import { Heartbeat } from './availability/heartbeat.js';
+import { Breaker } from './availability/breaker.js';
 import type { ServicePool } from './connections/service-pool.js';
 import { type Execute, executeQuery, type Statement } from './statements/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
-import type { OwningDataSource } from './owning-data-source.js';
+import type { ServiceDataSource } from './service-data-source.js';
 import { type Readiness, ReadinessProbe } from './availability/readiness-probe.js';
 import { REPLICA_TRIAL_MS } from './replicas/replica.js';
 import { REPLICA_LOCK_TIMEOUT_MS, Replicas } from './replicas/replicas.js';
@@ -37,8 +42,9 @@ export interface Transaction {
 @Injectable()
 export class Database implements OnModuleInit, OnApplicationShutdown {
   private readonly statements: StatementRunner;
-  /** The embedded engine has no heartbeat: it runs in this process, so it is always reachable. */
-  private readonly heartbeat: Heartbeat | undefined;
+  private readonly pool: ServicePool;
+  /** Undefined for the embedded engine, which runs in this process, so it is always reachable. */
+  private readonly breaker: Breaker | undefined;
   /** @internal The read replicas; undefined if none are configured. */
   readonly replicas: Replicas | undefined;
   private readonly readinessProbe: ReadinessProbe;
@@ -52,13 +58,12 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     config: Config,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
-    const { master } = dataSource.driver as unknown as { master: ServicePool };
-    const timeoutMs = answerTimeoutMs(config);
-    const isPooled = config.databaseDirectUrl !== undefined;
-    const execute = isPooled ? executeUnnamed : chooseExecute(config.fastPaths);
-    this.statements = new StatementRunner(master, timeoutMs, execute);
-    this.readinessProbe = new ReadinessProbe(this.statements, dataSource);
     const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;
+    const { pool } = dataSource as ServiceDataSource;
+    this.pool = pool;
+    const execute = databaseDirectUrl === undefined ? chooseExecute(config.fastPaths) : executeUnnamed;
+    this.statements = new StatementRunner(pool, execute);
+    this.readinessProbe = new ReadinessProbe(this.statements, dataSource);
     if (databaseUrl === undefined) return;
     const directUrl = databaseDirectUrl ?? databaseUrl;
     if (databaseReplicaUrls.length > 0) {
@@ -67,36 +72,33 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
         replicas: databaseReplicaUrls.map((uri) =>
           serverConnectionSettings(config, uri, true, { lock_timeout: REPLICA_LOCK_TIMEOUT_MS }, REPLICA_TRIAL_MS),
         ),
-        answerTimeoutMs: timeoutMs,
+        answerTimeoutMs: answerTimeoutMs(config),
         execute,
       });
     }
-    this.heartbeat = new Heartbeat(
-      () => createServerClient(config, directUrl, { application_name: 'petstore heartbeat' }),
-      (error) => master.beginSilence(error),
-      () => {
-        master.endSilence();
-        this.readinessProbe.expire();
-      },
+    this.breaker = new Breaker(pool, (connectionTimeoutMillis) =>
+      createServerClient(config, directUrl, { connectionTimeoutMillis, application_name: APPLICATION_NAME }),
     );
   }
 
   onModuleInit(): void {
-    this.heartbeat?.start();
+    this.breaker?.start();
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([this.heartbeat?.stop(), this.replicas?.stop()]);
+    this.breaker?.stop();
+    await this.replicas?.stop();
   }
 
   /** @internal Whether the primary sends no answer at all. False while it refuses connections: a refusal is an answer. */
   get isSilent(): boolean {
-    return this.heartbeat?.isSilent === true;
+    return this.pool.isSilent;
   }
 
   /** @internal Counts of connections to the primary, of idle ones among them, and of statements that wait for a connection. */
-  get load(): StatementRunner['load'] {
-    return this.statements.load;
+  get load(): { readonly connections: number; readonly idle: number; readonly waiting: number } {
+    const { totalCount, idleCount, waitingCount } = this.pool;
+    return { connections: totalCount, idle: idleCount, waiting: waitingCount };
   }
 
   /**
@@ -120,7 +122,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     const onPrimary = (): Promise<Result> => work(this.dataSource.manager);
     if (this.replicas === undefined) return onPrimary();
     return this.replicas.read(async (client) => {
-      const queryRunner = (this.dataSource as OwningDataSource).createQueryRunnerOn(client);
+      const queryRunner = (this.dataSource as ServiceDataSource).createQueryRunnerOn(client);
       try {
         return await work(queryRunner.manager);
       } finally {
@@ -130,22 +132,13 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Runs a read-only statement on the primary, where it sees every committed change. */
-  async readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    try {
-      return await this.statements.run<Row>(statement, values);
-    } catch (error) {
-      throw asUnavailable(error);
-    }
+  readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    return this.statements.run(statement, values);
   }
 
   /** Runs a statement that changes data, on the primary. The change is committed when the promise resolves. */
-  async write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    let isSent = false;
-    try {
-      return await this.statements.run<Row>(statement, values, () => (isSent = true));
-    } catch (error) {
-      throw asUnavailable(error, isSent);
-    }
+  write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    return this.statements.run(statement, values, true);
   }
 
   /**

@@ -16,9 +16,6 @@ const SQLSTATES = /^(08...|28...|3D000|53...|58...|57P0[1-5]|57014|25006|25P0[34
 /** The subset of SQLSTATES with which PostgreSQL refuses one statement. The statement has had no effect. */
 const REFUSALS = /^(53...|58...|57014|25006)$/;
 
-/** SQLSTATEs of a prepared statement that does not exist, and of a name that another client of the pooler has prepared. */
-const WRONG_PREPARED_STATEMENT = new Set<unknown>(['26000', '42P05']);
-
 /** Messages of PgBouncer when it has no session for a client. It has sent nothing to PostgreSQL. */
 const POOLER_REFUSALS =
   /^(query_wait_timeout|no more connections allowed|client connections exceeded|pgbouncer cannot)/;
@@ -28,10 +25,11 @@ const FEATURE_NOT_SUPPORTED = '0A000';
 const PLAN_CHECK = 'RevalidateCachedQuery';
 
 /**
- * SQLSTATEs with which PostgreSQL refuses a statement whose parameters have other types than its columns: undefined object,
- * mismatched types, no cast, undefined function or operator. For a dropped type, only the message tells.
+ * SQLSTATEs of a prepared statement that does not exist, of a name that another client of the pooler has prepared, and of
+ * parameters that have other types than their columns: undefined object, mismatched types, no cast, undefined function or
+ * operator. For a dropped type, only the message tells.
  */
-const TYPE_MISMATCHES = new Set<unknown>(['42704', '42804', '42846', '42883']);
+const STALE = new Set<unknown>(['26000', '42P05', '42704', '42804', '42846', '42883']);
 const DROPPED_TYPE = /^cache lookup failed for type /;
 
 /** Messages of pg's errors that have no code. */
@@ -71,8 +69,8 @@ interface DatabaseFailure extends Error {
 }
 
 /**
- * Whether an error of pg or TypeORM means that the database is unreachable, overloaded or read-only, or that the connection
- * holds a stale preparation. In each case the connection should be closed.
+ * Whether an error of pg or TypeORM means that the database is unreachable, overloaded or read-only. The connection should be
+ * closed.
  */
 export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
@@ -81,7 +79,6 @@ export function isConnectionFailure(error: unknown): error is Error {
   if (driverError !== undefined) return isConnectionFailure(driverError);
   if (typeof code !== 'string') return MESSAGES.test(error.message);
   return (
-    isStalePreparation(error) ||
     (typeof syscall === 'string' && SOCKET_CALLS.has(syscall)) ||
     /^E(CONN|TIMEDOUT|HOST|NET)/.test(code) ||
     NETWORK_ERRORS.has(code) ||
@@ -92,21 +89,17 @@ export function isConnectionFailure(error: unknown): error is Error {
 }
 
 /**
- * Whether a statement failed before its execution because its preparation on the connection is stale: a table has changed
- * since, or `DEALLOCATE` or `DISCARD` has dropped it. The statement has had no effect; it works when it is parsed anew.
+ * Whether a prepared statement may have failed before its execution because its preparation on the connection is stale: a
+ * column has another type, or `DEALLOCATE` or `DISCARD` has dropped it. The statement has had no effect. If this is the
+ * cause, it works when it is parsed anew.
  */
-export function isStalePreparation(error: unknown): boolean {
-  const { code, routine } = error as DatabaseFailure;
-  return WRONG_PREPARED_STATEMENT.has(code) || (code === FEATURE_NOT_SUPPORTED && routine === PLAN_CHECK);
-}
-
-/**
- * Whether a prepared statement may have failed because a column has changed its type: the preparation keeps the types of
- * its parameters. The statement has had no effect. If this is the cause, it works when it is parsed anew.
- */
-export function mayHaveStaleTypes(error: unknown): boolean {
-  const { code, message } = error as DatabaseFailure;
-  return TYPE_MISMATCHES.has(code) || (code === 'XX000' && DROPPED_TYPE.test(message));
+export function mayBeStale(error: unknown): boolean {
+  const { code, routine, message } = error as DatabaseFailure;
+  return (
+    STALE.has(code) ||
+    (code === FEATURE_NOT_SUPPORTED && routine === PLAN_CHECK) ||
+    (code === 'XX000' && DROPPED_TYPE.test(message))
+  );
 }
 
 /** The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings too. */
@@ -118,9 +111,7 @@ function isClosedDatabase(code: string, message: string): boolean {
 function isRefusal(error: unknown): boolean {
   const { driverError, code, message } = error as DatabaseFailure;
   if (driverError !== undefined) return isRefusal(driverError);
-  return (
-    (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message) || isStalePreparation(error)
-  );
+  return (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message);
 }
 
 /**
@@ -156,4 +147,14 @@ function causeOf(error: Error): UnavailableCause {
   // pg-pool's message when all connections of the pool are busy.
   if (message === 'timeout exceeded when trying to connect') return 'database_busy';
   return typeof code === 'string' && REFUSALS.test(code) ? 'database_refused' : 'database_away';
+}
+
+/** The error of a request when too many others already wait for the database. */
+export function tooManyWaiting(): ApiError {
+  return serviceUnavailable('database_busy');
+}
+
+/** The error of a request that has waited too long for the database. No statement was sent for it. */
+export function waitedTooLong(): ApiError {
+  return serviceUnavailable('database_busy', 'The service did not get to the request in time. Try again.');
 }

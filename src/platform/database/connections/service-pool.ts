@@ -1,44 +1,41 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { AbandonedChanges } from './abandoned-changes.js';
-import { unavailable } from './connection-errors.js';
-import { awaitsAnswer, destroySocket } from '../statements/pg-internals.js';
-import { tooManyWaiting } from './queue-errors.js';
+import { awaitsAnswer, destroySocket, processIdOf } from '../statements/pg-internals.js';
+import { tooManyWaiting, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
 
-/** Connections are replaced at this share of their maximum age or later, so that not all are replaced at once. */
-const SMALLEST_AGE = 0.8;
+const STANDBY_WAITS = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;
 
 /** Settings of a `ServicePool`. */
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
   readonly onConnect?: (client: ClientBase) => Promise<void>;
-  /** Age in ms at which a connection is closed, after the statement in flight if there is one. Undefined: no limit. */
-  readonly maxAgeMs?: number;
 }
 
-type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: () => void) => void;
+type Release = (error?: Error | boolean) => void;
+type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: Release) => void;
 
 /**
- * pg's pool, for statements of our own and of TypeORM. It differs from pg's in six ways:
+ * pg's pool, for statements of our own and of TypeORM. It differs from pg's in five ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
- * - While the database is silent (sends no answer at all, see `heartbeat.ts`), all connections are closed, and every caller
- *   that waits or asks for one is refused at once.
+ * - While the database is silent (sends no answer at all, see `breaker.ts`), every caller is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
- * - Each connection is replaced at a random age, so that not all are replaced at once.
  * - A connection that is released with an unanswered statement or an open transaction is closed.
- * - A connection whose change waits for a synchronous standby keeps its place (`abandonedChanges`).
+ * - Changes are refused while too many earlier ones wait for a synchronous standby.
  */
 export class ServicePool extends pg.Pool {
-  readonly abandonedChanges = new AbandonedChanges(this);
+  /** Number of connections that were returned with all their statements answered. */
+  answered = 0;
   private readonly clients: Set<pg.Client>;
-  /** For each caller that waits for a connection, the function that refuses it. */
-  private readonly refusals = new Set<(error: Error) => void>();
-  private silence: (() => Error) | undefined;
+  private silence: Error | undefined;
+  /** PostgreSQL processes that left a statement unanswered. */
+  private readonly unanswered = new Set<number>();
+  /** Number of `unanswered` that wait for a synchronous standby. */
+  private standbyWaits = 0;
 
-  constructor({ maxAgeMs, ...options }: ServicePoolOptions) {
+  constructor(options: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
     const Client = (options.Client ?? pg.Client) as typeof pg.Client;
     class PooledClient extends Client {
@@ -52,16 +49,15 @@ export class ServicePool extends pg.Pool {
     }
     super({ ...options, Client: PooledClient });
     this.clients = clients;
-    if (maxAgeMs !== undefined) {
-      // pg-pool reads it for each new connection.
-      Object.defineProperty(this.options, 'maxLifetimeSeconds', {
-        get: () => (maxAgeMs / 1_000) * (SMALLEST_AGE + (1 - SMALLEST_AGE) * Math.random()),
-      });
-    }
-    this.on('release', (error: Error | undefined, client) => {
-      // After an error pg-pool closes the connection itself. `end` removes the connection from the pool.
-      if (error === undefined && !isReusable(client)) client.end().catch(() => undefined);
-    });
+  }
+
+  /** Number of connections in use. */
+  get busy(): number {
+    return this.totalCount - this.idleCount;
+  }
+
+  get isSilent(): boolean {
+    return this.silence !== undefined;
   }
 
   /**
@@ -72,62 +68,64 @@ export class ServicePool extends pg.Pool {
   override connect(): Promise<PoolClient>;
   override connect(callback: ConnectCallback): void;
   override connect(callback?: ConnectCallback): Promise<PoolClient> | undefined {
-    const client = this.acquire();
+    const client = this.lease();
     if (callback === undefined) return client;
     client.then(
-      (acquired) =>
-        callback(undefined, acquired, () => {
-          if (!this.abandonedChanges.has(acquired)) acquired.release();
-        }),
+      (leased) => callback(undefined, leased, (broken) => leased.release(broken)),
       (error: Error) => callback(error, undefined, () => undefined),
     );
     return undefined;
   }
 
   /**
-   * Closes all connections, so that statements in flight fail, and refuses all callers until `endSilence`.
+   * Must be called before a change is sent. A commit that waits for a synchronous standby ends neither at
+   * `statement_timeout` nor when its connection is closed. Without a bound such commits would use up `max_connections`.
    *
-   * @param silence makes the error to report, which says how long the silence has lasted
+   * @throws ApiError UNAVAILABLE while half as many commits as the pool has connections wait for a synchronous standby
    */
-  beginSilence(silence: () => Error): void {
-    this.silence = silence;
-    const error = silence();
-    this.refusals.forEach((refuse) => refuse(unavailable(error)));
-    this.refusals.clear();
+  admitChange(): void {
+    if (this.standbyWaits > 0 && this.standbyWaits >= this.options.max / 2) throw tooManyWaiting();
+  }
+
+  /** Asks PostgreSQL which of the unanswered statements still wait for a synchronous standby. */
+  async countStandbyWaits(): Promise<void> {
+    if (this.unanswered.size === 0) return;
+    const asked = [...this.unanswered];
+    const { rows } = await this.query<{ pid: number }>(STANDBY_WAITS, [asked]);
+    const waiting = new Set(rows.map(({ pid }) => pid));
+    for (const pid of asked) if (!waiting.has(pid)) this.unanswered.delete(pid);
+    this.standbyWaits = waiting.size;
+  }
+
+  /** Closes all connections, so that statements in flight fail with `error`, and refuses all callers until `endSilence`. */
+  beginSilence(error: Error): void {
+    this.silence = error;
     this.closeAll(error);
   }
 
   /** Closes all connections once more, because some may have opened during the silence. Then serves callers again. */
   endSilence(): void {
     if (this.silence === undefined) return;
-    this.closeAll(this.silence());
+    this.closeAll(this.silence);
     this.silence = undefined;
   }
 
-  private async acquire(): Promise<PoolClient> {
-    if (this.silence !== undefined) throw unavailable(this.silence());
+  private async lease(): Promise<PoolClient> {
+    if (this.silence !== undefined) throw unavailable(this.silence);
     if (this.waitingCount >= MAX_WAITING) throw tooManyWaiting();
-    const acquired = super.connect();
-    return new Promise((resolve, reject) => {
-      this.refusals.add(reject);
-      acquired.then(
-        (client) => {
-          if (this.refusals.delete(reject)) resolve(client);
-          else client.release();
-        },
-        (error: Error) => {
-          this.refusals.delete(reject);
-          reject(error);
-        },
-      );
-    });
+    const client = await super.connect();
+    const release = client.release.bind(client);
+    client.release = (error) => {
+      const isAnswered = !awaitsAnswer(client);
+      if (isAnswered) this.answered++;
+      else this.unanswered.add(processIdOf(client));
+      const isReusable = isAnswered && client.getTransactionStatus() === 'I';
+      release(error ?? !isReusable);
+    };
+    return client;
   }
 
   private closeAll(error: Error): void {
     this.clients.forEach((client) => destroySocket(client, error));
   }
-}
-
-function isReusable(client: PoolClient): boolean {
-  return !awaitsAnswer(client) && client.getTransactionStatus() === 'I';
 }

@@ -61,11 +61,11 @@ export class Replicas {
   private next = 0;
 
   constructor({ primary, replicas, answerTimeoutMs, execute }: ReplicasOptions) {
-    this.primary = new StatementRunner(this.createPool({ ...primary, max: 1 }), REPLICA_TRIAL_MS, execute);
+    this.primary = new StatementRunner(this.createPool({ ...primary, max: 1, query_timeout: REPLICA_TRIAL_MS }), execute);
     this.all = replicas.map((settings) => {
       const { host, port } = new pg.Client({ connectionString: settings.connectionString });
-      const pool = this.createPool(settings);
-      const statements = new StatementRunner(pool, answerTimeoutMs, execute);
+      const pool = this.createPool({ ...settings, query_timeout: answerTimeoutMs });
+      const statements = new StatementRunner(pool, execute);
       return new Replica(`${host}:${port}`, pool, statements, () => this.position());
     });
   }
@@ -81,7 +81,7 @@ export class Replicas {
   /** Closes all connections at once. */
   async stop(): Promise<void> {
     const stopped = this.all.map((replica) => replica.stop());
-    for (const pool of this.pools) pool.beginSilence(() => new Error('Connection terminated: the service stops'));
+    for (const pool of this.pools) pool.beginSilence(new Error('Connection terminated: the service stops'));
     await Promise.all(stopped);
     await Promise.all(this.pools.map((pool) => pool.end()));
   }

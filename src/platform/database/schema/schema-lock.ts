@@ -41,9 +41,6 @@ const LIMITS_SO_FAR = `SELECT name, setting FROM pg_settings WHERE name = ANY ($
 const SET_LIMITS = `
   SELECT set_config(name, l.setting, false) FROM json_to_recordset($1) l (name text, setting text) JOIN pg_settings USING (name)`;
 
-/** A member of `QueryRunner.data`: when true, no time limit applies to the query runner's statements. */
-export const TAKES_ANY_TIME = 'takesAnyTime';
-
 /**
  * Runs `work`, which changes the schema, under a lock against other processes. `work` must use the connection that holds the
  * lock: PostgreSQL binds an advisory lock to its session, and the embedded engine has no second connection. The statements
@@ -57,8 +54,6 @@ export async function withSchemaLock<T>(
 ): Promise<T> {
   const queryRunner = dataSource.createQueryRunner('master');
   try {
-    // Migrating a large table may take longer than any time limit for requests.
-    queryRunner.data[TAKES_ANY_TIME] = true;
     const before = (await queryRunner.query(LIMITS_SO_FAR, [LIMITS.map(({ name }) => name)])) as SessionLimit[];
     await queryRunner.query(SET_LIMITS, [JSON.stringify(LIMITS)]);
     await acquireSchemaLock(queryRunner);

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { activeTrace } from '../../active-trace.js';
-import { tooManyWaiting, waitedTooLong } from '../connections/queue-errors.js';
+import { tooManyWaiting, waitedTooLong } from '../connections/connection-errors.js';
 
 interface Waiting<Input, Output> {
   readonly input: Input;

@@ -50,6 +50,14 @@ export function destroySocket(client: ClientBase, error?: Error): void {
   clientInternals(client).connection.stream.destroy(error);
 }
 
+/** Ends a client without waiting for PostgreSQL: sends Terminate, then closes the socket. */
+export function hangUp(client: pg.Client | undefined): void {
+  if (client === undefined) return;
+  client.end().catch(() => undefined);
+  // Deferred, so that the socket sends the message of `end` first.
+  setImmediate(() => destroySocket(client));
+}
+
 /** Whether PostgreSQL has parsed the statement of this name on the connection, or will have before the next message. */
 export function isPrepared(connection: Connection, name: string): boolean {
   const { parsedStatements, submittedNamedStatements } = connectionInternals(connection);

@@ -1,0 +1,90 @@
+import type { PoolClient } from 'pg';
+import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
+// TypeORM exports its drivers by their paths only.
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import { asUnavailable } from './connections/connection-errors.js';
+import type { ServicePool } from './connections/service-pool.js';
+import type { EmbeddedEngine } from './embedded/embedded-engine.js';
+
+/** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
+export class ServiceDataSource extends DataSource {
+  declare readonly driver: PostgresDriver;
+
+  /** @param engine the embedded engine; undefined for a PostgreSQL server */
+  constructor(
+    options: DataSourceOptions,
+    readonly engine: EmbeddedEngine | undefined,
+  ) {
+    super(options);
+  }
+
+  /** The pool of connections to the primary. */
+  get pool(): ServicePool {
+    return this.driver.master as ServicePool;
+  }
+
+  override createQueryRunner(mode: ReplicationMode = 'master'): QueryRunner {
+    return this.withManager(new ServiceQueryRunner(this.driver, mode, this.pool));
+  }
+
+  /** A query runner on a connection of a replica's pool. Its release returns the connection to that pool. */
+  createQueryRunnerOn(client: PoolClient): QueryRunner {
+    const release = (error?: Error): void => client.release(error);
+    const driver = Object.create(this.driver, {
+      obtainMasterConnection: { value: () => Promise.resolve([client, release]) },
+    }) as PostgresDriver;
+    return this.withManager(new ServiceQueryRunner(driver, 'master', this.pool));
+  }
+
+  private withManager(queryRunner: ServiceQueryRunner): QueryRunner {
+    return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
+  }
+
+  override async destroy(): Promise<void> {
+    try {
+      await super.destroy();
+    } finally {
+      await this.engine?.close();
+    }
+  }
+}
+
+/** TypeORM's query runner, and so its repositories. Connection failures surface as ApiError UNAVAILABLE. */
+class ServiceQueryRunner extends PostgresQueryRunner {
+  private isReleasedByCaller = false;
+
+  constructor(
+    driver: PostgresDriver,
+    mode: ReplicationMode,
+    private readonly pool: ServicePool,
+  ) {
+    super(driver, mode);
+  }
+
+  // `never` fits the result types of all of TypeORM's overloads.
+  override async query(text: string, parameters?: unknown[], useStructuredResult?: boolean): Promise<never> {
+    const isChange = this.mayChange(text);
+    let isSent = false;
+    try {
+      if (isChange) this.pool.admitChange();
+      if (!this.isReleased) await this.connect();
+      // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
+      else if (!this.isReleasedByCaller) throw new Error('Connection terminated between two statements');
+      isSent = true;
+      return (await super.query(text, parameters, useStructuredResult)) as never;
+    } catch (error) {
+      throw asUnavailable(error, isSent && isChange);
+    }
+  }
+
+  override release(): Promise<void> {
+    this.isReleasedByCaller = true;
+    return super.release();
+  }
+
+  /** Whether a statement may be committed when it is answered: a COMMIT, or any but SELECT outside a transaction. */
+  private mayChange(text: string): boolean {
+    return text === 'COMMIT' || !(this.isTransactionActive || /^\s*SELECT\b/i.test(text));
+  }
+}
