@@ -40,7 +40,7 @@ export const PLATFORM_ROOMS = {
     'database/statements',
     'errors',
   ],
-  'api-keys': ['database', 'database/connections', 'database/sharing', 'errors'],
+  'api-keys': ['database', 'database/sharing', 'errors'],
   'key-usage': ['database', 'database/removal'],
   'rate-limit': ['api-keys', 'errors'],
   auth: ['api-keys', 'errors', 'key-usage', 'rate-limit'],

@@ -2,7 +2,6 @@ import { Logger } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { ApiError } from '../../errors/api-error.js';
-import { untilArrivedAnswersAreRead } from '../connections/arrived-answers.js';
 import { isConnectionFailure } from '../connections/connection-errors.js';
 import type { ServicePool } from '../connections/service-pool.js';
 import type { Statement } from '../statements/statement.js';
@@ -246,7 +245,8 @@ export const LATE: unique symbol = Symbol('late');
 export async function within<Result>(promise: Promise<Result>, limitMs: number): Promise<Result | typeof LATE> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<typeof LATE>((done) => {
-    timer = setTimeout(() => void untilArrivedAnswersAreRead().then(() => done(LATE)), limitMs);
+    // Timers run before sockets are read, so wait until these have been read once.
+    timer = setTimeout(() => setImmediate(() => setImmediate(done, LATE)), limitMs);
   });
   promise.catch(() => undefined);
   try {

@@ -61,7 +61,10 @@ export class Replicas {
   private next = 0;
 
   constructor({ primary, replicas, answerTimeoutMs, execute }: ReplicasOptions) {
-    this.primary = new StatementRunner(this.createPool({ ...primary, max: 1, query_timeout: REPLICA_TRIAL_MS }), execute);
+    this.primary = new StatementRunner(
+      this.createPool({ ...primary, max: 1, query_timeout: REPLICA_TRIAL_MS }),
+      execute,
+    );
     this.all = replicas.map((settings) => {
       const { host, port } = new pg.Client({ connectionString: settings.connectionString });
       const pool = this.createPool({ ...settings, query_timeout: answerTimeoutMs });

@@ -7,8 +7,8 @@ import pg, { type ClientBase, type Connection } from 'pg';
  */
 
 interface ClientInternals {
-  /** False while a statement is unanswered. */
-  readonly readyForQuery?: boolean;
+  /** The statement that PostgreSQL has neither answered nor refused. */
+  readonly _activeQuery?: object | null;
   readonly connection: ConnectionInternals;
 }
 
@@ -36,9 +36,9 @@ export function setProcessId(client: ClientBase, processID: number): void {
   Object.assign(client, { processID });
 }
 
-/** Whether a client has sent a statement that PostgreSQL has not answered. */
+/** Whether a client has sent a statement that PostgreSQL has neither answered nor refused. */
 export function awaitsAnswer(client: ClientBase): boolean {
-  return clientInternals(client).readyForQuery === false;
+  return Boolean(clientInternals(client)._activeQuery);
 }
 
 /**
