@@ -1,6 +1,9 @@
 /** The reference of @nestjs/swagger for a parameter of unknown type. No component has this name. */
 const UNKNOWN_TYPE = '#/components/schemas/Object';
 
+/** The reference of @nestjs/swagger for bytes, which it treats as a class. */
+const BUFFER = `#/components/schemas/${Buffer.name}`;
+
 /** A schema, as a tree of its keywords. */
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -22,6 +25,7 @@ const SCHEMA_KEYWORDS = ['items', 'additionalProperties', 'anyOf', 'oneOf', 'not
  * `properties`. The default of an optional member moves into an `allOf`.
  */
 export function toJsonSchema(given: Schema): Schema {
+  if (given['$ref'] === BUFFER) return { type: 'string', format: 'binary' };
   const { type, example, allOf = [], properties, ...keywords } = withoutUnknownType(given);
   const parts = allOf as Schema[];
   const [reference] = parts.length === 1 && parts[0]?.['$ref'] !== undefined ? parts : [];

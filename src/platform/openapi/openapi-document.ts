@@ -17,7 +17,7 @@ import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
 import { TAG_METADATA } from './openapi.decorators.js';
 import { describeOperation } from './operation.js';
-import { findOperations, handlerKey, type OperationTraits } from './operations.js';
+import { findOperations, handlerKey } from './operations.js';
 
 const OPENAPI_VERSION = '3.1.1';
 
@@ -25,7 +25,7 @@ const OPENAPI_VERSION = '3.1.1';
 export interface DeprecatedOperation extends Deprecation {
   /** The name of the operation (`OperationRegistry`). */
   readonly operationId: string;
-  /** Method and path, such as `GET /orders/{orderId}`; a list if the handler has several paths. */
+  /** Method and path, such as `GET /orders/{orderId}`. */
   readonly endpoint: string;
   readonly summary: string;
 }
@@ -36,9 +36,11 @@ export interface DeprecatedOperation extends Deprecation {
  */
 @Injectable()
 export class OpenApiDocument {
-  private text: string | undefined;
+  /** The document as indented JSON that ends with a line feed; empty before `describe`. */
+  json = '';
+  /** The operations with `@Deprecated`, in the order of the document. A handler with several paths has the first one. */
+  readonly deprecations: DeprecatedOperation[] = [];
   private yamlText: string | undefined;
-  private deprecated: DeprecatedOperation[] = [];
 
   constructor(
     private readonly config: Config,
@@ -54,28 +56,13 @@ export class OpenApiDocument {
    * @throws Error when two handlers cannot be distinguished
    */
   describe(app: INestApplication): void {
-    this.deprecated = [];
-    this.yamlText = undefined;
-    this.text = `${JSON.stringify(this.createDocument(app), null, 2)}\n`;
-  }
-
-  /** The document as indented JSON that ends with a line feed. */
-  get json(): string {
-    if (this.text === undefined) {
-      throw new Error('The document is not there before describe().');
-    }
-    return this.text;
+    this.json = `${JSON.stringify(this.createDocument(app), null, 2)}\n`;
   }
 
   /** The same document as YAML. */
   get yaml(): string {
     // Parsed from the JSON, so that YAML gets no anchors for shared objects and no undefined members.
     return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
-  }
-
-  /** The operations with `@Deprecated`, in the order of the document. */
-  get deprecations(): readonly DeprecatedOperation[] {
-    return this.deprecated;
   }
 
   /** The header fields that the document describes, sorted: parameters of operations, and those of responses. */
@@ -99,9 +86,7 @@ export class OpenApiDocument {
     const head = { openapi: OPENAPI_VERSION, info: this.application.info };
     const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
     const schemas = Object.fromEntries(
-      Object.entries(found.components?.schemas ?? {})
-        .filter(([name]) => name !== Buffer.name)
-        .map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
+      Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
     );
     const paths = this.describePaths(found.paths, schemas);
     return {
@@ -143,25 +128,16 @@ export class OpenApiDocument {
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
     const paths: PathsObject = {};
     for (const operation of findOperations(found, this.controllers, this.operations)) {
-      const { fullPath, method, described, traits } = operation;
+      const { fullPath, method, operationId, described, traits } = operation;
       const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
       const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;
       const item = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') });
       Object.assign(item, { [method]: describeOperation(operation, schemas) });
-      this.addDeprecation(traits, `${method.toUpperCase()} ${path}`, described.summary ?? '');
+      if (traits.deprecation && operationId === traits.name) {
+        const endpoint = `${method.toUpperCase()} ${path}`;
+        this.deprecations.push({ ...traits.deprecation, operationId, endpoint, summary: described.summary ?? '' });
+      }
     }
     return paths;
-  }
-
-  /** Adds a deprecated operation; a handler with several paths is listed once. */
-  private addDeprecation({ name, deprecation }: OperationTraits, endpoint: string, summary: string): void {
-    if (!deprecation) return;
-    const known = this.deprecated.findIndex(({ operationId }) => operationId === name);
-    if (known < 0) {
-      this.deprecated.push({ ...deprecation, operationId: name, endpoint, summary });
-    } else {
-      const first = this.deprecated[known] as DeprecatedOperation;
-      this.deprecated[known] = { ...first, endpoint: `${first.endpoint}, ${endpoint}` };
-    }
   }
 }

@@ -10,8 +10,6 @@ import { exampleOf, type Schema, type Schemas, toJsonSchema } from './json-schem
 import type { FoundOperation } from './operations.js';
 import { describeResponses } from './responses.js';
 
-const BUFFER_REFERENCE = `#/components/schemas/${Buffer.name}`;
-
 /** Values of `x-stability-level` for the levels of `@Stability`. */
 const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
 
@@ -111,18 +109,12 @@ type Content = Record<string, MediaTypeObject>;
 /** Adds to each body an example made from its schema, because programs such as Postman do not read examples in schemas. */
 function describeContent<T extends { content?: Content }>(described: T, schemas: Schemas): T {
   const media = Object.entries(described.content ?? {}).map(([type, body]): [string, MediaTypeObject] => {
-    const converted = withJsonSchema(withBinary(body));
+    const converted = withJsonSchema(body);
     const hasExample = converted.example !== undefined || converted.examples !== undefined;
     const example = hasExample ? undefined : exampleOf(converted.schema as Schema | undefined, schemas);
     return [type, { ...converted, ...(example !== undefined && { example }) }];
   });
   return media.length > 0 ? { ...described, content: Object.fromEntries(media) } : described;
-}
-
-/** Corrects the schema of a body that is declared as Buffer, which @nestjs/swagger treats as a class. */
-function withBinary(body: MediaTypeObject): MediaTypeObject {
-  const isBuffer = body.schema !== undefined && '$ref' in body.schema && body.schema.$ref === BUFFER_REFERENCE;
-  return isBuffer ? { ...body, schema: { type: 'string', format: 'binary' } } : body;
 }
 
 function withJsonSchema<T extends { schema?: object }>(described: T): T {

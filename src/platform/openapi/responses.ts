@@ -155,17 +155,13 @@ function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: O
   ];
 }
 
-/** The errors of a body, by its media types: text and bytes are not parsed and have no members to validate. */
+/** The errors of a body, by its media types. */
 function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): ErrorDefinition[] {
   const types = 'content' in body ? Object.keys(body.content) : [];
-  const isParsed = types.some((type) => /json|form|\*/.test(type));
   return [
     ...(types.some((type) => /json|\*/.test(type)) ? [MALFORMED_JSON] : []),
     ...(types.every((type) => type === 'application/json') ? [] : [BAD_REQUEST]),
-    MISSING_BODY,
-    ...(isParsed ? [VALIDATION_FAILED] : []),
-    BODY_TOO_LARGE,
-    UNSUPPORTED_MEDIA_TYPE,
+    ...[MISSING_BODY, VALIDATION_FAILED, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE],
   ];
 }
 
