@@ -191,8 +191,6 @@ const filter = (name: string): NotingFilter => new NotingFilter(name);
 interface Case {
   /** Decorators of its controller. */
   readonly onController?: ClassDecorator[];
-  readonly scope?: Scope;
-  readonly host?: string;
   /** Decorators of the handler. */
   readonly on?: MethodDecorator[];
   /** By default `@Get(':id')`. */
@@ -227,14 +225,6 @@ const GUARDS: Record<string, Case> = {
         guard('truthy', () => 'yes'),
       ),
     ],
-    calls: [
-      'guard controller',
-      'guard promise',
-      'guard observable',
-      'guard promise of an observable',
-      'guard truthy',
-      'handler',
-    ],
   },
   'a guard that says no by a promise, between others': {
     onController: [UseGuards(guard('controller', () => true))],
@@ -248,7 +238,6 @@ const GUARDS: Record<string, Case> = {
       Header('X-Handler', 'never'),
     ],
     status: 403,
-    calls: ['guard controller', 'guard refusing'],
   },
   'a guard that throws later': { on: [UseGuards(guard('throwing', failsLater('later')))], status: 400 },
   'guards of their own for each request, and for each place': {
@@ -257,14 +246,6 @@ const GUARDS: Record<string, Case> = {
         guard('request', () => true, Scope.REQUEST),
         guard('transient', () => true, Scope.TRANSIENT),
       ),
-    ],
-    calls: [
-      'new controller',
-      'new guard request',
-      'new guard transient',
-      'guard request',
-      'guard transient',
-      'handler',
     ],
   },
 };
@@ -290,26 +271,22 @@ const INTERCEPTORS: Record<string, Case> = {
   'a preceding one that throws': {
     on: [UseInterceptors(preceding('throwing', fails('preceded')), preceding('never')), UseFilters(filter('method'))],
     status: 400,
-    calls: ['precede throwing handle 3', 'filter method: preceded'],
   },
   'one that changes the answer, and has a member that is called precede': {
     on: [UseInterceptors(wrapping)],
     handle: () => 'value',
     text: '{"wrapped":"value"}',
-    calls: ['intercept wrapping', 'handler'],
   },
   'a preceding one whose intercept is overridden': {
     on: [UseInterceptors(OverridingInterceptor)],
     handle: () => 'value',
     text: '{"overridden":"value"}',
-    calls: ['precede overriding', 'handler'],
   },
   'a mix of both': {
     onController: [UseInterceptors(preceding('outer'), wrapping)],
     on: [UseInterceptors(preceding('inner'), catching)],
     handle: fails('caught'),
     text: '{"wrapped":"caught"}',
-    calls: ['precede outer handle 3', 'intercept wrapping', 'precede inner handle 3', 'intercept catching', 'handler'],
   },
 };
 
@@ -351,11 +328,8 @@ const PARAMETERS: Record<string, Case> = {
     on: [UsePipes(pipe('never'))],
     handle: async (session: unknown) => [session instanceof Promise, await session],
     text: '[true,{"user":"known"}]',
-    calls: ['handler'],
   },
 };
-
-const EXTRACT = 'extract CaseController.handle http';
 
 const PIPES: Record<string, Case> = {
   'pipes of controller, handler and parameter': {
@@ -363,13 +337,6 @@ const PIPES: Record<string, Case> = {
     on: [UsePipes(pipe('handler', later))],
     parameters: [Param('id', pipe('parameter', atOnce), pipe('last'))],
     text: '["7 later at once"]',
-    calls: [
-      'pipe controller: "7"',
-      'pipe handler: "7"',
-      'pipe parameter: "7 later"',
-      'pipe last: "7 later at once"',
-      'handler',
-    ],
   },
   'metadata of each kind': {
     on: [UsePipes(pipe('metadata'), pipe('metadata'))],
@@ -378,47 +345,35 @@ const PIPES: Record<string, Case> = {
     types: [Animal],
     send: { method: 'POST', body: { name: 'Rex' } },
     status: 201,
-    calls: [
-      'pipe metadata: {"name":"Rex"}',
-      '{"type":"body"} Animal',
-      'pipe metadata: {"name":"Rex"}',
-      '{"type":"body"} Animal',
-      'handler',
-    ],
   },
   'pipes that make thenables': {
     parameters: [Param('id', pipe('thenable', thenable), pipe('last', thenable))],
     text: '["7"]',
-    calls: ['pipe thenable: "7"', 'then', 'pipe last: "7"', 'then', 'handler'],
   },
   'a pipe that throws': {
     on: [UsePipes(pipe('first'), pipe('throwing', fails('at once')), pipe('never')), UseFilters(filter('method'))],
     parameters: [Param('id')],
     status: 400,
-    calls: ['pipe first: "7"', 'pipe throwing: "7"', 'filter method: at once', 'rejected by pipes'],
   },
   'a pipe that throws later': {
     on: [UseFilters(filter('method'))],
     parameters: [Req(), Param('id', pipe('throwing', failsLater('later')), pipe('never'))],
     status: 400,
-    calls: ['pipe throwing: "7"', 'filter method: later', 'rejected by pipes'],
   },
   'a decorator that throws': {
     on: [UseFilters(filter('method'))],
     parameters: [From(fails('extracted'))],
     status: 400,
-    calls: [EXTRACT, 'filter method: extracted', 'rejected by pipes'],
   },
   'a decorator that makes a thenable, alone': {
     parameters: [From(() => thenable('made'), pipe('piped'))],
     text: '["made"]',
-    calls: [EXTRACT, 'then', 'pipe piped: "made"', 'handler'],
   },
 };
 
 const ANSWERS: Record<string, Case> = {
   'a value': { handle: () => ({ a: [1, 2n] }), text: '{"a":[1,2]}' },
-  'a thenable, asked once': { handle: () => thenable('value'), text: 'value', calls: ['handler', 'then'] },
+  'a thenable, asked once': { handle: () => thenable('value'), text: 'value' },
   'a JsonBody': {
     handle: () => JsonBody.of({ a: 1 }),
     text: '{"a":1}',
@@ -442,15 +397,12 @@ const ANSWERS: Record<string, Case> = {
     handle: () => new Unwritable('{}'),
     status: 500,
     text: '{"filter":"method","error":"unwritable"}',
-    calls: ['handler', 'filter method: unwritable'],
   },
   'events, behind guard, preceding interceptor and pipe': {
     route: Sse(':id'),
     on: [UseGuards(guard('one', () => true)), UseInterceptors(preceding('one'))],
     parameters: [Param('id', pipe('one'))],
     handle: (id: string) => of({ data: id }, { data: 'last' }),
-    headers: { 'content-type': 'text/event-stream' },
-    calls: ['guard one', 'precede one handle 3', 'pipe one: "7"', 'handler'],
   },
 };
 
@@ -468,7 +420,6 @@ const ERRORS: Record<string, Case> = {
     on: [UseFilters(filter('method'))],
     handle: failsLater('thrown'),
     status: 400,
-    calls: ['handler', 'filter method: thrown'],
   },
 };
 
@@ -480,7 +431,6 @@ const SCOPES: Record<string, Case> = {
       UsePipes(pipe('transient', undefined, Scope.TRANSIENT)),
     ],
     parameters: [Param('id', pipe('parameter', undefined, Scope.TRANSIENT))],
-    calls: ['guard transient', 'precede transient handle 3', 'pipe transient: "7"', 'pipe parameter: "7"', 'handler'],
   },
 };
 
@@ -496,7 +446,7 @@ const CASES: [name: string, tested: Case][] = Object.entries({
   Object.entries(cases).map(([name, tested]): [string, Case] => [`${group}: ${name}`, tested]),
 );
 
-function controllerOf({ scope, host, types, ...tested }: Case, index: number): Type {
+function controllerOf({ types, ...tested }: Case, index: number): Type {
   class CaseController {
     constructor() {
       note('new controller');
@@ -508,7 +458,7 @@ function controllerOf({ scope, host, types, ...tested }: Case, index: number): T
   }
   const prototype = CaseController.prototype;
   const descriptor = Object.getOwnPropertyDescriptor(prototype, 'handle') as PropertyDescriptor;
-  Controller({ path: String(index), scope, host })(CaseController);
+  Controller(String(index))(CaseController);
   tested.onController?.forEach((decorate) => decorate(CaseController));
   for (const decorate of [tested.route ?? Get(':id'), ...(tested.on ?? [])]) decorate(prototype, 'handle', descriptor);
   tested.parameters?.forEach((decorate, position) => decorate(prototype, 'handle', position));
@@ -639,7 +589,7 @@ describe('with other internals of Nest', () => {
     const nest = await importNestInternals();
     const create = jest.spyOn(nest.RouterExecutionContext.prototype, 'create');
     try {
-      expect(await startWith(nest)).toContain("Nest's RouterExecutionContext.create is another one.");
+      expect(await startWith(nest)).toContain('the code of @nestjs/core is another one');
       expect(create).toHaveBeenCalled();
     } finally {
       create.mockRestore();
@@ -650,12 +600,4 @@ describe('with other internals of Nest', () => {
     callHandlersDirectly({ routesResolver: {} } as unknown as INestApplication);
     expect(warn.mock.calls.flat().join()).toContain('Nest calls handlers from another place');
   });
-});
-
-test('handler-calls works with the installed version of Nest', async () => {
-  const warn = jest.spyOn(Logger.prototype, 'warn');
-  const app = await start([], callHandlersDirectly);
-  await app.close();
-  expect(warn.mock.calls.flat().join()).not.toContain('handler-calls');
-  warn.mockRestore();
 });

@@ -5,40 +5,17 @@ import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { createMessageClasses } from './express-prototypes.js';
 
-/** Sends one request at a time to a server, each on a new connection. */
-class Asked {
-  private constructor(private readonly server: Server) {
-    server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
-      response.once('close', () => request.socket.end());
-    });
+/** Sends requests, each on a new connection, and returns all bytes of the answers, without the date. */
+async function answersOf(server: Server, requests: readonly string[]): Promise<string[]> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const answers: string[] = [];
+  for (const request of requests) {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').setEncoding('latin1');
+    socket.write(request);
+    answers.push((await socket.toArray()).join('').replace(/^Date: .{3}, .* GMT\r$/m, 'Date: now\r'));
   }
-
-  static async start(server: Server): Promise<Asked> {
-    const asked = new Asked(server);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return asked;
-  }
-
-  /** Sends a request and returns all bytes of the answer, without the date. */
-  ask(request: string): Promise<string> {
-    return new Promise<string>((resolve, reject) => {
-      let bytes = '';
-      const { port } = this.server.address() as AddressInfo;
-      const socket = connect(port, '127.0.0.1', () => socket.write(request));
-      socket.setEncoding('latin1');
-      socket.on('data', (chunk: string) => (bytes += chunk));
-      socket.on('end', () => resolve(bytes.replace(/^Date: .{3}, .* GMT\r$/m, 'Date: now\r')));
-      socket.on('error', reject);
-      socket.setTimeout(5_000, () => reject(new Error(`Nothing more came after: ${bytes}`)));
-    });
-  }
-
-  stop(): Promise<void> {
-    return new Promise((resolve) => {
-      this.server.close(() => resolve());
-      this.server.closeAllConnections();
-    });
-  }
+  await new Promise((resolve) => server.close(resolve));
+  return answers;
 }
 
 /** An application behind the fast path; `createServer(app)` is the original. */
@@ -60,19 +37,8 @@ describe('requests and responses of an Express application', () => {
           .append('Link', '<x>')
           .send(`${String(res.get('A'))} ${String(res.get('B'))}`),
     ],
-    ['vary', (_, res) => res.vary('Accept').vary('Origin, accept').end()],
-    ['type', (_, res) => res.type('html').send('<p>é</p>')],
     ['redirect', (_, res) => res.redirect(303, '/é')],
     ['location and status', (_, res) => res.location('/there').status(201).json({ a: 'é' })],
-    ['a buffer', (_, res) => res.send(Buffer.from('bytes'))],
-    [
-      'pieces',
-      (_, res) => {
-        res.write('é');
-        res.write(Buffer.from('b'));
-        res.end('c');
-      },
-    ],
     ['an answer that is fresh', (_, res) => res.set('ETag', '"a"').send('text')],
     [
       'request',
@@ -125,16 +91,7 @@ describe('requests and responses of an Express application', () => {
     return app;
   }
 
-  async function answers(server: Server): Promise<string[]> {
-    const asked = await Asked.start(server);
-    try {
-      const received = [];
-      for (const request of requests) received.push(await asked.ask(request));
-      return received;
-    } finally {
-      await asked.stop();
-    }
-  }
+  const answers = (server: Server): Promise<string[]> => answersOf(server, requests);
 
   test.each(handlers)("give the answers of Express's own: %s", async (_, handler) => {
     const expected = await answers(createServer(createApp(handler)));

@@ -57,18 +57,8 @@ interface Argument {
   readonly metadata: ArgumentMetadata;
 }
 
-/** What is known of a handler before a request arrives. */
-interface Steps {
-  readonly instance: object;
-  readonly callback: Handler;
-  /** What Nest has read from the handler's decorators. */
-  readonly handler: ReturnType<RouterExecutionContext['getMetadata']>;
-  readonly guards: readonly CanActivate[];
-  readonly interceptors: readonly PrecedingInterceptor[];
-  readonly args: readonly Argument[];
-  /** Nest's function, which fills several piped arguments at the same time; undefined for a handler with at most one. */
-  readonly fillByNest: ((args: unknown[], ...message: Message) => Promise<unknown>) | undefined;
-}
+type FillArguments = (args: unknown[], ...message: Message) => Promise<unknown>;
+type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
 
 /**
  * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards,
@@ -80,6 +70,7 @@ interface Steps {
  * request scope, and those that send events, redirect, render, or write the response themselves.
  */
 function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
+  const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
   const tokens = new nest.ParamsTokenFactory();
 
   return class HandlerCalls extends nest.RouterExecutionContext {
@@ -103,15 +94,56 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       const pipes = router.pipesContextCreator.create(...bound);
       const piped = parameters.filter(({ type }) => this.isPipeable(type));
       router.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, piped);
-      return directCall(nest, router, {
-        instance,
-        callback,
-        handler,
-        guards: router.guardsContextCreator.create(...bound),
-        interceptors,
-        args: parameters.map((parameter) => this.argumentOf(parameter, pipes)),
-        fillByNest: piped.length > 1 ? (this.createPipesFn(pipes, parameters) as Steps['fillByNest']) : undefined,
-      });
+      const { applicationRef, guardsConsumer, responseController } = router;
+      const { httpStatusCode, hasCustomHeaders, responseHeaders } = handler;
+      const guards = router.guardsContextCreator.create(...bound);
+      const args = parameters.map((parameter) => this.argumentOf(parameter, pipes));
+      // Nest fills several piped arguments at the same time.
+      const fillByNest = piped.length > 1 ? (this.createPipesFn(pipes, parameters) as FillArguments) : undefined;
+      const sendByNest = handler.fnHandleResponse as SendAnswer;
+      const controller = instance.constructor as never;
+
+      // Runs for every request, and is one function on purpose: a step that is an `async` function of its own would cost a
+      // promise.
+      return async (request, response, next) => {
+        if (guards.length > 0) {
+          // Not shared with the interceptors, as with Nest: guards and interceptors may modify theirs.
+          const context = new ExecutionContextHost([request, response, next], controller, callback);
+          for (const guard of guards) {
+            const verdict = guard.canActivate(context);
+            if (verdict !== true && !(await guardsConsumer.pickResult(verdict))) {
+              throw new ForbiddenException(FORBIDDEN_MESSAGE);
+            }
+          }
+        }
+        // Before the interceptors and the handler, which may change them.
+        responseController.setStatus(response, httpStatusCode);
+        if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
+        if (interceptors.length > 0) {
+          const context = new ExecutionContextHost([request, response, next], controller, callback);
+          for (const interceptor of interceptors) interceptor.precede(context);
+        }
+        const values: unknown[] = [];
+        try {
+          if (fillByNest !== undefined) await fillByNest(values, request, response, next);
+          else
+            for (const { index, extract, isPiped, pipes: own, metadata } of args) {
+              let value = extract(request, response, next);
+              for (const pipe of own) {
+                if (isThenable(value)) value = await value;
+                // A fresh object: pipes may keep or modify it.
+                value = pipe.transform(value, { ...metadata });
+              }
+              values[index] = isPiped && isThenable(value) ? await value : value;
+            }
+        } catch (error) {
+          markRejectedByPipes(request);
+          throw error;
+        }
+        const result: unknown = await callback.apply(instance, values);
+        if (result instanceof JsonBody) applicationRef.reply(response, result);
+        else await sendByNest(result, response, request);
+      };
     }
 
     private argumentOf(
@@ -130,58 +162,8 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
   };
 }
 
-/**
- * Makes the function that calls a handler. That function runs for every request, and is one function on purpose: a step that
- * is an `async` function of its own would cost a promise.
- */
-function directCall(nest: NestInternals, router: PrivateMembers, steps: Steps): Call {
-  const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
-  const { applicationRef, guardsConsumer, responseController } = router;
-  const { instance, callback, handler, guards, interceptors, args, fillByNest } = steps;
-  const { httpStatusCode, hasCustomHeaders, responseHeaders } = handler;
-  const controller = instance.constructor as never;
-  const sendByNest = handler.fnHandleResponse as (...parameters: unknown[]) => Promise<unknown>;
-
-  return async (request, response, next) => {
-    if (guards.length > 0) {
-      // Not shared with the interceptors, as with Nest: guards and interceptors may modify theirs.
-      const context = new ExecutionContextHost([request, response, next], controller, callback);
-      for (const guard of guards) {
-        const verdict = guard.canActivate(context);
-        if (verdict !== true && !(await guardsConsumer.pickResult(verdict))) {
-          throw new ForbiddenException(FORBIDDEN_MESSAGE);
-        }
-      }
-    }
-    // Before the interceptors and the handler, which may change them.
-    responseController.setStatus(response, httpStatusCode);
-    if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
-    if (interceptors.length > 0) {
-      const context = new ExecutionContextHost([request, response, next], controller, callback);
-      for (const interceptor of interceptors) interceptor.precede(context);
-    }
-    const values: unknown[] = [];
-    try {
-      if (fillByNest !== undefined) await fillByNest(values, request, response, next);
-      else
-        for (const { index, extract, isPiped, pipes, metadata } of args) {
-          let value = extract(request, response, next);
-          for (const pipe of pipes) {
-            if (typeof (value as Partial<PromiseLike<unknown>> | null)?.then === 'function') value = await value;
-            // A fresh object: pipes may keep or modify it.
-            value = pipe.transform(value, { ...metadata });
-          }
-          const isPending = isPiped && typeof (value as Partial<PromiseLike<unknown>> | null)?.then === 'function';
-          values[index] = isPending ? await value : value;
-        }
-    } catch (error) {
-      markRejectedByPipes(request);
-      throw error;
-    }
-    const result: unknown = await callback.apply(instance, values);
-    if (result instanceof JsonBody) applicationRef.reply(response, result);
-    else await sendByNest(result, response, request);
-  };
+function isThenable(value: unknown): boolean {
+  return typeof (value as Partial<PromiseLike<unknown>> | null)?.then === 'function';
 }
 
 function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInterceptor {
