@@ -13,7 +13,7 @@ import { ParsedAnswersInterceptor } from './platform/json/parsed-answers.interce
 import { OpenApiDocument } from './platform/openapi/openapi-document.js';
 import { RequestModule } from './platform/platform.module.js';
 import type { PlatformExpressAdapter } from './platform/server/express-adapter.js';
-import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/served-request.js';
+import { PASSES_REQUEST_TO_LOG_METADATA } from './platform/server/requests/request-context.js';
 import { LOGGER, NestLogger } from './platform/logging/logger.js';
 
 /** Options for creating the Nest application, in main.ts and in every test. */

@@ -55,4 +55,4 @@ export { ReadinessCheck } from '../platform/health/readiness-check.decorator.js'
 export { Metrics } from '../platform/metrics/metrics.js';
 
 // Requests and logging.
-export { PassesRequestToLog } from '../platform/server/requests/served-request.js';
+export { PassesRequestToLog } from '../platform/server/requests/request-context.js';

@@ -15,7 +15,7 @@ import { FailsWith, Tag } from '../platform/openapi/openapi.decorators.js';
 import { linkNextPage } from '../platform/paging/page.interceptor.js';
 import { EXAMPLE_ID, ListPetsQuery, NewPet, Pet, Pets, writePet, writePets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
-import { PassesRequestToLog } from '../platform/server/requests/served-request.js';
+import { PassesRequestToLog } from '../platform/server/requests/request-context.js';
 
 @Tag('Pets', 'The catalogue of animals.')
 @PassesRequestToLog()

@@ -21,7 +21,7 @@ import type { Observable } from 'rxjs';
 import { AppModule } from '../../src/app.module.js';
 import { PetsModule } from '../../src/pets/pets.module.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import { PassesRequestToLog } from '../../src/platform/server/requests/served-request.js';
+import { PassesRequestToLog } from '../../src/platform/server/requests/request-context.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* Lines of Nest's Logger that name the request that is being served. */

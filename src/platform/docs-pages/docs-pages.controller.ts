@@ -14,7 +14,7 @@ import { entityTag } from '../json/entity-tag.js';
 import { renderGuide } from './guide.js';
 import { deprecationsPage, errorsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
-import { PassesRequestToLog } from '../server/requests/served-request.js';
+import { PassesRequestToLog } from '../server/requests/request-context.js';
 
 const PAGE_HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',

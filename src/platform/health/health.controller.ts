@@ -5,7 +5,7 @@ import { Public } from '../auth/public.decorator.js';
 import { Database } from '../database/database.js';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
-import { PassesRequestToLog } from '../server/requests/served-request.js';
+import { PassesRequestToLog } from '../server/requests/request-context.js';
 import { type CheckResults, ReadinessChecks } from './readiness-checks.js';
 
 interface ReadyAnswer {

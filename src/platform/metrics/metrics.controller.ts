@@ -3,7 +3,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { Registry } from 'prom-client';
 import { RequireScopes } from '../auth/require-scopes.decorator.js';
 import { ScrapedMetrics } from './scraped-metrics.js';
-import { PassesRequestToLog } from '../server/requests/served-request.js';
+import { PassesRequestToLog } from '../server/requests/request-context.js';
 
 @ApiExcludeController()
 @PassesRequestToLog()

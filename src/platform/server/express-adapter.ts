@@ -21,10 +21,10 @@ import {
   REQUEST_ID_HEADER,
   RequestContext,
   requestIdFrom,
+  serveFor,
   traceIdFrom,
 } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
-import { serveFor } from './requests/served-request.js';
 import { LISTEN_BACKLOG } from './requests/server-limits.js';
 import { createHttpServer } from './http-server.js';
 import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
@@ -165,10 +165,11 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const serve = (): void => {
       this.begin(request, response);
       const error = event === 'checkExpectation' ? new ApiError(EXPECTATION_FAILED) : this.refusalOf(request, response);
-      if (error === undefined) this.route(request, response);
       // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
       // sent instead.
-      else process.nextTick(() => this.refuse(request, response, request.context.bodyError ?? error));
+      if (error) process.nextTick(() => this.refuse(request, response, request.context.bodyError ?? error));
+      else if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
+      else this.callExpress(request, response);
     };
     // A pipelined request begins at the end of the one before, whose span is active then.
     this.connections.arrive(request, response, activeTrace?.bind(serve) ?? serve);
@@ -184,11 +185,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     response.setHeader(REQUEST_ID_HEADER, context.requestId);
     response.setHeader('X-Content-Type-Options', 'nosniff');
     response.on('close', this.onClose);
-  }
-
-  private route(request: Request, response: Response): void {
-    if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
-    else this.callExpress(request, response);
   }
 
   private callExpress(request: Request, response: Response): void {

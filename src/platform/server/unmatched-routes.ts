@@ -8,7 +8,7 @@ import type { Replies } from './replies/replies.js';
  * Middleware after all routes. It answers the requests that no route served:
  *
  * - 404 `route_not_found` if no route has the path, or if the matching routes have passed the request on, as Nest's routes
- *   do for another host or version,
+ *   do for another host,
  * - 204 with `Allow` for OPTIONS on a path that has routes (RFC 9110, section 9.3.7), and with
  *   `Access-Control-Allow-Methods` for a preflight request of a known origin,
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
@@ -17,12 +17,10 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
   const knowsRoutes = canReadRoutes();
   return (request, response, next) => {
     const allowed = knowsRoutes ? allowedMethods(app, request.path) : [];
-    if (allowed.length === 0) {
-      next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
-    } else if (allowed.includes(request.method) && request.method !== 'OPTIONS') {
-      next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path} for this host and version`));
-    } else if (request.method === 'OPTIONS') {
+    if (request.method === 'OPTIONS' && allowed.length > 0) {
       sendAllowed(response, allowed, replies);
+    } else if (allowed.length === 0 || allowed.includes(request.method)) {
+      next(new ApiError(ROUTE_NOT_FOUND, `No resource has the path ${request.path}`));
     } else {
       const message = `${request.method} is not supported here; use ${allowed.join(', ')}.`;
       next(new ApiError(METHOD_NOT_ALLOWED, message, { Allow: allowed.join(', ') }));

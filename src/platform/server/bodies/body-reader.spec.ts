@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import express, { type Request, type Response } from 'express';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -31,6 +31,7 @@ let arrive: (request: Request, response: Response) => void;
 beforeAll(async () => {
   server = createServer();
   server.on('request', (request: Request, response: Response) => {
+    Object.setPrototypeOf(request, express.request);
     request.context = new RequestContext('id');
     request.res = response;
     request.on('error', () => undefined);

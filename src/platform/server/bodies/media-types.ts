@@ -1,4 +1,4 @@
-import express, { type RequestHandler } from 'express';
+import express, { type Request, type RequestHandler } from 'express';
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
 import { UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
@@ -27,13 +27,12 @@ export interface BodyPlan {
 
 /** The media types that `@ApiConsumes` names, and Express's parsers for them. */
 export class DeclaredTypes {
-  private readonly pattern: RegExp;
   private readonly text: RequestHandler;
   private readonly form: RequestHandler;
   private readonly bytes: RequestHandler;
 
   /**
-   * @param names media types such as `text/csv`, in which `*` may stand for a type, a subtype or a part of one
+   * @param names media types as Express's `request.is` takes them, such as `text/csv` or `image/*`
    * @param parameterType the class of the handler's `@Body()`: String gets the text and Buffer the bytes of every type
    */
   constructor(
@@ -41,21 +40,10 @@ export class DeclaredTypes {
     private readonly parameterType: unknown,
     limit: number,
   ) {
-    const patterns = names.map((name) =>
-      name
-        .toLowerCase()
-        .replace(/[.+^$(){}[\]|\\?]/g, '\\$&')
-        .replaceAll('*', '[^/]*'),
-    );
-    this.pattern = new RegExp(`^(?:${patterns.join('|')})$`);
     const options = { limit, type: () => true, verify: keepBytes };
     this.text = express.text(options);
     this.form = express.urlencoded({ ...options, extended: true });
     this.bytes = express.raw(options);
-  }
-
-  includes(mediaType: string): boolean {
-    return this.pattern.test(mediaType);
   }
 
   /** The parser of a media type: forms become objects, text and XML become text, other types stay bytes. */
@@ -87,10 +75,11 @@ export function isLeftToModule(contentType: string | undefined, { leavesMultipar
 }
 
 /** The error of a body that a handler does not take: UNSUPPORTED_MEDIA_TYPE. */
-export function mediaTypeFault({ headers }: IncomingMessage, { types }: BodyPlan): ApiError | undefined {
+export function mediaTypeFault(request: Request, { types }: BodyPlan): ApiError | undefined {
+  const { headers } = request;
   const contentType = headers['content-type'];
   if (types !== undefined) {
-    return types.includes(mediaTypeOf(contentType))
+    return request.is([...types.names])
       ? undefined
       : unsupportedMediaType(`The body must be sent as Content-Type: ${types.names.join(' or ')}.`, types);
   }

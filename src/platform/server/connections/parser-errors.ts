@@ -71,19 +71,19 @@ function isUnanswerable(request: Request, { code }: NodeJS.ErrnoException, socke
   return request.context.isOver || (code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request);
 }
 
+/** By the code of Node's error. Other errors of the parser are BAD_REQUEST. */
+const ERRORS: Readonly<Record<string, [ErrorDefinition, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, REQUEST_TIMEOUT.message],
+  HPE_HEADER_OVERFLOW: [HEADERS_TOO_LARGE, `The header section must not be larger than ${MAX_HEADER_BYTES} bytes.`],
+  HPE_INVALID_VERSION: [BAD_REQUEST, UNSUPPORTED_VERSION],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
+};
+
 /** The error to send; undefined if the connection itself failed, so that an answer cannot be sent. */
-function parserError({ code }: NodeJS.ErrnoException): ApiError | undefined {
-  const known: Record<string, [ErrorDefinition, string]> = {
-    ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, REQUEST_TIMEOUT.message],
-    HPE_HEADER_OVERFLOW: [HEADERS_TOO_LARGE, `The header section must not be larger than ${MAX_HEADER_BYTES} bytes.`],
-    HPE_INVALID_VERSION: [BAD_REQUEST, UNSUPPORTED_VERSION],
-    HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
-  };
-  const match = known[code ?? ''];
-  if (match) {
-    return new ApiError(...match);
-  }
-  return code?.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
+function parserError({ code = '' }: NodeJS.ErrnoException): ApiError | undefined {
+  const known = ERRORS[code];
+  if (known) return new ApiError(...known);
+  return code.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
 }
 
 /** The bytes of a whole response. */
