@@ -1,14 +1,16 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import pg from 'pg';
+import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
-import { createOwnDatabase } from '../support/own-database.js';
+import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { limits } from '../support/limits.js';
 
 /*
@@ -106,7 +108,8 @@ async function startedGroup(
 ): Promise<{ group: ServiceProcess; origin: string; pids: number[] }> {
   const group = start(more);
   const origin = await group.origin();
-  await until(origin, () => servingPids(group).size === PROCESSES);
+  const processes = Number(more?.['WEB_CONCURRENCY'] ?? PROCESSES);
+  await until(origin, () => servingPids(group).size === processes);
   return { group, origin, pids: [...servingPids(group)] };
 }
 
@@ -227,33 +230,58 @@ test('processes that die at once are all replaced, and the delay doubles each ti
   expect(await group.stop('SIGTERM')).toBe(0);
 }, 120_000);
 
-test.each(['SIGTERM', 'SIGINT'] as const)('%s drains all processes: no accepted request fails', async (signal) => {
-  const { group, origin, pids } = await startedGroup(limits({}));
-  const load = new Load({
-    origin,
-    apiKey: API_KEY,
-    clients: 16,
-    next: (index) => ({
-      method: 'POST',
-      path: '/v1/pets',
-      body: JSON.stringify({ name: `Rex ${index}`, categoryId: 1 }),
-    }),
-  });
+async function countPets(): Promise<number> {
+  return Number((await rowsOf<[string]>(settings['DATABASE_URL'] as string, 'SELECT count(*) FROM pet'))[0]?.[0]);
+}
+
+test.each([
+  ['SIGTERM', 1],
+  ['SIGTERM', PROCESSES],
+  ['SIGINT', PROCESSES],
+] as const)('%s drains %d processes: every accepted request is answered', async (signal, count) => {
+  const { group, origin, pids } = await startedGroup({ ...limits({}), WEB_CONCURRENCY: String(count) });
+  const before = await countPets();
+  const next = (index: number): LoadRequest =>
+    index % 2 === 0 ? PETS : { method: 'POST', path: '/v1/pets', body: `{"name":"Rex ${index}","categoryId":1}` };
+  // Clients without a pause are always busy. With the other pauses, some connections are idle at any moment, or about to send.
+  const loads = [0, 5, 30, 100].map((pauseMs) => new Load({ origin, apiKey: API_KEY, clients: 8, next, pauseMs }));
+  // A connection without a request does not delay the end.
+  const silent = connect(Number(new URL(origin).port), '127.0.0.1').on('error', () => undefined);
   await sleep(500);
   // Signal every process, as a terminal does.
   for (const pid of pids) process.kill(pid, signal);
   expect(await group.stop(signal)).toBe(0);
-  const outcomes = await load.stop();
-  const lost = outcomes.filter(({ status }) => status !== 201);
-  expect(statuses(outcomes, 201)).toBeGreaterThan(0);
+  silent.destroy();
+  const outcomes = (await Promise.all(loads.map((load) => load.stop()))).flat();
+  const lost = outcomes.filter(({ status }) => status !== 200 && status !== 201);
   // Only new connections may fail: the port is closed, or the kernel held a connection that no process had accepted.
   expect(lost.filter(({ failure, reused }) => reused || !/^ECONN(REFUSED|RESET)$/.test(failure ?? ''))).toEqual([]);
+  expect(statuses(outcomes, 201)).toBeGreaterThan(0);
+  expect((await countPets()) - before).toBe(statuses(outcomes, 201));
   expect(pids.filter(runs)).toEqual([]);
   expect(group.stderr).toMatch(/^The Pet Store Service [^\n]+\nDocumentation: [^\n]+\nDatabase: PostgreSQL\n$/);
-  report(`${signal} to a group`, {
-    created: statuses(outcomes, 201),
-    'slowest ms': Math.ceil(percentile(outcomes, 1)),
-  });
+  expect(group.stdout).not.toContain('Cutting');
+  report(`${signal} to ${count} processes`, { ...tally(outcomes), 'slowest ms': Math.ceil(percentile(outcomes, 1)) });
+});
+
+test('a statement that outlasts SHUTDOWN_TIMEOUT_MS is cut, and the exit code is 1', async () => {
+  const short = { WEB_CONCURRENCY: '1', SHUTDOWN_TIMEOUT_MS: '700', STATEMENT_TIMEOUT_MS: '60000' };
+  const { group, origin } = await startedGroup(short);
+  const client = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
+  await client.connect();
+  try {
+    await client.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
+    const body = '{"name":"Rex","categoryId":1}';
+    const stuck = send({ method: 'POST', path: '/v1/pets', body }, { origin, apiKey: API_KEY });
+    const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
+    while ((await rowsOf(server.url, waiting)).length === 0) await sleep(20);
+    expect(await group.stop('SIGTERM')).toBe(1);
+    expect((await stuck).status).toBeUndefined();
+    expect(group.stdout).toContain('"Cutting 1 requests that did not finish within 700 ms: createPet."');
+    expect(group.stderr).toMatch(/\npetstore: The database did not close /);
+  } finally {
+    await client.end();
+  }
 });
 
 test('one process that gets SIGTERM drains and is replaced', async () => {
