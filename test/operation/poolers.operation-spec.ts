@@ -62,6 +62,12 @@ async function withLimitsOfRole(work: () => Promise<void>): Promise<void> {
   await work().finally(() => administer(superUrl(), 'ALTER ROLE petstore_service RESET ALL'));
 }
 
+/** Log lines are written up to half a second late. */
+async function untilLogged(service: ServiceProcess, line: RegExp): Promise<void> {
+  for (let waited = 0; !line.test(service.stdout) && waited < 3_000; waited += 50) await sleep(50);
+  expect(service.stdout).toMatch(line);
+}
+
 /** Expects that PostgreSQL itself cancels a statement that waits for a lock. */
 async function expectLimits(origin: string, service: ServiceProcess): Promise<void> {
   const client = new pg.Client({ connectionString: superUrl() });
@@ -75,7 +81,7 @@ async function expectLimits(origin: string, service: ServiceProcess): Promise<vo
     for (const { status, headers } of await Promise.all(calls)) {
       expect([status, headers['retry-after']]).toEqual([503, '1']);
     }
-    expect(service.stdout).toContain('canceling statement due to statement timeout');
+    await untilLogged(service, /canceling statement due to statement timeout/);
     expect(service.stdout).not.toContain('Query read timeout');
   } finally {
     await client.end();
@@ -216,9 +222,7 @@ describe('a full pooler is reported as overload, 503 with Retry-After, not as a 
     for (const { status, headers } of outcomes) {
       if (status === 503) expect([headers['retry-after'], headers['content-type']]).toEqual(['1', 'application/json']);
     }
-    // Log lines are written up to half a second late.
-    for (let waited = 0; !line.test(service.stdout) && waited < 3_000; waited += 50) await sleep(50);
-    expect(service.stdout).toMatch(line);
+    await untilLogged(service, line);
     expect(service.stdout).not.toContain('The database does not answer');
     expect(outcomes.some(({ text }) => text.includes('may have been made'))).toBe(false);
     await expectBalance(outcomes, prefix);
