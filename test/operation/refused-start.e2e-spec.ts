@@ -108,11 +108,15 @@ if (engine === 'postgresql') {
       (url: URL) => (url.pathname = '/none'),
       / has no database 'none'\. Create it \(createdb none\)/,
     ],
-    ['of a server without TLS', (url: URL) => (url.search = '?sslmode=verify-full'), / over TLS: The server does not /],
+    [
+      'of a server without TLS',
+      (url: URL) => (url.search = '?sslmode=verify-full'),
+      / cannot be used: The server does not support SSL connections\. Correct host, port, sslmode /,
+    ],
     [
       'with a certificate that is no file',
       (url: URL) => (url.search = '?sslrootcert=/none.pem'),
-      /: its certificate file '\/none\.pem' cannot be read \(ENOENT\)\./,
+      /: its file '\/none\.pem' cannot be read \(ENOENT\)\./,
     ],
   ])('DATABASE_URL %s', async (_, change, expected) => {
     const url = new URL(database.settings.DATABASE_URL ?? '');
@@ -130,8 +134,8 @@ if (engine === 'postgresql') {
     const line = await services
       .refusal({ DATABASE_URL: `postgresql://x:y@127.0.0.1:${port}/z` })
       .finally(() => server.close());
-    expect(line).toBe(
-      `petstore: DATABASE_URL: what answers at 127.0.0.1:${port} is not PostgreSQL. Correct host and port.`,
+    expect(line).toMatch(
+      /^petstore: DATABASE_URL: PostgreSQL at 127\.0\.0\.1:\d+ cannot be used: .+ Correct host, port/,
     );
   });
 
@@ -205,9 +209,7 @@ if (engine === 'postgresql') {
       await sql({ DATA_DIR: directory }, `INSERT INTO client (name) VALUES ('kept')`);
       spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=64k']);
       const line = await services.refusal({ DATA_DIR: directory });
-      expect(line).toMatch(
-        /^petstore: The disk of DATA_DIR '.+' is full \(0 MiB left\): .+ Nothing that was stored is lost\. /,
-      );
+      expect(line).toMatch(/^petstore: The disk of DATA_DIR '.+' is full: .+ Nothing that was stored is lost\. /);
       await rm(join(disk, 'filler'));
       const dataSource = await openDatabase(readConfig({ DATA_DIR: directory }));
       expect(await dataSource.query(`SELECT name FROM client WHERE name = 'kept'`)).toEqual([{ name: 'kept' }]);

@@ -78,16 +78,6 @@ test('the DATA_DIR of a process that SIGKILL ended opens at once, with every ack
   expect((await readdir(dataDir)).filter((name) => name !== 'postgres')).toEqual([]);
 });
 
-test('stored rows are there after a restart', async () => {
-  const first = await open();
-  await first.query(`INSERT INTO pet (name, category_id) VALUES ('Rex', 7)`);
-  await first.destroy();
-
-  const second = await open();
-  expect(await second.query('SELECT name FROM pet')).toEqual([{ name: 'Rex' }]);
-  await second.destroy();
-});
-
 test('a missing DATA_DIR is created, and remains of a killed first start are removed', async () => {
   const empty = await createEmptyTestDatabase();
   const nested = join(empty.settings.DATA_DIR ?? '', 'a', 'b');
@@ -99,36 +89,23 @@ test('a missing DATA_DIR is created, and remains of a killed first start are rem
   await empty.drop();
 });
 
-test('a DATA_DIR that is a file, or below a file, is refused', async () => {
+test('a DATA_DIR that is a file, below one, or that cannot be written is refused', async () => {
   const file = join(dataDir, 'file');
   await writeFile(file, '');
-  const advice = 'Set DATA_DIR to a directory that can be written, or DATABASE_URL.';
-  await expect(open(file)).rejects.toMatchObject(startupError(`DATA_DIR '${file}' is a file. ${advice}`));
-  const below = join(file, 'below');
-  await expect(open(below)).rejects.toMatchObject(startupError(`DATA_DIR '${below}' is below a file. ${advice}`));
-});
-
-test('a DATA_DIR that cannot be written is refused', async () => {
-  // Not even root can create a directory there.
-  const message = expect.stringMatching(
-    /^DATA_DIR '\/sys\/petstore' .+ Set DATA_DIR to a directory that can be written/,
-  ) as string;
-  await expect(open('/sys/petstore')).rejects.toMatchObject({ name: StartupError.name, message });
-});
-
-test('a DATA_DIR on a file system that cannot create directories is refused, instead of tried without end', async () => {
-  await expect(open('/proc/petstore/data')).rejects.toMatchObject(
-    startupError(
-      `DATA_DIR '/proc/petstore/data' cannot be made: its file system makes no directories. ` +
-        'Set DATA_DIR to a directory that can be written, or DATABASE_URL.',
-    ),
-  );
+  // Not even root can create a directory in /sys.
+  for (const directory of [file, join(file, 'below'), '/sys/petstore']) {
+    const error = await open(directory).catch((refusal: Error) => refusal);
+    expect(error).toBeInstanceOf(StartupError);
+    expect((error as Error).message).toMatch(
+      /^DATA_DIR '.+' cannot be used \(E[A-Z]+: .+\)\. Set DATA_DIR to a directory that can be written, or DATABASE_URL\.$/,
+    );
+  }
 });
 
 test('a broken database is refused', async () => {
   await writeFile(join(dataDir, 'postgres', 'global', 'pg_control'), 'not a control file');
   const message = expect.stringMatching(
-    /^The embedded database in DATA_DIR '.+' does not open\. Restore it, or set another DATA_DIR \(.+\)\.$/,
+    /^The embedded database in DATA_DIR '.+' does not open \(.+\)\. Restore it, set DATA_DIR to another directory /,
   ) as string;
   await expect(open()).rejects.toMatchObject({ name: StartupError.name, message });
 });

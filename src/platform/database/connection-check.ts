@@ -52,7 +52,7 @@ function checkUri(setting: PrimarySetting | 'DATABASE_REPLICA_URLS', connectionS
 }
 
 async function checkPrimary(setting: PrimarySetting, url: string, config: Config): Promise<void> {
-  const { databasePasswordFile, acquireTimeoutMs, databaseDirectUrl } = config;
+  const { acquireTimeoutMs, databaseDirectUrl } = config;
   let client: pg.Client | undefined;
   try {
     client = createServerClient(config, url, {
@@ -66,8 +66,7 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
     if (databaseDirectUrl === undefined) await warnOfPooler(setting, client);
     else await checkLimitsOfRole(client, sessionLimits(config));
   } catch (error) {
-    const advice = connectionAdvice(error as Error, client, acquireTimeoutMs, databasePasswordFile);
-    throw new StartupError(`${setting}: ${advice}`);
+    throw new StartupError(`${setting}: ${connectionAdvice(error as Error, client)}`);
   } finally {
     // Waits no longer than for a connection: a full pooler may not answer.
     const ended = client?.end().catch(() => undefined);

@@ -1,10 +1,10 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { spawn } from 'node:child_process';
 import { constants, existsSync } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, rename, rm, statfs } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StartupError } from '../../errors/startup-error.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
@@ -34,9 +34,8 @@ export class EmbeddedEngine {
     await prepareDirectory(dataDir);
     const lock = await lockDirectory(dataDir);
     const cluster = resolve(dataDir, CLUSTER);
-    const isNew = !existsSync(cluster);
     try {
-      if (isNew) await initialise(dataDir, cluster);
+      if (!existsSync(cluster)) await initialise(dataDir, cluster);
       const { PGlite } = await import('@electric-sql/pglite');
       return new EmbeddedEngine(await PGlite.create({ dataDir: cluster }), lock);
     } catch (error) {
@@ -44,12 +43,10 @@ export class EmbeddedEngine {
       if (error instanceof StartupError) throw error;
       const full = await fullDisk(dataDir);
       const reason = String((error as Error | undefined)?.message ?? error).split('\n')[0];
-      const advice = isNew
-        ? 'cannot be made: its file system may lack what PostgreSQL needs. Set DATA_DIR to a directory on a local disk, or DATABASE_URL'
-        : 'does not open. Restore it, or set another DATA_DIR';
-      throw new StartupError(full ?? `The embedded database in DATA_DIR '${dataDir}' ${advice} (${reason}).`, {
-        cause: error,
-      });
+      const text =
+        `The embedded database in DATA_DIR '${dataDir}' does not open (${reason}). Restore it, set DATA_DIR to another ` +
+        'directory on a local disk, or set DATABASE_URL.';
+      throw new StartupError(full ?? text, { cause: error });
     }
   }
 
@@ -83,53 +80,24 @@ export class EmbeddedEngine {
 /** Free disk space in bytes that the embedded engine needs to open: two segments of its write-ahead log, and a reserve. */
 const NEEDED_BYTES = 64 * 1024 * 1024;
 
-/** Approximate number of files that initdb creates; a file system may run out of inodes, too. */
-const NEEDED_FILES = 1_500;
-
 /** The message for a start that failed because the disk is full; undefined if it is not full. */
 async function fullDisk(dataDir: string): Promise<string | undefined> {
-  const { bavail, blocks, bsize, ffree, files } = await statfs(dataDir);
-  const freeBytes = bavail * bsize;
-  // File systems that do not count blocks or files report 0 as their total.
-  const lacksSpace = blocks > 0 && freeBytes < NEEDED_BYTES;
-  const lacksFiles = files > 0 && ffree < NEEDED_FILES;
-  if (!lacksSpace && !lacksFiles) return undefined;
-  const left = lacksSpace ? `${Math.floor(freeBytes / 1024 / 1024)} MiB` : `${ffree} files`;
+  const { bavail, blocks, bsize } = await statfs(dataDir);
+  // File systems that do not count blocks report 0 as their total.
+  if (blocks === 0 || bavail * bsize >= NEEDED_BYTES) return undefined;
   return (
-    `The disk of DATA_DIR '${dataDir}' is full (${left} left): the embedded database needs 64 MiB and ${NEEDED_FILES} files ` +
-    'to open. Nothing that was stored is lost. Free some space, and start again.'
+    `The disk of DATA_DIR '${dataDir}' is full: the embedded database needs ${NEEDED_BYTES / 1024 / 1024} MiB to open. ` +
+    'Nothing that was stored is lost. Free some space, and start again.'
   );
-}
-
-/** Makes a directory and its parents. `mkdir` with `recursive` never ends where directories cannot be made, as in /proc. */
-async function makeDirectory(path: string): Promise<void> {
-  try {
-    await mkdir(path, { mode: 0o700 });
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
-    if (code !== 'ENOENT' || dirname(path) === path) throw error;
-    await makeDirectory(dirname(path));
-    await mkdir(path, { mode: 0o700 });
-  }
 }
 
 async function prepareDirectory(dataDir: string): Promise<void> {
   try {
-    await makeDirectory(resolve(dataDir));
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    const { code = '', message } = error as NodeJS.ErrnoException;
-    const known: Record<string, string> = {
-      EEXIST: 'is a file',
-      ENOTDIR: 'is below a file',
-      EACCES: 'is not writable for this user',
-      EPERM: 'is not writable for this user',
-      EROFS: 'is on a read-only file system',
-      ENOENT: 'cannot be made: its file system makes no directories',
-    };
     throw new StartupError(
-      `DATA_DIR '${dataDir}' ${known[code] ?? `cannot be used (${message})`}. Set DATA_DIR to a directory that can be written, or DATABASE_URL.`,
+      `DATA_DIR '${dataDir}' cannot be used (${(error as Error).message}). Set DATA_DIR to a directory that can be written, or DATABASE_URL.`,
       { cause: error },
     );
   }

@@ -1,8 +1,8 @@
 import { type DataSource, Migration as Recorded, MigrationExecutor, type QueryRunner } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 import { StartupError } from '../../errors/startup-error.js';
-import { appliedMigrations, type KnownMigration, knownMigrations, pendingMigrations } from './migration-history.js';
-import { NoLockError, withLockRetries, withoutLockTimeout, withSchemaLock } from './schema-lock.js';
+import { appliedMigrations, type KnownMigration, knownMigrations } from './migration-history.js';
+import { withLockRetries, withoutLockTimeout, withSchemaLock } from './schema-lock.js';
 
 /** TypeORM's own table, with the additional columns `applied_at` and `backward_compatible`. */
 const CREATE_HISTORY = `
@@ -49,7 +49,8 @@ export interface MigrationObserver {
  */
 export async function migrate(dataSource: DataSource, observer: MigrationObserver = {}): Promise<string[]> {
   return withSchemaLock(dataSource, async (queryRunner) => {
-    const pending = pendingMigrations(dataSource, await appliedMigrations(queryRunner));
+    const applied = await appliedMigrations(queryRunner);
+    const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
     // If nothing is pending, a read-only database and a user without the right to create tables are accepted.
     if (pending.length > 0) {
       await queryRunner.query(CREATE_HISTORY);
@@ -133,7 +134,6 @@ async function change(
     const undone = inTransaction ? ' and was undone' : '';
     // PostgreSQL's error tells operators more than the answer for clients.
     const { message } = (error instanceof ApiError ? error.cause : error) as Error;
-    const end = error instanceof NoLockError ? '.' : '';
-    throw new StartupError(`Migration ${name} failed${undone}: ${message}${end}`, { cause: error });
+    throw new StartupError(`Migration ${name} failed${undone}: ${message}`, { cause: error });
   }
 }

@@ -62,12 +62,15 @@ export function statusOf(dataSource: DataSource, applied: ReadonlyMap<string, Ap
 /**
  * The migrations of this version, oldest first.
  *
- * @throws StartupError for a migration that does not declare `backwardCompatible`
+ * @throws StartupError for a migration without its time in its name, or that does not declare `backwardCompatible`
  */
 export function knownMigrations(dataSource: DataSource): KnownMigration[] {
   return (dataSource.migrations as Migration[])
     .map((migration) => {
       const name = migration.name ?? migration.constructor.name;
+      if (!/\d{13}$/.test(name)) {
+        throw new StartupError(`The name of the migration ${name} must end in its time in ms, 13 digits.`);
+      }
       if (typeof migration.backwardCompatible !== 'boolean') {
         throw new StartupError(
           `Migration ${name} does not say whether earlier versions may run on its schema. ` +
@@ -77,14 +80,6 @@ export function knownMigrations(dataSource: DataSource): KnownMigration[] {
       return { name, timestamp: timestampOf(name), migration };
     })
     .sort((a, b) => a.timestamp - b.timestamp);
-}
-
-/** The migrations of this version that are not applied, in the order in which `migrate` applies them. */
-export function pendingMigrations(
-  dataSource: DataSource,
-  applied: ReadonlyMap<string, AppliedMigration>,
-): KnownMigration[] {
-  return knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
 }
 
 /** The applied migrations by name, in the order in which they were applied. */

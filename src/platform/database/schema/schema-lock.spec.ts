@@ -1,4 +1,5 @@
-import { LOCK_ATTEMPTS, NoLockError, withLockRetries } from './schema-lock.js';
+import { StartupError } from '../../errors/startup-error.js';
+import { LOCK_ATTEMPTS, withLockRetries } from './schema-lock.js';
 
 const failure = (code: string): Error => Object.assign(new Error('canceling statement due to lock timeout'), { code });
 
@@ -15,7 +16,7 @@ test('a change that never gets its lock is tried 30 times, with pauses, and then
   const outcome = await withLockRetries(change, (attempt) => retries.push(attempt), pause).catch(
     (error: unknown) => error as Error,
   );
-  expect(outcome).toBeInstanceOf(NoLockError);
+  expect(outcome).toBeInstanceOf(StartupError);
   expect((outcome as Error).message).toMatch(/^no lock within 2 s in 30 attempts \(.+\)\. A long transaction/);
   expect(attempts).toBe(30);
   expect(retries).toEqual(Array.from({ length: 29 }, (_, index) => index + 1));

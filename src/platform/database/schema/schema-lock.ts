@@ -24,22 +24,13 @@ const NO_LOCK = new Set<unknown>(['55P03', '40P01']);
 /** Key of the advisory lock that every schema change takes: 'petstore' in ASCII. */
 const LOCK_KEY = '8099007544119226981';
 
-/** A limit of the session in ms, as text; 0 is none. */
-interface SessionLimit {
-  readonly name: string;
-  readonly setting: string;
-}
+/** The limits of the session while the schema changes, in ms; 0 is none. PostgreSQL 17 and later have `transaction_timeout`. */
+const LIMITS = { statement_timeout: 0, transaction_timeout: 0, lock_timeout: LOCK_TIMEOUT_MS };
 
-/** The limits while the schema changes. PostgreSQL 17 and later have `transaction_timeout`. */
-const LIMITS: readonly SessionLimit[] = [
-  { name: 'statement_timeout', setting: '0' },
-  { name: 'transaction_timeout', setting: '0' },
-  { name: 'lock_timeout', setting: String(LOCK_TIMEOUT_MS) },
-];
-
-const LIMITS_SO_FAR = `SELECT name, setting FROM pg_settings WHERE name = ANY ($1)`;
+/** Sets limits, and returns the former ones. */
 const SET_LIMITS = `
-  SELECT set_config(name, l.setting, false) FROM json_to_recordset($1) l (name text, setting text) JOIN pg_settings USING (name)`;
+  SELECT json_object_agg(name, setting) AS former, count(set_config(name, limits ->> name, false))
+  FROM pg_settings, (SELECT $1::json) l (limits) WHERE limits ->> name IS NOT NULL`;
 
 /**
  * Runs `work`, which changes the schema, under a lock against other processes. `work` must use the connection that holds the
@@ -54,15 +45,14 @@ export async function withSchemaLock<T>(
 ): Promise<T> {
   const queryRunner = dataSource.createQueryRunner('master');
   try {
-    const before = (await queryRunner.query(LIMITS_SO_FAR, [LIMITS.map(({ name }) => name)])) as SessionLimit[];
-    await queryRunner.query(SET_LIMITS, [JSON.stringify(LIMITS)]);
+    const [{ former }] = (await queryRunner.query(SET_LIMITS, [LIMITS])) as [{ former: object }];
     await acquireSchemaLock(queryRunner);
     try {
       return await work(queryRunner);
     } finally {
       await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
       // Not RESET, which would also undo the limits that the pool has set by SET.
-      await queryRunner.query(SET_LIMITS, [JSON.stringify(before)]).catch(() => undefined);
+      await queryRunner.query(SET_LIMITS, [former]).catch(() => undefined);
     }
   } finally {
     await queryRunner.release();
@@ -94,24 +84,13 @@ export async function withoutLockTimeout(queryRunner: QueryRunner, work: () => P
   }
 }
 
-/** A change did not get its locks in LOCK_ATTEMPTS attempts. */
-export class NoLockError extends StartupError {
-  constructor(cause: Error) {
-    super(
-      `no lock within ${LOCK_TIMEOUT_MS / 1000} s in ${LOCK_ATTEMPTS} attempts (${cause.message}). A long transaction ` +
-        'holds it, such as a backup: pg_stat_activity shows it. Run the command again when it has ended',
-      { cause },
-    );
-  }
-}
-
 /**
  * Changes the schema; repeats the change when it did not get a lock in time.
  *
  * @param change when it fails, it must either undo its work or be able to continue from there
  * @param onRetry called after each failed attempt, before the pause, with the number of the attempt, from 1 on
  * @param pause for tests
- * @throws NoLockError after LOCK_ATTEMPTS attempts; any other error of `change`
+ * @throws StartupError after LOCK_ATTEMPTS attempts; any other error of `change`
  */
 export async function withLockRetries(
   change: () => Promise<void>,
@@ -123,7 +102,13 @@ export async function withLockRetries(
       return await change();
     } catch (error) {
       if (!NO_LOCK.has((error as { code?: unknown }).code)) throw error;
-      if (attempt === LOCK_ATTEMPTS) throw new NoLockError(error as Error);
+      if (attempt === LOCK_ATTEMPTS) {
+        throw new StartupError(
+          `no lock within ${LOCK_TIMEOUT_MS / 1000} s in ${LOCK_ATTEMPTS} attempts (${(error as Error).message}). A long ` +
+            'transaction holds it, such as a backup: pg_stat_activity shows it. Run the command again when it has ended',
+          { cause: error },
+        );
+      }
       onRetry(attempt);
       await pause(PAUSE_MS);
     }
