@@ -1,7 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { readConfig } from '../../src/config.js';
 import { Database } from '../../src/platform/database/database.js';
@@ -353,7 +355,57 @@ describe('no request fails and no list is late', () => {
   });
 });
 
+/** Replaces the files of `near` by a base backup of the running primary. */
+async function rebuild(): Promise<void> {
+  await near.shutDown();
+  const settings = readFileSync(join(near.data, 'postgresql.auto.conf'), 'utf8');
+  const backup = new pg.Client({ connectionString: primary.url });
+  await backup.connect();
+  await backup.query(`SELECT pg_backup_start('rebuild', true)`);
+  // Files may vanish during the copy (PostgreSQL, "Making a Base Backup Using the Low Level API").
+  const copy = 'rm -r "$1" && { cp -a "$0" "$1" || true; } && rm -rf "$1"/pg_wal/* "$1"/postmaster.*';
+  const { status, stderr } = spawnSync('/bin/sh', ['-c', copy, primary.data, near.data], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+  const { rows } = await backup.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(false)');
+  await backup.end();
+  writeFileSync(join(near.data, 'backup_label'), rows[0]?.labelfile ?? '');
+  writeFileSync(join(near.data, 'near.signal'), '');
+  appendFileSync(join(near.data, 'postgresql.auto.conf'), settings);
+  // PostgreSQL renames the first and removes the second.
+  spawnSync('chown', [`--reference=${near.data}`, join(near.data, 'backup_label'), join(near.data, 'near.signal')]);
+  await near.start();
+}
+
+test('the promoted replica is rebuilt at the same address, and used again without a restart of the service', async () => {
+  await rebuild();
+  await untilReady(near);
+});
+
+test('a replica lags: a list has the newest animal, and metrics and log show the lag and the fallbacks', async () => {
+  const { fallbacks } = await counted();
+  await administer(near.url, 'SELECT pg_wal_replay_pause()');
+  try {
+    await until(async () => {
+      const body = JSON.stringify({ name: 'lagging', categoryId: 7, status: 'pending' });
+      const target = { origin: origins[0] as string, apiKey: API_KEY };
+      const { id } = JSON.parse((await send({ method: 'POST', path: '/v1/pets', body }, target)).text) as {
+        id: number;
+      };
+      const listed = JSON.parse((await call('/v1/pets?status=pending&limit=100')).text) as { id: number }[];
+      expect(listed.at(-1)?.id).toBe(id);
+      return isInState(near, 'behind');
+    });
+    await until(async () => (await metric(`petstore_replica_behind_bytes{replica="${nameOf(near)}"}`)) > 0);
+    expect((await counted()).fallbacks).toBeGreaterThan(fallbacks);
+    await until(() => Promise.resolve(services[0]?.stdout.includes(`${nameOf(near)} is not used: it is behind`)));
+  } finally {
+    await administer(near.url, 'SELECT pg_wal_replay_resume()');
+  }
+  await untilReady(near);
+});
+
 test('after a failover a replica on the new timeline is used, one on the old timeline is not, and a start needs neither', async () => {
+  await administer(near.url, 'SELECT pg_promote()');
   await near.shutDown();
   delayed.suspend();
   follower = await startPostgresqlServer({ max_connections: '60' }, near);
