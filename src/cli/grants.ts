@@ -1,29 +1,18 @@
 import type { Command } from 'commander';
-import { CommandError } from './options.js';
 import type { CommandContext } from './context.js';
 import { resultText } from './terminal.js';
-
-/** Longest name of a role in bytes; PostgreSQL truncates a longer one. */
-const MAX_NAME_BYTES = 63;
 
 /** Adds `grants`. */
 export function addGrantsCommand(program: Command, { terminal }: CommandContext): void {
   program
     .command('grants')
     .description("print the SQL that gives the service's role its rights; run it as the owner of the schema")
-    .requiredOption('--role <name>', 'role that the service connects as', roleName)
+    .requiredOption('--role <name>', 'role that the service connects as')
     .option('--json', 'print JSON')
     .action(({ role, json }: { role: string; json?: boolean }) => {
       const statements = grantStatements(role);
       terminal.print(resultText(json, { role, statements }, statements.join('\n')));
     });
-}
-
-function roleName(text: string): string {
-  if (text === '' || text.includes('\0') || Buffer.byteLength(text) > MAX_NAME_BYTES) {
-    throw new CommandError(`--role must be a name of 1 to ${MAX_NAME_BYTES} bytes`);
-  }
-  return text;
 }
 
 /**

@@ -202,9 +202,7 @@ test('an export that is damaged or of another kind is refused, and the database 
     const changed = Buffer.from(bytes);
     changed[position] = (changed[position] as number) ^ 4;
     expect(await refusalOf(changed, true)).toMatch(/Nothing was imported/);
-    expect(await refusalOf(bytes.subarray(0, position), true)).toMatch(
-      /^(The export is damaged|This is no export|PostgreSQL refuses)/,
-    );
+    expect(await refusalOf(bytes.subarray(0, position), true)).toMatch(/^(The export is damaged|PostgreSQL refuses)/);
   }
   expect(await refusalOf(Buffer.concat([bytes, Buffer.from('\n')]), true)).toMatch(
     /^The export is damaged: it goes on/,

@@ -60,11 +60,7 @@ export function serverConnectionSettings(
     keepAlive: true,
     application_name: APPLICATION_NAME,
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
-    onConnect: sessionPreparation({
-      limits: { ...sessionLimits(config), ...limits },
-      isOwnSession,
-      timeoutMs,
-    }),
+    onConnect: sessionPreparation({ ...sessionLimits(config), ...limits }, isOwnSession, timeoutMs),
   };
 }
 

@@ -6,6 +6,6 @@ import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 @Injectable()
 export class ExpiredKeys extends BackgroundRemoval {
   constructor(keys: IdempotencyKeyRepository) {
-    super(() => keys.removeExpired(), { what: 'Expired idempotency keys', intervalMs: 60_000, pauseMs: 50 });
+    super('Expired idempotency keys', 60_000, () => keys.removeExpired());
   }
 }

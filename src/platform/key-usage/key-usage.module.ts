@@ -12,8 +12,7 @@ const KEPT_DAYS = 400;
 export class KeyUsageRetention extends BackgroundRemoval {
   constructor(repository: KeyUsageRepository, clock: Clock) {
     const firstKept = (): string => new Date(clock.now() - (KEPT_DAYS - 1) * 86_400_000).toISOString().slice(0, 10);
-    const options = { what: 'Counts of old usage of API keys', intervalMs: 3_600_000, pauseMs: 100 };
-    super(() => repository.deleteBefore(firstKept()), options);
+    super('Counts of old usage of API keys', 3_600_000, () => repository.deleteBefore(firstKept()));
   }
 }
 

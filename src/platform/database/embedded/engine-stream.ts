@@ -46,10 +46,6 @@ export class EngineStream extends Duplex {
     // `run` pushes the answers.
   }
 
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.run(chunk).then(() => done(), done);
-  }
-
   override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
     this.run(Buffer.concat(chunks.map(({ chunk }) => chunk))).then(() => done(), done);
   }

@@ -8,15 +8,8 @@ export interface RemovedBatch {
   readonly isThereMore: boolean;
 }
 
-/** Settings of a `BackgroundRemoval`. */
-export interface RemovalOptions {
-  /** What the rows are, for the log. */
-  readonly what: string;
-  /** Time in ms between the starts of two runs. */
-  readonly intervalMs: number;
-  /** Pause in ms between two statements of a run, in which only requests use the database. */
-  readonly pauseMs: number;
-}
+/** Pause in ms between two statements of a run, in which only requests use the database. */
+const PAUSE_MS = 50;
 
 /**
  * Removes expired rows in the background, in small batches, so that no request waits for a long statement. The first run
@@ -26,50 +19,52 @@ export interface RemovalOptions {
 export class BackgroundRemoval implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly log = new Logger(BackgroundRemoval.name);
   private readonly stopping = new AbortController();
-  private timer: NodeJS.Timeout | undefined;
-  private running: Promise<number> | undefined;
+  private running: Promise<void> | undefined;
 
-  /** @param removeBatch runs one statement that removes a limited number of rows */
+  /**
+   * @param what the rows, for the log
+   * @param intervalMs time in ms between two runs
+   * @param removeBatch runs one statement that removes a limited number of rows
+   */
   constructor(
+    private readonly what: string,
+    private readonly intervalMs: number,
     private readonly removeBatch: () => Promise<RemovedBatch>,
-    private readonly options: RemovalOptions,
   ) {}
 
   onApplicationBootstrap(): void {
-    void this.attempt();
-    this.timer = setInterval(() => void this.attempt(), this.options.intervalMs).unref();
+    this.running = this.repeat();
   }
 
   /** Stops after the current statement. */
   async onModuleDestroy(): Promise<void> {
-    clearInterval(this.timer);
     this.stopping.abort();
-    await this.running?.catch(() => undefined);
+    await this.running;
   }
 
-  /** Removes all expired rows and returns their number. A call during a run shares that run's outcome. */
-  remove(): Promise<number> {
-    return (this.running ??= this.removeAll().finally(() => (this.running = undefined)));
-  }
-
-  /** Runs once. After an error the next run tries again. */
-  private async attempt(): Promise<void> {
-    try {
-      await this.remove();
-    } catch (error) {
-      this.log.warn(`${this.options.what} could not be removed and wait: ${(error as Error).message}`);
-    }
-  }
-
-  private async removeAll(): Promise<number> {
-    const { signal } = this.stopping;
+  /** Removes all expired rows and returns their number. */
+  async remove(): Promise<number> {
     let count = 0;
-    while (!signal.aborted) {
+    while (!this.stopping.signal.aborted) {
       const { rows, isThereMore } = await this.removeBatch();
       count += rows;
       if (!isThereMore) break;
-      await sleep(this.options.pauseMs, undefined, { signal }).catch(() => undefined);
+      await this.pause(PAUSE_MS);
     }
     return count;
+  }
+
+  /** After an error the next run tries again. */
+  private async repeat(): Promise<void> {
+    while (!this.stopping.signal.aborted) {
+      await this.remove().catch((error: Error) => {
+        this.log.warn(`${this.what} could not be removed and wait: ${error.message}`);
+      });
+      await this.pause(this.intervalMs);
+    }
+  }
+
+  private async pause(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.stopping.signal, ref: false }).catch(() => undefined);
   }
 }

@@ -48,7 +48,8 @@ export class ServerClient extends pg.Client {
 
   private async readPassword(file: string): Promise<string> {
     try {
-      return await readPassword(file);
+      // Editors and `echo` end a file with a newline, which is not part of the password.
+      return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
     } catch (error) {
       // pg reports the error, but leaves the connection open.
       setImmediate(() => hangUp(this));
@@ -66,10 +67,4 @@ function faultOf(config: ClientConfig): Error | undefined {
     const isOfFile = (error as NodeJS.ErrnoException).path !== undefined;
     return isOfFile ? new ConnectionFileError(error as Error) : (error as Error);
   }
-}
-
-/** @throws Error of the file system */
-export async function readPassword(file: string): Promise<string> {
-  // Editors and `echo` end a file with a newline, which is not part of the password.
-  return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
 }

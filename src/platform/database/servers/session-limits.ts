@@ -9,23 +9,17 @@ export interface SessionLimits {
   readonly lock_timeout?: number;
 }
 
-/** Options of `sessionPreparation`. */
-export interface SessionOptions {
-  readonly limits: SessionLimits;
-  /** False behind a pooler in transaction mode, where a setting would reach another session. */
-  readonly isOwnSession: boolean;
-  /** Longest time in ms of the preparation. */
-  readonly timeoutMs: number;
-}
-
 /**
  * Makes the function that a pool calls with each new connection. It sets the limits by a statement, because poolers refuse
  * or ignore start-up parameters.
  *
  * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
  * pooler here, no longer than `timeoutMs`.
+ *
+ * @param isOwnSession false behind a pooler in transaction mode, where a setting would reach another session
+ * @param timeoutMs longest time in ms of the preparation
  */
-export function sessionPreparation({ limits, isOwnSession, timeoutMs }: SessionOptions) {
+export function sessionPreparation(limits: SessionLimits, isOwnSession: boolean, timeoutMs: number) {
   const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
   const text = isOwnSession ? `SELECT pg_backend_pid() AS pid, ${sets.join(', ')}` : 'SELECT';
   return async (client: ClientBase): Promise<void> => {

@@ -39,15 +39,15 @@ const SETTINGS = `
 const OURS = `c.relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' AND NOT EXISTS (
   SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')`;
 
-/** The tables that migrations write themselves. */
-const OF_MIGRATIONS = `('schema_migration', 'typeorm_metadata')`;
-
-/** PostgreSQL computes generated columns again. ONLY excludes tables that inherit from the table, which are listed themselves. */
+/**
+ * All tables but those that migrations write themselves. PostgreSQL computes generated columns again. ONLY excludes tables that inherit from
+ * the table, which are listed themselves.
+ */
 const TABLES = `
   SELECT c.oid::regclass::text AS name, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || c.oid::regclass AS source,
     json_agg(quote_ident(attname) ORDER BY attnum) AS columns
   FROM pg_class c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-  WHERE relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ${OF_MIGRATIONS} AND ${OURS}
+  WHERE relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('schema_migration', 'typeorm_metadata') AND ${OURS}
   GROUP BY c.oid, relkind ORDER BY c.oid::regclass::text COLLATE "C"`;
 
 /**
@@ -66,10 +66,7 @@ const AROUND = `
   UNION ALL SELECT '', format('ALTER SEQUENCE %1$s RESTART; SELECT setval(%1$L, %2$s);', oid::regclass, last)
   FROM (
     SELECT c.oid, pg_sequence_last_value(seqrelid) AS last FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
-    WHERE ${OURS} AND NOT EXISTS (
-      SELECT FROM pg_depend d JOIN pg_class t ON t.oid = refobjid
-      WHERE d.classid = 'pg_class'::regclass AND objid = c.oid AND t.relname IN ${OF_MIGRATIONS})
-    OFFSET 0) sequence
+    WHERE ${OURS} AND relname <> 'schema_migration_id_seq' OFFSET 0) sequence
   WHERE last IS NOT NULL`;
 
 interface Table {

@@ -58,7 +58,10 @@ async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>
   let rows: string[] = [];
   let characters = 0;
   let count = 0;
+  let isBegun = false;
   for await (const line of linesOf(source)) {
+    isBegun ||= line.startsWith(EXPORT_HEADER);
+    if (!isBegun) throw damaged('it does not begin as export begins it');
     if (checksum !== undefined) throw damaged('it goes on after its end');
     if (copy === undefined && line.startsWith(CHECKSUM)) {
       checksum = line;
@@ -93,16 +96,10 @@ async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>
 async function* linesOf(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let rest = '';
-  let isFirst = true;
   for await (const piece of source) {
     const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
-    if (isFirst && !lines[0]?.startsWith(EXPORT_HEADER)) break;
-    isFirst = false;
     rest = lines.pop() as string;
     yield* lines;
-  }
-  if (isFirst) {
-    throw new StartupError('This is no export of this service. Nothing was imported. Name a file that export wrote.');
   }
   if (rest !== '') yield rest;
 }
