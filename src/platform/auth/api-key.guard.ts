@@ -7,7 +7,7 @@ import type { StoredApiKey } from '../api-keys/api-key.repository.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
 import { type Operation, OperationRegistry } from './operation-registry.js';
-import { enforceRateLimit, type RateLimit, RateLimiter } from '../rate-limit/rate-limiter.js';
+import { RateLimiter } from '../rate-limit/rate-limiter.js';
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
@@ -49,18 +49,19 @@ export class ApiKeyGuard implements CanActivate {
   /** Counts the call, and checks the rate limit of the client and then the scopes of the key. */
   private admit(request: Request, { name, scopes }: Operation, key: StoredApiKey): boolean | Promise<boolean> {
     const { context, headers } = request;
-    const response = request.res as Response;
     const refusal = scopeRefusal(scopes, key.scopes);
     context.client = key.client.name;
     context.clientId = key.client.id;
     this.usage.count(key.id, name, headers['user-agent'], context.now);
-    const answer = (limit: RateLimit | undefined): boolean => {
-      if (limit !== undefined) enforceRateLimit(response, limit);
-      if (refusal) throw refusal;
-      return true;
-    };
-    const limit = this.rateLimiter.take(key.client, context.now);
-    return limit instanceof Promise ? limit.then(answer) : answer(limit);
+    const shared = this.rateLimiter.admit(key.client, request.res as Response, context.now);
+    if (shared !== undefined) {
+      return shared.then(() => {
+        if (refusal) throw refusal;
+        return true;
+      });
+    }
+    if (refusal) throw refusal;
+    return true;
   }
 }
 

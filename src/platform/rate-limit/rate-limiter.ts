@@ -8,14 +8,6 @@ import type { Client } from '../api-keys/api-key.repository.js';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
 import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
 
-/** Result of one call: the header fields to send, and the error if the call is refused. */
-export interface RateLimit {
-  /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10). */
-  readonly policy: string;
-  readonly state: string;
-  readonly refusal: ApiError | undefined;
-}
-
 /** The state of the connection to Redis. */
 export interface RedisState {
   readonly isAway: boolean;
@@ -64,39 +56,49 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     this.shared?.close();
   }
 
-  /** Counts one call; undefined when the client has no limit. Returns a promise only with Redis. */
-  take(client: Client, now = this.clock.now()): RateLimit | undefined | Promise<RateLimit> {
-    const { id, name, rateLimitPerMinute } = client;
-    const perMinute = rateLimitPerMinute ?? this.config.rateLimitPerMinute;
-    if (perMinute === 0) {
-      return undefined;
-    }
-    return this.shared
-      ? this.takeShared(this.shared, client, perMinute)
-      : this.describe(this.buckets.take(id, perMinute, now), perMinute, name);
+  /**
+   * Counts one call, and adds the header fields of the client's limit to its response. Returns a promise only with Redis.
+   *
+   * @throws ApiError of status 429 if the call is refused; with Redis, rejects with it
+   */
+  admit(client: Client, response: Response, now = this.clock.now()): Promise<void> | undefined {
+    const perMinute = client.rateLimitPerMinute ?? this.config.rateLimitPerMinute;
+    if (perMinute === 0) return undefined;
+    if (this.shared) return this.admitShared(this.shared, client, perMinute, response);
+    this.answer(response, client, perMinute, this.buckets.take(client.id, perMinute, now));
+    return undefined;
   }
 
-  private async takeShared(shared: SharedTokenBuckets, { id, name }: Client, perMinute: number): Promise<RateLimit> {
-    let left = await shared.take(id, perMinute);
+  private async admitShared(
+    shared: SharedTokenBuckets,
+    client: Client,
+    perMinute: number,
+    response: Response,
+  ): Promise<void> {
+    let left = await shared.take(client.id, perMinute);
     if (left === undefined) {
       this.localDecisions++;
-      left = this.buckets.take(id, perMinute, this.clock.now());
+      left = this.buckets.take(client.id, perMinute, this.clock.now());
     }
-    return this.describe(left, perMinute, name);
+    this.answer(response, client, perMinute, left);
   }
 
-  /** @param left the result of `TokenBuckets.take` */
-  private describe(left: number, perMinute: number, client: string): RateLimit {
+  /**
+   * Adds the header fields of draft-ietf-httpapi-ratelimit-headers-10.
+   *
+   * @param left the result of `TokenBuckets.take`
+   */
+  private answer(response: Response, { name }: Client, perMinute: number, left: number): void {
     const secondsPerToken = WINDOW_S / perMinute;
     const tokens = tokensAfter(left);
     const untilFull = Math.ceil((perMinute - tokens) * secondsPerToken);
-    const isRefused = left < 0;
-    if (isRefused) this.countRefusal(client);
-    return {
-      policy: `"client";q=${perMinute};w=${WINDOW_S}`,
-      state: `"client";r=${Math.floor(tokens)};t=${untilFull}`,
-      refusal: isRefused ? rateLimited(perMinute, Math.ceil(-left * secondsPerToken)) : undefined,
-    };
+    response.setHeader('RateLimit-Policy', `"client";q=${perMinute};w=${WINDOW_S}`);
+    response.setHeader('RateLimit', `"client";r=${Math.floor(tokens)};t=${untilFull}`);
+    if (left >= 0) return;
+    this.countRefusal(name);
+    const retryAfter = Math.ceil(-left * secondsPerToken);
+    const message = `This client may call ${perMinute} times a minute. Try again in ${retryAfter} s.`;
+    throw new ApiError(RATE_LIMITED, message, { 'Retry-After': String(retryAfter) });
   }
 
   private countRefusal(client: string): void {
@@ -104,20 +106,4 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     const name = isCounted ? client : '(others)';
     this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1);
   }
-}
-
-/**
- * Adds the header fields of a client's limit to a response.
- *
- * @throws ApiError of status 429 if the call is refused
- */
-export function enforceRateLimit(response: Response, { policy, state, refusal }: RateLimit): void {
-  response.setHeader('RateLimit-Policy', policy);
-  response.setHeader('RateLimit', state);
-  if (refusal) throw refusal;
-}
-
-function rateLimited(perMinute: number, retryAfter: number): ApiError {
-  const message = `This client may call ${perMinute} times a minute. Try again in ${retryAfter} s.`;
-  return new ApiError(RATE_LIMITED, message, { 'Retry-After': String(retryAfter) });
 }
