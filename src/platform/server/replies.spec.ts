@@ -12,7 +12,7 @@ import {
 import { Test } from '@nestjs/testing';
 import type { Request, Response } from 'express';
 import type { Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { readConfig } from '../../config.js';
 import { ErrorFilter } from '../errors/error.filter.js';
 import { PlatformExpressAdapter } from './express-adapter.js';
@@ -239,25 +239,3 @@ describe('Content-Length', () => {
     expect(refused.headers['content-length']).toBe(String(refused.body.length));
   });
 });
-
-test.each(['GET /json', 'HEAD /json', 'GET /text', 'GET /nothing', 'GET /no-content', 'GET /nowhere'])(
-  'an answer is one write: %s',
-  async (target) => {
-    const app = await startApp();
-    const written: string[] = [];
-    (app.getHttpServer() as Server).on('connection', (socket: Socket) => {
-      const handle = (socket as unknown as { _handle: Record<string, (...parameters: unknown[]) => unknown> })._handle;
-      for (const name of ['writeBuffer', 'writeUtf8String', 'writeLatin1String', 'writeAsciiString', 'writev']) {
-        const write = handle[name];
-        handle[name] = function (...parameters) {
-          written.push(name);
-          return write?.apply(this, parameters);
-        };
-      }
-    });
-    const [method = '', path = ''] = target.split(' ');
-    expect((await ask(app, method, path)).status).toBeGreaterThanOrEqual(200);
-    expect(written).toEqual([expect.stringMatching(/^write(Utf8|Latin1)String$/)]);
-    await app.close();
-  },
-);
