@@ -8,6 +8,7 @@ import pg from 'pg';
 import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
+import { freePort } from '../support/programs.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
@@ -211,7 +212,7 @@ test('a killed process is replaced, and the service stays up', async () => {
 }, 240_000);
 
 test('processes that die at once are all replaced, and the delay doubles each time they die again', async () => {
-  const { group, origin, pids } = await startedGroup();
+  const { group, origin, pids } = await startedGroup({ PORT: String(await freePort()) });
   const died = (): LogLine[] => logOf(group).filter(({ ended }) => ended !== undefined);
   for (const pid of pids) process.kill(pid, 'SIGKILL');
   await until(origin, () => died().length >= PROCESSES);

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import cluster, { type Worker } from 'node:cluster';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { EventEmitter, once } from 'node:events';
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
 import { Metrics } from './metrics.js';
@@ -14,8 +14,8 @@ export type Snapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 /** Messages between the primary process of a group and its workers. `scrape` is the worker's number of the scrape. */
 export type MetricsMessage =
   /** From the worker that Prometheus scrapes, and the answer to it. */
-  | { readonly kind: 'group metrics wanted'; readonly scrape: number }
-  | { readonly kind: 'group metrics'; readonly scrape: number; readonly text: string }
+  | { readonly kind: 'group metrics wanted'; readonly scrape: string }
+  | { readonly kind: 'group metrics'; readonly scrape: string; readonly text: string }
   /** From the primary process to each worker, and the worker's answer. */
   | { readonly kind: 'metrics wanted' }
   | { readonly kind: 'metrics'; readonly metrics: Snapshot };
@@ -23,7 +23,7 @@ export type MetricsMessage =
 /** Makes the answer to a scrape. In a group of processes it contains the metrics of all, whichever process answers. */
 @Injectable()
 export class ScrapedMetrics implements OnModuleInit {
-  private readonly waiting = new Map<number, (text: string) => void>();
+  private readonly answers = new EventEmitter();
   private readonly log = new Logger(ScrapedMetrics.name);
   private lastScrape = 0;
 
@@ -39,7 +39,7 @@ export class ScrapedMetrics implements OnModuleInit {
           // Without an answer, the primary process uses this worker's last metrics.
           .catch((error: unknown) => this.log.error('The metrics of this process could not be collected.', error));
       } else if (message.kind === 'group metrics') {
-        this.waiting.get(message.scrape)?.(message.text);
+        this.answers.emit(message.scrape, message.text);
       }
     });
   }
@@ -51,22 +51,13 @@ export class ScrapedMetrics implements OnModuleInit {
    */
   async text(): Promise<string> {
     if (cluster.isPrimary) return this.metrics.registry.metrics();
-    const scrape = ++this.lastScrape;
-    const stop = new AbortController();
-    try {
-      return await Promise.race([
-        new Promise<string>((resolve) => {
-          this.waiting.set(scrape, resolve);
-          tell(process, { kind: 'group metrics wanted', scrape });
-        }),
-        sleep(GROUP_ANSWER_MS, undefined, { signal: stop.signal }).then(() => {
-          throw serviceUnavailable('process_group', 'The metrics of the processes are not available. Try again.');
-        }),
-      ]);
-    } finally {
-      stop.abort();
-      this.waiting.delete(scrape);
-    }
+    const scrape = String(++this.lastScrape);
+    const answer = once(this.answers, scrape, { signal: AbortSignal.timeout(GROUP_ANSWER_MS) });
+    tell(process, { kind: 'group metrics wanted', scrape });
+    const [text] = (await answer.catch(() => {
+      throw serviceUnavailable('process_group', 'The metrics of the processes are not available. Try again.');
+    })) as [string];
+    return text;
   }
 }
 

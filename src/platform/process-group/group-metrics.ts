@@ -1,5 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { EventEmitter, once } from 'node:events';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
 import { countDroppedLogLines } from '../metrics/metrics.js';
 import { type MetricsMessage, type Snapshot, tell } from '../metrics/scraped-metrics.js';
@@ -25,7 +25,8 @@ export class GroupMetrics {
 
   private readonly listening = new Set<Worker>();
   private readonly latest = new Map<Worker, Snapshot>();
-  private readonly answered = new Map<Worker, () => void>();
+  /** Emits the number of a worker that has answered or ended. */
+  private readonly settled = new EventEmitter();
   private readonly ended: Snapshot[] = [];
   private collecting: Promise<string> | undefined;
 
@@ -43,7 +44,7 @@ export class GroupMetrics {
           );
       } else if (message.kind === 'metrics') {
         this.latest.set(worker, message.metrics);
-        this.answered.get(worker)?.();
+        this.settled.emit(String(worker.id));
       }
     });
   }
@@ -53,21 +54,13 @@ export class GroupMetrics {
   }
 
   private async collect(): Promise<string> {
-    const stop = new AbortController();
-    const tooLate = sleep(PROCESS_ANSWER_MS, undefined, { signal: stop.signal }).catch(() => undefined);
-    await Promise.race([Promise.all([...this.listening].map((worker) => this.ask(worker))), tooLate]);
-    stop.abort();
-    this.answered.clear();
+    const signal = AbortSignal.timeout(PROCESS_ANSWER_MS);
+    const answers = [...this.listening].map((worker) => once(this.settled, String(worker.id), { signal }));
+    for (const worker of this.listening) tell(worker, { kind: 'metrics wanted' });
+    await Promise.allSettled(answers);
     // One snapshot for all ended workers, so that restarts do not fill the memory.
     this.ended.push(await sum(this.ended.splice(0)).getMetricsAsJSON());
     return sum([await this.own.getMetricsAsJSON(), ...this.ended, ...this.latest.values()]).metrics();
-  }
-
-  private ask(worker: Worker): Promise<void> {
-    return new Promise((resolve) => {
-      this.answered.set(worker, resolve);
-      tell(worker, { kind: 'metrics wanted' });
-    });
   }
 
   private forget(worker: Worker): void {
@@ -75,7 +68,7 @@ export class GroupMetrics {
     if (metrics !== undefined) this.ended.push(metrics.filter(({ type }) => COUNTS.has(type)));
     this.listening.delete(worker);
     this.latest.delete(worker);
-    this.answered.get(worker)?.();
+    this.settled.emit(String(worker.id));
   }
 }
 

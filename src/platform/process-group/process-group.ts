@@ -1,6 +1,4 @@
 import cluster, { type Worker } from 'node:cluster';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
@@ -34,7 +32,6 @@ export class ProcessGroup {
   private readonly log: Logger;
   private readonly metrics = new GroupMetrics();
   private readonly workers = new Set<Worker>();
-  private environment: Record<string, string> = {};
   private hasListened = false;
   private isStopping = false;
   private exitCode = 0;
@@ -56,13 +53,8 @@ export class ProcessGroup {
    * @returns the exit code: 0 when every worker has drained; 1 when a worker failed while stopping or had to be killed, or
    *   when the first worker did not start (it has printed the cause)
    * @throws StartupError when the first worker is killed before it listens
-   * @throws an error of `listen` when PORT is 0 and no port is free
    */
-  async run(): Promise<number> {
-    if (this.config.port === 0) {
-      // Every worker must listen on the same port, also one that starts later.
-      this.environment = { PORT: String(await freePort(this.config.host)) };
-    }
+  run(): Promise<number> {
     onStopSignal(
       () => this.stop(),
       () => {
@@ -86,50 +78,35 @@ export class ProcessGroup {
    */
   private start(earlyEnds: number): void {
     const startedAt = performance.now();
-    const worker = cluster.fork(this.environment);
+    const worker = cluster.fork();
     let listens = false;
     this.workers.add(worker);
     closeConnectionsLostBy(worker);
     worker.once('listening', ({ port }: { port: number }) => {
       listens = true;
-      if (!this.hasListened) this.beginWith(port);
+      if (this.hasListened) return;
+      this.hasListened = true;
+      for (let count = 1; count < this.config.webConcurrency; count++) this.start(0);
+      this.onListening(port);
     });
     worker.once('exit', (code: number | null, signal: NodeJS.Signals | null) => {
       this.workers.delete(worker);
       const how = signal ?? `exit code ${code}`;
       if (this.isStopping) {
         // A worker that does not listen yet has nothing to drain; the signal ends it, which is no failure.
-        this.endedWhileStopping(code !== 0 && listens);
+        if (code !== 0 && listens) this.exitCode = 1;
+        if (this.workers.size === 0) this.finish(this.exitCode);
       } else if (this.hasListened) {
         const isSteady = performance.now() - startedAt >= STEADY_AFTER_MS;
         this.replace(worker, how, isSteady ? 0 : earlyEnds);
+      } else if (signal === null) {
+        // The worker has printed the cause.
+        this.finish(1);
       } else {
-        this.firstStartFailed(signal);
+        const problem = `The first process was ended by ${signal} before it listened. Start the service again.`;
+        this.fail(new StartupError(problem));
       }
     });
-  }
-
-  private firstStartFailed(signal: NodeJS.Signals | null): void {
-    if (signal === null) {
-      // The worker has printed the cause.
-      this.finish(1);
-    } else {
-      const problem = `The first process was ended by ${signal} before it listened. Start the service again.`;
-      this.fail(new StartupError(problem));
-    }
-  }
-
-  private endedWhileStopping(hasFailed: boolean): void {
-    if (hasFailed) this.exitCode = 1;
-    if (this.workers.size === 0) this.finish(this.exitCode);
-  }
-
-  private beginWith(port: number): void {
-    this.hasListened = true;
-    for (let count = 1; count < this.config.webConcurrency; count++) {
-      this.start(0);
-    }
-    this.onListening(port);
   }
 
   private replace(ended: Worker, how: string, earlyEnds: number): void {
@@ -190,14 +167,4 @@ function closeConnectionsLostBy(worker: Worker): void {
     // harmless.
     if (![...handedOver.values()].includes(connection as never)) connection?.close();
   });
-}
-
-async function freePort(host: string): Promise<number> {
-  const server = createServer();
-  server.listen(0, host);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
