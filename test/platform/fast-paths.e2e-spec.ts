@@ -37,7 +37,7 @@ async function observe(setting: string): Promise<Observed> {
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
-    if (app.nest.get<any>(Database).statements.executeOn === executePreparedQuery) used.push('prepared-queries');
+    if (app.nest.get<any>(Database).statements.execute === executePreparedQuery) used.push('prepared-queries');
     if (app.nest.get(PetsRepository) instanceof SharedStatementsPetsRepository) used.push('shared-statements');
     return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
   } finally {
