@@ -1,20 +1,17 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
+import { ServiceProcess } from '../support/service-process.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const MAIN = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
 const API_KEY = 'a-key-for-the-browser-test';
 const NEW_PET = '{"name":"Rex \\"the {dog}\\"","categoryId":9223372036854775807}';
 
 let directory: string;
-let service: ChildProcess;
+let service: ServiceProcess;
 let origin: string;
 let browser: Browser;
 let page: Page;
@@ -23,20 +20,8 @@ let complaints: string[];
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-browser-'));
-  const { PATH } = process.env;
-  service = spawn(process.execPath, [MAIN], {
-    env: { PATH, PORT: '0', HOST: '127.0.0.1', DATA_DIR: directory, BOOTSTRAP_API_KEY: API_KEY },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  let port: string | undefined;
-  for await (const chunk of service.stderr as NodeJS.ReadableStream) {
-    output += String(chunk);
-    port = /listens on http:\/\/[^/]*:([0-9]+)/.exec(output)?.[1];
-    if (port !== undefined) break;
-  }
-  if (port === undefined) throw new Error(`The service ended before it listened: ${output}`);
-  origin = `http://127.0.0.1:${port}`;
+  service = new ServiceProcess({ DATA_DIR: directory, BOOTSTRAP_API_KEY: API_KEY }, directory);
+  origin = (await service.origin()).replace('localhost', '127.0.0.1');
   browser = await chromium.launch({
     executablePath: process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu'],
@@ -45,10 +30,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close();
-  if (service?.exitCode === null) {
-    service.kill('SIGTERM');
-    await once(service, 'exit');
-  }
+  await service?.kill();
   await rm(directory, { recursive: true, force: true });
 });
 
