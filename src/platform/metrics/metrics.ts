@@ -1,5 +1,5 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
+import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { droppedLogLines } from '../logging/logger.js';
 
 /** Largest number of clients that are counted separately: each is a time series in Prometheus. */
@@ -69,24 +69,51 @@ export class Metrics implements OnApplicationShutdown {
   }
 }
 
-/** Registers the counter of the log lines that this process has dropped. */
-export function countDroppedLogLines(registry: Registry): void {
-  countFrom([registry], {
-    name: 'petstore_log_lines_dropped_total',
-    help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
-    count: droppedLogLines,
+/** Values that are kept elsewhere: one, or one for each set of labels. */
+type Values = number | Iterable<readonly [labels: Record<string, string>, value: number]>;
+
+/** A metric whose values are kept elsewhere, and read at each scrape, so that requests have no extra cost. */
+interface ReadMetric {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames?: string[];
+  /** How the values of several processes become one; the sum by default. */
+  readonly aggregator?: Aggregator;
+  readonly read: () => Values;
+}
+
+/** Registers a counter whose values are kept elsewhere. */
+export function registerCounter(registry: Registry, { read, ...metric }: ReadMetric): void {
+  new Counter({
+    ...metric,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [labels, value] of eachOf(read())) this.inc(labels, value);
+    },
   });
 }
 
-/** Registers a counter whose value is kept elsewhere. */
-export function countFrom(registers: Registry[], metric: { name: string; help: string; count: () => number }): void {
-  new Counter({
-    name: metric.name,
-    help: metric.help,
-    registers,
+/** Registers a gauge whose values are kept elsewhere. */
+export function registerGauge(registry: Registry, { read, ...metric }: ReadMetric): void {
+  new Gauge({
+    ...metric,
+    registers: [registry],
     collect() {
-      this.reset();
-      this.inc(metric.count());
+      for (const [labels, value] of eachOf(read())) this.set(labels, value);
     },
+  });
+}
+
+function eachOf(values: Values): Exclude<Values, number> {
+  return typeof values === 'number' ? [[{}, values]] : values;
+}
+
+/** Registers the counter of the log lines that this process has dropped. */
+export function countDroppedLogLines(registry: Registry): void {
+  registerCounter(registry, {
+    name: 'petstore_log_lines_dropped_total',
+    help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
+    read: droppedLogLines,
   });
 }

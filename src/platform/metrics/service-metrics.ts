@@ -1,118 +1,164 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
+import { Database } from '../database/database.js';
+import { REPLICA_STATES } from '../database/replicas/replica.js';
+import type { Replicas } from '../database/replicas/replicas.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
-import { RateLimiter, type RedisState } from '../rate-limit/rate-limiter.js';
+import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
-import { countFrom, Metrics } from './metrics.js';
+import { Metrics, registerCounter, registerGauge } from './metrics.js';
 
-/** Metrics of the server, rate limits and key usage. Their values are read at each scrape, so requests have no extra cost. */
+/** Metrics of the server, the database, rate limits and key usage. */
 @Injectable()
 export class ServiceMetrics {
   constructor(
-    metrics: Metrics,
+    { registry }: Metrics,
     config: Config,
     application: Application,
     adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
+    database: Database,
     rateLimiter: RateLimiter,
     keyUsage: KeyUsage,
   ) {
-    const registers = [metrics.registry];
-    new Gauge({
+    const build = { version: application.release, node_version: process.version };
+    registerGauge(registry, {
       name: 'petstore_build_info',
       help: 'Always 1, with the version of the service and of Node.js as labels.',
-      labelNames: ['version', 'node_version'] as const,
-      registers,
+      labelNames: ['version', 'node_version'],
       aggregator: 'max',
-    }).set({ version: application.release, node_version: process.version }, 1);
-    observeServer(() => adapterHost.httpAdapter.load, config, registers);
-    observeRateLimits(rateLimiter, registers);
-    observeKeyUsage(keyUsage, registers);
+      read: () => [[build, 1]],
+    });
+    observeServer(() => adapterHost.httpAdapter.load, config, registry);
+    observeDatabase(database, registry);
+    if (database.replicas !== undefined) observeReplicas(database.replicas, registry);
+    observeRateLimits(rateLimiter, registry);
+    observeKeyUsage(keyUsage, registry);
   }
 }
 
-function observeServer(load: () => PlatformExpressAdapter['load'], config: Config, registers: Registry[]): void {
-  new Gauge({
+function observeServer(load: () => PlatformExpressAdapter['load'], config: Config, registry: Registry): void {
+  registerGauge(registry, {
     name: 'petstore_http_requests_in_flight',
     help: 'Requests that are being served, the scrape included.',
-    registers,
-    collect() {
-      this.set(load().requests);
-    },
+    read: () => load().requests,
   });
-  new Gauge({
+  registerGauge(registry, {
     name: 'petstore_http_requests_in_flight_limit',
     help: 'MAX_REQUESTS_IN_FLIGHT: one request more is answered 503.',
-    registers,
-  }).set(config.maxRequestsInFlight);
-  new Gauge({
+    read: () => config.maxRequestsInFlight,
+  });
+  registerGauge(registry, {
     name: 'petstore_http_connections',
     help: 'Open connections of clients.',
-    registers,
-    collect() {
-      this.set(load().connections);
-    },
+    read: () => load().connections,
   });
-  new Gauge({
+  registerGauge(registry, {
     name: 'petstore_http_connections_limit',
     help: 'Largest number of open connections; further ones are dropped.',
-    registers,
-  }).set(config.maxConnections);
-  countFrom(registers, {
+    read: () => config.maxConnections,
+  });
+  registerCounter(registry, {
     name: 'petstore_http_connections_dropped_total',
     help: 'Connections that were closed without an answer, because too many were open.',
-    count: () => load().droppedConnections,
+    read: () => load().droppedConnections,
   });
 }
 
-function observeRateLimits(rateLimiter: RateLimiter, registers: Registry[]): void {
-  new Counter({
+function observeDatabase(database: Database, registry: Registry): void {
+  registerGauge(registry, {
+    name: 'petstore_database_silent',
+    help: '1 while the database does not answer at all, and requests are answered 503 without asking it; else 0.',
+    aggregator: 'max',
+    read: () => Number(database.isSilent),
+  });
+  registerGauge(registry, {
+    name: 'petstore_database_connections',
+    help: 'Connections of the pool to the primary, by state: idle or busy.',
+    labelNames: ['state'],
+    read: () => {
+      const { connections, idle } = database.load;
+      return [
+        [{ state: 'idle' }, idle],
+        [{ state: 'busy' }, connections - idle],
+      ];
+    },
+  });
+  registerGauge(registry, {
+    name: 'petstore_database_waiting_statements',
+    help: 'Statements that wait for a connection of the pool.',
+    read: () => database.load.waiting,
+  });
+}
+
+function observeReplicas({ all, fallbacks }: Replicas, registry: Registry): void {
+  registerGauge(registry, {
+    name: 'petstore_replica_state',
+    help: 'Processes that find the read replica in this state: ready, behind, away, primary or foreign.',
+    labelNames: ['replica', 'state'],
+    read: () =>
+      all.flatMap(({ name, state }) =>
+        REPLICA_STATES.map((one) => [{ replica: name, state: one }, Number(state === one)] as const),
+      ),
+  });
+  registerGauge(registry, {
+    name: 'petstore_replica_behind_bytes',
+    help: 'How far the read replica was behind the primary when it was last asked, in bytes of the write-ahead log.',
+    labelNames: ['replica'],
+    aggregator: 'max',
+    read: () => all.map(({ name, behindBytes }) => [{ replica: name }, behindBytes]),
+  });
+  registerCounter(registry, {
+    name: 'petstore_replica_reads_total',
+    help: 'Statements that the read replica has answered.',
+    labelNames: ['replica'],
+    read: () => all.map(({ name, reads }) => [{ replica: name }, reads]),
+  });
+  registerCounter(registry, {
+    name: 'petstore_replica_fallbacks_total',
+    help: 'Statements that the primary has answered in place of a read replica, by reason.',
+    labelNames: ['reason'],
+    read: () => [...fallbacks].map(([reason, count]) => [{ reason }, count]),
+  });
+}
+
+function observeRateLimits(rateLimiter: RateLimiter, registry: Registry): void {
+  registerCounter(registry, {
     name: 'petstore_rate_limited_total',
     help: 'Calls that were refused with 429, by client. Clients beyond the first hundred of a process count together.',
-    labelNames: ['client'] as const,
-    registers,
-    collect() {
-      this.reset();
-      rateLimiter.refusals.forEach((count, client) => this.inc({ client }, count));
-    },
+    labelNames: ['client'],
+    read: () => [...rateLimiter.refusals].map(([client, count]) => [{ client }, count]),
   });
   if (!rateLimiter.isShared) return;
-  const state = (): RedisState => rateLimiter.redis;
-  new Gauge({
+  registerGauge(registry, {
     name: 'petstore_redis_away',
     help: '1 while Redis does not answer, and the process limits its clients by itself; else 0.',
-    registers,
     aggregator: 'max',
-    collect() {
-      this.set(state().isAway ? 1 : 0);
-    },
+    read: () => Number(rateLimiter.redis.isAway),
   });
-  countFrom(registers, {
+  registerCounter(registry, {
     name: 'petstore_rate_limit_local_decisions_total',
     help: 'Calls that the process has counted by itself, because Redis did not answer in time.',
-    count: () => state().localDecisions,
+    read: () => rateLimiter.redis.localDecisions,
   });
 }
 
-function observeKeyUsage(keyUsage: KeyUsage, registers: Registry[]): void {
-  countFrom(registers, {
+function observeKeyUsage(keyUsage: KeyUsage, registry: Registry): void {
+  registerCounter(registry, {
     name: 'petstore_key_usage_write_failures_total',
     help: 'Writes of the usage of API keys that failed. Their counts wait for the next write.',
-    count: () => keyUsage.failedWrites,
+    read: () => keyUsage.failedWrites,
   });
-  countFrom(registers, {
+  registerCounter(registry, {
     name: 'petstore_key_usage_uncounted_calls_total',
     help: 'Calls that are missing in the usage of API keys, because too many counts waited to be written.',
-    count: () => keyUsage.uncountedCalls,
+    read: () => keyUsage.uncountedCalls,
   });
-  new Gauge({
+  registerGauge(registry, {
     name: 'petstore_key_usage_waiting_counts',
     help: 'Counts of usage, one for each key, operation and day, that wait to be written.',
-    registers,
-    collect() {
-      this.set(keyUsage.waiting);
-    },
+    read: () => keyUsage.waiting,
   });
 }

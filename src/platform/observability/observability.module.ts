@@ -1,6 +1,5 @@
 import { Global, Module } from '@nestjs/common';
 import { Config } from '../../config.js';
-import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { ScrapedMetrics } from '../metrics/scraped-metrics.js';
 import { createLogger, LOGGER } from '../logging/logger.js';
 import { MetricsController } from '../metrics/metrics.controller.js';
@@ -17,7 +16,6 @@ import { ServiceMetrics } from '../metrics/service-metrics.js';
   providers: [
     { provide: LOGGER, inject: [Config], useFactory: createLogger },
     Metrics,
-    DatabaseMetrics,
     ServiceMetrics,
     ScrapedMetrics,
     RequestLog,
