@@ -1,5 +1,5 @@
 import { INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 } from '../json/int64.js';
-import { countCharacters, isStorableText } from '../json/text.js';
+import { countCharacters } from '../json/json-reader.js';
 import { checkedProperty, type Described, type Rule } from './checked-property.js';
 
 /*
@@ -71,7 +71,8 @@ export function TextProperty(options: Described & TextLimits & { default?: strin
       (value.length <= maxLength || countCharacters(value) <= maxLength) &&
       countCharacters(value) >= minLength &&
       (!notBlank || /\S/u.test(value)) &&
-      isStorableText(value),
+      // Else PostgreSQL could not store it unchanged.
+      !/\0|\p{Surrogate}/u.test(value),
   };
   return checkedProperty(rule, described);
 }

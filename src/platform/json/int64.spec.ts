@@ -3,23 +3,19 @@ import { compareInt64Texts, INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 }
 
 const int64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
 
-describe('int64', () => {
-  test('has the range of a signed 64-bit integer', () => {
-    expect([INT64_MIN, INT64_MAX]).toEqual([-9223372036854775808n, 9223372036854775807n]);
-    fc.assert(fc.property(fc.bigInt(), (value) => isInt64(value) === (BigInt.asIntN(64, value) === value)));
-    expect([INT64_MIN, INT64_MAX, INT64_MIN - 1n, INT64_MAX + 1n].map(isInt64)).toEqual([true, true, false, false]);
-  });
-
-  test.each([0, '0', null, undefined, true, [0n], {}])('isInt64 refuses %p', (value) => {
-    expect(isInt64(value)).toBe(false);
-  });
+test('isInt64 accepts exactly the bigints of signed 64-bit integers', () => {
+  fc.assert(fc.property(fc.bigInt(), (value) => isInt64(value) === (BigInt.asIntN(64, value) === value)));
+  expect([INT64_MIN, INT64_MAX, INT64_MIN - 1n, INT64_MAX + 1n, 0, '0'].map(isInt64)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
 });
 
 describe('parseInt64', () => {
-  test.each([0n, 1n, -1n, INT64_MIN, INT64_MAX, 9007199254740993n])('reads %p', (value) => {
-    expect(parseInt64(String(value))).toBe(value);
-  });
-
   test('accepts exactly the canonical texts of int64 values', () => {
     fc.assert(fc.property(int64, (value) => parseInt64(String(value)) === value));
     const nearly = fc.string({ unit: fc.constantFrom(...'-+0123456789.e_ n'), maxLength: 24 });
@@ -32,31 +28,12 @@ describe('parseInt64', () => {
     );
   });
 
-  test.each([
-    ...[
-      '',
-      '-',
-      '-0',
-      '+1',
-      '007',
-      '-01',
-      '1.0',
-      '1e2',
-      '0x1',
-      '0b1',
-      '1n',
-      '1_0',
-      ' 1',
-      '1 ',
-      '1\n',
-      '\n1',
-      '١',
-      'abc',
-    ],
-    ...['9223372036854775808', '-9223372036854775809', '10000000000000000000', '99999999999999999999'],
-  ])('refuses %j', (text) => {
-    expect(parseInt64(text)).toBeUndefined();
-  });
+  test.each(['', '-0', '+1', '007', '1.0', '1e2', '0x1', ' 1', '1\n', '9223372036854775808', '-9223372036854775809'])(
+    'refuses %j',
+    (text) => {
+      expect(parseInt64(text)).toBeUndefined();
+    },
+  );
 
   test('refuses a very long text', () => {
     expect(parseInt64('9'.repeat(10_000_000))).toBeUndefined();
@@ -71,16 +48,12 @@ describe('toInt64', () => {
     expect(toInt64(Number.MAX_SAFE_INTEGER)).toBe(9007199254740991n);
   });
 
-  test.each([1.5, NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), 1e300, INT64_MAX + 1n, INT64_MIN - 1n])(
-    'refuses the number %p',
+  test.each([1.5, NaN, Infinity, 2 ** 53, -(2 ** 53), INT64_MAX + 1n, INT64_MIN - 1n, '1', true, null, {}])(
+    'refuses %p',
     (value) => {
       expect(toInt64(value)).toBeUndefined();
     },
   );
-
-  test.each(['1', true, null, undefined, [1], {}, Object(1)])('refuses %p', (value) => {
-    expect(toInt64(value)).toBeUndefined();
-  });
 });
 
 describe('compareInt64Texts', () => {

