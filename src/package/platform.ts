@@ -28,10 +28,8 @@ export { Keyset, type Page } from '../platform/paging/keyset.js';
 export { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter, Paged } from '../platform/paging/paging.decorators.js';
 
 // Safe retries.
-export { Idempotency } from '../platform/idempotency/idempotency.js';
-export { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-export { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
-export type { Kept } from '../platform/idempotency/stored-answer.js';
+export { Idempotency, type Kept } from '../platform/idempotency/idempotency.js';
+export { IdempotencyKey, Idempotent } from '../platform/idempotency/idempotency-key.js';
 
 // Errors. Exceptions of Nest have the codes of the catalogue by their status.
 export { ApiError } from '../platform/errors/api-error.js';

@@ -3,9 +3,8 @@ import { ApiBody, ApiOperation } from '@nestjs/swagger';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { Deprecated, Stability } from '../../src/platform/deprecation/deprecation.decorators.js';
-import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
+import { type IdempotencyKey, Idempotent } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
-import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
 import { Keyset, type Page } from '../../src/platform/paging/keyset.js';
 import {

@@ -4,7 +4,7 @@ import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js'
 import { Database } from '../../src/platform/database/database.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { migrate } from '../../src/platform/database/schema/migrate.js';
-import { ExpiredKeys } from '../../src/platform/idempotency/expired-keys.js';
+import { ExpiredKeys } from '../../src/platform/idempotency/idempotency-key.repository.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createEmptyTestDatabase, grantServiceRights, type TestDatabase } from '../support/database.js';

@@ -1,8 +1,7 @@
 import { All, Controller, Get, Module, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { Deprecated } from '../../src/platform/deprecation/deprecation.decorators.js';
-import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
-import { Idempotent } from '../../src/platform/idempotency/idempotent.decorator.js';
+import { type IdempotencyKey, Idempotent } from '../../src/platform/idempotency/idempotency-key.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';

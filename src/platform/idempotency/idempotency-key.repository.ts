@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { RemovedBatch } from '../database/removal/background-removal.js';
+import { BackgroundRemoval, type RemovedBatch } from '../database/removal/background-removal.js';
 import { Database, type Statement, type Transaction } from '../database/database.js';
 import type { ApiError } from '../errors/api-error.js';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
@@ -116,5 +116,13 @@ export class IdempotencyKeyRepository {
     const [row] = await this.database.write<[number]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
     const [rows] = row as [number];
     return { rows, isThereMore: rows === REMOVAL_SIZE };
+  }
+}
+
+/** Removes expired keys in the background. */
+@Injectable()
+export class ExpiredKeys extends BackgroundRemoval {
+  constructor(keys: IdempotencyKeyRepository) {
+    super('Expired idempotency keys', 60_000, () => keys.removeExpired());
   }
 }

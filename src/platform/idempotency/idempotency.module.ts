@@ -1,6 +1,5 @@
 import { Global, Module } from '@nestjs/common';
-import { ExpiredKeys } from './expired-keys.js';
-import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
+import { ExpiredKeys, IdempotencyKeyRepository } from './idempotency-key.repository.js';
 import { Idempotency } from './idempotency.js';
 
 /** Safe retries: `Idempotency` for every module. */

@@ -1,12 +1,25 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Transaction } from '../database/database.js';
-import { ApiError } from '../errors/api-error.js';
-import { IDEMPOTENCY_KEY_REUSED } from '../errors/error-catalogue.js';
+import { readOwnJson } from '../json/json-reader.js';
+import { writeJson } from '../json/json-writer.js';
 import { fingerprintOf } from './fingerprint.js';
 import type { IdempotencyKey } from './idempotency-key.js';
 import { IdempotencyKeyRepository, nameOf, type StoredResult, unsettled } from './idempotency-key.repository.js';
-import { IdempotentInserts } from './idempotent-inserts.js';
-import { serializeAnswer, type Kept, parseAnswer } from './stored-answer.js';
+import { IdempotentInserts, repeat } from './idempotent-inserts.js';
+
+/**
+ * The type of a value after it was written as JSON and read again: a time is its text, and an integer is a bigint only if a
+ * number cannot hold it.
+ */
+export type Kept<T> = T extends bigint
+  ? bigint | number
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : T extends { toJSON(): infer Written }
+      ? Kept<Written>
+      : T extends readonly (infer Item)[]
+        ? Kept<Item>[]
+        : { [Name in keyof T]: Kept<T[Name]> };
 
 /**
  * Carries a request out once, however often it is sent with the same key: at the same time, on several instances, or after a
@@ -27,16 +40,18 @@ export class Idempotency {
    * and without a key: times are texts, and integers are bigints only beyond 2^53.
    *
    * @param input see {@link once}
-   * @param work see {@link once}; returns the answer, whose JSON has at most MAX_STORED_ANSWER_BYTES
-   * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`; Error when the answer is too long, and nothing is changed
+   * @param work see {@link once}; returns the answer
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`
    */
   async answer<Answer>(
     key: IdempotencyKey | undefined,
     input: object,
     work: (transaction: Transaction) => Promise<Answer>,
   ): Promise<Kept<Answer>> {
-    const kept = await this.once(key, input, async (transaction) => serializeAnswer(await work(transaction), key));
-    return parseAnswer<Answer>(kept);
+    // In an array, because an answer may be undefined, which has no JSON.
+    const text = await this.once(key, input, async (transaction) => writeJson([await work(transaction)]));
+    const [answer] = readOwnJson(text) as [Kept<Answer>];
+    return answer;
   }
 
   /**
@@ -56,14 +71,10 @@ export class Idempotency {
     input: object,
     work: (transaction: Transaction) => Promise<string>,
   ): Promise<string> {
-    if (key === undefined) {
-      return this.database.transaction(work);
-    }
+    if (key === undefined) return this.database.transaction(work);
     const fingerprint = fingerprintOf(key.operation, input);
     const earlier = await this.find(key);
-    if (earlier) {
-      return repeat(key, fingerprint, earlier);
-    }
+    if (earlier) return repeat(key, fingerprint, earlier);
     try {
       return await this.database.transaction(async (transaction) => {
         const result = await work(transaction);
@@ -90,19 +101,10 @@ export class Idempotency {
     statement: Statement,
     valuesOf: (input: Input) => readonly unknown[],
   ): IdempotentInserts<Input> {
-    return new IdempotentInserts(this.database, this.keys, statement, valuesOf, repeat);
+    return new IdempotentInserts(this.database, this.keys, statement, valuesOf);
   }
 
   private async find(key: IdempotencyKey): Promise<StoredResult | undefined> {
     return (await this.keys.find([key])).get(nameOf(key.clientId, key.value));
   }
-}
-
-/** Returns the first result and marks the answer as repeated; refuses a key that was used with another request. */
-function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
-  if (!fingerprint.equals(stored.fingerprint)) {
-    throw new ApiError(IDEMPOTENCY_KEY_REUSED);
-  }
-  key.markReplayed();
-  return stored.result;
 }

@@ -235,8 +235,8 @@ function readNumber(token: string): number | bigint {
   const value = Number(token);
   // The double nearest to an integer is an integer, so this token is none.
   if (Number.isFinite(value) && !Number.isInteger(value)) return value;
-  // Only 0 may be a rounded tiny number.
-  if (token.length <= EXACT_DIGITS && Number.isSafeInteger(value) && value !== 0) return value;
+  // Only 0 may be a rounded tiny number, if it has an exponent.
+  if (token.length <= EXACT_DIGITS && Number.isSafeInteger(value) && (value !== 0 || token === '0')) return value;
   NUMBER.lastIndex = 0;
   const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(token) ?? [];
   const written = integer + fraction;

@@ -7,7 +7,7 @@ import type { Operation, OperationRegistry } from '../auth/operation-registry.js
 import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.interceptor.js';
 import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/deprecation.decorators.js';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
-import { IDEMPOTENT_METADATA } from '../idempotency/idempotent.decorator.js';
+import { IDEMPOTENT_METADATA } from '../idempotency/idempotency-key.js';
 import { FAILURES_METADATA } from './openapi.decorators.js';
 
 /** The methods that OpenAPI 3.1 allows for a path. Handlers of other methods, such as PROPFIND, are left out. */

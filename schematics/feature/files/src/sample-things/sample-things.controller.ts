@@ -3,9 +3,8 @@ import { ApiBody, ApiCreatedResponse, ApiNoContentResponse, ApiOkResponse, ApiOp
 import type { Response } from 'express';
 import { Config } from '../config.js';
 import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
-import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-import { Idempotent } from '../platform/idempotency/idempotent.decorator.js';
-import type { Kept } from '../platform/idempotency/stored-answer.js';
+import { type IdempotencyKey, Idempotent } from '../platform/idempotency/idempotency-key.js';
+import type { Kept } from '../platform/idempotency/idempotency.js';
 import { FailsWith, Tag } from '../platform/openapi/openapi.decorators.js';
 import { LOCATION_HEADER } from '../platform/openapi/response-headers.js';
 import type { Page } from '../platform/paging/keyset.js';

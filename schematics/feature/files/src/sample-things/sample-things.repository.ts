@@ -3,8 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Database } from '../platform/database/database.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-import { Idempotency } from '../platform/idempotency/idempotency.js';
-import type { Kept } from '../platform/idempotency/stored-answer.js';
+import { Idempotency, type Kept } from '../platform/idempotency/idempotency.js';
 import type { Page } from '../platform/paging/keyset.js';
 import {
   type ListSampleThingsQuery,
