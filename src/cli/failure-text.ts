@@ -1,4 +1,4 @@
-import { databaseFault, rootFault } from '../platform/database/connections/database-faults.js';
+import { databaseFault, rootFault } from '../platform/database/connections/connection-errors.js';
 import { StartupError } from '../platform/errors/startup-error.js';
 
 /** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */

@@ -115,16 +115,23 @@ describe('a pool of one connection', () => {
       await transaction.run({ name: '', text: 'SET LOCAL statement_timeout = 0' }, []);
       await transaction.run({ name: '', text: 'SELECT pg_sleep(5)' }, []);
     });
+    const startedAt = performance.now();
     await expect(late).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+    // STATEMENT_TIMEOUT_MS and 1 s more, and no wait for a ROLLBACK.
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
     expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
   });
 
-  test('a connection with an open transaction is not used again', async () => {
+  test('a connection with an open transaction is not used again, and a query runner takes none after its release', async () => {
     const runner = one.nest.get(DataSource).createQueryRunner();
     await runner.startTransaction();
     await runner.query(`INSERT INTO client (name) VALUES ('left open')`);
     await runner.release();
     expect(await one.sql(`SELECT FROM client WHERE name = 'left open'`)).toEqual([]);
+    const unused = one.nest.get(DataSource).createQueryRunner();
+    await unused.release();
+    await expect(unused.query('SELECT 1')).rejects.toThrow('released');
+    expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
   });
 
   test('a transaction that breaks before its COMMIT is reported as not done', async () => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Database } from '../../src/platform/database/database.js';
-import { ReadinessCheck } from '../../src/platform/health/readiness-check.decorator.js';
+import { ReadinessCheck } from '../../src/platform/health/readiness-checks.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { Config } from '../../src/config.js';

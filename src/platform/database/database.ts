@@ -2,8 +2,6 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import type { ClientBase } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
-import { ApiError } from '../errors/api-error.js';
-import { UNAVAILABLE } from '../errors/error-catalogue.js';
 import {
   answerTimeoutMs,
   APPLICATION_NAME,
@@ -148,27 +146,17 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
    */
   async transaction<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> {
     const { statements } = this;
-    const queryRunner = this.dataSource.createQueryRunner('master');
     try {
-      const client = (await queryRunner.connect()) as ClientBase;
-      await queryRunner.startTransaction();
-      const result = await work({
-        // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
-        run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
-        manager: queryRunner.manager,
+      return await this.dataSource.transaction(async (manager) => {
+        const client = (await manager.queryRunner?.connect()) as ClientBase;
+        return work({
+          // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
+          run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
+          manager,
+        });
       });
-      await queryRunner.commitTransaction();
-      return result;
     } catch (error) {
-      const answer = asUnavailable(error);
-      // An unreachable database gets no ROLLBACK; it rolls back when the connection closes. An error of ROLLBACK is
-      // ignored, because the caller needs the first error.
-      if (queryRunner.isTransactionActive && !isUnavailable(answer)) {
-        await queryRunner.rollbackTransaction().catch(() => undefined);
-      }
-      throw answer;
-    } finally {
-      await queryRunner.release();
+      throw asUnavailable(error);
     }
   }
 
@@ -180,7 +168,3 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 
 /** Behind a pooler in transaction mode, each statement may run in another session, so none is prepared. */
 const executeUnnamed: Execute = (client, { text }, values) => executeQuery(client, { name: '', text }, values);
-
-function isUnavailable(error: unknown): boolean {
-  return error instanceof ApiError && error.definition === UNAVAILABLE;
-}

@@ -1,4 +1,4 @@
-import type { PoolClient } from 'pg';
+import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
 // TypeORM exports its drivers by their paths only.
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
@@ -6,6 +6,7 @@ import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner
 import { asUnavailable } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
+import { awaitsAnswer } from './statements/pg-internals.js';
 
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
@@ -68,9 +69,14 @@ class ServiceQueryRunner extends PostgresQueryRunner {
     let isSent = false;
     try {
       if (isChange) this.pool.admitChange();
-      if (!this.isReleased) await this.connect();
-      // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
-      else if (!this.isReleasedByCaller) throw new Error('Connection terminated between two statements');
+      if (!this.isReleased) {
+        const client = (await this.connect()) as ClientBase;
+        // The pool closes the connection, which rolls back, too.
+        if (text === 'ROLLBACK' && awaitsAnswer(client)) throw new Error('Connection terminated: no answer');
+      } else if (!this.isReleasedByCaller) {
+        // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
+        throw new Error('Connection terminated between two statements');
+      }
       isSent = true;
       return (await super.query(text, parameters, useStructuredResult)) as never;
     } catch (error) {

@@ -1,13 +1,40 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { StartupError } from '../errors/startup-error.js';
-import { READINESS_CHECK_METADATA } from './readiness-check.decorator.js';
 
 /** Longest time in ms of a check. */
 export const READINESS_TIMEOUT_MS = 1_000;
 
 /** Time in ms for which results are shared, because the endpoint is public. */
 const INTERVAL_MS = 1_000;
+
+const NAME = /^[a-z][a-z0-9-]{0,39}$/;
+
+/** The metadata key of a check's name, on its method. */
+const METADATA = 'petstore:readiness-check';
+
+/**
+ * Makes a method of a provider a readiness check: `/health/ready` answers 503 when the method throws or does not settle
+ * within READINESS_TIMEOUT_MS. Its parameter is an `AbortSignal` that aborts at that time. While `/health/ready` is
+ * requested, the method is called about once a second, and never while an earlier call runs.
+ *
+ * Check only what every request needs and what may fail on this instance alone. If all instances fail a check at once, none
+ * of them gets requests.
+ *
+ * @param name the name in the answer, which is public, and in the log: up to 40 of a-z, 0-9 and `-`
+ */
+export function ReadinessCheck(name: string): ReadinessDecorator {
+  if (!NAME.test(name)) throw new Error(`'${name}' is no name of a readiness check: ${NAME.source}`);
+  return (_prototype, _key, { value }) => {
+    Reflect.defineMetadata(METADATA, name, value as object);
+  };
+}
+
+type ReadinessDecorator = <Method extends (signal: AbortSignal) => unknown>(
+  prototype: object,
+  key: string | symbol,
+  method: TypedPropertyDescriptor<Method>,
+) => void;
 
 /** The result of each check, by its name. */
 export type CheckResults = Readonly<Record<string, 'ok' | 'failed'>>;
@@ -90,24 +117,18 @@ export class ReadinessChecks implements OnModuleInit {
 }
 
 function nameOf(method: unknown): string | undefined {
-  return typeof method === 'function'
-    ? (Reflect.getMetadata(READINESS_CHECK_METADATA, method) as string | undefined)
-    : undefined;
+  return typeof method === 'function' ? (Reflect.getMetadata(METADATA, method) as string | undefined) : undefined;
 }
 
-/** @throws the error of the check, or an Error when it does not settle in time */
+/** @throws the error of the check, or a TimeoutError when it does not settle in time */
 async function withinTime(check: Check): Promise<void> {
-  const stop = new AbortController();
+  const signal = AbortSignal.timeout(READINESS_TIMEOUT_MS);
   check.isRunning = true;
   const answer = Promise.resolve()
-    .then(() => check.run(stop.signal))
+    .then(() => check.run(signal))
     .finally(() => (check.isRunning = false));
   await new Promise<unknown>((resolve, reject) => {
-    const timer = setTimeout(() => {
-      const error = new Error(`It has not answered within ${READINESS_TIMEOUT_MS} ms.`);
-      reject(error);
-      stop.abort(error);
-    }, READINESS_TIMEOUT_MS);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+    signal.addEventListener('abort', () => reject(signal.reason as Error));
+    answer.then(resolve, reject);
   });
 }

@@ -43,19 +43,12 @@ export class ReadinessProbe {
     return this.answer;
   }
 
-  /** Makes the next call of `readiness` query the database. */
-  expire(): void {
-    this.expiresAt = -Infinity;
-  }
-
   private async ask(): Promise<Readiness> {
     const answer = this.statements.run<AppliedRow>(APPLIED_MIGRATIONS, []).then(
       (rows) => this.readinessWith(rows),
       (error: { code?: string }) => (error.code === UNDEFINED_TABLE ? this.readinessWith([]) : 'unreachable'),
     );
-    const stop = new AbortController();
-    const timeout = sleep(TIMEOUT_MS, 'unreachable' as const, { signal: stop.signal });
-    return Promise.race([answer, timeout]).finally(() => stop.abort());
+    return Promise.race([answer, sleep(TIMEOUT_MS, 'unreachable' as const, { ref: false })]);
   }
 
   private readinessWith(rows: readonly AppliedRow[]): Readiness {

@@ -1,10 +1,10 @@
 import type { ApiError } from '../../errors/api-error.js';
 import { serviceUnavailable, type UnavailableCause } from '../../errors/service-unavailable.js';
+import { StartupError } from '../../errors/startup-error.js';
 
 /** Node error codes of sockets, DNS and TLS, and system calls. */
-const NETWORK_ERRORS = new Set(['EPIPE', 'EPROTO', 'ENOTFOUND', 'EAI_AGAIN']);
+const NETWORK_ERRORS = /^(E(CONN|TIMEDOUT|HOST|NET)|EPIPE$|EPROTO$|ENOTFOUND$|EAI_AGAIN$|ERR_(SSL|TLS|STREAM)_)/;
 const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'shutdown', 'getaddrinfo']);
-const TLS_ERROR = /^ERR_(SSL|TLS|STREAM)_/;
 
 /**
  * SQLSTATE classes and codes that are not about the statement: connection exceptions, refused log-ins, unknown database,
@@ -59,33 +59,36 @@ export class ConnectionFileError extends Error {
   }
 }
 
+/** An error of PostgreSQL (`code` is its SQLSTATE), of pg or of a socket. */
 interface DatabaseFailure extends Error {
   readonly code?: unknown;
   readonly syscall?: unknown;
+  readonly severity?: unknown;
   /** The function of PostgreSQL that raised the error. */
   readonly routine?: unknown;
   /** The pg error that a TypeORM error wraps. */
-  readonly driverError?: unknown;
+  readonly driverError?: DatabaseFailure;
 }
 
-/**
- * Whether an error of pg or TypeORM means that the database is unreachable, overloaded or read-only. The connection should be
- * closed.
- */
+/** Whether an error means that the database is unreachable, overloaded or read-only. The connection should be closed. */
 export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  if (error instanceof ConnectionFileError) return true;
-  const { driverError, code, syscall } = error as DatabaseFailure;
-  if (driverError !== undefined) return isConnectionFailure(driverError);
-  if (typeof code !== 'string') return MESSAGES.test(error.message);
+  const failure = failureOf(error);
+  if (failure instanceof ConnectionFileError) return true;
+  const { code, syscall, message } = failure;
+  if (typeof code !== 'string') return MESSAGES.test(message);
   return (
     (typeof syscall === 'string' && SOCKET_CALLS.has(syscall)) ||
-    /^E(CONN|TIMEDOUT|HOST|NET)/.test(code) ||
-    NETWORK_ERRORS.has(code) ||
-    TLS_ERROR.test(code) ||
+    NETWORK_ERRORS.test(code) ||
     SQLSTATES.test(code) ||
-    isClosedDatabase(code, error.message)
+    // The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings too.
+    (code === '55000' && message.includes('not currently accepting connections'))
   );
+}
+
+/** The error of pg: TypeORM wraps it. */
+function failureOf(error: Error): DatabaseFailure {
+  return (error as DatabaseFailure).driverError ?? error;
 }
 
 /**
@@ -102,15 +105,9 @@ export function mayBeStale(error: unknown): boolean {
   );
 }
 
-/** The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings too. */
-function isClosedDatabase(code: string, message: string): boolean {
-  return code === '55000' && message.includes('not currently accepting connections');
-}
-
 /** Whether PostgreSQL or a pooler refused the statement, so that it had no effect. */
-function isRefusal(error: unknown): boolean {
-  const { driverError, code, message } = error as DatabaseFailure;
-  if (driverError !== undefined) return isRefusal(driverError);
+function isRefusal(error: Error): boolean {
+  const { code, message } = failureOf(error);
   return (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message);
 }
 
@@ -141,8 +138,7 @@ function outcomeUnknown(cause: Error): ApiError {
 
 /** The cause for operators: slow statements, a busy pool, a refusal by PostgreSQL, or an unreachable database. */
 function causeOf(error: Error): UnavailableCause {
-  const { driverError, code, message } = error as DatabaseFailure;
-  if (driverError instanceof Error) return causeOf(driverError);
+  const { code, message } = failureOf(error);
   if (code === '57014' || message === 'Query read timeout') return 'database_slow';
   // pg-pool's message when all connections of the pool are busy.
   if (message === 'timeout exceeded when trying to connect') return 'database_busy';
@@ -157,4 +153,39 @@ export function tooManyWaiting(): ApiError {
 /** The error of a request that has waited too long for the database. No statement was sent for it. */
 export function waitedTooLong(): ApiError {
   return serviceUnavailable('database_busy', 'The service did not get to the request in time. Try again.');
+}
+
+/** By SQLSTATE (PostgreSQL, appendix A): makes a line of PostgreSQL's message and of advice. */
+const ADVICE: Readonly<Record<string, (message: string) => string>> = {
+  '42501': (message) =>
+    `${message}. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists.`,
+  '25006': (message) => `${message}: the database is a standby or read-only. Set DATABASE_URL to the primary.`,
+  '53100': (message) => `${message}. The disk of PostgreSQL is full: free some space on it, and try again.`,
+  '53300': (message) => `${message}. Raise max_connections of PostgreSQL, or lower DATABASE_POOL_SIZE.`,
+  '57014': (message) => `${message}. Something in the database blocks or slows it down: try again when that has ended.`,
+};
+
+/**
+ * Turns an error of the database during a start or a command into one line that names the fault and the remedy. Undefined
+ * for other errors.
+ */
+export function databaseFault(error: unknown): StartupError | undefined {
+  const fault = rootFault(error);
+  const message = (fault?.message ?? '').split('\n')[0] as string;
+  if (fault === undefined || message === '') return undefined;
+  if (typeof fault.severity === 'string') {
+    const code = String(fault.code);
+    const line = ADVICE[code]?.(message) ?? `${message} (SQLSTATE ${code}). The log of PostgreSQL says more.`;
+    return new StartupError(`PostgreSQL refuses: ${line}`, { cause: error });
+  }
+  // Connection failures are always wrapped (`asUnavailable`); an error that is not wrapped comes from elsewhere.
+  if (fault === error) return undefined;
+  return new StartupError(`The database failed: ${message}. Try again when it is available.`, { cause: error });
+}
+
+/** The innermost error: that of PostgreSQL or of the socket. */
+export function rootFault(error: unknown): DatabaseFailure | undefined {
+  const fault = error as DatabaseFailure | undefined;
+  const inner = fault?.driverError ?? fault?.cause;
+  return inner === undefined || typeof fault?.severity === 'string' ? fault : rootFault(inner);
 }
