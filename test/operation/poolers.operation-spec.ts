@@ -88,12 +88,6 @@ async function expectLimits(origin: string, service: ServiceProcess): Promise<vo
   }
 }
 
-/** Log lines are written up to half a second late. */
-async function untilLogged(service: ServiceProcess, line: RegExp): Promise<void> {
-  for (let waited = 0; !line.test(service.stdout) && waited < 3_000; waited += 50) await sleep(50);
-  expect(service.stdout).toMatch(line);
-}
-
 function mixed(prefix: string): (index: number) => LoadRequest {
   return (index) =>
     index % 3 === 0 ? { method: 'GET', path: `/v1/pets?limit=${(index % 9) + 1}` } : creation(`${prefix}-${index}`);
