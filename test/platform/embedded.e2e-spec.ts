@@ -92,8 +92,8 @@ test('a missing DATA_DIR is created, and remains of a killed first start are rem
 test('a DATA_DIR that is a file, below one, or that cannot be written is refused', async () => {
   const file = join(dataDir, 'file');
   await writeFile(file, '');
-  // Not even root can create a directory in /sys.
-  for (const directory of [file, join(file, 'below'), '/sys/petstore']) {
+  // Not even root can create a directory in /sys or /proc.
+  for (const directory of [file, join(file, 'below'), '/sys/petstore', '/proc/petstore/data']) {
     const error = await open(directory).catch((refusal: Error) => refusal);
     expect(error).toBeInstanceOf(StartupError);
     expect((error as Error).message).toMatch(

@@ -4,7 +4,7 @@ import { constants, existsSync } from 'node:fs';
 import { access, mkdir, mkdtemp, readdir, rename, rm, statfs } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StartupError } from '../../errors/startup-error.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
@@ -93,7 +93,7 @@ async function fullDisk(dataDir: string): Promise<string | undefined> {
 
 async function prepareDirectory(dataDir: string): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await makeDirectory(resolve(dataDir));
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new StartupError(
@@ -101,6 +101,15 @@ async function prepareDirectory(dataDir: string): Promise<void> {
       { cause: error },
     );
   }
+}
+
+/** Not by the option `recursive`: Node repeats ENOENT forever where nobody can make a directory, as in /proc. */
+async function makeDirectory(path: string): Promise<void> {
+  if (existsSync(path)) return;
+  await makeDirectory(dirname(path));
+  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
 }
 
 /** Runs initdb in a child process: it needs about 500 MB, which a process returns to the system only when it ends. */
