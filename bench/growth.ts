@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { createApiKey, digestOf } from '../src/platform/api-keys/api-key-format.js';
+import { createApiKey, displayedPrefix, hashApiKey } from '../src/platform/api-keys/api-key-format.js';
 
 /** Settings of PostgreSQL that these functions need. */
 export const UPKEEP_SETTINGS = { shared_preload_libraries: 'pg_stat_statements' };
@@ -42,7 +42,6 @@ export interface UpkeepReport {
  */
 export async function grow(databaseUrl: string, keys: number, idempotencyRows: number): Promise<string[]> {
   const secrets = Array.from({ length: keys }, () => createApiKey());
-  const digests = secrets.map(digestOf);
   await withClient(databaseUrl, async (client) => {
     await client.query(
       `CREATE EXTENSION pg_stat_statements; SET synchronous_commit = off; SET maintenance_work_mem = '1GB'`,
@@ -54,7 +53,7 @@ export async function grow(databaseUrl: string, keys: number, idempotencyRows: n
         SELECT id, prefix, hash, '{pets:read,pets:write}'
         FROM (SELECT id, row_number() OVER () AS number FROM client)
         JOIN unnest($2::text[], $3::bytea[]) WITH ORDINALITY AS digest (prefix, hash, number) USING (number)`,
-      [keys, digests.map(({ prefix }) => prefix), digests.map(({ hash }) => hash)],
+      [keys, secrets.map(displayedPrefix), secrets.map(hashApiKey)],
     );
     // Rows are in the order of their ages, but their keys are random, as clients send them. Building an index of ten
     // million random keys at once is many times faster than row by row.

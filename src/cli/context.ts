@@ -4,12 +4,12 @@ import type { AppOptions } from '../app.options.js';
 import { readConfig } from '../config.js';
 import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import type { Application } from '../platform/application.js';
-import type { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
+import type { KeyUsage } from '../platform/key-usage/key-usage.js';
 import type { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 import { type Terminal, StandardTerminal } from './terminal.js';
 
 /** Work on the API keys and their usage. */
-export type KeyWork<Result> = (apiKeys: ApiKeysService, keyUsage: KeyUsageRepository) => Promise<Result>;
+export type KeyWork<Result> = (apiKeys: ApiKeysService, keyUsage: KeyUsage) => Promise<Result>;
 
 /** The environment of a command: its own process, or the service that runs the command for it. */
 export interface CommandContext {

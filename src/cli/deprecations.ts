@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './context.js';
-import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
+import type { UsageSummary } from '../platform/key-usage/key-usage.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
 import { CommandError, integerArgument } from './options.js';
 import { resultText, usageTable } from './terminal.js';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '../settings/settings.js';
 import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/api-key-format.js';
-import type { StoredApiKey } from '../platform/api-keys/api-key.repository.js';
+import type { StoredApiKey } from '../platform/api-keys/stored-api-key.js';
 import type { CommandContext } from './context.js';
 import { CommandError, durationArgument, integerArgument } from './options.js';
 import { printable, resultText, table, type Terminal, timeCell, usageTable } from './terminal.js';

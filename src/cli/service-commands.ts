@@ -6,7 +6,7 @@ import { DataSource } from 'typeorm';
 import { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import { Application } from '../platform/application.js';
 import type { ServiceDataSource } from '../platform/database/service-data-source.js';
-import { KeyUsageRepository } from '../platform/key-usage/key-usage.repository.js';
+import { KeyUsage } from '../platform/key-usage/key-usage.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 import type { CommandContext } from './context.js';
 import { CommandError } from './options.js';
@@ -76,7 +76,7 @@ export class ServiceCommands {
       application: app.get(Application),
       isService: true,
       exitCode: 0,
-      withKeys: (work) => work(app.get(ApiKeysService), app.get(KeyUsageRepository)),
+      withKeys: (work) => work(app.get(ApiKeysService), app.get(KeyUsage)),
       withDatabase: onDatabase,
       withCurrentDatabase: onDatabase,
       document: () => Promise.resolve(app.get(OpenApiDocument)),

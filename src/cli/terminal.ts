@@ -1,5 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
-import type { UsageSummary } from '../platform/key-usage/key-usage.repository.js';
+import type { UsageSummary } from '../platform/key-usage/key-usage.js';
 
 /** Where a command prints. */
 export interface Terminal {

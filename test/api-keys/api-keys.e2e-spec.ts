@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeyChanges } from '../../src/platform/api-keys/api-key-changes.js';
 import { createApiKey, hashApiKey } from '../../src/platform/api-keys/api-key-format.js';
-import { ApiKeyRepository } from '../../src/platform/api-keys/api-key.repository.js';
 import {
   ApiKeyVerifier,
   KEY_TIME_TO_LIVE_MS,
@@ -25,12 +24,12 @@ async function untilChangesAreHeard(app: TestApp): Promise<void> {
 
 /** Records the queries for keys that an application sends from now on: the number of tokens of each. */
 function watchQueries(app: TestApp): number[] {
-  const repository = app.nest.get(ApiKeyRepository);
-  const findByHashes = repository.findByHashes.bind(repository);
+  const database = app.nest.get(Database);
+  const readPrimary = database.readPrimary.bind(database);
   const sizes: number[] = [];
-  repository.findByHashes = (hashes) => {
-    sizes.push(hashes.length);
-    return findByHashes(hashes);
+  database.readPrimary = (statement, values) => {
+    if (statement.name === 'api_key_find_by_hashes') sizes.push((values[0] as Buffer[]).length);
+    return readPrimary(statement, values);
   };
   return sizes;
 }

@@ -1,7 +1,6 @@
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { KeyUsageRetention } from '../../src/platform/key-usage/key-usage.module.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
-import { KeyUsageRepository } from '../../src/platform/key-usage/key-usage.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 
@@ -71,14 +70,14 @@ describe('one instance', () => {
     await call(app, '/v1/pets/1', 'new', successor);
     await usage.write();
     const today = new Date(app.clock.now()).toISOString().slice(0, 10);
-    const summary = await app.nest.get(KeyUsageRepository).sumByClient('getPet', today, 2);
+    const summary = await app.nest.get(KeyUsage).sumByClient('getPet', today, 2);
     expect([...summary].map(([client, { calls, lastUserAgent }]) => [client, calls, lastUserAgent])).toEqual([
       ['rotating', 2n, 'new'],
     ]);
   });
 
   test('counts that could not be written are kept for the next write, and requests succeed', async () => {
-    const repository = app.nest.get(KeyUsageRepository);
+    const repository = app.nest.get(KeyUsage);
     const add = repository.add.bind(repository);
     repository.add = () => Promise.reject(new Error('The database is away.'));
     for (let count = 0; count < 2; count++) {
@@ -93,7 +92,7 @@ describe('one instance', () => {
   });
 
   test('calls during a write are counted once', async () => {
-    const repository = app.nest.get(KeyUsageRepository);
+    const repository = app.nest.get(KeyUsage);
     const add = repository.add.bind(repository);
     repository.add = async (records) => {
       await call(app, '/v1/pets');
@@ -173,7 +172,7 @@ describe('usage of the last 400 days', () => {
   const kept = (): unknown[][] => ['getPet', 'gone', 'listPets'].map((operation) => [operation, 400, daysAgo(399)]);
 
   test('older usage is deleted in batches of 1,000 rows, and that of the last days is kept', async () => {
-    const repository = app.nest.get(KeyUsageRepository);
+    const repository = app.nest.get(KeyUsage);
     const deleteBefore = repository.deleteBefore.bind(repository);
     const batches: number[] = [];
     repository.deleteBefore = async (...batch) => {
@@ -189,7 +188,7 @@ describe('usage of the last 400 days', () => {
   });
 
   test('a failed deletion is repeated by the next run, and a stop waits for at most one batch', async () => {
-    const repository = app.nest.get(KeyUsageRepository);
+    const repository = app.nest.get(KeyUsage);
     const deleteBefore = repository.deleteBefore.bind(repository);
     repository.deleteBefore = () => Promise.reject(new Error('The database is away.'));
     app.nest.get(KeyUsageRetention).onApplicationBootstrap();
@@ -230,7 +229,7 @@ describeOnPostgresql('two instances', () => {
       await Promise.all(apps.map((app) => app.nest.get(KeyUsage).write()));
     }
     const today = new Date().toISOString().slice(0, 10);
-    const summary = await one.nest.get(KeyUsageRepository).sumByClient('getPet', today, 1 + Math.ceil(60_000 / DAY));
+    const summary = await one.nest.get(KeyUsage).sumByClient('getPet', today, 1 + Math.ceil(60_000 / DAY));
     expect(summary.size).toBe(40);
     expect([...summary.values()].every(({ calls }) => calls === BigInt(2 * rounds))).toBe(true);
     expect(apps.map(({ log }) => log.text).join('')).not.toContain('could not be written');

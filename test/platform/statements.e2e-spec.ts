@@ -7,7 +7,7 @@ import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { Database } from '../../src/platform/database/database.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
-import { KEY_USAGE_STATEMENTS } from '../../src/platform/key-usage/key-usage.repository.js';
+import { KEY_USAGE_STATEMENTS } from '../../src/platform/key-usage/key-usage.js';
 import { IDEMPOTENCY_STATEMENTS } from '../../src/platform/idempotency/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import {

@@ -51,11 +51,6 @@ export function displayedPrefix(token: string): string {
   return token.slice(0, Math.min(DISPLAYED_LENGTH, Math.floor(token.length / 3)));
 }
 
-/** The parts of a key that may be stored. */
-export function digestOf(token: string): { prefix: string; hash: Buffer } {
-  return { prefix: displayedPrefix(token), hash: hashApiKey(token) };
-}
-
 /** Whether a text has the form of a scope: `thing:action` in lower-case letters, such as `orders:read`. */
 export function isScope(text: string): boolean {
   return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);

@@ -2,11 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Clock } from '../clock.js';
+import { Database, type Statement } from '../database/database.js';
 import { Batches, type BatchLimits } from '../database/sharing/batches.js';
 import { ApiError } from '../errors/api-error.js';
 import { type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '../errors/error-catalogue.js';
 import { hasWrongChecksum } from './api-key-format.js';
-import { ApiKeyRepository, type StoredApiKey } from './api-key.repository.js';
+import { KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
 
 /** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
 const MAX_KEY_LENGTH = 255;
@@ -32,6 +33,11 @@ const QUERY_INTERVAL_MS = 10;
  */
 const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: 1_000, waitMs: 5_000 };
 
+const FIND_BY_HASHES: Statement = {
+  name: 'api_key_find_by_hashes',
+  text: `SELECT ${KEY_COLUMNS}, key.hash FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
+};
+
 /**
  * Finds the key of a bearer token, from memory in almost all cases.
  *
@@ -54,7 +60,7 @@ export class ApiKeyVerifier {
   private lastQueryAt = -Infinity;
 
   constructor(
-    private readonly repository: ApiKeyRepository,
+    private readonly database: Database,
     private readonly clock: Clock,
   ) {}
 
@@ -105,7 +111,9 @@ export class ApiKeyVerifier {
     this.lastQueryAt = performance.now();
     const { changes } = this;
     const checkedAt = this.clock.now();
-    const found = await this.repository.findByHashes(hashes);
+    const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
+    const rows = await this.database.readPrimary<[...KeyRow, hash: Buffer]>(FIND_BY_HASHES, [values]);
+    const found = new Map(rows.map((row) => [row[13].toString('base64'), toStoredApiKey(row)]));
     const keys = hashes.map((hashed) => found.get(hashed));
     // Otherwise a key has changed meanwhile, and the result may be older than the change.
     if (changes === this.changes) {

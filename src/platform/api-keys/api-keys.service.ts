@@ -1,24 +1,70 @@
 import { Injectable } from '@nestjs/common';
 import { Application } from '../application.js';
 import { Clock } from '../clock.js';
+import { Database, type Statement } from '../database/database.js';
 import { StartupError } from '../errors/startup-error.js';
 import {
   API_KEY_PATTERN,
   ApiKeyRequestError,
   createApiKey,
   DEFAULT_OVERLAP_MS,
-  digestOf,
   displayedPrefix,
   hashApiKey,
   hasWrongChecksum,
   isScope,
 } from './api-key-format.js';
-import { ApiKeyRepository, type Client, type StoredApiKey } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
+import { type Client, KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
 
 /** Longest name of a client and longest reason for a revocation, in characters. */
 const MAX_CLIENT_NAME_LENGTH = 255;
 const MAX_REASON_LENGTH = 500;
+
+const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
+const FIND_BY_REFERENCE: Statement = {
+  name: 'api_key_find_by_reference',
+  text: `${SELECT} WHERE key.id::text = $1 OR (length($1) >= 6 AND starts_with(key.prefix, $1)) OR key.hash = $2
+    ORDER BY key.id`,
+};
+const LIST: Statement = {
+  name: 'api_key_list',
+  text: `${SELECT} WHERE $1::text IS NULL OR client.name = $1 ORDER BY client.name, key.id`,
+};
+const EXISTS: Statement = { name: 'api_key_exists', text: 'SELECT EXISTS (SELECT FROM api_key)' };
+// The update changes nothing, but with DO NOTHING the statement would not return an existing client.
+const INSERT: Statement = {
+  name: 'api_key_insert',
+  text: `WITH client AS (
+      INSERT INTO client (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name
+      RETURNING id, name, rate_limit_per_minute
+    ), key AS (
+      INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at)
+      SELECT id, $2, $3, $4, $5, $6 FROM client
+      ON CONFLICT (hash) DO NOTHING RETURNING *
+    )
+    SELECT ${KEY_COLUMNS} FROM key CROSS JOIN client`,
+};
+// FOR UPDATE: a concurrent revocation happens entirely before or entirely after.
+const REPLACE: Statement = {
+  name: 'api_key_replace',
+  text: `WITH predecessor AS (
+      SELECT * FROM api_key WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $4) FOR UPDATE
+    ), successor AS (
+      INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at, predecessor_id)
+      SELECT client_id, $2, $3, scopes, $4, $5, id FROM predecessor
+      ON CONFLICT (predecessor_id) DO NOTHING RETURNING id, predecessor_id
+    )
+    UPDATE api_key SET expires_at = least(expires_at, $6) FROM successor WHERE api_key.id = successor.predecessor_id
+    RETURNING successor.id::text`,
+};
+const REVOKE: Statement = {
+  name: 'api_key_revoke',
+  text: `UPDATE api_key SET revoked_at = $2, revoked_reason = $3 WHERE id = $1 AND revoked_at IS NULL`,
+};
+const LIMIT_CLIENT: Statement = {
+  name: 'client_limit',
+  text: 'UPDATE client SET rate_limit_per_minute = $2 WHERE name = $1 RETURNING id',
+};
 
 /** Options of a new key. */
 export interface NewApiKey {
@@ -46,7 +92,7 @@ export interface IssuedApiKey {
 export class ApiKeysService {
   /** @internal */
   constructor(
-    private readonly repository: ApiKeyRepository,
+    private readonly database: Database,
     private readonly verifier: ApiKeyVerifier,
     private readonly clock: Clock,
     private readonly application: Application,
@@ -71,17 +117,8 @@ export class ApiKeysService {
       );
     }
     const secret = createApiKey();
-    const key = await this.repository.insert({
-      client,
-      ...digestOf(secret),
-      scopes,
-      createdAt: new Date(this.clock.now()),
-      expiresAt: expiresAt ?? null,
-    });
-    if (!key) {
-      throw new Error('A new API key met another one with the same 256 random bits.');
-    }
-    return { key, secret };
+    const [row] = await this.insert(client, secret, scopes, expiresAt);
+    return { key: toStoredApiKey(row as KeyRow), secret };
   }
 
   /**
@@ -96,7 +133,7 @@ export class ApiKeysService {
 
   /** Keys ordered by client name and id: of one client, or all. */
   async list({ client }: { client?: string | undefined } = {}): Promise<StoredApiKey[]> {
-    return this.repository.list(client);
+    return (await this.database.readPrimary<KeyRow>(LIST, [client])).map(toStoredApiKey);
   }
 
   /**
@@ -107,11 +144,11 @@ export class ApiKeysService {
   async find(reference: string): Promise<StoredApiKey> {
     // The table of keys shows an ellipsis after the first characters; accept it when copied.
     const start = reference.replace(/…$/, '');
-    const [key, ...others] = await this.repository.findByReference(start, hashApiKey(start));
+    const [row, ...others] = await this.database.readPrimary<KeyRow>(FIND_BY_REFERENCE, [start, hashApiKey(start)]);
     // A message must not repeat a whole secret.
     const named =
       reference.length > 20 || API_KEY_PATTERN.test(reference) ? `${displayedPrefix(reference)}…` : reference;
-    if (!key) {
+    if (!row) {
       throw new ApiKeyRequestError(
         `No API key has the id '${named}' or starts with it; 'keys list' shows both, and a prefix needs 6 characters`,
       );
@@ -119,7 +156,7 @@ export class ApiKeysService {
     if (others.length > 0) {
       throw new ApiKeyRequestError(`'${named}' means ${others.length + 1} API keys; name one by its id`);
     }
-    return key;
+    return toStoredApiKey(row);
   }
 
   /**
@@ -133,17 +170,15 @@ export class ApiKeysService {
     const { id, createdAt, expiresAt } = await this.find(reference);
     const now = this.clock.now();
     const secret = createApiKey();
-    const record = {
-      ...digestOf(secret),
-      createdAt: new Date(now),
-      expiresAt: expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime()),
-    };
-    const successor = await this.repository.replace(id, record, new Date(now + overlap));
+    const expiry = expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime());
+    const secretParts = [displayedPrefix(secret), hashApiKey(secret)];
+    const values = [id, ...secretParts, new Date(now), expiry, new Date(now + overlap)];
+    const [successor] = await this.database.write<[string]>(REPLACE, values);
     this.verifier.forget();
     if (successor === undefined) {
       throw new ApiKeyRequestError(`API key ${id} is revoked, expired or already replaced; 'keys show ${id}' tells`);
     }
-    return { secret, key: await this.find(String(successor)), predecessor: await this.find(String(id)) };
+    return { secret, key: await this.find(successor[0]), predecessor: await this.find(String(id)) };
   }
 
   /**
@@ -157,7 +192,7 @@ export class ApiKeysService {
       throw new ApiKeyRequestError(`A reason has at most ${MAX_REASON_LENGTH} characters`);
     }
     const { id } = await this.find(reference);
-    await this.repository.revoke(id, new Date(this.clock.now()), reason ?? null);
+    await this.database.write(REVOKE, [id, new Date(this.clock.now()), reason ?? null]);
     this.verifier.forget();
     return this.find(String(id));
   }
@@ -168,12 +203,12 @@ export class ApiKeysService {
    * @throws ApiKeyRequestError when no client has this name
    */
   async limit(name: string, perMinute: number | null): Promise<Client> {
-    const client = await this.repository.limitClient(name, perMinute);
-    if (!client) {
+    const [row] = await this.database.write<[string]>(LIMIT_CLIENT, [name, perMinute]);
+    if (!row) {
       throw new ApiKeyRequestError(`No client has the name '${name}'; 'keys list' shows the clients`);
     }
     this.verifier.forget();
-    return client;
+    return { id: BigInt(row[0]), name, rateLimitPerMinute: perMinute };
   }
 
   /**
@@ -187,13 +222,19 @@ export class ApiKeysService {
         'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
       );
     }
-    const { defaultScopes: scopes } = this.application;
-    const createdAt = new Date(this.clock.now());
-    await this.repository.insert({ client: 'bootstrap', ...digestOf(secret), scopes, createdAt, expiresAt: null });
+    await this.insert('bootstrap', secret, this.application.defaultScopes);
   }
 
   /** @internal Creates a key if the database has none, and returns its secret; otherwise undefined. */
   async createFirstKey(): Promise<string | undefined> {
-    return (await this.repository.isEmpty()) ? (await this.create({ client: 'first-start' })).secret : undefined;
+    const [hasKeys] = (await this.database.readPrimary<[boolean]>(EXISTS, []))[0] as [boolean];
+    return hasKeys ? undefined : (await this.create({ client: 'first-start' })).secret;
+  }
+
+  /** Stores a key. Returns no row, and changes no key, when one with this secret already exists. */
+  private insert(client: string, secret: string, scopes: readonly string[], expiresAt?: Date): Promise<KeyRow[]> {
+    const createdAt = new Date(this.clock.now());
+    const values = [client, displayedPrefix(secret), hashApiKey(secret), scopes, createdAt, expiresAt ?? null];
+    return this.database.write<KeyRow>(INSERT, values);
   }
 }

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
-import type { StoredApiKey } from '../api-keys/api-key.repository.js';
+import type { StoredApiKey } from '../api-keys/stored-api-key.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
 import { type Operation, OperationRegistry } from './operation-registry.js';

@@ -2,7 +2,6 @@ import { Global, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { Config } from '../../config.js';
 import { ApiKeyChanges } from '../api-keys/api-key-changes.js';
-import { ApiKeyRepository } from '../api-keys/api-key.repository.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { ApiKeysService } from '../api-keys/api-keys.service.js';
 import { KeyUsageModule } from '../key-usage/key-usage.module.js';
@@ -14,15 +13,7 @@ import { OperationRegistry } from './operation-registry.js';
 @Global()
 @Module({
   imports: [DiscoveryModule, KeyUsageModule],
-  providers: [
-    ApiKeyRepository,
-    ApiKeyVerifier,
-    ApiKeysService,
-    ApiKeyChanges,
-    RateLimiter,
-    OperationRegistry,
-    ApiKeyGuard,
-  ],
+  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, RateLimiter, OperationRegistry, ApiKeyGuard],
   exports: [ApiKeysService, RateLimiter, OperationRegistry, ApiKeyGuard],
 })
 export class AuthModule implements OnApplicationBootstrap {

@@ -1,7 +1,6 @@
 import { Injectable, Module } from '@nestjs/common';
 import { Clock } from '../clock.js';
 import { BackgroundRemoval } from '../database/removal/background-removal.js';
-import { KeyUsageRepository } from './key-usage.repository.js';
 import { KeyUsage } from './key-usage.js';
 
 /** Days for which usage is kept, today included: a year, and some days to look at it. */
@@ -10,9 +9,9 @@ const KEPT_DAYS = 400;
 /** Deletes the usage of API keys that is older than 400 days, at start and then hourly. */
 @Injectable()
 export class KeyUsageRetention extends BackgroundRemoval {
-  constructor(repository: KeyUsageRepository, clock: Clock) {
+  constructor(usage: KeyUsage, clock: Clock) {
     const firstKept = (): string => new Date(clock.now() - (KEPT_DAYS - 1) * 86_400_000).toISOString().slice(0, 10);
-    super('Counts of old usage of API keys', 3_600_000, () => repository.deleteBefore(firstKept()));
+    super('Counts of old usage of API keys', 3_600_000, () => usage.deleteBefore(firstKept()));
   }
 }
 
@@ -20,5 +19,5 @@ export class KeyUsageRetention extends BackgroundRemoval {
  * Usage of API keys. The module is not global, and not part of the global AuthModule. Nest shuts global modules down
  * last and in undefined order. The last counts must be written before the database, which is global, is closed.
  */
-@Module({ providers: [KeyUsage, KeyUsageRepository, KeyUsageRetention], exports: [KeyUsage] })
+@Module({ providers: [KeyUsage, KeyUsageRetention], exports: [KeyUsage] })
 export class KeyUsageModule {}

@@ -1,6 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Clock } from '../clock.js';
-import { KeyUsageRepository, type UsageRecord } from './key-usage.repository.js';
+import { Database, type Statement } from '../database/database.js';
+import type { RemovedBatch } from '../database/removal/background-removal.js';
 
 /** Time in ms between two writes. A crash loses the calls of this time. */
 const WRITE_INTERVAL_MS = 5_000;
@@ -15,6 +16,76 @@ const MAX_COUNTERS_PER_STATEMENT = 1_000;
 const MAX_COUNTERS = 50_000;
 
 const DAY_MS = 86_400_000;
+
+/** Calls of one operation with one key on one day. */
+export interface UsageRecord {
+  readonly keyId: bigint;
+  /** The operationId. */
+  readonly operation: string;
+  /** Days since 1970-01-01, UTC. */
+  readonly day: number;
+  calls: number;
+  /** In ms. */
+  lastCallAt: number;
+  /** The `User-Agent` of the last call. */
+  userAgent: string | undefined;
+}
+
+/** Sum of calls, with the time and user agent of the last call. */
+export interface UsageSummary {
+  readonly calls: bigint;
+  readonly lastCallAt: Date;
+  readonly lastUserAgent: string | null;
+}
+
+/** Largest number of rows that one statement deletes, so that it is short. */
+const REMOVAL_SIZE = 1_000;
+
+/** Longest stored `User-Agent` in characters; a longer one is cut. */
+const MAX_USER_AGENT_LENGTH = 200;
+
+type Row = [name: string, calls: string, lastCallAt: Date, lastUserAgent: string | null];
+
+// Several instances update the same rows. The statement locks its rows in the order of their key, so two instances
+// cannot deadlock. Usage of a deleted key is dropped.
+const ADD: Statement = {
+  name: 'key_usage_add',
+  text: `INSERT INTO key_usage (key_id, operation, day, calls, last_call_at, last_user_agent)
+    SELECT called.* FROM unnest($1::bigint[], $2::text[], $3::date[], $4::bigint[], $5::timestamptz[], $6::text[])
+      AS called (key_id, operation, day, calls, last_call_at, last_user_agent)
+    JOIN api_key ON id = key_id ORDER BY key_id, day, operation
+    ON CONFLICT (key_id, day, operation) DO UPDATE SET
+      calls = key_usage.calls + excluded.calls,
+      last_call_at = greatest(key_usage.last_call_at, excluded.last_call_at),
+      last_user_agent = CASE WHEN excluded.last_call_at >= key_usage.last_call_at
+        THEN excluded.last_user_agent ELSE key_usage.last_user_agent END`,
+};
+const SUMMARY = `sum(calls)::bigint, max(last_call_at), (array_agg(last_user_agent ORDER BY last_call_at DESC))[1]`;
+const SUM_BY_CLIENT: Statement = {
+  name: 'key_usage_sum_by_client',
+  text: `SELECT client.name, ${SUMMARY}
+    FROM key_usage JOIN api_key ON api_key.id = key_id JOIN client ON client.id = client_id
+    WHERE operation = $1 AND day > $2::date - $3::int AND day <= $2::date
+    GROUP BY client.id ORDER BY sum(calls) DESC, client.name`,
+};
+const SUM_BY_OPERATION: Statement = {
+  name: 'key_usage_sum_by_operation',
+  text: `SELECT operation, ${SUMMARY} FROM key_usage
+    WHERE key_id = $1 AND day > $2::date - $3::int AND day <= $2::date
+    GROUP BY operation ORDER BY operation`,
+};
+const DELETE_BEFORE: Statement = {
+  name: 'key_usage_delete_before',
+  text: `WITH deleted AS (
+      DELETE FROM key_usage
+      WHERE ctid = ANY (ARRAY(SELECT ctid FROM key_usage WHERE day < $1::date LIMIT ${REMOVAL_SIZE})) RETURNING 1
+    )
+    SELECT count(*)::int FROM deleted`,
+};
+const FIRST_DAY: Statement = { name: 'key_usage_first_day', text: 'SELECT min(day)::text FROM key_usage' };
+
+/** The statements that run in the background, for the test of their query plans. */
+export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
 
 /**
  * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written every 5 s and at shutdown.
@@ -33,7 +104,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   private writing: Promise<void> | undefined;
 
   constructor(
-    private readonly repository: KeyUsageRepository,
+    private readonly database: Database,
     private readonly clock: Clock,
   ) {}
 
@@ -83,7 +154,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     this.counters = new Map();
     try {
       while (records.length > 0) {
-        await this.repository.add(records.slice(0, MAX_COUNTERS_PER_STATEMENT));
+        await this.add(records.slice(0, MAX_COUNTERS_PER_STATEMENT));
         records.splice(0, MAX_COUNTERS_PER_STATEMENT);
       }
     } catch (error) {
@@ -94,4 +165,45 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
       }
     }
   }
+
+  /** Adds calls to the stored ones, all or none. Drops the usage of keys that do not exist. */
+  async add(records: readonly UsageRecord[]): Promise<void> {
+    await this.database.write(ADD, [
+      records.map(({ keyId }) => keyId),
+      records.map(({ operation }) => operation),
+      records.map(({ day }) => new Date(day * DAY_MS).toISOString().slice(0, 10)),
+      records.map(({ calls }) => calls),
+      records.map(({ lastCallAt }) => new Date(lastCallAt)),
+      records.map(({ userAgent }) => userAgent?.slice(0, MAX_USER_AGENT_LENGTH) ?? null),
+    ]);
+  }
+
+  /** Sums of the last `days` days, `today` included, by name of the client; most calls first. */
+  async sumByClient(operation: string, today: string, days: number): Promise<Map<string, UsageSummary>> {
+    return toSummaries(await this.database.readPrimary<Row>(SUM_BY_CLIENT, [operation, today, days]));
+  }
+
+  /** Sums of the last `days` days, `today` included, by operationId. */
+  async sumByOperation(keyId: bigint, today: string, days: number): Promise<Map<string, UsageSummary>> {
+    return toSummaries(await this.database.readPrimary<Row>(SUM_BY_OPERATION, [keyId, today, days]));
+  }
+
+  /** Deletes some rows of days before `day`. */
+  async deleteBefore(day: string): Promise<RemovedBatch> {
+    const [row] = await this.database.write<[number]>(DELETE_BEFORE, [day]);
+    const [rows] = row as [number];
+    return { rows, isThereMore: rows === REMOVAL_SIZE };
+  }
+
+  /** The first day with usage of any operation; null without usage. */
+  async firstDay(): Promise<string | null> {
+    const [row] = await this.database.readPrimary<[string | null]>(FIRST_DAY, []);
+    return (row as [string | null])[0];
+  }
+}
+
+function toSummaries(rows: Row[]): Map<string, UsageSummary> {
+  return new Map(
+    rows.map(([name, calls, lastCallAt, lastUserAgent]) => [name, { calls: BigInt(calls), lastCallAt, lastUserAgent }]),
+  );
 }

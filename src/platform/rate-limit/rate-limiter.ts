@@ -4,7 +4,7 @@ import { Config } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { RATE_LIMITED } from '../errors/error-catalogue.js';
-import type { Client } from '../api-keys/api-key.repository.js';
+import type { Client } from '../api-keys/stored-api-key.js';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
 import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
 

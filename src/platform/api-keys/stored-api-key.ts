@@ -1,0 +1,70 @@
+/** An application that calls the service, with one or more keys. */
+export interface Client {
+  readonly id: bigint;
+  readonly name: string;
+  /** Requests per minute; 0 means unlimited, null means RATE_LIMIT_PER_MINUTE. */
+  readonly rateLimitPerMinute: number | null;
+}
+
+/** A stored key. The secret is not stored. */
+export interface StoredApiKey {
+  readonly id: bigint;
+  readonly client: Client;
+  /** First characters of the secret, for display. */
+  readonly prefix: string;
+  readonly scopes: readonly string[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+  readonly revokedReason: string | null;
+  /** Some seconds behind, because usage is written every 5 s; null after 400 days without use. */
+  readonly lastUsedAt: Date | null;
+  /** The key that this one replaces, and the key that replaces this one. */
+  readonly predecessorId: bigint | null;
+  readonly successorId: bigint | null;
+}
+
+/** A row of a query for `KEY_COLUMNS`. */
+export type KeyRow = [
+  id: string,
+  clientId: string,
+  clientName: string,
+  rateLimitPerMinute: number | null,
+  prefix: string,
+  scopes: string[],
+  createdAt: Date,
+  expiresAt: Date | null,
+  revokedAt: Date | null,
+  revokedReason: string | null,
+  lastUsedAt: Date | null,
+  predecessorId: string | null,
+  successorId: string | null,
+];
+
+/** The last call of a key in `key_usage`, for a query that names its table `key`. */
+const LAST_USED = `(SELECT max(last_call_at) FROM key_usage WHERE key_id = key.id AND day =
+    (SELECT max(day) FROM key_usage WHERE key_id = key.id))`;
+
+/** Columns for a query that names its tables `key` and `client`. */
+export const KEY_COLUMNS = `key.id, client.id, client.name, client.rate_limit_per_minute, key.prefix, key.scopes, key.created_at,
+  key.expires_at, key.revoked_at, key.revoked_reason, ${LAST_USED}, key.predecessor_id,
+  (SELECT successor.id FROM api_key successor WHERE successor.predecessor_id = key.id)`;
+
+/** The key of a row; further columns are ignored. */
+export function toStoredApiKey(row: readonly [...KeyRow, ...unknown[]]): StoredApiKey {
+  const [id, clientId, clientName, rateLimitPerMinute, prefix, scopes, createdAt, expiresAt, ...others] = row;
+  const [revokedAt, revokedReason, lastUsedAt, predecessorId, successorId] = others;
+  return {
+    id: BigInt(id),
+    client: { id: BigInt(clientId), name: clientName, rateLimitPerMinute },
+    prefix,
+    scopes,
+    createdAt,
+    expiresAt,
+    revokedAt,
+    revokedReason,
+    lastUsedAt,
+    predecessorId: predecessorId === null ? null : BigInt(predecessorId),
+    successorId: successorId === null ? null : BigInt(successorId),
+  };
+}
