@@ -1,4 +1,4 @@
-import { Body, Get, Headers, Logger, Param, ParseIntPipe, Query, Req, UsePipes } from '@nestjs/common';
+import { Body, Get, Headers, Param, ParseIntPipe, Query, Req, UsePipes } from '@nestjs/common';
 import type { DiscoveryService } from '@nestjs/core';
 import { InputCheck } from './input-check.js';
 import { InputPipe } from './input.pipe.js';
@@ -8,19 +8,6 @@ class Thing {
   @TextProperty({ description: 'A text.', minLength: 1, maxLength: 40 })
   name: string;
 }
-
-class Unruled {
-  name: string;
-}
-
-/** Warnings that the check has logged. */
-const warnings: string[] = [];
-beforeAll(() => {
-  Logger.overrideLogger({ log: () => undefined, error: () => undefined, warn: (line: string) => warnings.push(line) });
-});
-afterAll(() => {
-  Logger.overrideLogger(false);
-});
 
 /** Checks a handler with one parameter of a declared type, as the start does. */
 function check(decorator: ParameterDecorator, metatype: unknown, ...more: MethodDecorator[]): void {
@@ -54,30 +41,17 @@ test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
   ['a handler with a pipe', Body(), Array, UsePipes(InputPipe)],
   ['the request', Req(), Thing],
 ])('accepts %s', (_, decorator, metatype, ...more) => {
-  check(decorator, metatype, ...more);
-  expect(warnings).toEqual([]);
-});
-
-test('logs a warning for a class without rules', () => {
-  check(Body(), Unruled);
-  expect(warnings.splice(0)).toEqual(['@Body() of Things.add is not checked: Unruled has no rule.']);
+  expect(() => check(decorator, metatype, ...more)).not.toThrow();
 });
 
 test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
   ['@Body() of Things.add is declared as Array, which nothing would check.', Body(), Array],
   ['@Body() of Things.add is declared as String, which nothing would check.', Body(), String],
   ["@Body('text') of Things.add is declared as String, which nothing would check.", Body('text'), String],
-  ["@Body('list') of Things.add is declared as Array, which nothing would check.", Body('list'), Array],
   ["@Query('filter') of Things.add is declared as Thing, which nothing would check.", Query('filter'), Thing],
-  ["@Query('limit') of Things.add is declared as Number, but clients send a text.", Query('limit'), Number],
-  ["@Param('id') of Things.add is declared as Thing, which nothing would check.", Param('id'), Thing],
-  ["@Param('id') of Things.add is declared as Number, but clients send a text.", Param('id'), Number],
-  [
-    '@Headers() of Things.add is declared as Thing, which nothing would check. Take each value by its name.',
-    Headers(),
-    Thing,
-  ],
-  ["@Headers('age') of Things.add is declared as Number, but clients send a text.", Headers('age'), Number],
+  ["@Query('limit') of Things.add is declared as Number, which nothing would check.", Query('limit'), Number],
+  ["@Param('id') of Things.add is declared as Number, which nothing would check.", Param('id'), Number],
+  ["@Headers('age') of Things.add is declared as Number, which nothing would check.", Headers('age'), Number],
   // Nest calls no pipe for header fields.
   ['@Headers() of Things.add is declared as Thing, which nothing would check.', Headers(), Thing, UsePipes(InputPipe)],
 ])('refuses: %s', (message, decorator, metatype, ...more) => {
