@@ -1,6 +1,5 @@
 import {
   Body,
-  type CanActivate,
   Controller,
   createParamDecorator,
   type ExecutionContext,
@@ -9,8 +8,6 @@ import {
   Param,
   ParseIntPipe,
   Post,
-  Req,
-  UseGuards,
 } from '@nestjs/common';
 import type { Request } from 'express';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
@@ -32,12 +29,6 @@ const SentBody = createParamDecorator((_: unknown, execution: ExecutionContext) 
   return execution.switchToHttp().getRequest<Request>().body as unknown;
 });
 
-class TextGuard implements CanActivate {
-  canActivate(execution: ExecutionContext): boolean {
-    return execution.switchToHttp().getRequest<{ body?: { text?: string } }>().body?.text === 'a';
-  }
-}
-
 @Controller('test-notes')
 class TestNotesController {
   @Post()
@@ -56,12 +47,6 @@ class TestNotesController {
     return { note, isNote: note instanceof NewNote, count, any };
   }
 
-  @Post('one')
-  @HttpCode(200)
-  addOne(@Body('note') note: NewNote): unknown {
-    return { note };
-  }
-
   @Post('any')
   @HttpCode(200)
   addAny(@Body() any: unknown): unknown {
@@ -72,19 +57,6 @@ class TestNotesController {
   @HttpCode(200)
   countAny(@Body() any: unknown): unknown {
     return { count: (any as unknown[]).length };
-  }
-
-  @Post('guarded')
-  @HttpCode(200)
-  @UseGuards(TextGuard)
-  addGuarded(@Body() note: NewNote): unknown {
-    return { note };
-  }
-
-  @Post('request')
-  @HttpCode(200)
-  addFromRequest(@Req() request: Request): unknown {
-    return { any: request.body as unknown };
   }
 }
 
@@ -104,13 +76,11 @@ const post = async (path: string, body: unknown): Promise<unknown> => {
 
 const BODY = '{"x":{"y":[1]},"text":"a","number":9007199254740993,"z":1}';
 
-test('a class gets its members; guards, decorators and @Req() see the whole body', async () => {
+test('a class gets its members, and a decorator of the module the whole body', async () => {
   const any = { x: { y: [1] }, text: 'a', number: 9007199254740993n, z: 1 };
   const note = { text: 'a', number: 9007199254740993n };
   expect(await post('', BODY)).toEqual({ note, isNote: true, sent: any });
   expect(await post('/any', BODY)).toEqual({ any });
-  expect(await post('/request', BODY)).toEqual({ any });
-  expect(await post('/guarded', BODY)).toEqual({ note });
 });
 
 test(`400 malformed_json: a body has more than ${MAX_JSON_VALUES} values`, async () => {
@@ -129,19 +99,17 @@ describe("@Body('member')", () => {
       count: 7,
       any: { c: [1] },
     });
-    expect(await post('/one', sent)).toEqual({ note: { text: 'a' } });
   });
 
-  test.each<[string, unknown, string]>([
-    ['/parts', { note: { text: '' }, count: '7' }, '400 validation_failed: note.text must be'],
-    ['/parts', { note: { text: 'a' }, count: 'b' }, '400'],
-    ['/parts', { count: '7' }, '400 validation_failed: note is required'],
-    ['/parts', [], '400 validation_failed: note is required'],
-    ['/parts', '{"note":', '400 malformed_json'],
-    ['/one', '7', '400 validation_failed: note is required'],
-    ['/one', '{"note":', '400 malformed_json'],
-  ])('%s refuses %j: %s', async (path, body, expected) => {
-    expect(await post(path, body)).toContain(expected);
+  test.each<[unknown, string]>([
+    [{ note: { text: '' }, count: '7' }, '400 validation_failed: note.text must be'],
+    [{ note: 7, count: '7' }, '400 validation_failed: note must be a JSON object'],
+    [{ note: { text: 'a' }, count: 'b' }, '400'],
+    [{ count: '7' }, '400 validation_failed: note is required'],
+    [[], '400 validation_failed: note is required'],
+    ['7', '400 validation_failed: note is required'],
+  ])('refuses %j: %s', async (body, expected) => {
+    expect(await post('/parts', body)).toContain(expected);
   });
 });
 
