@@ -12,8 +12,8 @@ import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { balance, creation, NOTHING_WRONG, type PetRow } from '../support/witness.js';
 
 /*
- * The service, or PostgreSQL, is killed by SIGKILL while clients create animals. Afterwards every acknowledged animal
- * is stored, once and as it was sent.
+ * PostgreSQL, or the service with the embedded engine, is killed by SIGKILL while clients create animals. Afterwards every
+ * acknowledged animal is stored, once and as it was sent. idempotency.fault-spec.ts kills the service on PostgreSQL.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
@@ -104,15 +104,6 @@ async function rounds(
   expect(answered.filter(({ status }) => status !== 201 && status !== 503)).toEqual([]);
   return outcomes;
 }
-
-test('no acknowledged animal is lost when the service is killed, on PostgreSQL', async () => {
-  const settings = { DATABASE_URL: await createOwnDatabase(server, 'service_killed') };
-  const crash = async (): Promise<string> => {
-    expect(await service.stop('SIGKILL')).toBeNull();
-    return start(settings);
-  };
-  await rounds('service killed, PostgreSQL', await start(settings), crash, () => petsOf(settings.DATABASE_URL, 'pet'));
-});
 
 test('no acknowledged animal is lost when all of PostgreSQL is killed, and the service recovers by itself', async () => {
   const url = await createOwnDatabase(server, 'server_killed');
