@@ -140,14 +140,21 @@ async function underLoad(
   return outcomes;
 }
 
-/** Waits until readiness reports the database so, at most 20 s. */
-async function untilDatabaseIs(state: 'reachable' | 'unreachable'): Promise<void> {
-  const deadline = performance.now() + 20_000;
-  while ((await call('/health/ready')).text.includes('unreachable') !== (state === 'unreachable')) {
-    if (performance.now() > deadline) throw new Error(`The database does not become ${state}`);
-    await sleep(20);
+/** Waits, at most 30 s, for a value that is neither undefined nor false, and returns it. */
+async function until<Value>(ask: () => Promise<Value | undefined | false> | Value | undefined | false): Promise<Value> {
+  for (const deadline = performance.now() + 30_000; ; await sleep(20)) {
+    const value = await ask();
+    if (value !== undefined && value !== false) return value;
+    if (performance.now() > deadline) throw new Error(`Never seen: ${String(ask)}`);
   }
 }
+
+/** Waits until readiness reports the database so. */
+const untilDatabaseIs = (state: 'reachable' | 'unreachable'): Promise<true> =>
+  until(async () => (await call('/health/ready')).text.includes('unreachable') === (state === 'unreachable'));
+
+const untilSome = (witness: Witness, condition: (outcome: Outcome) => boolean): Promise<true> =>
+  until(() => witness.outcomes.some(condition));
 
 const messages = (outcomes: readonly Outcome[]): Set<string> =>
   new Set(outcomes.filter(({ status }) => status === 503).map(messageOf));
@@ -178,38 +185,16 @@ test('the service survives a killed backend of PostgreSQL, which makes PostgreSQ
     for (let round = 0; round < 5; round++) {
       process.kill(await someBackend(), 'SIGKILL');
       await sleep(100);
-      await untilPostgresqlAnswers();
+      await until(() => rowsOf(server.url, 'SELECT 1').catch(() => undefined));
     }
   });
 });
 
-/** Waits until the service has a connection, and returns the process id of its backend. */
+/** The process id of a backend that serves the service. */
 async function someBackend(): Promise<number> {
   const connections = `SELECT pid FROM pg_stat_activity WHERE usename = 'petstore_service' LIMIT 1`;
-  for (const deadline = performance.now() + 20_000; ; await sleep(20)) {
-    const [row] = await rowsOf<[number]>(server.url, connections);
-    if (row !== undefined) return row[0];
-    if (performance.now() > deadline) throw new Error('The service makes no connection.');
-  }
-}
-
-async function untilPostgresqlAnswers(): Promise<void> {
-  const deadline = performance.now() + 20_000;
-  for (;;) {
-    try {
-      await rowsOf(server.url, 'SELECT 1');
-      return;
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-      await sleep(20);
-    }
-  }
-}
-
-/** Waits for that many answers, at most 20 s. A slow machine gets fewer; they warm it up as well. */
-async function untilAnswers(witness: Witness, count: number): Promise<void> {
-  const deadline = performance.now() + 20_000;
-  while (witness.outcomes.length < count && performance.now() < deadline) await sleep(20);
+  const [pid] = await until(async () => (await rowsOf<[number]>(server.url, connections))[0]);
+  return pid;
 }
 
 test('the server hangs: a flood is answered at once, with bounded memory, and changes of unknown outcome are reported as such', async () => {
@@ -220,7 +205,8 @@ test('the server hangs: a flood is answered at once, with bounded memory, and ch
     'hanging, with a flood',
     async (witness) => {
       // The load itself takes memory, mostly for its first requests.
-      await untilAnswers(witness, 5_000);
+      // A slow machine gets fewer.
+      await until(() => witness.outcomes.length >= 5_000).catch(() => undefined);
       before = residentMiB(service.pid);
       server.suspend();
       try {
@@ -389,14 +375,6 @@ test('the disk is full: reads are served, and changes are refused as certainly n
   }
 });
 
-async function untilSome(witness: Witness, condition: (outcome: Outcome) => boolean): Promise<void> {
-  const deadline = performance.now() + 30_000;
-  while (!witness.outcomes.some(condition)) {
-    if (performance.now() > deadline) throw new Error(`Never seen; ${JSON.stringify(tally(witness.outcomes))}`);
-    await sleep(20);
-  }
-}
-
 /**
  * A disk for one table that a test can fill: a separate file system, if this user may mount one. Otherwise a trigger
  * raises the error of a full disk, SQLSTATE 53100, which simulates less.
@@ -479,14 +457,11 @@ test('database unreachable: a cached key is valid until its time to live ends; t
 });
 
 async function untilStatusIs(wanted: number, status: () => Promise<number | undefined>): Promise<void> {
-  const deadline = performance.now() + 20_000;
-  for (;;) {
+  await until(async () => {
     const found = await status();
-    if (found === wanted) return;
     expect([503, wanted]).toContain(found);
-    if (performance.now() > deadline) throw new Error(`${found} does not become ${wanted}`);
-    await sleep(20);
-  }
+    return found === wanted;
+  });
 }
 
 test('after all these faults, notifications of changed keys arrive, and no connection is left over', async () => {
@@ -495,11 +470,7 @@ test('after all these faults, notifications of changed keys arrive, and no conne
     (await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: secret })).status;
   const count = async (name: string): Promise<number> =>
     (await rowsOf(server.url, `SELECT FROM pg_stat_activity WHERE application_name = '${name}'`)).length;
-  const deadline = performance.now() + 20_000;
-  while ((await count('petstore key changes')) !== 1) {
-    if (performance.now() > deadline) throw new Error('There is no connection for notifications.');
-    await sleep(50);
-  }
+  await until(async () => (await count('petstore key changes')) === 1);
   expect(await count('petstore')).toBeLessThanOrEqual(10);
 
   expect(await status()).toBe(401);
@@ -520,11 +491,7 @@ test('after all these faults, key usage is still written', async () => {
     Number((await rowsOf<[string]>(superUrl(), 'SELECT coalesce(sum(calls), 0)::text FROM key_usage'))[0]?.[0]);
   const before = await calls();
   for (let count = 0; count < 10; count++) expect((await call('/v1/pets')).status).toBe(200);
-  const deadline = performance.now() + 20_000;
-  while ((await calls()) < before + 10) {
-    if (performance.now() > deadline) throw new Error('Usage is not written.');
-    await sleep(100);
-  }
+  await until(async () => (await calls()) >= before + 10);
 });
 
 test('a standby takes over: it serves reads until its promotion, and no acknowledged animal is lost', async () => {

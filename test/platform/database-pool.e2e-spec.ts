@@ -5,9 +5,6 @@ import { Database } from '../../src/platform/database/database.js';
 import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
 import { type Execute, executeQuery } from '../../src/platform/database/statements/statement.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { engine } from '../support/database.js';
-import { handedOver } from '../support/engines.js';
-import { administer } from '../support/postgresql-database.js';
 
 /* How statements use the connections of the pool, in the application that main.ts starts. */
 
@@ -21,17 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let waited = 0; !condition(); waited += 20) {
-    if (waited > 10_000) throw new Error('The condition is not met within 10 s.');
-    await sleep(20);
-  }
-}
-
 /** Runs SQL on a connection of the service. */
 const run = (text: string, values: unknown[] = []): Promise<unknown[][]> => database.write({ name: '', text }, values);
-
-const backend = async (): Promise<unknown> => (await run('SELECT pg_backend_pid()'))[0]?.[0];
 
 test('values of every kind are sent and read exactly', async () => {
   const instant = new Date('2026-11-21T12:34:56.789Z');
@@ -48,11 +36,6 @@ test('values of every kind are sent and read exactly', async () => {
   await database.transaction(async (transaction) => {
     expect(await transaction.run(statement, values)).toEqual(expected);
   });
-});
-
-test('a statement is identified by its name, whichever object has it', async () => {
-  const run = (): Promise<unknown[][]> => database.write({ name: 'seven', text: `SELECT 7::int, 'null'::json` }, []);
-  for (let count = 0; count < 3; count++) expect(await run()).toEqual([[7, null]]);
 });
 
 test('a statement that PostgreSQL refuses closes no connection, and the next one with that name succeeds', async () => {
@@ -204,20 +187,16 @@ describe('statements that a connection has prepared, and cannot use any more', (
       await app.sql(`CREATE TYPE mood AS ENUM ('calm')`);
       await app.sql('ALTER TABLE typed ALTER mood TYPE mood USING mood::text::mood');
     }
-    const dropType = (): Promise<unknown> => app.sql('DROP TYPE mood_old');
 
     test.each([
-      ['an enum that replaces another one', replaceType],
-      ['the other one is dropped', dropType],
       [
-        'both at once',
+        'an enum that replaces another one, which is dropped',
         async () => {
           await replaceType();
-          await dropType();
+          await app.sql('DROP TYPE mood_old');
         },
       ],
       ['text', () => app.sql('ALTER TABLE typed ALTER mood TYPE text')],
-      ['an enum again', () => app.sql('ALTER TABLE typed ALTER mood TYPE mood USING mood::mood')],
     ])('are prepared again, for reads and INSERTs: %s', async (_, change) => {
       const values = { find: ['calm'], insert: [7, 'calm'], cast: [[7], ['calm']] };
       const all = (): Promise<unknown[][]> =>
@@ -235,87 +214,25 @@ describe('statements that a connection has prepared, and cannot use any more', (
       expect(await app.sql('SELECT count(*)::int FROM typed')).toEqual([[before + 3 * 8]]);
     });
 
+    /** By SQLSTATE, statements that are wrong by themselves; the codes are those of stale types, too. */
+    const MISTAKES = {
+      '42883': 'SELECT no_such_function(1)',
+      '0A000': 'SELECT DISTINCT value FROM stale FOR UPDATE',
+    };
+
     test('an error that is no stale type is reported unchanged, and closes no connection', async () => {
-      const wrong = { name: 'typed_wrong', text: 'SELECT no_such_function(1)' };
       let closed = 0;
       const count = (): number => closed++;
       pool.on('remove', count);
       const mistakes = 10;
       for (let round = 0; round < mistakes; round++) {
-        await expect(database.write(wrong, [])).rejects.toMatchObject({ code: '42883' });
+        for (const [code, text] of Object.entries(MISTAKES)) {
+          await expect(database.write({ name: code, text }, [])).rejects.toMatchObject({ code });
+        }
       }
       pool.off('remove', count);
       // Connections of previous tests may be removed only now.
       expect(closed).toBeLessThan(mistakes / 2);
     });
-  });
-
-  test('the error of a stale type is distinguished from others with its code', async () => {
-    await expect(
-      database.write({ name: '', text: 'SELECT 1 FROM stale FOR UPDATE OF pg_class' }, []),
-    ).rejects.toThrow();
-    const unsupported = { name: 'unsupported', text: 'SELECT DISTINCT value FROM stale FOR UPDATE' };
-    await expect(database.write(unsupported, [])).rejects.toMatchObject({ code: '0A000' });
-  });
-});
-
-if (engine === 'postgresql') {
-  test('a connection that breaks while it is idle fails no statement', async () => {
-    await Promise.all(Array.from({ length: 3 }, () => run('SELECT pg_sleep(0.05)')));
-    await until(() => pool.idleCount === pool.totalCount);
-    const removed = new Promise((resolve) => pool.once('remove', () => resolve(undefined)));
-    const idle = await backend();
-    // From another connection, so that the idle connection is not used.
-    await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${String(idle)})`);
-    await removed;
-    expect(await backend()).not.toBe(idle);
-  });
-
-  test('a statement whose connection breaks fails, and the next one works', async () => {
-    const used = await backend();
-    const failure = run('SELECT pg_sleep(5)').catch((error: unknown) => error);
-    await sleep(100);
-    await app.nest.get(DataSource).query('SELECT pg_terminate_backend($1)', [used]);
-    expect(await failure).toMatchObject({ definition: { code: 'unavailable' } });
-    expect(await backend()).not.toBe(used);
-  });
-
-  test('a statement without an answer in time fails, and its connection is closed', async () => {
-    await run('SET statement_timeout = 0');
-    const used = await backend();
-    const startedAt = performance.now();
-    await expect(run('SELECT pg_sleep(30)')).rejects.toMatchObject({ definition: { code: 'unavailable' } });
-    // STATEMENT_TIMEOUT_MS and 1 s more, checked a few times a second.
-    expect(performance.now() - startedAt).toBeGreaterThan(1_900);
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
-    expect(await backend()).not.toBe(used);
-  });
-}
-
-describe('a pool of one connection', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp({ settings: { DATABASE_POOL_SIZE: '1' } });
-  });
-  // A failed test must not leave the service running, because Jest would wait for it.
-  afterAll(() => app.close());
-
-  test('503 unavailable: at most 1,000 statements wait for a connection', async () => {
-    const database = app.nest.get(Database);
-    const outcomes = await database.transaction(async () => {
-      // The only connection is taken, so all of these wait for it.
-      const waiting = Array.from({ length: 1_005 }, () => database.write({ name: 'one', text: 'SELECT 1' }, []));
-      const refused = await Promise.all(
-        waiting.slice(1_000).map((statement) => statement.catch((error: unknown) => error)),
-      );
-      return { refused, waiting: waiting.slice(0, 1_000) };
-    });
-    for (const error of outcomes.refused) {
-      expect(error).toMatchObject({
-        definition: { code: 'unavailable', status: 503 },
-        headers: { 'Retry-After': '1' },
-      });
-    }
-    expect(await Promise.all(outcomes.waiting)).toHaveLength(1_000);
   });
 });

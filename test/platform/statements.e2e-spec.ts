@@ -280,16 +280,6 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
   });
 });
 
-test('the check finds a plan that does not use the index', async () => {
-  await session.query('BEGIN');
-  await session.query('SET LOCAL enable_indexscan = off');
-  await session.query('SET LOCAL enable_bitmapscan = off');
-  const { text } = PET_STATEMENTS.PAGE_WITH_STATUS;
-  const nodes = await planOf('custom', text, [0, 'pending']);
-  await session.query('ROLLBACK');
-  expect(() => expectDirect(nodes, 'ix_pet_status_id')).toThrow();
-});
-
 describe('seedPets', () => {
   const added = 25_000;
   let names: string[];
@@ -308,17 +298,6 @@ describe('seedPets', () => {
     expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added]]);
     await seedPets(app.nest.get(DataSource), 1, 1);
     expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added + 1]]);
-  });
-
-  test('gives the animals many names and categories, and every status a share', async () => {
-    expect(names.length).toBeGreaterThan(500);
-    const [row] = await app.sql(
-      'SELECT count(DISTINCT category_id)::int, min(category_id)::int, max(category_id)::int FROM pet',
-    );
-    expect(row).toEqual([40, 1, 40]);
-    const shares = await app.sql('SELECT status, count(*)::int FROM pet GROUP BY status ORDER BY status');
-    expect(shares.map(([status]) => status)).toEqual(['available', 'pending', 'sold']);
-    for (const [, count] of shares) expect(count).toBeGreaterThan(added / 20);
   });
 
   test('uses names that the API accepts and returns unchanged', async () => {
