@@ -57,6 +57,8 @@ interface Argument {
   readonly metadata: ArgumentMetadata;
 }
 
+/** A value, or a promise of one. */
+type Awaitable = Partial<PromiseLike<unknown>> | null | undefined;
 type FillArguments = (args: unknown[], ...message: Message) => Promise<unknown>;
 type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
 
@@ -130,11 +132,11 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
             for (const { index, extract, isPiped, pipes: own, metadata } of args) {
               let value = extract(request, response, next);
               for (const pipe of own) {
-                if (isThenable(value)) value = await value;
+                if (typeof (value as Awaitable)?.then === 'function') value = await value;
                 // A fresh object: pipes may keep or modify it.
                 value = pipe.transform(value, { ...metadata });
               }
-              values[index] = isPiped && isThenable(value) ? await value : value;
+              values[index] = isPiped && typeof (value as Awaitable)?.then === 'function' ? await value : value;
             }
         } catch (error) {
           markRejectedByPipes(request);
@@ -160,10 +162,6 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       } as Argument;
     }
   };
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof (value as Partial<PromiseLike<unknown>> | null)?.then === 'function';
 }
 
 function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInterceptor {
