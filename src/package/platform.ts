@@ -11,7 +11,6 @@ export { Deprecated, Stability } from '../platform/deprecation/deprecation.decor
 // Input: classes for bodies and queries. Answers: JSON that is written already.
 export { BodyLimit } from '../platform/input/body.guard.js';
 export {
-  BooleanParameter,
   BooleanProperty,
   EnumProperty,
   Int64Parameter,

@@ -1,7 +1,91 @@
-import type { Type } from '@nestjs/common';
-import { getMetadataStorage } from 'class-validator';
+import { applyDecorators, type Type } from '@nestjs/common';
+import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
+import { Transform } from 'class-transformer';
+import { getMetadataStorage, ValidateBy } from 'class-validator';
 import { hasTransformersBeside } from '../internals/class-transformer.js';
-import { CheckedProperty } from './checked-property.js';
+
+/** Returned instead of a value that a rule refuses. */
+export const INVALID = Symbol('INVALID');
+
+/** Options of every property. */
+export interface Described {
+  /** One or two sentences for the OpenAPI document. */
+  description: string;
+  /** An example for the OpenAPI document. */
+  example?: unknown;
+  /** Whether it must be present; true by default. */
+  required?: boolean;
+  /** Whether it may be null; false by default. */
+  nullable?: boolean;
+}
+
+/** A rule for a value: how it is read, the error clause for a refused value, and its schema in the document. */
+export interface Rule {
+  /** Completes the clause "<name> must be …". */
+  readonly expected: string;
+  /** Is appended to the clause for a refused string: JSON writers of clients may quote values that must not be quoted. */
+  readonly forStrings?: string;
+  /** The keywords of a schema, as `@ApiProperty` takes them. */
+  readonly schema: Readonly<Record<string, unknown>>;
+  /** Whether a converted value is valid. */
+  readonly isValid: (value: unknown) => boolean;
+  /** Converts what was sent to the value for the handler. Returns other values unchanged; `isValid` refuses them. */
+  readonly convert?: (value: unknown) => unknown;
+}
+
+/** One property of an input class, with its rule. */
+export class CheckedProperty {
+  constructor(
+    readonly name: string,
+    private readonly isRequired: boolean,
+    private readonly isNullable: boolean,
+    private readonly rule: Rule,
+  ) {}
+
+  /** The value for the handler; undefined for a missing optional value; INVALID for a refused one. */
+  read(sent: unknown): unknown {
+    if (sent === undefined) return this.isRequired ? INVALID : undefined;
+    if (sent === null && this.isNullable) return null;
+    const { convert, isValid } = this.rule;
+    const value = convert ? convert(sent) : sent;
+    return isValid(value) ? value : INVALID;
+  }
+
+  /** The clause for a refused value; undefined stands for a missing one. */
+  faultOf(sent: unknown): string {
+    if (sent === undefined) return `${this.name} is required`;
+    const { expected, forStrings = '' } = this.rule;
+    const orNull = this.isNullable ? ' or null' : '';
+    return `${this.name} must be ${expected}${orNull}${typeof sent === 'string' ? forStrings : ''}`;
+  }
+}
+
+/**
+ * Makes the decorator of a rule. It is a rule of class-validator, so that a class may combine it with rules of that library:
+ * then class-transformer and class-validator read and check the whole class.
+ */
+export function checkedProperty(
+  rule: Rule,
+  { required = true, nullable = false, ...described }: Described & ApiPropertyOptions,
+): PropertyDecorator {
+  return (prototype, key) => {
+    const property = new CheckedProperty(String(key), required, nullable, rule);
+    const convert = ({ value }: { value: unknown }): unknown => {
+      const read = property.read(value);
+      return read === INVALID ? value : read;
+    };
+    const validator = {
+      // Conversion leaves converted values unchanged.
+      validate: (value: unknown) => property.read(value) !== INVALID,
+      defaultMessage: (refused?: { value: unknown }) => property.faultOf(refused?.value),
+    };
+    applyDecorators(
+      ApiProperty({ ...rule.schema, ...described, required, ...(nullable && { nullable }) } as ApiPropertyOptions),
+      Transform(convert),
+      ValidateBy({ name: 'checkedProperty', validator }, { context: property }),
+    )(prototype, key);
+  };
+}
 
 /** A class that a handler declares for its input. */
 export interface InputClass {

@@ -4,8 +4,7 @@ import { parse, type ParsedUrlQuery } from 'node:querystring';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
 import { nearestName } from '../nearest-name.js';
-import { type CheckedProperty, INVALID } from './checked-property.js';
-import { inputClassOf, isInputClass } from './input-class.js';
+import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
 
 type Fields = Record<string, unknown>;
 

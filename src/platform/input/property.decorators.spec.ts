@@ -3,7 +3,6 @@ import { IsOptional, IsString } from 'class-validator';
 import type { ApiError } from '../errors/api-error.js';
 import { InputPipe } from './input.pipe.js';
 import {
-  BooleanParameter,
   BooleanProperty,
   EnumProperty,
   Int64Parameter,
@@ -48,9 +47,6 @@ class Parameters {
 
   @IntegerParameter({ ...optional, minimum: 1, maximum: 100 })
   limit?: number;
-
-  @BooleanParameter(optional)
-  isOpen?: boolean;
 
   @OpaqueParameter(optional)
   cursor?: string;
@@ -111,10 +107,9 @@ describe.each<[string, unknown]>([
 });
 
 test('parameters are texts', async () => {
-  expect(await read(Parameters, { id: '9223372036854775807', limit: '100', isOpen: 'false' }, 'query')).toEqual({
+  expect(await read(Parameters, { id: '9223372036854775807', limit: '100' }, 'query')).toEqual({
     id: 9223372036854775807n,
     limit: 100,
-    isOpen: false,
   });
 });
 
@@ -122,7 +117,6 @@ test.each<[object, string]>([
   [{ id: '07' }, `id must be ${INT64}`],
   [{ id: '9223372036854775808' }, `id must be ${INT64}`],
   [{}, 'id is required'],
-  [{ id: '7', isOpen: '1' }, 'isOpen must be true or false'],
   [{ id: '7', limit: '0' }, 'limit must be an integer between 1 and 100'],
   [{ id: '7', limit: '05' }, 'limit must be an integer between 1 and 100'],
   [{ id: ['7', '8'] }, "query parameter 'id' must be given only once"],

@@ -1,6 +1,6 @@
 import { INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 } from '../json/int64.js';
 import { countCharacters } from '../json/json-reader.js';
-import { checkedProperty, type Described, type Rule } from './checked-property.js';
+import { checkedProperty, type Described, type Rule } from './input-class.js';
 
 /*
  * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the
@@ -24,12 +24,6 @@ const INT64: Rule = {
   expected: `an integer between ${INT64_MIN} and ${INT64_MAX}`,
   schema: { type: 'integer', format: 'int64' },
   isValid: isInt64,
-};
-
-const BOOLEAN: Rule = {
-  expected: 'true or false',
-  schema: { type: 'boolean' },
-  isValid: (value) => typeof value === 'boolean',
 };
 
 interface TextLimits {
@@ -90,7 +84,13 @@ export function IntegerProperty(options: Described & IntegerLimits & { default?:
 
 /** true or false. */
 export function BooleanProperty(options: Described & { default?: boolean }): PropertyDecorator {
-  return checkedProperty({ ...BOOLEAN, forStrings: ', not a string' }, options);
+  const rule: Rule = {
+    expected: 'true or false',
+    forStrings: ', not a string',
+    schema: { type: 'boolean' },
+    isValid: (value) => typeof value === 'boolean',
+  };
+  return checkedProperty(rule, options);
 }
 
 /** One of a fixed set of strings, compared exactly. */
@@ -119,12 +119,6 @@ export function IntegerParameter(options: Described & IntegerLimits & { default?
   const convert = (value: unknown): unknown =>
     typeof value === 'string' && /^(0|[1-9][0-9]{0,14})$/.test(value) ? Number(value) : value;
   return checkedProperty({ ...integerWithin(minimum, maximum), convert }, described);
-}
-
-/** In a path or a query: `true` or `false`; the handler gets a boolean. */
-export function BooleanParameter(options: Described & { default?: boolean }): PropertyDecorator {
-  const convert = (value: unknown): unknown => (value === 'true' ? true : value === 'false' ? false : value);
-  return checkedProperty({ ...BOOLEAN, convert }, options);
 }
 
 /**
