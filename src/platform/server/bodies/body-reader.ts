@@ -7,7 +7,7 @@ import { readJson } from '../../json/json-reader.js';
 import { announcesBody } from '../requests/request-checks.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
 import { CHUNK_COST, MAX_ARRIVING_BODY_BYTES } from '../requests/server-limits.js';
-import { type BodyPlan, isLeftToModule, mediaTypeFault, mediaTypeOf, unsupportedMediaType } from './media-types.js';
+import { type BodyPlan, mediaTypeFault, unsupportedMediaType } from './media-types.js';
 
 const TOO_MANY_BODIES = serviceUnavailable('bodies');
 
@@ -32,7 +32,7 @@ export class BodyReader {
     if (!announcesBody(request)) return noBody(plan);
     // The parser refused the body while the API key was looked up: waiting for the rest would never end.
     if (request.context.bodyError) throw request.context.bodyError;
-    if (isLeftToModule(headers['content-type'], plan)) return undefined;
+    if (plan.leavesMultipart && /^multipart\//i.test(headers['content-type'] ?? '')) return undefined;
     const fault = mediaTypeFault(request, plan);
     if (fault) {
       if (plan.isRequired) throw fault;
@@ -65,9 +65,8 @@ export class BodyReader {
 
   /** Reads a body with Express's parser, which also undoes its content coding. */
   private async parse(request: Request, plan: BodyPlan, types: NonNullable<BodyPlan['types']>): Promise<unknown> {
-    const mediaType = mediaTypeOf(request.headers['content-type']);
     const body = await this.metered(request, plan, (resolve, reject) => {
-      void types.parserOf(mediaType)(request, request.res as Response, (error?: unknown) => {
+      void types.parserOf(request)(request, request.res as Response, (error?: unknown) => {
         if (error === undefined) resolve(request.body);
         else reject(parserError(error, plan));
       });
@@ -75,7 +74,7 @@ export class BodyReader {
     const bytes = request.rawBody ?? Buffer.alloc(0);
     if (!plan.keepsBytes) delete request.rawBody;
     if (bytes.length === 0) return noBody(plan);
-    return types.isJson(mediaType) ? readJson(bytes) : body;
+    return types.isJson(request) ? readJson(bytes) : body;
   }
 
   /**

@@ -4,12 +4,6 @@ import { ApiError } from '../../errors/api-error.js';
 import { UNSUPPORTED_MEDIA_TYPE } from '../../errors/error-catalogue.js';
 
 const JSON_TYPE = 'application/json';
-const FORM_TYPE = 'application/x-www-form-urlencoded';
-const TEXT_TYPE = /^text\/|[/+]xml$/;
-/** `application/json`, and types with the suffix `+json`, such as `application/merge-patch+json`. */
-const JSON_TYPES = /^application\/json$|\+json$/;
-/** Media types whose bodies interceptors of modules read, such as multer's. */
-const MULTIPART = /^multipart\//;
 
 /** What a handler takes as its body. Made once for each handler. */
 export interface BodyPlan {
@@ -46,17 +40,19 @@ export class DeclaredTypes {
     this.bytes = express.raw(options);
   }
 
-  /** The parser of a media type: forms become objects, text and XML become text, other types stay bytes. */
-  parserOf(mediaType: string): RequestHandler {
+  /** The parser of a body: forms become objects, text and XML become text, other types stay bytes. */
+  parserOf(request: Request): RequestHandler {
     if (this.parameterType === Buffer) return this.bytes;
     if (this.parameterType === String) return this.text;
-    if (mediaType === FORM_TYPE) return this.form;
-    return TEXT_TYPE.test(mediaType) ? this.text : this.bytes;
+    if (request.is('urlencoded')) return this.form;
+    return request.is(['text/*', '*/xml', '+xml']) ? this.text : this.bytes;
   }
 
-  /** Whether the bytes of a media type are read as JSON. */
-  isJson(mediaType: string): boolean {
-    return this.parserOf(mediaType) === this.bytes && this.parameterType !== Buffer && JSON_TYPES.test(mediaType);
+  /** Whether the bytes are read as JSON: `application/json`, and types such as `application/merge-patch+json`. */
+  isJson(request: Request): boolean {
+    return (
+      this.parserOf(request) === this.bytes && this.parameterType !== Buffer && Boolean(request.is(['json', '+json']))
+    );
   }
 }
 
@@ -64,28 +60,18 @@ function keepBytes(request: IncomingMessage & { rawBody?: Buffer }, _response: u
   request.rawBody = bytes;
 }
 
-/** The media type of a body without its parameters, in lower case; empty without a Content-Type. */
-export function mediaTypeOf(contentType = ''): string {
-  return contentType.split(';', 1).join().trim().toLowerCase();
-}
-
-/** Whether an interceptor of the handler reads the body. */
-export function isLeftToModule(contentType: string | undefined, { leavesMultipart }: BodyPlan): boolean {
-  return leavesMultipart && MULTIPART.test(mediaTypeOf(contentType));
-}
-
 /** The error of a body that a handler does not take: UNSUPPORTED_MEDIA_TYPE. */
 export function mediaTypeFault(request: Request, { types }: BodyPlan): ApiError | undefined {
   const { headers } = request;
-  const contentType = headers['content-type'];
+  const contentType = headers['content-type'] ?? '';
   if (types !== undefined) {
     return request.is([...types.names])
       ? undefined
       : unsupportedMediaType(`The body must be sent as Content-Type: ${types.names.join(' or ')}.`, types);
   }
   if (contentType !== JSON_TYPE) {
-    if (mediaTypeOf(contentType) !== JSON_TYPE) return unsupportedMediaType(UNSUPPORTED_MEDIA_TYPE.message);
-    const [, ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase());
+    const [mediaType, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase());
+    if (mediaType !== JSON_TYPE) return unsupportedMediaType(UNSUPPORTED_MEDIA_TYPE.message);
     if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
       return unsupportedMediaType('The body must be UTF-8; application/json takes no other charset or parameter.');
     }

@@ -117,20 +117,11 @@ export class Replies {
     if (this.drain.hasBegun) {
       response.shouldKeepAlive = false;
     }
-    const isWhole = request.complete || !announcesBody(request);
-    // Node itself adds Content-Length to a body that is passed to `end` whole, except for HEAD and for clients that do
-    // not know chunked coding. But it keeps a Content-Length that is set, which may belong to a failed earlier answer.
-    const nodeAddsLength =
-      isWhole &&
-      request.method !== 'HEAD' &&
-      response.useChunkedEncodingByDefault &&
-      !response.hasHeader('Content-Length');
-    if (body !== undefined && !nodeAddsLength) {
-      response.setHeader('Content-Length', Buffer.byteLength(body));
-    } else if (body === undefined && response.statusCode !== 204 && response.statusCode !== 304) {
-      response.setHeader('Content-Length', 0);
+    // Node would keep a Content-Length of an earlier answer that failed.
+    if (response.statusCode !== 204 && response.statusCode !== 304) {
+      response.setHeader('Content-Length', Buffer.byteLength(body ?? ''));
     }
-    if (isWhole) {
+    if (request.complete || !announcesBody(request)) {
       response.end(body);
       return;
     }

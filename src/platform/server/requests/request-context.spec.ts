@@ -3,23 +3,18 @@ import { traceIdFrom } from './request-context.js';
 const ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 
-test.each([`00-${ID}-${PARENT}-01`, `00-${ID}-${PARENT}-00`, `01-${ID}-${PARENT}-01`, `cc-${ID}-${PARENT}-01-more`])(
-  'traceparent %s has a trace id',
-  (value) => {
-    expect(traceIdFrom(value)).toBe(ID);
-  },
-);
+test.each([`00-${ID}-${PARENT}-01`, `00-${ID}-${PARENT}-00`])('traceparent %s has a trace id', (value) => {
+  expect(traceIdFrom(value)).toBe(ID);
+});
 
 test.each([
   '',
   ID,
-  `ff-${ID}-${PARENT}-01`,
+  `01-${ID}-${PARENT}-01`,
   `00-${ID}-${PARENT}-01-more`,
-  `01-${ID}-${PARENT}-01more`,
   `00-${ID}-${PARENT}-01 `,
   ` 00-${ID}-${PARENT}-01`,
   `00-${ID}-${PARENT}-01, 00-${ID}-${PARENT}-01`,
-  `01-${ID}-${PARENT}-01, 01-${ID}-${PARENT}-01`,
   `00-${ID}-${PARENT}`,
   `00-${ID.toUpperCase()}-${PARENT}-01`,
   `00-${ID}-${PARENT.toUpperCase()}-01`,
@@ -31,8 +26,4 @@ test.each([
   `00-${ID}-${PARENT}-01\n`,
 ])('traceparent %j has none', (value) => {
   expect(traceIdFrom(value)).toBeUndefined();
-});
-
-test('a repeated traceparent has no trace id', () => {
-  expect(traceIdFrom([`00-${ID}-${PARENT}-01`, `00-${ID}-${PARENT}-01`])).toBeUndefined();
 });
