@@ -91,13 +91,12 @@ function send(path: string, type: string, body: string | Buffer, coding?: string
 }
 
 test.each<[string, string, string, string, unknown]>([
-  ['a form', 'form', FORM, 'name=R%C3%A4x+1&other=2', { name: 'Räx 1', isCard: true }],
   [
     'a form, its type in capitals',
     'form',
     `${FORM.toUpperCase()}; charset=UTF-8`,
-    'name=a',
-    { name: 'a', isCard: true },
+    'name=R%C3%A4x+1&other=2',
+    { name: 'Räx 1', isCard: true },
   ],
   [
     'a type that ends in +json',
@@ -106,13 +105,18 @@ test.each<[string, string, string, string, unknown]>([
     '{"name":"a","number":9223372036854775807,"x":1}',
     { name: 'a', number: 9223372036854775807n },
   ],
-  ['a form by type', 'any', FORM, 'a[b]=1&a[c][]=2&a[c][]=3', { object: { a: { b: '1', c: ['2', '3'] } } }],
+  [
+    'a form by type',
+    'any',
+    FORM,
+    'a[b]=1&a[c][]=2&a[c][]=3&d=4&d=5',
+    { object: { a: { b: '1', c: ['2', '3'] }, d: ['4', '5'] } },
+  ],
   ['text by type', 'any', 'text/plain', 'ü', { string: 'ü' }],
   ['XML by type', 'any', 'image/svg+xml', '<a/>', { string: '<a/>' }],
   ['bytes by type', 'any', 'application/pdf', 'abc', { bytes: '616263' }],
   ['JSON as bytes', 'bytes', 'application/json', '{ }', { bytes: '7b207d' }],
   ['an image as bytes', 'bytes', 'image/png', '\u0001', { bytes: '01' }],
-  ['@RawBody()', 'signed', 'application/json', '{ "a":1}', { bytes: '7b202261223a317d' }],
 ])('200: %s', async (_, path, type, body, expected) => {
   const answer = await send(path, type, body);
   expect([answer.status, answer.json]).toEqual([200, expected]);
