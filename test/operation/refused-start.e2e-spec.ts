@@ -1,13 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmdirSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
 import {
   createEmptyTestDatabase,
   createTestDatabase,
@@ -45,39 +40,18 @@ afterEach(async () => {
 
 const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
 
-async function sql(settings: Readonly<Record<string, string>>, statement: string): Promise<void> {
-  const dataSource = await openDatabase(readConfig(settings));
-  await dataSource.query(statement);
-  await dataSource.destroy();
-}
-
-/** For tests that mount a file system, which only root may do. For other users Jest lists them as skipped. */
-const testAsRoot = process.getuid?.() === 0 ? test : test.skip;
-
-/** Mounts a file system and returns its directory. */
-function mount(type: string, options: string): string {
-  const directory = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
-  const { status, stderr } = spawnSync('mount', ['-t', type, '-o', options, type, directory], { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`The file system cannot be mounted: ${stderr}`);
-  return directory;
-}
-
-function unmount(directory: string): void {
-  spawnSync('umount', [directory]);
-  rmdirSync(directory);
-}
-
 testOnce('a BOOTSTRAP_API_KEY that looks like a key of this service but has a wrong checksum', async () => {
   const line = await services.refusal({ ...database.settings, BOOTSTRAP_API_KEY: `pets_${'secret0'.repeat(7)}` });
   expect(line).toMatch(/^petstore: BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong/);
   expect(line).not.toContain('secret');
 });
 
-test('a port in use', async () => {
+test.each(engine === 'postgresql' ? ['1', '2'] : ['1'])('a port in use, WEB_CONCURRENCY=%s', async (processes) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const line = await services.refusal({ ...database.settings, PORT: String(port) }).finally(() => server.close());
+  const settings = { ...database.settings, PORT: String(port), WEB_CONCURRENCY: processes };
+  const line = await services.refusal(settings).finally(() => server.close());
   expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
 });
 
@@ -125,27 +99,6 @@ if (engine === 'postgresql') {
     expect(line).toMatch(/^petstore: DATABASE_URL: /);
     expect(line).toMatch(expected);
     expect(line).not.toMatch(/secret-word|:\/\//);
-  });
-
-  test('DATABASE_URL of a server that is not PostgreSQL', async () => {
-    const server = createHttpServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    const line = await services
-      .refusal({ DATABASE_URL: `postgresql://x:y@127.0.0.1:${port}/z` })
-      .finally(() => server.close());
-    expect(line).toMatch(
-      /^petstore: DATABASE_URL: PostgreSQL at 127\.0\.0\.1:\d+ cannot be used: .+ Correct host, port/,
-    );
-  });
-
-  test('a port in use, with several processes', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    const settings = { ...database.settings, PORT: String(port), WEB_CONCURRENCY: '2' };
-    const line = await services.refusal(settings).finally(() => server.close());
-    expect(line).toBe(`petstore: Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`);
   });
 
   describe('a database user without rights', () => {
@@ -199,24 +152,6 @@ if (engine === 'postgresql') {
     // No migration is pending, so nothing is written.
     const migrated = services.start(database.ownerSettings, [CLI, 'migrate']);
     expect([await migrated.ended, migrated.stdout]).toEqual([0, 'The schema is current.\n']);
-  });
-} else {
-  testAsRoot('a DATA_DIR on a full disk; with free space the stored rows are there again', async () => {
-    const disk = mount('tmpfs', 'size=200m');
-    try {
-      const directory = join(disk, 'data');
-      await cp(database.settings.DATA_DIR ?? '', directory, { recursive: true });
-      await sql({ DATA_DIR: directory }, `INSERT INTO client (name) VALUES ('kept')`);
-      spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=64k']);
-      const line = await services.refusal({ DATA_DIR: directory });
-      expect(line).toMatch(/^petstore: The disk of DATA_DIR '.+' is full: .+ Nothing that was stored is lost\. /);
-      await rm(join(disk, 'filler'));
-      const dataSource = await openDatabase(readConfig({ DATA_DIR: directory }));
-      expect(await dataSource.query(`SELECT name FROM client WHERE name = 'kept'`)).toEqual([{ name: 'kept' }]);
-      await dataSource.destroy();
-    } finally {
-      unmount(disk);
-    }
   });
 }
 

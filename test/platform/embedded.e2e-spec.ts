@@ -105,7 +105,7 @@ test('a DATA_DIR that is a file, below one, or that cannot be written is refused
 test('a broken database is refused', async () => {
   await writeFile(join(dataDir, 'postgres', 'global', 'pg_control'), 'not a control file');
   const message = expect.stringMatching(
-    /^The embedded database in DATA_DIR '.+' does not open \(.+\)\. Restore it, set DATA_DIR to another directory /,
+    /^The embedded database in DATA_DIR '.+' does not open \(.+\)\. If its disk is full, .+ Else restore it, set DATA_DIR to another /,
   ) as string;
   await expect(open()).rejects.toMatchObject({ name: StartupError.name, message });
 });

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, readdir, rename, stat, unlink } from 'node:fs/promises';
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import { join, relative, resolve } from 'node:path';
+import { once } from 'node:events';
+import { chmod, readdir, rename, rm, stat } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../../errors/startup-error.js';
 
@@ -53,13 +54,13 @@ async function publish(directory: string): Promise<(DirectoryLock & { name: stri
   let serve: ((socket: Socket) => void) | undefined;
   const server = createServer((socket) => (serve === undefined ? socket.destroy() : serve(socket))).unref();
   try {
-    await listen(server, draft);
+    await once(server.listen({ path: draft }), 'listening');
     await chmod(draft, 0o600);
   } catch (error) {
     throw new StartupError(`DATA_DIR '${directory}' cannot be locked: ${(error as Error).message}.`, { cause: error });
   }
   const release = async (): Promise<void> => {
-    await remove(path);
+    await rm(path, { force: true });
     await new Promise((done) => server.close(done));
   };
   try {
@@ -76,18 +77,18 @@ async function findOther(directory: string, own: string): Promise<string | undef
   for (const name of await readdir(directory)) {
     if (name === own || !name.endsWith(SUFFIX)) continue;
     const path = socketPath(directory, name);
-    if (await accepts(path)) return name;
-    await remove(path);
+    // The kernel accepts the connection even if the process is busy or stopped.
+    const connection = await connectTo(path);
+    if (typeof connection === 'object') connection.destroy();
+    if (!isOfDead(connection)) return name;
+    await rm(path, { force: true });
   }
   return undefined;
 }
 
-async function accepts(path: string): Promise<boolean> {
-  // The kernel accepts the connection even if the process is busy or stopped.
-  const connection = await connectTo(path);
-  if (typeof connection === 'string') return !['ECONNREFUSED', 'ENOENT'].includes(connection);
-  connection.destroy();
-  return true;
+/** Whether nobody listens on a socket, or it has been removed meanwhile. */
+function isOfDead(connection: Socket | string): boolean {
+  return connection === 'ECONNREFUSED' || connection === 'ENOENT';
 }
 
 /** A connection, or the code of the error. */
@@ -109,10 +110,11 @@ export async function connectToOwner(directory: string): Promise<Socket | undefi
     const path = socketPath(directory, name);
     const owner = await stat(path).catch(() => undefined);
     const connection = await connectTo(path);
-    const isOwn = owner?.uid === process.getuid?.();
-    if (typeof connection !== 'string' && isOwn) return connection;
-    if (typeof connection !== 'string') connection.destroy();
-    else if (connection !== 'EACCES') continue;
+    if (isOfDead(connection)) continue;
+    if (typeof connection === 'object') {
+      if (owner?.uid === process.getuid?.()) return connection;
+      connection.destroy();
+    }
     throw new StartupError(
       `The process that uses DATA_DIR '${directory}' belongs to another user. Run the command as that user.`,
     );
@@ -120,28 +122,9 @@ export async function connectToOwner(directory: string): Promise<Socket | undefi
   return undefined;
 }
 
-function listen(server: Server, path: string): Promise<void> {
-  return new Promise((done, fail) => {
-    server.once('error', fail);
-    server.listen({ path }, done);
-  });
-}
-
-async function remove(path: string): Promise<void> {
-  await unlink(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-  });
-}
-
-/**
- * The path of a socket in a directory: absolute, or relative to the working directory if that is shorter.
- *
- * @throws StartupError when both are too long
- */
+/** @throws StartupError when the path of a socket would be too long */
 function socketPath(directory: string, name: string): string {
-  const absolute = resolve(directory, name);
-  const candidates = [absolute, join('.', relative(process.cwd(), absolute))];
-  const path = candidates.reduce((a, b) => (Buffer.byteLength(b) < Buffer.byteLength(a) ? b : a));
+  const path = join(directory, name);
   if (Buffer.byteLength(path) >= MAX_SOCKET_PATH) {
     throw new StartupError(`DATA_DIR '${directory}' has too long a path. Set DATA_DIR to one of at most 70 bytes.`);
   }

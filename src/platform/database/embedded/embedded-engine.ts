@@ -1,11 +1,12 @@
 import type { PGlite } from '@electric-sql/pglite';
-import { spawn } from 'node:child_process';
+import { execFile, type ExecFileException } from 'node:child_process';
 import { constants, existsSync } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, rename, rm, statfs } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { StartupError } from '../../errors/startup-error.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
 import { EngineStream, type ProtocolEngine } from './engine-stream.js';
@@ -41,12 +42,12 @@ export class EmbeddedEngine {
     } catch (error) {
       await lock.release();
       if (error instanceof StartupError) throw error;
-      const full = await fullDisk(dataDir);
       const reason = String((error as Error | undefined)?.message ?? error).split('\n')[0];
-      const text =
-        `The embedded database in DATA_DIR '${dataDir}' does not open (${reason}). Restore it, set DATA_DIR to another ` +
-        'directory on a local disk, or set DATABASE_URL.';
-      throw new StartupError(full ?? text, { cause: error });
+      throw new StartupError(
+        `The embedded database in DATA_DIR '${dataDir}' does not open (${reason}). If its disk is full, free 64 MiB: nothing ` +
+          'that was stored is lost. Else restore it, set DATA_DIR to another directory on a local disk, or set DATABASE_URL.',
+        { cause: error },
+      );
     }
   }
 
@@ -75,20 +76,6 @@ export class EmbeddedEngine {
     // Not `execProtocolRaw`: it keeps every answer in memory.
     execute: (messages, onData) => this.pglite.execProtocolRawStream(messages, { onRawData: onData, syncToFs: false }),
   };
-}
-
-/** Free disk space in bytes that the embedded engine needs to open: two segments of its write-ahead log, and a reserve. */
-const NEEDED_BYTES = 64 * 1024 * 1024;
-
-/** The message for a start that failed because the disk is full; undefined if it is not full. */
-async function fullDisk(dataDir: string): Promise<string | undefined> {
-  const { bavail, blocks, bsize } = await statfs(dataDir);
-  // File systems that do not count blocks report 0 as their total.
-  if (blocks === 0 || bavail * bsize >= NEEDED_BYTES) return undefined;
-  return (
-    `The disk of DATA_DIR '${dataDir}' is full: the embedded database needs ${NEEDED_BYTES / 1024 / 1024} MiB to open. ` +
-    'Nothing that was stored is lost. Free some space, and start again.'
-  );
 }
 
 async function prepareDirectory(dataDir: string): Promise<void> {
@@ -139,20 +126,14 @@ async function initialise(dataDir: string, cluster: string): Promise<void> {
   }
 }
 
-function runInitdb(directory: string): Promise<void> {
+async function runInitdb(directory: string): Promise<void> {
   const pglite = pathToFileURL(createRequire(import.meta.url).resolve('@electric-sql/pglite')).href;
   const args = ['--input-type=module', '--eval', INITDB_SCRIPT, pglite, directory];
-  return new Promise((done, fail) => {
+  try {
     // The child exits when its standard input closes, which also happens when this process is killed.
-    const child = spawn(process.execPath, args, { env: {}, stdio: ['pipe', 'ignore', 'pipe'] });
-    let output = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-    child.once('error', fail);
-    child.once('close', (code, signal) => {
-      if (code === 0) return done();
-      const reason =
-        /^\w*Error: .*$/m.exec(output)?.[0] ?? (signal === null ? `exit code ${code}` : `signal ${signal}`);
-      fail(new Error(`initialising it failed (${reason})`));
-    });
-  });
+    await promisify(execFile)(process.execPath, args, { env: {} });
+  } catch (error) {
+    const { stderr = '', code, signal } = error as ExecFileException;
+    throw new Error(`initialising it failed (${/^\w*Error: .*$/m.exec(stderr)?.[0] ?? signal ?? `exit code ${code}`})`);
+  }
 }

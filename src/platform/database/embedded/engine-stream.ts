@@ -8,6 +8,7 @@ export interface ProtocolEngine {
   execute(messages: Uint8Array, onData: (piece: Uint8Array) => void): Promise<void>;
 }
 
+/** The type of the message Terminate, which would end the engine. `pg` writes each message, or several, in one chunk. */
 const TERMINATE = 'X'.charCodeAt(0);
 
 /**
@@ -15,14 +16,15 @@ const TERMINATE = 'X'.charCodeAt(0);
  * stream may be open at a time.
  */
 export class EngineStream extends Duplex {
-  private isStarted = false;
-
   constructor(private readonly engine: ProtocolEngine) {
     super();
   }
 
   connect(): this {
-    process.nextTick(() => this.emit('connect'));
+    this.engine.reset().then(
+      () => this.emit('connect'),
+      (error: Error) => this.destroy(error),
+    );
     return this;
   }
 
@@ -47,7 +49,8 @@ export class EngineStream extends Duplex {
   }
 
   override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
-    this.run(Buffer.concat(chunks.map(({ chunk }) => chunk))).then(() => done(), done);
+    const messages = chunks.map(({ chunk }) => chunk).filter(([type]) => type !== TERMINATE);
+    this.run(Buffer.concat(messages)).then(() => done(), done);
   }
 
   override _final(done: () => void): void {
@@ -56,25 +59,9 @@ export class EngineStream extends Duplex {
   }
 
   private async run(messages: Buffer): Promise<void> {
-    if (!this.isStarted) {
-      await this.engine.reset();
-      this.isStarted = true;
-    }
-    const request = withoutTerminate(messages);
-    if (request.length === 0) return;
+    if (messages.length === 0) return;
     const answer: Buffer[] = [];
-    await this.engine.execute(request, (piece) => answer.push(Buffer.from(piece)));
+    await this.engine.execute(messages, (piece) => answer.push(Buffer.from(piece)));
     this.push(Buffer.concat(answer));
   }
-}
-
-/** Removes the message Terminate, always the last one: it would end the engine. */
-function withoutTerminate(messages: Buffer): Buffer {
-  // The startup message has no type byte; it begins with its length, whose first byte is 0.
-  if (messages[0] === 0) return messages;
-  let offset = 0;
-  while (offset < messages.length && messages[offset] !== TERMINATE) {
-    offset += 1 + messages.readUInt32BE(offset + 1);
-  }
-  return messages.subarray(0, offset);
 }
