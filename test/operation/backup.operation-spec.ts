@@ -111,22 +111,6 @@ const idsIn = async (url: string): Promise<string[]> =>
   (await rowsOf<[string]>(url, 'SELECT id FROM pet ORDER BY id')).map(([id]) => id);
 const sorted = (ids: string[]): string[] => [...ids].sort((a, b) => Number(BigInt(a) - BigInt(b)));
 
-test('an export fills another database, and the embedded engine', async () => {
-  await addMany('exported');
-  const ids = await idsIn(serviceUrl);
-  await run(block('sh', 'Export and import', 'export'), { DATABASE_URL: ownerUrl });
-  await administer(server.url, `CREATE DATABASE imported OWNER ${DATABASE}_owner`);
-  const imported = databaseUrl(ownerUrl, 'imported');
-  await run(block('sh', 'Export and import', 'migrate'), { NEW_DATABASE_URL: imported });
-  expect(await idsIn(imported)).toEqual(ids);
-
-  const dataDir = join(backup, 'embedded');
-  await run(block('sh', 'Export and import', 'NEW_DATA_DIR'), { NEW_DATA_DIR: dataDir });
-  const [other, there] = await start({ DATA_DIR: dataDir });
-  expect((await there.get('/v1/pets?limit=100')).json).toEqual((await client.get('/v1/pets?limit=100')).json);
-  await other.stop('SIGTERM');
-}, 120_000);
-
 test('the service runs on a database that pg_dump and pg_restore have made', async () => {
   await addMany('dumped');
   await run(block('sh', 'pg_dump', 'pg_dump'), { DATABASE_URL: ownerUrl });

@@ -4,7 +4,6 @@ import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -132,26 +131,4 @@ test('an export to a full disk, or to a reader that is gone, fails with one line
       expect.stringMatching(new RegExp(`^petstore: standard output cannot be written: .*${message}.*\\n$`)),
     ]);
   }
-});
-
-test('a killed import leaves no rows, and another import works', async () => {
-  const bytes = await readFile(file);
-  const target = await emptyDatabase();
-  const child = spawn(process.execPath, [CLI, 'import', '--from', '-'], {
-    cwd: home,
-    env: { PATH: process.env.PATH, ...target.ownerSettings },
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  // The import has received all but the last 100 bytes, and waits for them.
-  await new Promise((taken) => child.stdin.write(bytes.subarray(0, bytes.length - 100), taken));
-  await sleep(3_000);
-  expect(child.exitCode).toBeNull();
-  child.kill('SIGKILL');
-  await once(child, 'exit');
-  const [{ count, next }] = (await query(target, CONTENT)) as [{ count: number; next: string }];
-  expect([count, next]).toEqual([0, '1']);
-  expect(await petstore(target, 'import', '--from', file)).toMatchObject({ code: 0, stderr: '' });
-  const [{ next: following, ...content }] = (await query(target, CONTENT)) as [{ next: string }];
-  expect(Number(following)).toBeGreaterThan(ANIMALS);
-  expect(await query(source, CONTENT)).toEqual([expect.objectContaining(content)]);
 });

@@ -67,15 +67,6 @@ test('entities and migrations describe the same schema', async () => {
   expect([...upQueries, ...downQueries]).toEqual([]);
 });
 
-test('entities keep the smallest and largest int64 exactly', async () => {
-  const pets = dataSource.getRepository(PetEntity);
-  for (const categoryId of ['-9223372036854775808', '9223372036854775807', '9007199254740993']) {
-    const { id } = await pets.save({ name: 'Rex', categoryId });
-    expect(await pets.findOneBy({ id })).toEqual({ id, name: 'Rex', categoryId, status: 'available' });
-    expect(await pets.countBy({ categoryId })).toBe(1);
-  }
-});
-
 /** Reads and checks the schema as a start with these settings does. */
 async function start(MIGRATE_ON_START: string): Promise<void> {
   const options = await dataSourceOptions(readConfig({ ...database.ownerSettings, MIGRATE_ON_START }));
@@ -163,6 +154,25 @@ test.each([
     message: `Migration Broken4102444800000 failed and was undone: ${cause}`,
   });
   expect(await dataSource.query(`SELECT to_regclass('half_made') AS name`)).toEqual([{ name: null }]);
+});
+
+test('a migration that never gets its lock is tried 30 times, with pauses of 2 s, and the error names the cause', async () => {
+  const name = 'Late4102444800000';
+  const late = (): Promise<void> => Promise.reject(Object.assign(new Error('lock timeout'), { code: '55P03' }));
+  pushMigration({ ...later(name, true), up: late });
+  const { setTimeout: wait } = globalThis;
+  const pauses = import.meta.jest
+    .spyOn(globalThis, 'setTimeout')
+    .mockImplementation((work, ms) => wait(work, ms === 2_000 ? 0 : ms));
+  const attempts: unknown[] = [];
+  const migration = migrate(dataSource, { onLockRetry: (_, attempt) => attempts.push(attempt) });
+  await expect(migration.finally(() => pauses.mockRestore())).rejects.toMatchObject({
+    name: StartupError.name,
+    message: expect.stringMatching(
+      /^Migration Late\d+ failed and was undone: lock timeout\. A long transaction/,
+    ) as string,
+  });
+  expect(attempts).toEqual(Array.from({ length: 29 }, (_, index) => index + 1));
 });
 
 /** A migration that creates the index `ix_test` without a transaction. */

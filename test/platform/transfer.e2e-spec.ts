@@ -7,7 +7,6 @@ import { exportDatabase } from '../../src/platform/database/transfer/export.js';
 import { importDatabase } from '../../src/platform/database/transfer/import.js';
 import { createTestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
-import { HttpClient } from '../support/http-client.js';
 
 /*
  * Exports and imports between two databases of the engine. The commands are tested in operation/transfer.
@@ -247,33 +246,6 @@ test('another schema is refused, whichever side has more migrations', async () =
   expect(message).toMatch(
     /^Only one of the export and the database has (OtherCreatePet\d+, CreatePet\d+|CreatePet\d+, OtherCreatePet\d+)\. .+ wrote the export \(1\.0\.0\), and migrate then\. Nothing was imported\.$/,
   );
-});
-
-test('after an import keys work, a repeated request gets its stored answer, and ids continue', async () => {
-  const database = await createTestDatabase();
-  const app = await createTestApp({ database });
-  const key = { 'idempotency-key': 'the-first' };
-  const first = await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: key });
-  await app.client.post('/v1/pets', { name: 'Bella', categoryId: 7 });
-  await app.client.get('/v1/pets');
-  await app.close();
-  databases.push(database);
-  const from = await openDatabase(readConfig(database.ownerSettings));
-  const bytes = await exported(from);
-  expect(bytes.includes(app.apiKey)).toBe(false);
-  await from.destroy();
-
-  const [moved, to] = await makeDatabase();
-  await imported(to, bytes);
-  await opened.pop()?.destroy();
-  const there = await createTestApp({ database: moved });
-  const client = new HttpClient(there.origin, app.apiKey);
-  // Before the repeated request, because that takes the next id without using it.
-  expect((await client.post('/v1/pets', { name: 'Max', categoryId: 7 })).headers.location).toMatch(/\/3$/);
-  const repeated = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: key });
-  expect([repeated.status, repeated.json, repeated.headers['idempotent-replayed']]).toEqual([201, first.json, 'true']);
-  expect(await there.sql(`SELECT sum(calls) FROM key_usage WHERE operation = 'listPets'`)).toEqual([['1']]);
-  await there.close();
 });
 
 test('an export shows one moment of the database, and the service serves requests meanwhile', async () => {

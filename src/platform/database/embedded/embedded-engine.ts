@@ -134,6 +134,7 @@ async function runInitdb(directory: string): Promise<void> {
     await promisify(execFile)(process.execPath, args, { env: {} });
   } catch (error) {
     const { stderr = '', code, signal } = error as ExecFileException;
-    throw new Error(`initialising it failed (${/^\w*Error: .*$/m.exec(stderr)?.[0] ?? signal ?? `exit code ${code}`})`);
+    const reason = /^\w*Error: .*$/m.exec(stderr)?.[0] ?? signal ?? `exit code ${code}`;
+    throw new Error(`initialising it failed (${reason})`, { cause: error });
   }
 }

@@ -1,8 +1,17 @@
 import { type DataSource, Migration as Recorded, MigrationExecutor, type QueryRunner } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 import { StartupError } from '../../errors/startup-error.js';
-import { appliedMigrations, type KnownMigration, knownMigrations } from './migration-history.js';
-import { withLockRetries, withoutLockTimeout, withSchemaLock } from './schema-lock.js';
+import { appliedMigrations, knownMigrations, type Migration, timestampOf } from './migration-history.js';
+import { LOCK_TIMEOUT_MS, withSchemaLock } from './schema-lock.js';
+
+/** Largest number of attempts of one change to get its locks. With the pauses they take two minutes. */
+const LOCK_ATTEMPTS = 30;
+
+/** Pause in ms between two attempts, in which the requests that queued behind the lock are served. */
+const PAUSE_MS = 2_000;
+
+/** SQLSTATEs of a statement that did not get a lock in time, and of one that PostgreSQL chose to end a deadlock. */
+const NO_LOCK = new Set<unknown>(['55P03', '40P01']);
 
 /** TypeORM's own table, with the additional columns `applied_at` and `backward_compatible`. */
 const CREATE_HISTORY = `
@@ -50,21 +59,21 @@ export interface MigrationObserver {
 export async function migrate(dataSource: DataSource, observer: MigrationObserver = {}): Promise<string[]> {
   return withSchemaLock(dataSource, async (queryRunner) => {
     const applied = await appliedMigrations(queryRunner);
-    const pending = knownMigrations(dataSource).filter(({ name }) => !applied.has(name));
+    const pending = [...knownMigrations(dataSource)].filter(([name]) => !applied.has(name));
     // If nothing is pending, a read-only database and a user without the right to create tables are accepted.
     if (pending.length > 0) {
       await queryRunner.query(CREATE_HISTORY);
       await queryRunner.query(CREATE_METADATA);
     }
     const executor = new MigrationExecutor(dataSource, queryRunner);
-    for (const [index, known] of pending.entries()) {
-      await change(queryRunner, known, observer, async () => {
-        await executor.executeMigration(recorded(known, queryRunner));
-        await queryRunner.query(DECLARE, [known.name, known.migration.backwardCompatible]);
+    for (const [index, [name, migration]] of pending.entries()) {
+      await change(queryRunner, name, migration, observer, async () => {
+        await executor.executeMigration(recorded(name, migration, queryRunner));
+        await queryRunner.query(DECLARE, [name, migration.backwardCompatible]);
       });
-      observer.onApplied?.(known.name, index + 1, pending.length);
+      observer.onApplied?.(name, index + 1, pending.length);
     }
-    return pending.map(({ name }) => name);
+    return pending.map(([name]) => name);
   });
 }
 
@@ -82,23 +91,23 @@ export async function revertLastMigration(
   return withSchemaLock(dataSource, async (queryRunner) => {
     const last = [...(await appliedMigrations(queryRunner)).keys()].at(-1);
     if (last === undefined) return undefined;
-    const known = knownMigrations(dataSource).find(({ name }) => name === last);
-    if (known === undefined) {
+    const migration = knownMigrations(dataSource).get(last);
+    if (migration === undefined) {
       throw new StartupError(
         `Migration ${last} is unknown to this version. Revert it with the version that applied it.`,
       );
     }
     const executor = new MigrationExecutor(dataSource, queryRunner);
-    await change(queryRunner, known, observer, async () => {
-      await known.migration.down(queryRunner);
-      await executor.deleteMigration(recorded(known, queryRunner));
+    await change(queryRunner, last, migration, observer, async () => {
+      await migration.down(queryRunner);
+      await executor.deleteMigration(recorded(last, migration, queryRunner));
     });
     return last;
   });
 }
 
 /** The migration as TypeORM executes and records it. It fails if an index is invalid after it, and is not recorded then. */
-function recorded({ name, timestamp, migration }: KnownMigration, queryRunner: QueryRunner): Recorded {
+function recorded(name: string, migration: Migration, queryRunner: QueryRunner): Recorded {
   const up = async (): Promise<void> => {
     await migration.up(queryRunner);
     const invalid = (await queryRunner.query(INVALID_INDEXES)) as { name: string }[];
@@ -106,34 +115,42 @@ function recorded({ name, timestamp, migration }: KnownMigration, queryRunner: Q
     const names = invalid.map((index) => index.name).join(', ');
     throw new Error(`invalid index ${names}. Drop it (DROP INDEX CONCURRENTLY), and run migrate again`);
   };
-  return new Recorded(undefined, timestamp, name, { up, down: () => migration.down(queryRunner) });
+  return new Recorded(undefined, timestampOf(name), name, { up, down: () => migration.down(queryRunner) });
 }
 
-/** Runs `work`, which applies or reverts a migration, in a transaction unless the migration declares otherwise. */
+/**
+ * Runs `work`, which applies or reverts a migration, in a transaction unless the migration declares otherwise. Repeats it when
+ * it did not get a lock in time.
+ */
 async function change(
   queryRunner: QueryRunner,
-  { name, migration }: KnownMigration,
+  name: string,
+  { transaction }: Migration,
   observer: MigrationObserver,
   work: () => Promise<void>,
 ): Promise<void> {
-  const inTransaction = migration.transaction !== false;
-  const attempt = async (): Promise<void> => {
-    if (!inTransaction) return withoutLockTimeout(queryRunner, work);
+  const isTransactional = transaction !== false;
+  for (let attempt = 1; ; attempt++) {
     try {
-      await queryRunner.startTransaction();
+      await queryRunner.query(`SET lock_timeout = ${isTransactional ? LOCK_TIMEOUT_MS : 0}`);
+      if (isTransactional) await queryRunner.startTransaction();
       await work();
-      await queryRunner.commitTransaction();
+      if (isTransactional) await queryRunner.commitTransaction();
+      return;
     } catch (error) {
       if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
-      throw error;
+      // PostgreSQL's error tells operators more than the answer for clients.
+      const { message, code } = (error instanceof ApiError ? error.cause : error) as NodeJS.ErrnoException;
+      const isLate = NO_LOCK.has(code);
+      if (!isLate || attempt === LOCK_ATTEMPTS) {
+        const undone = isTransactional ? ' and was undone' : '';
+        const advice = isLate
+          ? `. A long transaction holds its lock, such as a backup: pg_stat_activity shows it. Run the command again then`
+          : '';
+        throw new StartupError(`Migration ${name} failed${undone}: ${message}${advice}`, { cause: error });
+      }
+      observer.onLockRetry?.(name, attempt);
+      await new Promise((done) => setTimeout(done, PAUSE_MS));
     }
-  };
-  try {
-    await withLockRetries(attempt, (number) => observer.onLockRetry?.(name, number));
-  } catch (error) {
-    const undone = inTransaction ? ' and was undone' : '';
-    // PostgreSQL's error tells operators more than the answer for clients.
-    const { message } = (error instanceof ApiError ? error.cause : error) as Error;
-    throw new StartupError(`Migration ${name} failed${undone}: ${message}`, { cause: error });
   }
 }

@@ -10,14 +10,6 @@ export interface Migration extends MigrationInterface {
   readonly backwardCompatible: boolean;
 }
 
-/** A migration of this version. */
-export interface KnownMigration {
-  readonly name: string;
-  /** Unix time in ms. */
-  readonly timestamp: number;
-  readonly migration: Migration;
-}
-
 /** A migration that is applied to the database. */
 export interface AppliedMigration {
   readonly appliedAt: Date;
@@ -48,7 +40,7 @@ export async function migrationStatus(dataSource: DataSource): Promise<Migration
 
 /** Every migration that this version knows or that is in `applied`, oldest first. */
 export function statusOf(dataSource: DataSource, applied: ReadonlyMap<string, AppliedMigration>): MigrationStatus[] {
-  const known = new Map(knownMigrations(dataSource).map(({ name, migration }) => [name, migration]));
+  const known = knownMigrations(dataSource);
   return [...new Set([...known.keys(), ...applied.keys()])]
     .sort((a, b) => timestampOf(a) - timestampOf(b))
     .map((name) => ({
@@ -60,26 +52,26 @@ export function statusOf(dataSource: DataSource, applied: ReadonlyMap<string, Ap
 }
 
 /**
- * The migrations of this version, oldest first.
+ * The migrations of this version by name, oldest first.
  *
  * @throws StartupError for a migration without its time in its name, or that does not declare `backwardCompatible`
  */
-export function knownMigrations(dataSource: DataSource): KnownMigration[] {
-  return (dataSource.migrations as Migration[])
-    .map((migration) => {
-      const name = migration.name ?? migration.constructor.name;
-      if (!/\d{13}$/.test(name)) {
-        throw new StartupError(`The name of the migration ${name} must end in its time in ms, 13 digits.`);
-      }
-      if (typeof migration.backwardCompatible !== 'boolean') {
-        throw new StartupError(
-          `Migration ${name} does not say whether earlier versions may run on its schema. ` +
-            'Add to its class: readonly backwardCompatible = true (or false). See docs/upgrading.md.',
-        );
-      }
-      return { name, timestamp: timestampOf(name), migration };
-    })
-    .sort((a, b) => a.timestamp - b.timestamp);
+export function knownMigrations(dataSource: DataSource): Map<string, Migration> {
+  const known = new Map<string, Migration>();
+  for (const migration of dataSource.migrations as Migration[]) {
+    const name = migration.name ?? migration.constructor.name;
+    if (!/\d{13}$/.test(name)) {
+      throw new StartupError(`The name of the migration ${name} must end in its time in ms, 13 digits.`);
+    }
+    if (typeof migration.backwardCompatible !== 'boolean') {
+      throw new StartupError(
+        `Migration ${name} does not say whether earlier versions may run on its schema. ` +
+          'Add to its class: readonly backwardCompatible = true (or false). See docs/upgrading.md.',
+      );
+    }
+    known.set(name, migration);
+  }
+  return new Map([...known].sort(([a], [b]) => timestampOf(a) - timestampOf(b)));
 }
 
 /** The applied migrations by name, in the order in which they were applied. */
@@ -96,6 +88,6 @@ export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<s
 }
 
 /** TypeORM requires that a migration's name ends with its Unix time in ms, 13 digits. */
-function timestampOf(name: string): number {
+export function timestampOf(name: string): number {
   return Number(name.slice(-13));
 }

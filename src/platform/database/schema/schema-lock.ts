@@ -10,16 +10,7 @@ const SCHEMA_LOCK_POLL_MS = 100;
  * Longest time in ms that a statement of a migration waits for a lock (PostgreSQL's `lock_timeout`). Reads queue behind a
  * statement that waits for ACCESS EXCLUSIVE, so the wait blocks them for at most this time.
  */
-const LOCK_TIMEOUT_MS = 2_000;
-
-/** Largest number of attempts of one change to get its locks. With the pauses they take two minutes. */
-export const LOCK_ATTEMPTS = 30;
-
-/** Pause in ms between two attempts, in which the requests that queued behind the lock are served. */
-const PAUSE_MS = 2_000;
-
-/** SQLSTATEs of a statement that did not get a lock in time, and of one that PostgreSQL chose to end a deadlock. */
-const NO_LOCK = new Set<unknown>(['55P03', '40P01']);
+export const LOCK_TIMEOUT_MS = 2_000;
 
 /** Key of the advisory lock that every schema change takes: 'petstore' in ASCII. */
 const LOCK_KEY = '8099007544119226981';
@@ -72,45 +63,4 @@ async function acquireSchemaLock(queryRunner: QueryRunner): Promise<void> {
   throw new StartupError(
     `Another process has been migrating this database for over ${SCHEMA_LOCK_TIMEOUT_MS / 1000} s. Try again when it has finished.`,
   );
-}
-
-/** Runs `work`, under the schema lock, with statements that wait for their locks without limit. */
-export async function withoutLockTimeout(queryRunner: QueryRunner, work: () => Promise<void>): Promise<void> {
-  await queryRunner.query('SET lock_timeout = 0');
-  try {
-    await work();
-  } finally {
-    await queryRunner.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`).catch(() => undefined);
-  }
-}
-
-/**
- * Changes the schema; repeats the change when it did not get a lock in time.
- *
- * @param change when it fails, it must either undo its work or be able to continue from there
- * @param onRetry called after each failed attempt, before the pause, with the number of the attempt, from 1 on
- * @param pause for tests
- * @throws StartupError after LOCK_ATTEMPTS attempts; any other error of `change`
- */
-export async function withLockRetries(
-  change: () => Promise<void>,
-  onRetry: (attempt: number) => void,
-  pause: (ms: number) => Promise<unknown> = sleep,
-): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await change();
-    } catch (error) {
-      if (!NO_LOCK.has((error as { code?: unknown }).code)) throw error;
-      if (attempt === LOCK_ATTEMPTS) {
-        throw new StartupError(
-          `no lock within ${LOCK_TIMEOUT_MS / 1000} s in ${LOCK_ATTEMPTS} attempts (${(error as Error).message}). A long ` +
-            'transaction holds it, such as a backup: pg_stat_activity shows it. Run the command again when it has ended',
-          { cause: error },
-        );
-      }
-      onRetry(attempt);
-      await pause(PAUSE_MS);
-    }
-  }
 }
