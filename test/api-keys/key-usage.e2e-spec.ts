@@ -177,13 +177,11 @@ describe('usage of the last 400 days', () => {
     const batches: number[] = [];
     repository.deleteBefore = async (...batch) => {
       const removed = await deleteBefore(...batch);
-      batches.push(removed.rows);
+      batches.push(removed);
       return removed;
     };
     await app.nest.get(KeyUsageRetention).remove();
     expect(await stored()).toEqual(kept());
-    expect(batches).toEqual([1_000, 800]);
-    await app.nest.get(KeyUsageRetention).remove();
     expect(batches).toEqual([1_000, 800, 0]);
   });
 

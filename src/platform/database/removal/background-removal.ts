@@ -1,13 +1,6 @@
 import { Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The outcome of one statement. */
-export interface RemovedBatch {
-  readonly rows: number;
-  /** Whether more rows may be left to remove. */
-  readonly isThereMore: boolean;
-}
-
 /** Pause in ms between two statements of a run, in which only requests use the database. */
 const PAUSE_MS = 50;
 
@@ -24,12 +17,12 @@ export class BackgroundRemoval implements OnApplicationBootstrap, OnModuleDestro
   /**
    * @param what the rows, for the log
    * @param intervalMs time in ms between two runs
-   * @param removeBatch runs one statement that removes a limited number of rows
+   * @param removeBatch runs one statement that removes a limited number of rows, and returns how many
    */
   constructor(
     private readonly what: string,
     private readonly intervalMs: number,
-    private readonly removeBatch: () => Promise<RemovedBatch>,
+    private readonly removeBatch: () => Promise<number>,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -46,9 +39,9 @@ export class BackgroundRemoval implements OnApplicationBootstrap, OnModuleDestro
   async remove(): Promise<number> {
     let count = 0;
     while (!this.stopping.signal.aborted) {
-      const { rows, isThereMore } = await this.removeBatch();
+      const rows = await this.removeBatch();
+      if (rows === 0) break;
       count += rows;
-      if (!isThereMore) break;
       await this.pause(PAUSE_MS);
     }
     return count;

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import pg from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 import { StartupError } from '../../errors/startup-error.js';
@@ -147,7 +148,7 @@ function copy({ name, source, columns }: Table): string {
     (column) => String.raw`coalesce(replace(replace(replace(replace(${column}::text,
       E'\\', E'\\\\'), E'\n', E'\\n'), E'\r', E'\\r'), E'\t', E'\\t'), E'\\N')`,
   );
-  return `SELECT ${literal(`COPY ${name} (${columns.join(', ')}) FROM stdin;`)} AS line
+  return `SELECT ${pg.escapeLiteral(`COPY ${name} (${columns.join(', ')}) FROM stdin;`)} AS line
     UNION ALL SELECT ${values.join(` || E'\\t' || `)} FROM ${source} UNION ALL SELECT '\\.'`;
 }
 
@@ -156,8 +157,8 @@ async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: 
   const migrations = (await queryRunner.query('SELECT name FROM schema_migration')) as { name: string }[];
   const around = (await queryRunner.query(AROUND)) as { before: string; after: string }[];
   const names = tables.map(({ name }) => name).join(', ');
-  const filled = tables.map(({ name }) => `(${literal(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
-  const known = migrations.map(({ name }) => literal(name)).join(', ');
+  const filled = tables.map(({ name }) => `(${pg.escapeLiteral(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
+  const known = migrations.map(({ name }) => pg.escapeLiteral(name)).join(', ');
   const head = [
     `${EXPORT_HEADER}${new Date().toISOString()}, service ${service}`,
     'BEGIN;',
@@ -185,8 +186,4 @@ function refuseIfAny(query: string, message: string): string {
     `DO $$ DECLARE found text; BEGIN found := (SELECT string_agg(name, ', ') FROM (SELECT ${query}) q (name)); ` +
     `IF found IS NOT NULL THEN RAISE EXCEPTION '${message}', found; END IF; END $$;`
   );
-}
-
-function literal(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
 }
