@@ -56,16 +56,6 @@ async function kill(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-const startupError = (message: string): object => ({ name: StartupError.name, message });
-
-test('a DATA_DIR that another process uses is refused, and the message names the process', async () => {
-  const child = startProcess();
-  await linesOf(child, 1);
-  await expect(open()).rejects.toMatchObject(
-    startupError(`DATA_DIR '${dataDir}' is in use by process ${child.pid}. Stop it, or set another DATA_DIR.`),
-  );
-});
-
 test('the DATA_DIR of a process that SIGKILL ended opens at once, with every acknowledged animal', async () => {
   const child = startProcess();
   const [, ...ids] = await linesOf(child, 200);

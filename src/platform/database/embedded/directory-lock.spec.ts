@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,15 +21,6 @@ test('at most one of several simultaneous attempts gets the lock, and a later on
   }
   expect(await readdir(directory)).toEqual([]);
 }, 30_000);
-
-test('the socket of a killed process is replaced at once', async () => {
-  const script = `require('net').createServer().listen(${JSON.stringify(join(directory, '1-dead.lock'))}, () => process.kill(process.pid, 'SIGKILL'))`;
-  expect(spawnSync(process.execPath, ['-e', script]).signal).toBe('SIGKILL');
-  expect(await readdir(directory)).toEqual(['1-dead.lock']);
-  const lock = await lockDirectory(directory);
-  expect(await readdir(directory)).toEqual([expect.stringMatching(`^${process.pid}-[0-9a-f]{8}\\.lock$`)]);
-  await lock.release();
-});
 
 test('a path that is too long for a socket is refused', async () => {
   const deep = join(directory, 'x'.repeat(100));
