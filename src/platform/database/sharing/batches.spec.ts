@@ -1,4 +1,3 @@
-import { ApiError } from '../../errors/api-error.js';
 import { UNAVAILABLE } from '../../errors/error-catalogue.js';
 import pg from 'pg';
 import { Batches } from './batches.js';
@@ -18,20 +17,12 @@ function controlled() {
 
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
-test('a single input runs at once', async () => {
-  const { batches, execute, release } = controlled();
-  const answer = new Batches(execute, LIMITS).run(21);
-  await Promise.resolve();
-  expect(batches).toEqual([[21]]);
-  release();
-  expect(await answer).toBe(42);
-});
-
-test('inputs that wait together share a statement, and each gets its own output', async () => {
+test('a single input runs at once; inputs that wait together share a statement, and each gets its own output', async () => {
   const { batches, execute, release } = controlled();
   const queue = new Batches(execute, LIMITS);
   const first = queue.run(1);
-  await settled();
+  await Promise.resolve();
+  expect(batches).toEqual([[1]]);
   const others = [2, 3, 4].map((input) => queue.run(input));
   await settled();
   expect(batches).toEqual([[1]]);
@@ -64,20 +55,16 @@ test('after an error of a key, its next input is executed', async () => {
   await expect(queue.run(1, 'one')).rejects.toThrow('call 2');
 });
 
-test('no input joins a statement that has begun, and no statement exceeds its size', async () => {
+test('no statement exceeds its size', async () => {
   const { batches, execute, release } = controlled();
   const queue = new Batches(execute, { ...LIMITS, size: 3 });
-  const answers = Array.from({ length: 8 }, (_, input) => queue.run(input));
-  for (let round = 0; round < 4; round++) {
-    await settled();
-    release();
-  }
+  const answers = [1, 2, 3, 4].map((input) => queue.run(input));
+  await settled();
+  release();
+  await settled();
+  release();
   await Promise.all(answers);
-  expect(batches).toEqual([
-    [0, 1, 2],
-    [3, 4, 5],
-    [6, 7],
-  ]);
+  expect(batches).toEqual([[1, 2, 3], [4]]);
 });
 
 test('at most as many statements as the limit run at the same time', async () => {
@@ -97,34 +84,22 @@ test('at most as many statements as the limit run at the same time', async () =>
 describe('with followMs', () => {
   const FOLLOWING = { ...LIMITS, size: 3, concurrency: 2, followMs: 60_000 };
 
-  test('inputs that arrive while a statement runs share the next one', async () => {
+  test('inputs that arrive while a statement runs share the next one; a full batch starts at once', async () => {
     const { batches, execute, release } = controlled();
     const queue = new Batches(execute, FOLLOWING);
-    const first = queue.run(1);
+    const answers = [queue.run(1)];
     await settled();
-    const others = [2, 3].map((input) => queue.run(input));
+    answers.push(queue.run(2), queue.run(3));
     await settled();
     expect(batches).toEqual([[1]]);
-    release();
-    await settled();
-    expect(batches).toEqual([[1], [2, 3]]);
-    release();
-    expect(await Promise.all([first, ...others])).toEqual([2, 4, 6]);
-  });
-
-  test('a full batch starts while another statement runs', async () => {
-    const { batches, execute, release } = controlled();
-    const queue = new Batches(execute, FOLLOWING);
-    const first = queue.run(1);
-    await settled();
-    const others = [2, 3, 4, 5].map((input) => queue.run(input));
+    answers.push(queue.run(4), queue.run(5));
     await settled();
     expect(batches).toEqual([[1], [2, 3, 4]]);
     release();
     release();
     await settled();
     release();
-    expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8, 10]);
+    expect(await Promise.all(answers)).toEqual([2, 4, 6, 8, 10]);
   });
 
   test('after followMs another statement starts while a slow one runs', async () => {
@@ -154,15 +129,9 @@ test('a refused input gets its own error, and the other inputs of its statement 
   expect(executed).toEqual([[1, 13, 2], [1], [13], [2]]);
 });
 
-test.each([
-  ['the database is unreachable', new ApiError(UNAVAILABLE, 'unreachable')],
-  ['a statement fails without an answer from PostgreSQL', new Error('unknown outcome')],
-])('when %s, all inputs fail, and no statement is repeated', async (_, failure) => {
+test('after a failure that is no answer of PostgreSQL, all inputs fail, and no statement is repeated', async () => {
   let calls = 0;
-  const queue = new Batches(() => {
-    calls++;
-    return Promise.reject(failure);
-  }, LIMITS);
+  const queue = new Batches(() => Promise.reject(new Error(`unknown outcome ${++calls}`)), LIMITS);
   const outcomes = await Promise.allSettled([1, 2, 3].map((input) => queue.run(input)));
   expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
   expect(calls).toBe(1);
@@ -182,12 +151,10 @@ test('503 at once when too many inputs wait', async () => {
   expect(await Promise.all(answers)).toEqual([2, 4, 6]);
 });
 
-test('503 for inputs that wait too long, and later inputs succeed', async () => {
+test('503 for inputs that wait too long, although no other input arrives, and later inputs succeed', async () => {
   const { batches, execute, release } = controlled();
-  const queue = new Batches(execute, { ...LIMITS, waitMs: 50 });
-  const begun = queue.run(1);
-  await settled();
-  const waiting = queue.run(2);
+  const queue = new Batches(execute, { ...LIMITS, size: 1, waitMs: 50 });
+  const [begun, waiting] = [1, 2].map((input) => queue.run(input));
   await expect(waiting).rejects.toMatchObject({ definition: UNAVAILABLE, headers: { 'Retry-After': '1' } });
   const later = queue.run(3);
   release();
@@ -196,16 +163,6 @@ test('503 for inputs that wait too long, and later inputs succeed', async () => 
   release();
   expect(await later).toBe(6);
   expect(batches).toEqual([[1], [3]]);
-});
-
-test('inputs beyond the first statement of a burst expire in time, although no other input arrives', async () => {
-  const { batches, execute, release } = controlled();
-  const queue = new Batches(execute, { ...LIMITS, size: 1, waitMs: 50 });
-  const [begun, waiting] = [1, 2].map((input) => queue.run(input));
-  await expect(waiting).rejects.toMatchObject({ definition: UNAVAILABLE });
-  release();
-  expect(await begun).toBe(2);
-  expect(batches).toEqual([[1]]);
 });
 
 test('503 for inputs that cannot run alone in time after their shared statement was refused', async () => {
