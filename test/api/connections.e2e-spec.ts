@@ -1,5 +1,4 @@
 import { Controller, Get, Module } from '@nestjs/common';
-import { createHash } from 'node:crypto';
 import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -159,27 +158,18 @@ describe('Upgrade', () => {
 
   describe('with a module that serves WebSockets', () => {
     const taken: { url: string | undefined; head: string }[] = [];
-    const handshakeOf = (path: string, fields: string): string =>
-      `GET ${path} HTTP/1.1\r\n${fields}Connection: Upgrade\r\nUpgrade: WebSocket\r\n` +
-      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
     let handshake: string;
-    beforeAll(() => (handshake = handshakeOf('/v1/socket', authorized)));
-    /** Accepts a handshake, and echoes all bytes after it. */
-    const accept = (
-      request: { url?: string; headers: Record<string, unknown> },
-      socket: Duplex,
-      head: Buffer,
-    ): void => {
-      taken.push({ url: request.url, head: head.toString('latin1') });
-      const accepted = createHash('sha1')
-        .update(`${String(request.headers['sec-websocket-key'])}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
-        .digest('base64');
-      socket.write(
-        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
-      );
+    beforeAll(() => {
+      handshake =
+        `GET /v1/socket HTTP/1.1\r\n${authorized}Connection: Upgrade\r\nUpgrade: WebSocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
+    });
+    /** Echoes all bytes after a handshake. */
+    const accept = ({ url }: { url?: string }, socket: Duplex, head: Buffer): void => {
+      taken.push({ url, head: head.toString('latin1') });
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
       socket.write(head);
-      socket.on('data', (bytes: Buffer) => socket.write(bytes)).on('error', () => socket.destroy());
-      socket.on('end', () => socket.end());
+      socket.on('error', () => undefined).pipe(socket);
     };
     beforeAll(() => void (app.nest.getHttpServer() as Server).on('upgrade', accept));
     afterAll(() => void (app.nest.getHttpServer() as Server).off('upgrade', accept));
@@ -191,7 +181,6 @@ describe('Upgrade', () => {
         until: 'two',
       });
       expect(answer).toMatch(/^HTTP\/1\.1 101 /);
-      expect(answer).toContain('Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
       expect(answer).toMatch(/frame one, frame two$/);
       expect(taken).toEqual([{ url: '/v1/socket', head: 'frame one, ' }]);
     });

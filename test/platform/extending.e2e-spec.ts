@@ -1,4 +1,4 @@
-import { Body, Controller, Get, HttpCode, Module, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Get, Module, Param, Post, Query } from '@nestjs/common';
 import { ApiNotFoundResponse, ApiProperty, ApiPropertyOptional, ApiServiceUnavailableResponse } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
@@ -13,9 +13,7 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import {
   BooleanProperty,
   Int64Property,
@@ -106,13 +104,6 @@ class TestOwnersController {
     return ['open'];
   }
 
-  @Post('audits')
-  @RequireScopes('owners:audit')
-  @HttpCode(200)
-  auditOwners(): string[] {
-    return ['audited'];
-  }
-
   @Get(':name')
   @ApiNotFoundResponse({ description: 'Nobody has the name.', type: Address })
   @ApiServiceUnavailableResponse({ type: [String] })
@@ -149,14 +140,6 @@ describe('authentication', () => {
 
   test('200: @Public opens one handler, and no other', async () => {
     expect((await app.client.get('/v1/test-owners/open', { apiKey: null })).json).toEqual(['open']);
-  });
-
-  test("403: @RequireScopes with the module's own scope; 200 with a key that has it", async () => {
-    const refused = await app.client.post('/v1/test-owners/audits', undefined);
-    expect(refused.json).toEqual(errorOf('insufficient_scope', 403));
-    expect(refused.headers['www-authenticate']).toContain('error="insufficient_scope", scope="owners:audit"');
-    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'auditor', scopes: ['owners:audit'] });
-    expect((await app.client.post('/v1/test-owners/audits', undefined, { apiKey: secret })).json).toEqual(['audited']);
   });
 });
 

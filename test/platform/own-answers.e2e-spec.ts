@@ -14,7 +14,7 @@ import {
 import type { Request, Response } from 'express';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NEVER, type Observable, of } from 'rxjs';
+import { type Observable, of } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -24,18 +24,6 @@ import { rawRequest } from '../support/raw-request.js';
 @Controller('test-own')
 class TestOwnAnswersController {
   wait = Promise.resolve();
-
-  @Get('text')
-  async text(): Promise<string> {
-    await this.wait;
-    return 'text';
-  }
-
-  @Get('bytes')
-  async bytes(): Promise<Buffer> {
-    await this.wait;
-    return Buffer.from('bytes');
-  }
 
   @Get('nothing')
   async nothing(): Promise<void> {
@@ -75,7 +63,7 @@ class TestOwnAnswersController {
   }
 
   @Get('redirect')
-  @Redirect('/v1/test-own/text')
+  @Redirect('/v1/test-own/json')
   async redirect(): Promise<void> {
     await this.wait;
   }
@@ -92,13 +80,8 @@ class TestOwnAnswersController {
     return of({ data: 'event' });
   }
 
-  @Sse('endless')
-  endless(): Observable<{ data: string }> {
-    return NEVER;
-  }
-
-  @Get('endless-stream')
-  endlessStream(@Res() response: Response): void {
+  @Get('endless')
+  endless(@Res() response: Response): void {
     response.write('first ');
   }
 
@@ -114,8 +97,6 @@ class OwnAnswersModule {}
 
 const PRIVATE = 'private, no-cache';
 const KINDS: [path: string, status: number, cacheControl: string][] = [
-  ['text', 200, PRIVATE],
-  ['bytes', 200, PRIVATE],
   ['nothing', 200, PRIVATE],
   ['json', 200, PRIVATE],
   ['cached', 200, 'public, max-age=60'],
@@ -146,8 +127,8 @@ describe('an answer that a handler writes itself', () => {
   });
 
   test('stops counting as in flight when it begins', async () => {
-    const answers = Array.from({ length: 20 }, (_, index) =>
-      rawRequest(app.port, `GET /v1/test-own/endless${index % 2 ? '' : '-stream'} HTTP/1.1\r\nHost: x\r\n\r\n`, {
+    const answers = Array.from({ length: 10 }, () =>
+      rawRequest(app.port, 'GET /v1/test-own/endless HTTP/1.1\r\nHost: x\r\n\r\n', {
         until: 'never',
         timeout: 2_000,
       }).catch(String),

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { Body, Controller, Get, Headers, Injectable, Module, Param, Patch, Post, RawBody, Res } from '@nestjs/common';
 import { ApiHeader, OmitType, PartialType } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import { IsEmail, Matches } from 'class-validator';
+import { Matches } from 'class-validator';
 import type { Response } from 'express';
 import { Counter } from 'prom-client';
 import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
@@ -34,9 +34,6 @@ class CardEntity {
   @Column({ type: 'varchar', length: 40 })
   owner: string;
 
-  @Column({ type: 'varchar', length: 254 })
-  email: string;
-
   @Column({ type: 'numeric', precision: 10, scale: 2 })
   points: string;
 
@@ -52,7 +49,6 @@ class CreateCard1795600000000 implements Migration {
       CREATE TABLE test_card (
         id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_test_card PRIMARY KEY,
         owner varchar(40) NOT NULL,
-        email varchar(254) NOT NULL,
         points numeric(10, 2) NOT NULL,
         version integer NOT NULL
       )`);
@@ -66,9 +62,6 @@ class CreateCard1795600000000 implements Migration {
 class Card {
   @TextProperty({ description: 'The owner.', minLength: 1, maxLength: 40 })
   owner: string;
-
-  @IsEmail()
-  email: string;
 
   @Matches(/^\d{1,8}(\.\d{1,2})?$/)
   points: string;
@@ -189,7 +182,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 test('If-Match: one of two changes of the same version succeeds, and the other is refused', async () => {
-  await app.sql(`INSERT INTO test_card (owner, email, points, version) VALUES ('Ann', 'ann@example.com', 1, 1)`);
+  await app.sql(`INSERT INTO test_card (owner, points, version) VALUES ('Ann', 1, 1)`);
   const read = await app.client.get('/v1/test-cards/1', { apiKey });
   expect([read.status, read.headers.etag]).toEqual([200, '"1"']);
   const change = (body: object, headers: Record<string, string>): Promise<HttpAnswer> =>
@@ -202,7 +195,7 @@ test('If-Match: one of two changes of the same version succeeds, and the other i
     json: { points: '2.50' },
   });
   expect((await change({ points: '3' }, {})).json).toMatchObject({ code: 'precondition_failed', status: 412 });
-  for (const body of [{ owner: null }, { email: null }]) {
+  for (const body of [{ owner: null }, { points: null }]) {
     expect([body, (await change(body, { 'if-match': '"2"' })).status]).toEqual([body, 400]);
   }
   const again = await app.client.get('/v1/test-cards/1', { apiKey, headers: { 'if-none-match': '"2"' } });
@@ -211,7 +204,7 @@ test('If-Match: one of two changes of the same version succeeds, and the other i
 });
 
 test('a signed body is accepted unchanged, and a changed one is refused', async () => {
-  await app.sql(`INSERT INTO test_card (owner, email, points, version) VALUES ('Bob', 'bob@example.com', 0.1, 1)`);
+  await app.sql(`INSERT INTO test_card (owner, points, version) VALUES ('Bob', 0.1, 1)`);
   const body = '{"cardId": 2,\n "points": "0.20"}';
   const sign = (text: string): string => createHmac('sha256', SECRET).update(text).digest('hex');
   const send = (signature: string): Promise<HttpAnswer> =>
