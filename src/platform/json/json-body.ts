@@ -27,6 +27,7 @@ export class JsonBody {
     let body = shared.get(value);
     if (body === undefined) {
       body = new JsonBody(write(value));
+      body.tag = entityTag(body.text);
       shared.set(value, body);
     }
     return body;
