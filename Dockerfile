@@ -11,7 +11,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY schematics schematics
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm ci --ignore-scripts
-COPY nest-cli.json tsconfig.json tsconfig.build.json README.md CHANGELOG.md ./
+COPY nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY docs/guide.md docs/operating.md docs/
 COPY migrations migrations

@@ -3,6 +3,6 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
-for (const path of ['README.md', 'CHANGELOG.md', 'docs/guide.md', 'docs/operating.md']) {
+for (const path of ['docs/guide.md', 'docs/operating.md']) {
   cpSync(join(root, path), join(root, 'dist', path));
 }

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { LicenseObject } from '@nestjs/swagger';
-import { readGuide } from './app.guide.js';
 import type { AppOptions } from './app.options.js';
 import type { Application } from './platform/application.js';
 
@@ -42,7 +41,7 @@ const APPLICATION: Application = {
     Location: 'https://petstore.example/v1/pets/1',
     NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
   },
-  readGuide,
+  readGuide: () => readFileSync(new URL('../docs/guide.md', import.meta.url), 'utf8'),
   release: (JSON.parse(readFileSync(PACKAGE as URL, 'utf8')) as { version: string }).version,
   defaultScopes: ['pets:read', 'pets:write'],
   migrations: [],

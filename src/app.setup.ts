@@ -62,18 +62,14 @@ export function setUpApplication(app: INestApplication): void {
  * project may call in `setUp`, throw a StartupError.
  */
 function forbidAddressChanges(app: INestApplication): void {
-  app.enableVersioning = () => {
-    throw new StartupError(
-      'The version of the API is part of the address, also of the animals, so setUp must not call app.enableVersioning. ' +
-        "Use @Version('2') for /v2.",
-    );
-  };
-  app.setGlobalPrefix = () => {
-    throw new StartupError(
-      'app.setGlobalPrefix would move the addresses of health checks, metrics and pages, too. Put the prefix into ' +
-        "@Controller('…') of your modules, or import RouterModule.register([{ path: '…', module }]).",
-    );
-  };
+  for (const name of ['enableVersioning', 'setGlobalPrefix'] as const) {
+    app[name] = () => {
+      throw new StartupError(
+        `setUp must not call app.${name}: it would change the addresses of animals, health checks and pages. In your own ` +
+          "modules use @Version('2') for /v2, and @Controller('…') or RouterModule for a prefix.",
+      );
+    };
+  }
 }
 
 /**

@@ -74,7 +74,7 @@ async function whileShared<Result>(round: () => Promise<Result>): Promise<Result
 
 /** Number of calls that instances have counted without Redis. */
 function localDecisions(): number {
-  return [one, two].reduce((sum, { nest }) => sum + nest.get(RateLimiter).redis.localDecisions, 0);
+  return [one, two].reduce((sum, { nest }) => sum + (nest.get(RateLimiter).shared?.localDecisions ?? 0), 0);
 }
 
 /** Waits until both instances count calls in Redis. After a failure they do not use it for one second. */

@@ -186,7 +186,6 @@ describe('keys', () => {
       /^'pets:raed' is no scope of this service \(scopes: metrics:read, pets:read, pets:write\)$/,
     ],
     [['--scopes', 'pets:read,'], /^'' is no scope of this service \(scopes: /],
-    [['--client', 'two\nlines'], /^A client's name has 1 to 255 printable characters/],
   ])('create %j is refused', async (options, expected) => {
     expect(await failure('keys', 'create', '--client', 'wrong', ...options)).toMatch(expected);
   });
@@ -202,8 +201,6 @@ describe('openapi', () => {
     expect([yaml.code, parse(yaml.stdout)]).toEqual([0, JSON.parse(stdout)]);
   });
 });
-
-const DURATION = '--expires must be a duration such as 30s, 15m, 24h or 90d, at most 36500d';
 
 // The following tests do not depend on the engine.
 if (engine === 'postgresql') {
@@ -225,35 +222,6 @@ if (engine === 'postgresql') {
     expect(stderr).not.toContain('secret');
   });
 
-  test.each([
-    [
-      [],
-      [
-        'migrate',
-        'migrate:status',
-        'migrate:revert',
-        'grants',
-        'seed',
-        'export',
-        'import',
-        'keys',
-        'deprecations',
-        'openapi',
-      ],
-    ],
-    [['migrate'], ['--dry-run', '--json']],
-    [['seed'], ['--count <n>', 'number of animals to add, 1 to 1000000000', '--json']],
-    [
-      ['keys', 'create'],
-      ['--client', '--scopes', '--expires', '--quiet', '--json'],
-    ],
-  ])('%j --help lists its commands, arguments and options', async (command, words) => {
-    const { code, stdout, stderr } = await petstore(...command, '--help');
-    expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toMatch(new RegExp(`^Usage: ${['petstore', ...command].join(' ')} `));
-    for (const word of words) expect(stdout).toContain(word);
-  });
-
   test('--help and a refused option load neither Nest nor TypeORM', async () => {
     // Both load reflect-metadata, which defines this function.
     const probe = "process.on('exit',()=>process.stderr.write(typeof(Reflect.getMetadata)))";
@@ -269,20 +237,17 @@ if (engine === 'postgresql') {
 
   test.each([
     [['seed', '--count', '0'], '--count must be an integer between 1 and 1000000000'],
-    [['seed', '--count', '1e3'], '--count must be an integer between 1 and 1000000000'],
-    [['keys', 'create', '--client', 'x', '--expires', 'tomorrow'], DURATION],
-    [['keys', 'create', '--client', 'x', '--expires', '36501d'], DURATION],
+    [
+      ['keys', 'create', '--client', 'x', '--expires', '36501d'],
+      '--expires must be a duration such as 30s, 15m, 24h or 90d, at most 36500d',
+    ],
   ])('%j is refused', async (args, expected) => {
     expect(await failure(...args)).toBe(expected);
   });
 
   test.each([
     [['migrat'], /^error: unknown command 'migrat'\n\(Did you mean migrate\?\)/],
-    [['openapi', '--yml'], /^error: unknown option '--yml'\n\(Did you mean --yaml\?\)/],
     [['seed'], /^error: required option '--count <n>' not specified/],
-    [['keys', 'create'], /^error: required option '--client <name>' not specified/],
-    [['keys', 'revoke'], /^error: missing required argument 'key'/],
-    [['migrate', 'now'], /^error: too many arguments/],
     [[], /^Usage: petstore /],
   ])('%j fails and says what would be right', async (args, expected) => {
     const { code, stdout, stderr } = await petstore(...args);

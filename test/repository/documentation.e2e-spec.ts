@@ -175,7 +175,7 @@ function withoutSpace(text: string): string {
   return text.replaceAll(/\s/g, '');
 }
 
-describe("README's first call", () => {
+describe('the curl lines of README.md and docs/guide.md', () => {
   let app: TestApp;
   let home: string;
   beforeAll(async () => {
@@ -189,9 +189,9 @@ describe("README's first call", () => {
     await rm(home, { recursive: true });
   });
 
-  /** The commands with curl in a section. */
-  function commandsOf(title: string): string[] {
-    const section = read('README.md').split(`## ${title}\n`)[1]?.split('\n## ')[0] ?? '';
+  /** The commands with curl in a section of a document. */
+  function commandsOf(document: string, title: string): string[] {
+    const section = read(document).split(`## ${title}\n`)[1]?.split('\n## ')[0] ?? '';
     return [...section.matchAll(/```sh\n(.*?)```/gs)]
       .map((match) => match[1] ?? '')
       .filter((text) => text.includes('curl'));
@@ -203,7 +203,7 @@ describe("README's first call", () => {
   }
 
   test('has curl lines that work unchanged and give the promised answers', async () => {
-    const commands = commandsOf('First call');
+    const commands = commandsOf('README.md', 'First call');
     expect(commands).toHaveLength(3);
     const answers: string[] = [];
     for (const command of commands) answers.push(await run(command));
@@ -216,7 +216,7 @@ describe("README's first call", () => {
   });
 
   test('has a command for safe retries that adds one animal, however often it runs', async () => {
-    const [command = '', ...others] = commandsOf('Safe retries');
+    const [command = '', ...others] = commandsOf('docs/guide.md', 'Safe retries');
     expect(others).toEqual([]);
     const [first, second] = [await run(command), await run(command)];
     expect(first).toMatch(/^HTTP\/1\.1 201 Created\r\n/);

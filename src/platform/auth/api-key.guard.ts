@@ -49,27 +49,21 @@ export class ApiKeyGuard implements CanActivate {
   /** Counts the call, and checks the rate limit of the client and then the scopes of the key. */
   private admit(request: Request, { name, scopes }: Operation, key: StoredApiKey): boolean | Promise<boolean> {
     const { context, headers } = request;
-    const refusal = scopeRefusal(scopes, key.scopes);
     context.client = key.client.name;
     context.clientId = key.client.id;
     this.usage.count(key.id, name, headers['user-agent'], context.now);
     const shared = this.rateLimiter.admit(key.client, request.res as Response, context.now);
-    if (shared !== undefined) {
-      return shared.then(() => {
-        if (refusal) throw refusal;
-        return true;
-      });
-    }
-    if (refusal) throw refusal;
-    return true;
+    return shared === undefined
+      ? requireScopes(scopes, key.scopes)
+      : shared.then(() => requireScopes(scopes, key.scopes));
   }
 }
 
-/** The error for a key without all required scopes. */
-function scopeRefusal(required: readonly string[], granted: readonly string[]): ApiError | undefined {
+/** @throws ApiError of status 403 for a key without all required scopes */
+function requireScopes(required: readonly string[], granted: readonly string[]): true {
   const missing = required.filter((scope) => !granted.includes(scope));
-  if (missing.length === 0) return undefined;
-  return new ApiError(INSUFFICIENT_SCOPE, `The API key lacks the scope ${missing.join(', ')}.`, {
+  if (missing.length === 0) return true;
+  throw new ApiError(INSUFFICIENT_SCOPE, `The API key lacks the scope ${missing.join(', ')}.`, {
     'WWW-Authenticate': `Bearer realm="petstore", error="insufficient_scope", scope="${required.join(' ')}"`,
   });
 }

@@ -55,7 +55,7 @@ function addressOf(href: string): string | undefined {
 }
 
 /** The id of a heading in a page, as GitHub makes it. */
-export function anchorOf(title: string): string {
+function anchorOf(title: string): string {
   return title
     .toLowerCase()
     .replace(/[^\w -]/g, '')

@@ -1,5 +1,6 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { once } from 'node:events';
 import { StartupError } from '../errors/startup-error.js';
 
 /** Longest time in ms of a check. */
@@ -60,11 +61,11 @@ export class ReadinessChecks implements OnModuleInit {
   onModuleInit(): void {
     const scanner = new MetadataScanner();
     for (const wrapper of this.discovery.getProviders()) {
-      const instance: unknown = wrapper.instance;
+      const instance = wrapper.instance as Record<string, Check['run']> | null | undefined;
       if (typeof instance !== 'object' || instance === null) continue;
-      const prototype = Object.getPrototypeOf(instance) as Record<string, Check['run']> | null;
-      for (const method of prototype === null ? [] : scanner.getAllMethodNames(prototype)) {
-        const name = nameOf(prototype?.[method]);
+      const prototype = Object.getPrototypeOf(instance) as Record<string, Check['run']>;
+      for (const method of scanner.getAllMethodNames(prototype)) {
+        const name = Reflect.getMetadata(METADATA, prototype[method] as object) as string | undefined;
         if (name === undefined) continue;
         if (!wrapper.isDependencyTreeStatic()) {
           throw new StartupError(
@@ -72,7 +73,10 @@ export class ReadinessChecks implements OnModuleInit {
               'Put it into a provider that is a singleton.',
           );
         }
-        this.add(name, (signal) => (instance as Record<string, Check['run']>)[method]?.(signal));
+        if (this.checks.some((check) => check.name === name)) {
+          throw new StartupError(`Two readiness checks have the name '${name}'. Give each @ReadinessCheck its own.`);
+        }
+        this.checks.push({ name, run: (signal) => instance[method]?.(signal), isRunning: false, hasFailed: false });
       }
     }
   }
@@ -86,13 +90,6 @@ export class ReadinessChecks implements OnModuleInit {
     return this.results;
   }
 
-  private add(name: string, run: Check['run']): void {
-    if (this.checks.some((check) => check.name === name)) {
-      throw new StartupError(`Two readiness checks have the name '${name}'. Give each @ReadinessCheck its own.`);
-    }
-    this.checks.push({ name, run, isRunning: false, hasFailed: false });
-  }
-
   private async runAll(): Promise<CheckResults> {
     const results = await Promise.all(
       this.checks.map(async (check) => [check.name, (await this.succeeds(check)) ? 'ok' : 'failed'] as const),
@@ -104,7 +101,7 @@ export class ReadinessChecks implements OnModuleInit {
     // Calls that ignore their signal must not pile up.
     if (check.isRunning) return false;
     try {
-      await withinTime(check);
+      await this.runInTime(check);
       if (check.hasFailed) this.log.log(`The readiness check '${check.name}' succeeds again.`);
       check.hasFailed = false;
     } catch (error) {
@@ -114,21 +111,15 @@ export class ReadinessChecks implements OnModuleInit {
     }
     return !check.hasFailed;
   }
-}
 
-function nameOf(method: unknown): string | undefined {
-  return typeof method === 'function' ? (Reflect.getMetadata(METADATA, method) as string | undefined) : undefined;
-}
-
-/** @throws the error of the check, or a TimeoutError when it does not settle in time */
-async function withinTime(check: Check): Promise<void> {
-  const signal = AbortSignal.timeout(READINESS_TIMEOUT_MS);
-  check.isRunning = true;
-  const answer = Promise.resolve()
-    .then(() => check.run(signal))
-    .finally(() => (check.isRunning = false));
-  await new Promise<unknown>((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error));
-    answer.then(resolve, reject);
-  });
+  /** @throws the error of the check, or a TimeoutError when it does not settle in time */
+  private async runInTime(check: Check): Promise<void> {
+    const signal = AbortSignal.timeout(READINESS_TIMEOUT_MS);
+    const timeout = once(signal, 'abort').then(() => Promise.reject(signal.reason as Error));
+    check.isRunning = true;
+    const answer = Promise.resolve()
+      .then(() => check.run(signal))
+      .finally(() => (check.isRunning = false));
+    await Promise.race([answer, timeout]);
+  }
 }

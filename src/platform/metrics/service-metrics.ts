@@ -131,17 +131,18 @@ function observeRateLimits(rateLimiter: RateLimiter, registry: Registry): void {
     labelNames: ['client'],
     read: () => [...rateLimiter.refusals].map(([client, count]) => [{ client }, count]),
   });
-  if (!rateLimiter.isShared) return;
+  const { shared } = rateLimiter;
+  if (shared === undefined) return;
   registerGauge(registry, {
     name: 'petstore_redis_away',
     help: '1 while Redis does not answer, and the process limits its clients by itself; else 0.',
     aggregator: 'max',
-    read: () => Number(rateLimiter.redis.isAway),
+    read: () => Number(shared.isAway),
   });
   registerCounter(registry, {
     name: 'petstore_rate_limit_local_decisions_total',
     help: 'Calls that the process has counted by itself, because Redis did not answer in time.',
-    read: () => rateLimiter.redis.localDecisions,
+    read: () => shared.localDecisions,
   });
 }
 

@@ -8,13 +8,6 @@ import type { Client } from '../api-keys/stored-api-key.js';
 import { SharedTokenBuckets } from './shared-token-buckets.js';
 import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
 
-/** The state of the connection to Redis. */
-export interface RedisState {
-  readonly isAway: boolean;
-  /** Number of calls since the start that were counted in this process because Redis did not answer. */
-  readonly localDecisions: number;
-}
-
 const WINDOW_S = WINDOW_MS / 1000;
 
 /** Largest number of clients whose refusals are counted separately: each is a time series in Prometheus. */
@@ -27,8 +20,8 @@ const MAX_COUNTED_CLIENTS = 100;
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
-  private shared: SharedTokenBuckets | undefined;
-  private localDecisions = 0;
+  /** The buckets in Redis; undefined without REDIS_URL. */
+  shared: SharedTokenBuckets | undefined;
   /** Refused calls since the start, by the client's name; those of clients beyond the first hundred together. */
   readonly refusals = new Map<string, number>();
 
@@ -36,15 +29,6 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     private readonly config: Config,
     private readonly clock: Clock,
   ) {}
-
-  /** Whether the instances share their counts in Redis. */
-  get isShared(): boolean {
-    return this.config.redisUrl !== undefined;
-  }
-
-  get redis(): RedisState {
-    return { isAway: this.shared?.isAway === true, localDecisions: this.localDecisions };
-  }
 
   async onModuleInit(): Promise<void> {
     if (this.config.redisUrl !== undefined) {
@@ -61,26 +45,12 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
    *
    * @throws ApiError of status 429 if the call is refused; with Redis, rejects with it
    */
-  admit(client: Client, response: Response, now = this.clock.now()): Promise<void> | undefined {
+  admit(client: Client, response: Response, now = this.clock.now()): Promise<undefined> | undefined {
     const perMinute = client.rateLimitPerMinute ?? this.config.rateLimitPerMinute;
     if (perMinute === 0) return undefined;
-    if (this.shared) return this.admitShared(this.shared, client, perMinute, response);
-    this.answer(response, client, perMinute, this.buckets.take(client.id, perMinute, now));
-    return undefined;
-  }
-
-  private async admitShared(
-    shared: SharedTokenBuckets,
-    client: Client,
-    perMinute: number,
-    response: Response,
-  ): Promise<void> {
-    let left = await shared.take(client.id, perMinute);
-    if (left === undefined) {
-      this.localDecisions++;
-      left = this.buckets.take(client.id, perMinute, this.clock.now());
-    }
-    this.answer(response, client, perMinute, left);
+    const answer = (left = this.buckets.take(client.id, perMinute, now)): undefined =>
+      this.answer(response, client, perMinute, left);
+    return this.shared === undefined ? answer() : this.shared.take(client.id, perMinute).then(answer);
   }
 
   /**
@@ -88,7 +58,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
    *
    * @param left the result of `TokenBuckets.take`
    */
-  private answer(response: Response, { name }: Client, perMinute: number, left: number): void {
+  private answer(response: Response, { name }: Client, perMinute: number, left: number): undefined {
     const secondsPerToken = WINDOW_S / perMinute;
     const tokens = tokensAfter(left);
     const untilFull = Math.ceil((perMinute - tokens) * secondsPerToken);

@@ -31,6 +31,8 @@ export class SharedTokenBuckets {
   private pausedUntil = 0;
   /** Whether Redis failed to answer the last call. */
   isAway = false;
+  /** Number of calls since the start that were counted in this process because Redis did not answer. */
+  localDecisions = 0;
 
   private constructor(private readonly redis: RedisWithTake) {}
 
@@ -56,18 +58,20 @@ export class SharedTokenBuckets {
 
   /** Like `TokenBuckets.take`; undefined if Redis is unreachable or does not answer in time. */
   async take(client: bigint, perMinute: number): Promise<number | undefined> {
-    if (performance.now() < this.pausedUntil) return undefined;
     try {
-      const left = Number(await this.redis.takeToken(`petstore:bucket:${client}`, perMinute));
-      if (this.isAway) {
-        this.isAway = false;
-        this.log.log('Redis is back: the instances share their rate limits again.');
+      if (performance.now() >= this.pausedUntil) {
+        const left = Number(await this.redis.takeToken(`petstore:bucket:${client}`, perMinute));
+        if (this.isAway) {
+          this.isAway = false;
+          this.log.log('Redis is back: the instances share their rate limits again.');
+        }
+        return left;
       }
-      return left;
     } catch (error) {
       this.pause(error as Error);
-      return undefined;
     }
+    this.localDecisions++;
+    return undefined;
   }
 
   close(): void {
