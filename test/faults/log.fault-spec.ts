@@ -174,17 +174,6 @@ test.each<[how: string, end: (writer: Writer) => void, lastLines: number]>([
   expect(pipe.lines.map(({ number }) => number)).toEqual(upTo(500 + lastLines));
 });
 
-test('lines that are written right before process.exit arrive in order', async () => {
-  for (let round = 0; round < 20; round++) {
-    const writer = start();
-    await writer.tell('write 1 10');
-    writer.exit();
-    await pipe.readToTheEnd([writer]);
-    expect(await writer.ended).toBe(0);
-  }
-  expect(pipe.lines.map(({ number }) => number)).toEqual(Array(20).fill(0));
-});
-
 test('lines of processes that share a full pipe never mix', async () => {
   const count = 10_000;
   const sharing = [start(), start(), start()];

@@ -1,12 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { REFUSAL_PAUSE_MS } from '../../src/platform/server/requests/server-limits.js';
-import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
@@ -28,8 +25,6 @@ let server: PostgresqlServer;
 let settings: Record<string, string>;
 let service: ServiceProcess;
 let origin: string;
-/** All tests share these connections, so that no test waits for those of the previous one to close. */
-const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, maxFreeSockets: CONNECTIONS });
 
 beforeAll(async () => {
   server = await startPostgresqlServer();
@@ -38,17 +33,13 @@ beforeAll(async () => {
     BOOTSTRAP_API_KEY: API_KEY,
     RATE_LIMIT_PER_MINUTE: '0',
     MAX_REQUESTS_IN_FLIGHT: String(REQUESTS_IN_FLIGHT),
-    // Long enough for a slow machine, because these tests hold connections for the whole time.
-    REQUEST_TIMEOUT_MS: '120000',
-    STATEMENT_TIMEOUT_MS: '60000',
-    ...limits({ maxConnections: CONNECTIONS, headersTimeoutMs: 120_000, acquireTimeoutMs: 60_000 }),
+    ...limits({ maxConnections: CONNECTIONS }),
     LOG_LEVEL: 'warn',
   };
   service = new ServiceProcess(settings, tmpdir());
   origin = await service.origin();
 }, 60_000);
 afterAll(async () => {
-  agent.destroy();
   await service.kill();
   await server.stop();
 });
@@ -167,35 +158,6 @@ test('at four times the load that saturates it, the service serves at least 80 %
   expect(best).toBeGreaterThan(SHARE);
 }, 120_000);
 
-test('requests whose bodies arrive at the same moment count against MAX_REQUESTS_IN_FLIGHT', async () => {
-  const requests = CONNECTIONS / 2;
-  const locker = new pg.Client({ connectionString: databaseUrl(server.url, 'petstore') });
-  await locker.connect();
-  try {
-    const held = await Promise.all(Array.from({ length: requests }, holdConnection));
-    await locker.query('BEGIN; LOCK TABLE pet IN EXCLUSIVE MODE');
-    const early: (number | undefined)[] = [];
-    const answers = held.map(async ({ finish }) => {
-      const status = await finish();
-      early.push(status);
-      return status;
-    });
-    const refused = requests - REQUESTS_IN_FLIGHT;
-    for (const deadline = Date.now() + 30_000; early.length < refused && Date.now() < deadline;) await sleep(20);
-    // Admitted requests wait for the lock, so all answers so far are refusals.
-    expect(early).toEqual(Array.from({ length: refused }, () => 503));
-    expect(await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY })).toMatchObject({ status: 503 });
-    expect(await send({ method: 'GET', path: '/health/live' }, { origin, apiKey: API_KEY })).toMatchObject({
-      status: 200,
-    });
-    await locker.query('ROLLBACK');
-    expect((await Promise.all(answers)).filter((status) => status === 201)).toHaveLength(REQUESTS_IN_FLIGHT);
-  } finally {
-    await locker.end();
-  }
-  await untilServed();
-}, 120_000);
-
 test.each([1, 2])(
   'connections beyond the limit of %i processes are dropped',
   async (processes) => {
@@ -237,51 +199,3 @@ test.each([1, 2])(
 );
 
 const DROPPED = /"Dropped a connection beyond the limit of /;
-
-async function untilServed(): Promise<void> {
-  for (let attempt = 0; ; attempt++) {
-    const { status } = await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey: API_KEY });
-    if (status === 200) break;
-    if (attempt === 100) throw new Error(`After the connections have gone, a list is answered ${status}.`);
-    await sleep(50);
-  }
-}
-
-/** Holds a connection with a request without its body. `finish` sends the body and returns the status. */
-async function holdConnection(): Promise<{ finish: () => Promise<number | undefined> }> {
-  const body = '{"name":"Rex","categoryId":7}';
-  for (;;) {
-    const outgoing = request(`${origin}/v1/pets`, {
-      method: 'POST',
-      agent,
-      headers: {
-        authorization: `Bearer ${API_KEY}`,
-        'content-type': 'application/json',
-        'content-length': body.length,
-        expect: '100-continue',
-      },
-    });
-    const isHeld = new Promise<boolean>((resolve) => {
-      outgoing.once('continue', () => resolve(true));
-      outgoing.on('error', () => resolve(false));
-      outgoing.once('response', (answer) => {
-        answer.resume();
-        resolve(false);
-      });
-    });
-    outgoing.flushHeaders();
-    if (await isHeld) {
-      return {
-        finish: async () => {
-          const answered = once(outgoing, 'response');
-          outgoing.end(body);
-          const [answer] = (await answered) as [IncomingMessage];
-          return answer.statusCode;
-        },
-      };
-    }
-    // Connections of the previous test are still closing and count against the limit.
-    outgoing.destroy();
-    await sleep(50);
-  }
-}

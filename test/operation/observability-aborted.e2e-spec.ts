@@ -107,7 +107,7 @@ test('aborted: the client disconnects in the middle of its body', async () => {
   expect(await countsOf(app, 'createPet')).toEqual({ aborted: 1 });
 });
 
-test('aborted: a shutdown cuts a request that is not answered in time, before or during its answer', async () => {
+test('aborted: a shutdown cuts requests that SHUTDOWN_TIMEOUT_MS leaves, before or during the answer, and names them', async () => {
   const stopping = await createTestApp({ features: [AnswersModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const waiting = connect(stopping.port, '127.0.0.1');
   waiting.write(head('GET', '/v1/test-answers/waiting', 'cut-before'));
@@ -116,8 +116,14 @@ test('aborted: a shutdown cuts a request that is not answered in time, before or
   await once(large, 'readable');
   await until(() => stopping.nest.get(TestAnswersController).waiting.at(0));
   await stopping.close();
+  expect(stopping.log.text).toMatch(
+    /Cutting 2 requests that did not finish within 200 ms: (answerWaiting, answerLarge|answerLarge, answerWaiting)\./,
+  );
   expect(await lineOf(stopping, 'cut-before')).toMatchObject({ aborted: true });
-  expect(await lineOf(stopping, 'cut-during')).toMatchObject({ status: 200, aborted: true });
+  const cut = await lineOf(stopping, 'cut-during');
+  expect(cut).toMatchObject({ status: 200, aborted: true });
+  // Not until the whole answer was handed to the socket, which is earlier.
+  expect(cut['durationMs']).toBeGreaterThan(190);
   expect(await countsOf(stopping, 'answerWaiting')).toEqual({ aborted: 1 });
   expect(await countsOf(stopping, 'answerLarge')).toEqual({ aborted: 1 });
   waiting.destroy();

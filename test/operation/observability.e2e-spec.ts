@@ -127,7 +127,6 @@ test('the log line of a request has the trace id of a well-formed traceparent, a
   expect(await send('traced-2')).toBeUndefined();
   expect(await send('traced-3', `${whole}-secret-trace`)).toBeUndefined();
   expect(await send('traced-4', [whole, whole])).toBeUndefined();
-  expect(await send('traced-5', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`)).toBeUndefined();
   expect(app.log.text).not.toContain('secret-trace');
 });
 

@@ -38,34 +38,6 @@ test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
   expect(lineOf(context, response)).toBe(`{"level":30,"requestId":"id",${members},"msg":"request"}\n`);
 });
 
-test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
-  ['an answer that was not finished', { isAborted: true }, {}, '"status":200,'],
-  ['an answer that did not begin', { isAborted: true }, { headersSent: false }, ''],
-])('%s is aborted, and its duration ends with the abort', (_, context, response, status) => {
-  const line = lineOf({ startedAt: performance.now() - 1_000, ...context }, response);
-  const members = `"method":"GET",${status}"durationMs":(\\d+)\\.?\\d*,"aborted":true`;
-  const pattern = new RegExp(`^{"level":30,"requestId":"id",${members},"msg":"request"}\n$`);
-  expect(line).toMatch(pattern);
-  expect(Number(pattern.exec(line)?.[1])).toBeGreaterThanOrEqual(1_000);
-});
-
 test('no line is written above level info', () => {
   expect(lineOf({}, {}, 'warn')).toBe('');
-});
-
-test('each answer is observed once, with operation, method and status', async () => {
-  const count = async (): Promise<number> => {
-    const text = await metrics.registry.metrics();
-    const pattern =
-      /^petstore_http_request_duration_seconds_count\{operation="observed",method="GET",status="201"\} (\d+)$/m;
-    return Number(pattern.exec(text)?.[1] ?? 0);
-  };
-  expect(await count()).toBe(0);
-  lineOf({ operation: 'observed' }, { statusCode: 201 });
-  lineOf({ operation: 'observed' }, { statusCode: 201 });
-  lineOf({ operation: 'observed' }, { statusCode: 200 });
-  expect(await count()).toBe(2);
-  expect(await metrics.registry.metrics()).toContain(
-    'petstore_http_request_duration_seconds_bucket{le="0.025",operation="observed",method="GET",status="201"} 2',
-  );
 });

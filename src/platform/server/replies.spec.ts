@@ -1,16 +1,6 @@
-import {
-  Controller,
-  Get,
-  Header,
-  HttpCode,
-  type INestApplication,
-  PayloadTooLargeException,
-  Post,
-  Req,
-  Res,
-} from '@nestjs/common';
+import { Controller, Get, Header, HttpCode, type INestApplication, Post, Res } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { readConfig } from '../../config.js';
@@ -27,17 +17,6 @@ class AnswersController {
   @Get('text')
   text(): string {
     return 'Zoë 🐕';
-  }
-
-  @Get('bytes')
-  @Header('Content-Type', 'application/octet-stream')
-  bytes(): Buffer {
-    return Buffer.from('Zoë 🐕');
-  }
-
-  @Get('empty-text')
-  emptyText(): string {
-    return '';
   }
 
   @Get('nothing')
@@ -67,12 +46,6 @@ class AnswersController {
 
   @Post('unread-nothing')
   unreadNothing(): void {}
-
-  @Post('read')
-  async read(@Req() request: Request): Promise<string> {
-    if (request.headers['transfer-encoding'] !== undefined) throw new PayloadTooLargeException();
-    return Buffer.concat((await request.toArray()) as Buffer[]).toString();
-  }
 }
 
 interface Answer {
@@ -138,13 +111,13 @@ describe('Content-Length', () => {
   });
   afterAll(() => app.close());
 
-  test.each(['/json', '/text', '/bytes', '/empty-text', '/nothing', '/nowhere'])(
+  test.each(['/json', '/text', '/nothing', '/nowhere'])(
     'is sent once, in bytes, to GET and HEAD of HTTP/1.1 and HTTP/1.0: %s',
     async (path) => {
       const get = await ask(app, 'GET', path);
       expect(get.headers['content-length']).toBe(String(get.body.length));
       expect(get.headers['transfer-encoding']).toBeUndefined();
-      expect(get.body === '').toBe(['/empty-text', '/nothing'].includes(path));
+      expect(get.body === '').toBe(path === '/nothing');
       for (const [method, version] of [
         ['HEAD', '1.1'],
         ['GET', '1.0'],
@@ -200,7 +173,11 @@ describe('Content-Length', () => {
     ['/unread-nothing', 201],
     ['/nowhere', 404],
   ])('is sent when the answer precedes the rest of the request: %s', async (path, status) => {
-    const framings = ['Content-Length: 100\r\n\r\nhalf', 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'];
+    const framings = [
+      'Content-Length: 100\r\n\r\nhalf',
+      'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',
+      'Expect: 100-continue\r\nContent-Length: 9\r\n\r\n',
+    ];
     const received = await Promise.all(
       framings.map((framing) => exchange(app, `POST ${path} HTTP/1.1\r\nHost: x\r\n${framing}`)),
     );
@@ -209,13 +186,6 @@ describe('Content-Length', () => {
       expect(answer.headers['content-length']).toBe(String(answer.body.length));
       expect(answer.headers['transfer-encoding']).toBeUndefined();
     }
-  });
-
-  test('is sent when the client waits for 100 Continue', async () => {
-    const answer = parse(
-      await exchange(app, 'POST /unread HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n'),
-    );
-    expect([answer.status, answer.headers['content-length']]).toEqual([201, String(answer.body.length)]);
   });
 
   test('is sent, and the connection kept, when the unread body has arrived before the answer', async () => {
@@ -227,15 +197,5 @@ describe('Content-Length', () => {
       [200, 'close'],
     ]);
     for (const { headers, body } of answers) expect(headers['content-length']).toBe(String(body.length));
-  });
-
-  test('is sent after a body was read, and when a body is refused before it has arrived completely', async () => {
-    const read = await ask(app, 'POST', '/read', ['Content-Type: application/json', 'Content-Length: 2', '', '{}']);
-    expect([read.status, read.body]).toEqual([201, '{}']);
-    const fields = 'Content-Type: application/json\r\nTransfer-Encoding: chunked';
-    const pieces = `4000\r\n${' '.repeat(0x4000)}\r\n`.repeat(5);
-    const refused = parse(await exchange(app, `POST /read HTTP/1.1\r\nHost: x\r\n${fields}\r\n\r\n${pieces}`));
-    expect([refused.status, refused.headers['connection']]).toEqual([413, 'close']);
-    expect(refused.headers['content-length']).toBe(String(refused.body.length));
   });
 });

@@ -19,7 +19,9 @@ const PLAN: BodyPlan = {
 };
 const TEXT: BodyPlan = { ...PLAN, types: new DeclaredTypes(['application/json'], String, MAX_BYTES) };
 
-const bodies = new BodyReader(new RequestsInFlight(10));
+const REQUESTS_IN_FLIGHT = 10;
+const inFlight = new RequestsInFlight(REQUESTS_IN_FLIGHT);
+const bodies = new BodyReader(inFlight);
 
 /** Waits until the condition holds. */
 async function until(condition: () => boolean): Promise<void> {
@@ -131,6 +133,21 @@ describe.each([
     });
     await until(() => outcomes.length > 0);
     expect(outcomes).toEqual([expect.any(RequestAbortedError)]);
+  });
+
+  test('is refused when MAX_REQUESTS_IN_FLIGHT others are in flight once it has arrived', async () => {
+    const { client, outcomes, chunk } = await begin(plan);
+    const others = Array.from(
+      { length: REQUESTS_IN_FLIGHT },
+      () => ({ url: '/', context: new RequestContext('other') }) as Request,
+    );
+    for (const other of others) inFlight.admit(other);
+    chunk('"x"');
+    client.write('0\r\n\r\n');
+    await until(() => outcomes.length > 0);
+    expect(outcomes).toEqual([expect.objectContaining({ unavailableCause: 'requests_in_flight' })]);
+    for (const { context } of others) inFlight.release(context);
+    client.destroy();
   });
 
   test('is refused when the memory for all bodies is taken', async () => {
