@@ -13,7 +13,7 @@ export const PLATFORM_ROOMS = {
   errors: [],
   json: ['errors'],
   internals: ['errors', 'json'],
-  deprecation: ['errors'],
+  deprecation: ['errors', 'internals'],
   'server/requests': ['errors'],
   'server/bodies': ['errors', 'json', 'server/requests'],
   'server/connections': ['errors', 'server/requests'],

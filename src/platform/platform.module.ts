@@ -6,6 +6,7 @@ import { ApiKeyGuard } from './auth/api-key.guard.js';
 import { AuthModule } from './auth/auth.module.js';
 import { Clock } from './clock.js';
 import { DatabaseModule } from './database/database.module.js';
+import { DeprecationInterceptor } from './deprecation/deprecation.interceptor.js';
 import { DocsPagesModule } from './docs-pages/docs-pages.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
 import { HealthModule } from './health/health.module.js';
@@ -25,6 +26,7 @@ import { ObservabilityModule } from './observability/observability.module.js';
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_GUARD, useExisting: ApiKeyGuard },
     { provide: APP_GUARD, useClass: BodyGuard },
+    DeprecationInterceptor,
     { provide: APP_PIPE, useClass: InputPipe },
   ],
 })

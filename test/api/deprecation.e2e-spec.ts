@@ -6,6 +6,7 @@ import {
   Controller,
   type ExecutionContext,
   Get,
+  Header,
   Module,
   type NestInterceptor,
   Post,
@@ -57,6 +58,7 @@ class TestWrappedController {
 @Controller('test-linked')
 class TestLinkedController {
   @Get()
+  @Header('Link', '</terms>; rel="license"')
   @Deprecated({ ...ANNOUNCEMENT, sunset: '2999-01-01T00:00:00Z' })
   listLinked(@Res({ passthrough: true }) response: Response): string[] {
     response.appendHeader('Link', '</linked?cursor=2>; rel="next"');
@@ -75,6 +77,7 @@ class OpenGuard implements CanActivate {
 class TestGuardedController {
   @Post()
   @UseGuards(OpenGuard)
+  @Header('Link', '</terms>; rel="license"')
   @Deprecated(ANNOUNCEMENT)
   postGuarded(@Body() body: unknown): unknown {
     return body;
@@ -194,10 +197,10 @@ test('@Deprecated goes together with any other interceptor', async () => {
   for (const { headers } of [served, removed]) expect(headers['sunset']).toBe('Fri, 01 Jan 2027 00:00:00 GMT');
 });
 
-test('a deprecated list keeps its links: those of the deprecation and of the next page', async () => {
+test('a deprecated list keeps its links: those of @Header, of the deprecation and of the next page', async () => {
   const { link } = (await app.client.get('/v1/test-linked')).headers;
   const relations = [...String(link).matchAll(/rel="([^"]+)"/g)].map(([, relation]) => relation);
-  expect(relations).toEqual(['successor-version', 'deprecation', 'next']);
+  expect(relations).toEqual(['license', 'successor-version', 'deprecation', 'next']);
 });
 
 test('@Stability: a marked operation has Petstore-Stability on every answer after the guards, errors included', async () => {

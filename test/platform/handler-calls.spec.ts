@@ -35,8 +35,7 @@ import {
   UseInterceptors,
   UsePipes,
 } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, APP_PIPE, NestFactory } from '@nestjs/core';
-import { InterceptorsConsumer } from '@nestjs/core/internal';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, NestFactory } from '@nestjs/core';
 import { jest } from '@jest/globals';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Server } from 'node:http';
@@ -48,6 +47,7 @@ import { readConfig } from '../../src/config.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
 import { callHandlersDirectly } from '../../src/platform/internals/handler-calls.js';
 import { importNestInternals } from '../../src/platform/internals/nest-internals.js';
+import { PrecedingInterceptor } from '../../src/platform/internals/preceding-interceptor.js';
 import { JsonBody } from '../../src/platform/json/json-body.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 
@@ -79,15 +79,40 @@ function guard(name: string, verdict: () => unknown, scope = Scope.DEFAULT): Typ
 
 // Interceptors
 
+function preceding(name: string, act: () => void = () => undefined): Type<NestInterceptor> {
+  @Injectable()
+  class NotingInterceptor extends PrecedingInterceptor {
+    private readonly label = name;
+    override precede(context: ExecutionContext): void {
+      note(`precede ${this.label} ${context.getHandler().name} ${context.getArgs().length}`);
+      act();
+    }
+  }
+  return NotingInterceptor;
+}
+
 function ordinary(name: string, change: (next: Observable<unknown>) => Observable<unknown>): Type<NestInterceptor> {
   @Injectable()
   class NotingInterceptor implements NestInterceptor {
+    /** A member that has the name of the platform's own method by chance, and must not be called. */
+    precede(): void {
+      note('never');
+    }
     intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
       note(`intercept ${name}`);
       return change(next.handle());
     }
   }
   return NotingInterceptor;
+}
+
+class OverridingInterceptor extends PrecedingInterceptor {
+  override precede(): void {
+    note('precede overriding');
+  }
+  override intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return super.intercept(context, next).pipe(map((value: unknown) => ({ overridden: value })));
+  }
 }
 
 const wrapping = ordinary('wrapping', (next) => next.pipe(map((value) => ({ wrapped: value }))));
@@ -188,28 +213,47 @@ const CASES: Record<string, Case> = {
         guard('refusing', () => Promise.resolve(false)),
         guard('never asked', () => true),
       ),
-      UseInterceptors(wrapping),
+      UseInterceptors(preceding('never')),
       HttpCode(202),
       Header('X-Handler', 'never'),
     ],
     status: 403,
   },
   'a guard that is made for each request': { on: [UseGuards(guard('request', () => true, Scope.REQUEST))] },
-  'interceptors of controller and handler, behind the guards and before the pipes': {
-    onController: [UseInterceptors(wrapping)],
-    on: [UseGuards(guard('first', () => Promise.resolve(true))), UseInterceptors(catching), UsePipes(pipe('piped'))],
+  'preceding ones, behind the guards and before the pipes': {
+    onController: [UseInterceptors(preceding('controller'))],
+    on: [
+      UseGuards(guard('first', () => Promise.resolve(true))),
+      UseInterceptors(preceding('handler'), preceding('last')),
+      UsePipes(pipe('piped')),
+    ],
     parameters: [Param('id')],
-    handle: fails('caught'),
-    text: '{"wrapped":"caught"}',
     calls: [
       'guard global',
       'guard first',
-      'intercept wrapping',
-      'intercept catching',
+      'precede global handle 3',
+      'precede controller handle 3',
+      'precede handler handle 3',
+      'precede last handle 3',
       'pipe global: "7"',
       'pipe piped: "7"',
       'handler',
     ],
+  },
+  'a preceding one that throws': {
+    on: [UseInterceptors(preceding('throwing', fails('preceded')), preceding('never'))],
+    status: 400,
+  },
+  'a preceding one whose intercept is overridden': {
+    on: [UseInterceptors(OverridingInterceptor)],
+    handle: () => 'value',
+    text: '{"overridden":"value"}',
+  },
+  'a mix of both': {
+    onController: [UseInterceptors(preceding('outer'), wrapping)],
+    on: [UseInterceptors(preceding('inner'), catching)],
+    handle: fails('caught'),
+    text: '{"wrapped":"caught"}',
   },
   'all that a handler may ask for': {
     route: Post(':id'),
@@ -309,6 +353,7 @@ const CONTROLLERS = Object.values(CASES).map(controllerOf);
 /** They note their calls, and change no answer. */
 const GLOBALS: Provider[] = [
   { provide: APP_GUARD, useClass: guard('global', () => true) },
+  { provide: APP_INTERCEPTOR, useClass: preceding('global') },
   { provide: APP_PIPE, useClass: pipe('global') },
   { provide: APP_FILTER, useClass: NotingFilter },
 ];
@@ -369,23 +414,22 @@ test.each(Object.entries(CASES))('as by Nest: %s', async (name, { status = 200, 
   if (calls) expect(expected.calls).toEqual(calls);
 });
 
-describe("Nest's own code", () => {
-  // Nest's code calls it for each handler, with or without interceptors.
-  let intercept: jest.SpiedFunction<InterceptorsConsumer['intercept']>;
+describe('the method intercept of preceding interceptors', () => {
+  let intercept: jest.SpiedFunction<PrecedingInterceptor['intercept']>;
   beforeEach(() => {
-    intercept = jest.spyOn(InterceptorsConsumer.prototype, 'intercept');
+    intercept = jest.spyOn(PrecedingInterceptor.prototype, 'intercept');
   });
   afterEach(() => jest.restoreAllMocks());
 
   test.each([
     ['a value', 0],
-    ['interceptors of controller and handler, behind the guards and before the pipes', 1],
-  ])('calls handlers with interceptors, and no others: %s', async (name, times) => {
-    await ask(directly, name);
+    ['a mix of both', 3],
+  ])('is called only for a handler with another interceptor: %s', async (name, times) => {
+    expect((await ask(directly, name)).calls).toContain('precede global handle 3');
     expect(intercept).toHaveBeenCalledTimes(times);
   });
 
-  test('calls all when it is another one, as when a tool has wrapped a method, and one line in the log says so', async () => {
+  test('is called with other internals of Nest, as when a tool has wrapped a method, and one line in the log says so', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
     const nest = await importNestInternals();
     const create = jest.spyOn(nest.RouterExecutionContext.prototype, 'create');
@@ -396,7 +440,6 @@ describe("Nest's own code", () => {
     expect(warn.mock.calls.flat().join()).toContain('the code of @nestjs/core is another one');
     await app.close();
     create.mockRestore();
-    intercept.mockRestore();
     callHandlersDirectly({ routesResolver: {} } as unknown as INestApplication);
     expect(warn.mock.calls.flat().join()).toContain('Nest calls handlers from another place');
   });

@@ -1,9 +1,9 @@
-import { applyDecorators, Header, SetMetadata } from '@nestjs/common';
-import { type Deprecation, DEPRECATION_METADATA } from './deprecation.js';
+import { applyDecorators, Header, SetMetadata, UseInterceptors } from '@nestjs/common';
+import { type Deprecation, DEPRECATION_METADATA, DeprecationInterceptor } from './deprecation.interceptor.js';
 
 /**
  * Announces the end of an operation. This one declaration adds the header fields `Deprecation` (RFC 9745), `Sunset`
- * (RFC 8594) and `Link` to every answer after the key check; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and the
+ * (RFC 8594) and `Link` to every answer after the guards; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and the
  * entries in the OpenAPI document and on the page of deprecations.
  *
  * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
@@ -35,7 +35,7 @@ export function Deprecated(announcement: {
       `@Deprecated: the successor '${announcement.successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
     );
   }
-  return SetMetadata(DEPRECATION_METADATA, deprecation);
+  return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), UseInterceptors(DeprecationInterceptor));
 }
 
 export const STABILITY_METADATA = 'petstore:stability';

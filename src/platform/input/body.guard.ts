@@ -1,9 +1,9 @@
 import { type CanActivate, type ExecutionContext, Injectable, SetMetadata, type Type } from '@nestjs/common';
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { Config } from '../../config.js';
-import { type Announce, announcementOf } from '../deprecation/deprecation.js';
+import { DEPRECATION_METADATA, DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
 import { type BodyPlan, DeclaredTypes } from '../server/bodies/media-types.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import { MAX_BODY_LIMIT } from '../server/requests/server-limits.js';
@@ -30,15 +30,14 @@ export function BodyLimit(bytes: number): ClassDecorator & MethodDecorator {
 interface HandlerBody {
   /** Undefined for a handler that takes no body: its body stays unread. */
   readonly plan: BodyPlan | undefined;
-  /** Undefined for a handler without `@Deprecated`. */
-  readonly announce: Announce | undefined;
+  /** The handler has a sunset, after which its body is not read. */
+  readonly isDeprecated: boolean;
 }
 
 /**
- * Announces the end of deprecated handlers, and sets `request.body` to the parsed body, after the key check and before the
- * guards of modules. Only for handlers with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator of a module, which may
- * look at it; for all others the body stays unread. If a middleware has read the body, such as `express.json()`,
- * `request.body` keeps its value.
+ * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
+ * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator of a module, which may look at it; for all others the body
+ * stays unread. If a middleware has read the body, such as `express.json()`, `request.body` keeps its value.
  *
  * `@ApiConsumes` names the media types, application/json by default; `@BodyLimit` sets the limit. A multipart body is left
  * to the handler's interceptor if `@ApiConsumes` names the type or a parameter takes the uploaded files.
@@ -50,6 +49,7 @@ export class BodyGuard implements CanActivate {
 
   constructor(
     private readonly config: Config,
+    private readonly deprecation: DeprecationInterceptor,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
@@ -57,10 +57,10 @@ export class BodyGuard implements CanActivate {
   canActivate(execution: ExecutionContext): true | Promise<true> {
     // Messages of gateways and microservices have no body.
     if (execution.getType() !== 'http') return true;
-    const { plan, announce } = this.handlerBodyOf(execution);
-    const request = execution.getArgByIndex<Request>(0);
-    announce?.(request, execution.getArgByIndex<Response>(1));
+    const { plan, isDeprecated } = this.handlerBodyOf(execution);
     if (plan === undefined) return true;
+    if (isDeprecated) this.deprecation.refuseRemoved(execution);
+    const request = execution.getArgByIndex<Request>(0);
     if (request.body !== undefined || request.readableDidRead) return true;
     const body = this.adapterHost.httpAdapter.readBody(request, plan);
     if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read));
@@ -79,7 +79,7 @@ export class BodyGuard implements CanActivate {
     if (known === undefined) {
       known = {
         plan: bodyPlanOf(controller, handler, this.config.maxBodyBytes),
-        announce: announcementOf(handler, execution.getArgByIndex<Request>(0).context.operation, this.config),
+        isDeprecated: Reflect.hasMetadata(DEPRECATION_METADATA, handler),
       };
       ofController.set(handler, known);
     }

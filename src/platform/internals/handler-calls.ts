@@ -13,6 +13,7 @@ import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/route
 import { JsonBody } from '../json/json-body.js';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
 import { logOtherInternals } from './other-internals.js';
+import { PrecedingInterceptor } from './preceding-interceptor.js';
 
 /** Imported dynamically, because a static import of a missing module would fail the start. */
 const NEST = await importNestInternals().catch(() => null);
@@ -62,13 +63,13 @@ type FillArguments = (args: unknown[], ...message: Message) => Promise<unknown>;
 type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
 
 /**
- * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards, pipes, the
- * handler, its answer.
+ * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards,
+ * interceptors, pipes, the handler, its answer.
  *
- * Nest awaits each guard, each pipe of each parameter and the answer, and wraps the handler in an observable. For a short
- * request this is as much work as all the rest. Here only promises are awaited, and a `JsonBody` is sent at once. Nest's own
- * code calls the handlers that do more: those with interceptors or request scope, and those that send events, redirect,
- * render, or write the response themselves.
+ * Nest awaits each guard, each pipe of each parameter and the answer, and wraps each interceptor in an observable. For a
+ * short request this is as much work as all the rest. Here only promises are awaited, preceding interceptors are plain
+ * calls, and a `JsonBody` is sent at once. Nest's own code calls the handlers that do more: those with other interceptors or
+ * request scope, and those that send events, redirect, render, or write the response themselves.
  */
 function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
   const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
@@ -81,16 +82,16 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       const router = this as unknown as PrivateMembers;
       const handler = this.getMetadata(instance, callback, methodName, module, requestMethod, 'http');
       const bound = [instance, callback, module, contextId, inquirerId] as const;
+      const interceptors = router.interceptorsContextCreator.create(...bound);
       const described = handler.getParamsMetadata(module, contextId, inquirerId);
       const parameters = router.contextUtils.mergeParamsMetatypes(described, handler.paramtypes) as Parameter[];
       const isOrdinary =
         contextId === nest.STATIC_CONTEXT &&
-        router.interceptorsContextCreator.create(...bound).length === 0 &&
         !handler.isSseHandler &&
         !router.isResponseHandled(instance, methodName, parameters) &&
         !this.reflectRedirect(callback) &&
         !this.reflectRenderTemplate(callback);
-      if (!isOrdinary) return super.create(...creation);
+      if (!isOrdinary || !interceptors.every(isPreceding)) return super.create(...creation);
 
       const pipes = router.pipesContextCreator.create(...bound);
       const piped = parameters.filter(({ type }) => this.isPipeable(type));
@@ -108,6 +109,7 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       // promise.
       return async (request, response, next) => {
         if (guards.length > 0) {
+          // Not shared with the interceptors, as with Nest: guards and interceptors may modify theirs.
           const context = new ExecutionContextHost([request, response, next], controller, callback);
           for (const guard of guards) {
             const verdict = guard.canActivate(context);
@@ -116,9 +118,13 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
             }
           }
         }
-        // Before the handler, which may change them.
+        // Before the interceptors and the handler, which may change them.
         responseController.setStatus(response, httpStatusCode);
         if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
+        if (interceptors.length > 0) {
+          const context = new ExecutionContextHost([request, response, next], controller, callback);
+          for (const interceptor of interceptors) interceptor.precede(context);
+        }
         const values: unknown[] = [];
         try {
           if (fillByNest !== undefined) await fillByNest(values, request, response, next);
@@ -156,6 +162,10 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       } as Argument;
     }
   };
+}
+
+function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInterceptor {
+  return interceptor.intercept === PrecedingInterceptor.prototype.intercept;
 }
 
 /**

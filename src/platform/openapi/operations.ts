@@ -4,7 +4,7 @@ import { MetadataScanner } from '@nestjs/core';
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
 import { DEFAULT_VERSION } from '../application.js';
 import type { Operation, OperationRegistry } from '../auth/operation-registry.js';
-import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.js';
+import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.interceptor.js';
 import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/deprecation.decorators.js';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
 import { IDEMPOTENT_METADATA } from '../idempotency/idempotency-key.js';

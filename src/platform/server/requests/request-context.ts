@@ -25,7 +25,7 @@ export class RequestContext {
    * too. Undefined when no route matched.
    */
   operation: string | undefined;
-  /** @internal The operation is deprecated. Set by the body guard. */
+  /** @internal The operation is deprecated. Set by the deprecation interceptor. */
   isDeprecated = false;
   /** The answer repeats that to an earlier request with the same Idempotency-Key. */
   isReplayed = false;
