@@ -97,12 +97,12 @@ export class Replies {
 
   /** Ends the response; with 304 and no body if the client has this representation already (RFC 9110, section 13). */
   private endUnlessFresh(response: Response, body: string | Buffer): void {
-    const isFresh = response.statusCode === 200 && response.req.fresh;
-    if (isFresh) {
+    const isUnchanged = response.statusCode === 200 && isRead(response.req) && isKnown(response);
+    if (isUnchanged) {
       response.statusCode = 304;
       response.removeHeader('Content-Type');
     }
-    this.end(response, isFresh ? undefined : body);
+    this.end(response, isUnchanged ? undefined : body);
   }
 
   /**
@@ -148,6 +148,23 @@ function setMediaType(response: Response, body: string | Buffer): void {
   } else if (typeof type === 'string' && /^text\/[^;]*$/i.test(type)) {
     response.setHeader('Content-Type', `${type}; charset=utf-8`);
   }
+}
+
+/**
+ * Whether the client has this representation already, by weak comparison of tags. Express's `request.fresh` would say no to
+ * `Cache-Control: no-cache`, which `fetch` adds to every `If-None-Match`.
+ */
+function isKnown(response: Response): boolean {
+  const { 'if-none-match': tags, 'if-modified-since': since } = response.req.headers;
+  if (tags !== undefined) {
+    const tag = response.getHeader('ETag');
+    const opaque = String(tag).replace(/^W\//, '');
+    return (
+      tag !== undefined && (tags.trim() === '*' || tags.match(/"[^"]*"/g)?.some((known) => known === opaque) === true)
+    );
+  }
+  const lastModified = response.getHeader('Last-Modified');
+  return since !== undefined && typeof lastModified === 'string' && Date.parse(lastModified) <= Date.parse(since);
 }
 
 /** Whether a request only reads: GET or HEAD. */
