@@ -32,7 +32,7 @@ const ANY_ENGINE = endToEnd(
   'api/(connections|cors|error-examples|exceptions|http-errors|openapi|routes)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown|tracing)|ordinary-nest/' +
     '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers)' +
-    '|platform/(properties|readiness-checks|request-body|request-in-log)|repository/',
+    '|platform/(readiness-checks|request-body|request-in-log)|repository/',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
 /**

@@ -107,7 +107,7 @@ const DATABASE = {
     'DATABASE_POOL_SIZE',
     10,
     [1, 1_000],
-    'Largest number of pooled connections per process and server. Each process opens two more, and one more with replicas.',
+    'Largest number of pooled connections per process and server. Each process opens at most two more, and one more with replicas.',
   ),
   databaseReplicaUrls: optional(
     'DATABASE_REPLICA_URLS',
@@ -232,7 +232,7 @@ const OBSERVATION = {
     'FAST_PATHS',
     ['on', 'off'],
     'on',
-    'Code that replaces work of Node.js, Nest, Express, pg or pino for speed alone. Switch it off when the service misbehaves ' +
+    'Code that replaces work of Node.js, Nest, Express or pg for speed alone. Switch it off when the service misbehaves ' +
       'after an upgrade.',
   ),
 };

@@ -8,7 +8,7 @@ import { countHeader } from '../server/requests/request-checks.js';
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
 
 /** The header field of a repeated answer. */
-export const IDEMPOTENT_REPLAYED_HEADER = 'Idempotent-Replayed';
+const IDEMPOTENT_REPLAYED_HEADER = 'Idempotent-Replayed';
 
 /** Longest value of the field: a quoted key of 255 characters, each of them escaped. */
 export const MAX_FIELD_LENGTH = 2 + 2 * 255;

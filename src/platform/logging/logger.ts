@@ -2,8 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import type { Config } from '../../config.js';
-import { RequestContext } from '../server/requests/request-context.js';
-import { servedRequest } from '../server/requests/request-context.js';
+import { RequestContext, servedRequest } from '../server/requests/request-context.js';
 import { LogDestination } from './log-destination.js';
 import { loggable, type LoggableError } from './loggable.js';
 
