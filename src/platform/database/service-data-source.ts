@@ -3,10 +3,10 @@ import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationM
 // TypeORM exports its drivers by their paths only.
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
-import { asUnavailable } from './connections/connection-errors.js';
+import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
-import { awaitsAnswer } from './statements/pg-internals.js';
+import { awaitsAnswer, destroySocket } from './statements/pg-internals.js';
 
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
@@ -54,6 +54,8 @@ export class ServiceDataSource extends DataSource {
 /** TypeORM's query runner, and so its repositories. Connection failures surface as ApiError UNAVAILABLE. */
 class ServiceQueryRunner extends PostgresQueryRunner {
   private isReleasedByCaller = false;
+  private client: ClientBase | undefined;
+  private failure: Error | undefined;
 
   constructor(
     driver: PostgresDriver,
@@ -70,9 +72,9 @@ class ServiceQueryRunner extends PostgresQueryRunner {
     try {
       if (isChange) this.pool.admitChange();
       if (!this.isReleased) {
-        const client = (await this.connect()) as ClientBase;
+        this.client = (await this.connect()) as ClientBase;
         // The pool closes the connection, which rolls back, too.
-        if (text === 'ROLLBACK' && awaitsAnswer(client)) throw new Error('Connection terminated: no answer');
+        if (text === 'ROLLBACK' && awaitsAnswer(this.client)) throw new Error('Connection terminated: no answer');
       } else if (!this.isReleasedByCaller) {
         // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
         throw new Error('Connection terminated between two statements');
@@ -80,12 +82,15 @@ class ServiceQueryRunner extends PostgresQueryRunner {
       isSent = true;
       return (await super.query(text, parameters, useStructuredResult)) as never;
     } catch (error) {
+      if (isSent && isConnectionFailure(error)) this.failure = error;
       throw asUnavailable(error, isSent && isChange);
     }
   }
 
   override release(): Promise<void> {
     this.isReleasedByCaller = true;
+    // PostgreSQL may be about to close it. The pool hands no closed connection out.
+    if (this.client !== undefined && this.failure !== undefined) destroySocket(this.client, this.failure);
     return super.release();
   }
 

@@ -1,5 +1,5 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { awaitsAnswer, destroySocket, processIdOf } from '../statements/pg-internals.js';
+import { awaitsAnswer, destroySocket, isClosed, processIdOf } from '../statements/pg-internals.js';
 import { tooManyWaiting, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
@@ -119,7 +119,7 @@ export class ServicePool extends pg.Pool {
       const isAnswered = !awaitsAnswer(client);
       if (isAnswered) this.answered++;
       else this.unanswered.add(processIdOf(client));
-      const isReusable = isAnswered && client.getTransactionStatus() === 'I';
+      const isReusable = isAnswered && !isClosed(client) && client.getTransactionStatus() === 'I';
       release(error ?? !isReusable);
     };
     return client;

@@ -41,6 +41,11 @@ export function awaitsAnswer(client: ClientBase): boolean {
   return Boolean(clientInternals(client)._activeQuery);
 }
 
+/** Whether a client's socket is closed. */
+export function isClosed(client: ClientBase): boolean {
+  return clientInternals(client).connection.stream.destroyed;
+}
+
 /**
  * Closes a client's socket without a message to PostgreSQL, which might not receive it.
  *
