@@ -9,12 +9,12 @@ import { parseArgs } from 'node:util';
 
 /** Budgets only fall. The aim is 14,000 lines of src in 190 files, and 23,000 lines of tests. */
 const BUDGETS = {
-  'src: lines': 17_800,
-  'src: files': 214,
+  'src: lines': 14_850,
+  'src: files': 172,
   'browser: lines': 350,
-  'tests: lines': 29_900,
+  'tests: lines': 24_450,
   settings: 30,
-  'names of the package': 106,
+  'names of the package': 60,
   decisions: 130,
   'words of documents': 27_000,
 };
