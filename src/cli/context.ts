@@ -1,3 +1,4 @@
+import type { PoolConfig } from 'pg';
 import type { DataSource } from 'typeorm';
 import { applicationOf } from '../app.description.js';
 import type { AppOptions } from '../app.options.js';
@@ -56,9 +57,11 @@ export class OwnContext implements CommandContext {
 
   async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
     const { keysOfDatabase } = await import('./keys-of-database.js');
-    return this.withCurrentDatabase((dataSource) =>
-      work(...keysOfDatabase(dataSource, readConfig(), this.application)),
-    );
+    const { answerTimeoutMs } = await import('../platform/database/connection-settings.js');
+    const config = readConfig();
+    return this.withCurrentDatabase((dataSource) => work(...keysOfDatabase(dataSource, config, this.application)), {
+      query_timeout: answerTimeoutMs(config),
+    });
   }
 
   async withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
@@ -66,13 +69,17 @@ export class OwnContext implements CommandContext {
     return closeAfter(await openDatabase(readConfig(), this.application), work);
   }
 
-  async withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
+  /** @param extra more settings of the connections */
+  async withCurrentDatabase<Result>(
+    work: (dataSource: DataSource) => Promise<Result>,
+    extra?: PoolConfig,
+  ): Promise<Result> {
     const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
     const { directly, directSetting } = await import('../platform/database/connection-settings.js');
     // An import locks and sets limits, which need a session of their own.
     const config = readConfig();
     const options = await dataSourceOptions(directly(config), this.application.migrations);
-    return closeAfter(await openCurrentDatabase(options, directSetting(config)), work);
+    return closeAfter(await openCurrentDatabase({ ...options, extra }, directSetting(config)), work);
   }
 
   async document(): Promise<OpenApiDocument> {

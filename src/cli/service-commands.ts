@@ -12,7 +12,8 @@ import type { CommandContext } from './context.js';
 import { CommandError } from './options.js';
 import { END_FIELD, type ServiceEnd } from './service-client.js';
 
-/** Longest time in ms for a command, and for its last output to be read. */
+/** Longest time in ms until the request has arrived, for a command, and for its last output to be read. */
+const REQUEST_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 600_000;
 const FLUSH_TIMEOUT_MS = 1_000;
 
@@ -30,7 +31,10 @@ export class ServiceCommands {
         .finally(() => this.running.delete(run));
       this.running.add(run);
     });
-    this.engine?.serve((socket) => server.emit('connection', socket));
+    this.engine?.serve((socket) => {
+      socket.setTimeout(REQUEST_TIMEOUT_MS, () => socket.destroy());
+      server.emit('connection', socket);
+    });
   }
 
   /** Refuses further commands, and ends running ones after their current statement. */
@@ -40,7 +44,8 @@ export class ServiceCommands {
     await Promise.all(this.running);
   }
 
-  private async run({ url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async run({ url = '', socket }: IncomingMessage, response: ServerResponse): Promise<void> {
+    socket.setTimeout(0);
     const words = JSON.parse(decodeURIComponent(url.slice(1))) as string[];
     // Writing to a closed connection is no fault: `pause` notices it.
     response

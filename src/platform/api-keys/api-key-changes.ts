@@ -1,4 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { Config } from '../../config.js';
@@ -81,7 +82,9 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     const broken = new AbortController();
     connection.on('error', (error) => broken.abort(error)).on('end', () => broken.abort(new Error('it hung up')));
     connection.on('notification', () => this.verifier.forget());
-    await connection.connect();
+    // pg never settles `connect` of a client that is ended meanwhile.
+    const ended = once(broken.signal, 'abort').then(() => Promise.reject(broken.signal.reason as Error));
+    await Promise.race([connection.connect(), ended]);
     await connection.query(`LISTEN ${CHANNEL}`);
     // Changes made before LISTEN were not notified.
     this.verifier.forget();

@@ -59,7 +59,8 @@ export function serverConnectionSettings(
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
     application_name: APPLICATION_NAME,
-    maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
+    // Not the same for all processes, so that they do not connect anew at the same moment.
+    maxLifetimeSeconds: (config.databaseConnectionMaxAgeMs / 1_000) * (0.8 + 0.2 * Math.random()),
     onConnect: sessionPreparation({ ...sessionLimits(config), ...limits }, isOwnSession, timeoutMs),
   };
 }

@@ -23,7 +23,7 @@ export type MetricsMessage =
 /** Makes the answer to a scrape. In a group of processes it contains the metrics of all, whichever process answers. */
 @Injectable()
 export class ScrapedMetrics implements OnModuleInit {
-  private readonly answers = new EventEmitter();
+  private readonly answers = new EventEmitter().setMaxListeners(0);
   private readonly log = new Logger(ScrapedMetrics.name);
   private lastScrape = 0;
 

@@ -34,7 +34,7 @@ export class ServiceMetrics {
     observeServer(() => adapterHost.httpAdapter.load, config, registry);
     observeDatabase(database, registry);
     if (database.replicas !== undefined) observeReplicas(database.replicas, registry);
-    observeRateLimits(rateLimiter, registry);
+    observeRateLimits(rateLimiter, config, registry);
     observeKeyUsage(keyUsage, registry);
   }
 }
@@ -124,25 +124,24 @@ function observeReplicas({ all, fallbacks }: Replicas, registry: Registry): void
   });
 }
 
-function observeRateLimits(rateLimiter: RateLimiter, registry: Registry): void {
+function observeRateLimits(rateLimiter: RateLimiter, config: Config, registry: Registry): void {
   registerCounter(registry, {
     name: 'petstore_rate_limited_total',
     help: 'Calls that were refused with 429, by client. Clients beyond the first hundred of a process count together.',
     labelNames: ['client'],
     read: () => [...rateLimiter.refusals].map(([client, count]) => [{ client }, count]),
   });
-  const { shared } = rateLimiter;
-  if (shared === undefined) return;
+  if (config.redisUrl === undefined) return;
   registerGauge(registry, {
     name: 'petstore_redis_away',
     help: '1 while Redis does not answer, and the process limits its clients by itself; else 0.',
     aggregator: 'max',
-    read: () => Number(shared.isAway),
+    read: () => Number(rateLimiter.shared?.isAway ?? false),
   });
   registerCounter(registry, {
     name: 'petstore_rate_limit_local_decisions_total',
     help: 'Calls that the process has counted by itself, because Redis did not answer in time.',
-    read: () => shared.localDecisions,
+    read: () => rateLimiter.shared?.localDecisions ?? 0,
   });
 }
 

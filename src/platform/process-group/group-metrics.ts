@@ -26,7 +26,7 @@ export class GroupMetrics {
   private readonly listening = new Set<Worker>();
   private readonly latest = new Map<Worker, Snapshot>();
   /** Emits the number of a worker that has answered or ended. */
-  private readonly settled = new EventEmitter();
+  private readonly settled = new EventEmitter().setMaxListeners(0);
   private readonly ended: Snapshot[] = [];
   private collecting: Promise<string> | undefined;
 

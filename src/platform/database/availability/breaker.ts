@@ -54,12 +54,13 @@ export class Breaker {
     this.looks = pool.busy > 0 && pool.answered === this.answered ? this.looks + 1 : 0;
     this.answered = pool.answered;
     if (this.trial !== undefined || (this.looks < LOOKS && !pool.isSilent)) return;
+    const { answered } = pool;
     const isAnswering = await this.try();
     this.looks = 0;
     if (isAnswering && pool.isSilent) {
       pool.endSilence();
       this.log.log('The database answers again.');
-    } else if (!isAnswering && !pool.isSilent && pool.answered === this.answered) {
+    } else if (!isAnswering && !pool.isSilent && pool.answered === answered) {
       this.log.warn('The database does not answer. Requests that need it are answered 503 at once until it does.');
       pool.beginSilence(Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' }));
     }

@@ -30,10 +30,8 @@ export class ServicePool extends pg.Pool {
   answered = 0;
   private readonly clients: Set<pg.Client>;
   private silence: Error | undefined;
-  /** PostgreSQL processes that left a statement unanswered. */
+  /** PostgreSQL processes that left a statement unanswered, and may wait for a synchronous standby. */
   private readonly unanswered = new Set<number>();
-  /** Number of `unanswered` that wait for a synchronous standby. */
-  private standbyWaits = 0;
 
   constructor(options: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
@@ -78,23 +76,23 @@ export class ServicePool extends pg.Pool {
   }
 
   /**
-   * Must be called before a change is sent. A commit that waits for a synchronous standby ends neither at
+   * Must be called immediately before a change is sent. A commit that waits for a synchronous standby ends neither at
    * `statement_timeout` nor when its connection is closed. Without a bound such commits would use up `max_connections`.
    *
-   * @throws ApiError UNAVAILABLE while half as many commits as the pool has connections wait for a synchronous standby
+   * @throws ApiError UNAVAILABLE while half as many commits as the pool has connections, and at least two, may wait for a
+   *   synchronous standby
    */
   admitChange(): void {
-    if (this.standbyWaits > 0 && this.standbyWaits >= this.options.max / 2) throw tooManyWaiting();
+    if (this.unanswered.size >= Math.max(2, this.options.max / 2)) throw tooManyWaiting();
   }
 
-  /** Asks PostgreSQL which of the unanswered statements still wait for a synchronous standby. */
+  /** Asks PostgreSQL which of the unanswered statements still wait for a synchronous standby, and forgets the others. */
   async countStandbyWaits(): Promise<void> {
     if (this.unanswered.size === 0) return;
     const asked = [...this.unanswered];
     const { rows } = await this.query<{ pid: number }>(STANDBY_WAITS, [asked]);
     const waiting = new Set(rows.map(({ pid }) => pid));
     for (const pid of asked) if (!waiting.has(pid)) this.unanswered.delete(pid);
-    this.standbyWaits = waiting.size;
   }
 
   /** Closes all connections, so that statements in flight fail with `error`, and refuses all callers until `endSilence`. */
@@ -118,7 +116,8 @@ export class ServicePool extends pg.Pool {
     client.release = (error) => {
       const isAnswered = !awaitsAnswer(client);
       if (isAnswered) this.answered++;
-      else this.unanswered.add(processIdOf(client));
+      // The embedded engine, which has a stream of its own, has no standbys.
+      else if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
       const isReusable = isAnswered && !isClosed(client) && client.getTransactionStatus() === 'I';
       release(error ?? !isReusable);
     };

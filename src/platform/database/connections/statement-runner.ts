@@ -22,10 +22,21 @@ export class StatementRunner {
     try {
       if (isChange) this.pool.admitChange();
       const client = await this.pool.connect();
+      if (isChange) this.admitOn(client);
       isSent = true;
       return await this.runOn<Row>(client, statement, values);
     } catch (error) {
       throw asUnavailable(error, isSent && isChange);
+    }
+  }
+
+  /** Asks again after the wait for a connection, during which others may have been left unanswered. */
+  private admitOn(client: PoolClient): void {
+    try {
+      this.pool.admitChange();
+    } catch (error) {
+      client.release();
+      throw error;
     }
   }
 

@@ -46,8 +46,11 @@ const REASONS: Readonly<Record<FallbackReason, string>> = {
 
 /** A replica did not answer a read, so the primary must. */
 export class NotRead extends Error {
-  constructor(readonly reason: FallbackReason) {
-    super(REASONS[reason]);
+  constructor(
+    readonly reason: FallbackReason,
+    cause?: unknown,
+  ) {
+    super(cause instanceof Error ? cause.message : REASONS[reason], { cause });
   }
 }
 
@@ -176,6 +179,8 @@ export class Replica {
 
   /** Takes a connection whose server has replayed the position. */
   private async leaseWithin(limitMs: number, position: Position): Promise<PoolClient> {
+    const { pool } = this;
+    const { answered } = pool;
     const leasing = this.lease(position);
     const client = await within(leasing, limitMs);
     if (client !== LATE) return client;
@@ -183,7 +188,9 @@ export class Replica {
       (late) => late.release(),
       () => undefined,
     );
-    throw new NotRead('away');
+    // All connections are busy, but the replica answers on them.
+    const isBusy = pool.waitingCount > 0 && pool.answered > answered;
+    throw new NotRead(isBusy ? 'refused' : 'away');
   }
 
   private async lease(position: Position): Promise<PoolClient> {
@@ -194,7 +201,8 @@ export class Replica {
     } catch (error) {
       // A failure closes the connection: through a proxy, the next one may lead to a server that is ready.
       client.release(reasonOf(error) === 'behind' ? undefined : (error as Error));
-      throw error;
+      // An ordinary error of the check, such as a missing right, would meet every read.
+      throw reasonOf(error) === 'refused' && !isFaultOfStatement(error) ? new NotRead('away', error) : error;
     }
   }
 
@@ -228,9 +236,12 @@ function reasonOf(error: unknown): FallbackReason {
   if (error instanceof NotRead) return error.reason;
   // Through TypeORM a connection failure surfaces as ApiError.
   const cause = error instanceof ApiError ? error.cause : error;
-  const { driverError } = cause as { driverError?: unknown };
-  const { code } = (driverError ?? cause) as { code?: unknown };
-  return isConnectionFailure(cause) && !FAULTS_OF_STATEMENTS.has(code) ? 'away' : 'refused';
+  return isConnectionFailure(cause) && !isFaultOfStatement(cause) ? 'away' : 'refused';
+}
+
+function isFaultOfStatement(error: unknown): boolean {
+  const { driverError, code } = (error ?? {}) as { driverError?: { code?: unknown }; code?: unknown };
+  return FAULTS_OF_STATEMENTS.has(driverError?.code ?? code);
 }
 
 /** Returned by `within` when the time is over. */

@@ -54,7 +54,7 @@ export function statusOf(dataSource: DataSource, applied: ReadonlyMap<string, Ap
 /**
  * The migrations of this version by name, oldest first.
  *
- * @throws StartupError for a migration without its time in its name, or that does not declare `backwardCompatible`
+ * @throws StartupError for two of one name, or a migration without its time in its name, or that does not declare `backwardCompatible`
  */
 export function knownMigrations(dataSource: DataSource): Map<string, Migration> {
   const known = new Map<string, Migration>();
@@ -69,6 +69,7 @@ export function knownMigrations(dataSource: DataSource): Map<string, Migration> 
           'Add to its class: readonly backwardCompatible = true (or false). See docs/upgrading.md.',
       );
     }
+    if (known.has(name)) throw new StartupError(`Two migrations have the name ${name}. Give one another time.`);
     known.set(name, migration);
   }
   return new Map([...known].sort(([a], [b]) => timestampOf(a) - timestampOf(b)));
