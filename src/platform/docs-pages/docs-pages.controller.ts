@@ -1,9 +1,9 @@
 import { Controller, Get, Param, Redirect, Req, Res, VERSION_NEUTRAL } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
@@ -110,10 +110,16 @@ export class DocsPagesController {
   sendAsset(@Param('file') file: string, @Res() response: Response): void {
     const root = ASSETS.get(file);
     if (root === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
-    response.setHeader('Cache-Control', 'no-cache');
+    const tag = tags.get(file) ?? entityTag(readFileSync(join(root, file), 'latin1'));
+    tags.set(file, tag);
+    // Express makes no tag itself: its setting is off.
+    response.setHeader('ETag', tag).setHeader('Cache-Control', 'no-cache');
     response.sendFile(file, { root, acceptRanges: false, lastModified: false });
   }
 }
+
+/** The entity tags of the files that were sent, by name. */
+const tags = new Map<string, string>();
 
 /** Sets the header fields of a document that browsers keep and revalidate. Returns its text. */
 function revalidated(response: Response, text: string, headers: Record<string, string> = PAGE_HEADERS): string {

@@ -27,12 +27,14 @@ export function fromHttpException(exception: HttpException): ApiError {
   const members = { errorCode: exception.errorCode, ...(typeof response === 'object' ? response : undefined) };
   const { message, error, ...others } = members as Record<string, unknown>;
   const isUsual = typeof error === 'string' && error.toLowerCase() === STATUS_CODES[status]?.toLowerCase();
-  const rest = Object.entries({ ...others, statusCode: undefined, error: isUsual ? undefined : error }).filter(
+  const texts = Array.isArray(message) && message.every((item) => typeof item === 'string') ? message : undefined;
+  const isText = texts !== undefined || typeof message === 'string';
+  const more = { ...others, statusCode: undefined, error: isUsual ? undefined : error };
+  const rest = Object.entries({ ...more, message: isText ? undefined : message }).filter(
     ([, value]) => value !== undefined,
   );
-  const messages: unknown[] | undefined = Array.isArray(message) ? message : undefined;
-  const text = messages?.every((item) => typeof item === 'string') ? messages.join('; ') : exception.message;
-  const details = rest.length > 0 ? Object.fromEntries(rest) : messages;
+  const text = texts?.join('; ') ?? exception.message;
+  const details = rest.length > 0 ? Object.fromEntries(rest) : texts;
   return httpError(status, text, { cause: exception, details });
 }
 

@@ -37,6 +37,8 @@ const FINGERPRINT = 'd56b694c1d5798a3';
  */
 export function differenceOfNest(calls: unknown, nest: NestInternals | null): string | undefined {
   if (nest === null) return 'a module of @nestjs/core is missing';
+  const missing = [...KNOWN, 'FORBIDDEN_MESSAGE'].find((name) => (nest as Record<string, unknown>)[name] === undefined);
+  if (missing !== undefined) return `Nest has no ${missing}`;
   const sources = KNOWN.flatMap((name) => sourcesOf((nest as Record<string, unknown>)[name]));
   const fingerprint = createHash('sha256').update(sources.join()).digest('hex').slice(0, 16);
   if (fingerprint !== FINGERPRINT) return `the code of @nestjs/core is another one (${fingerprint})`;

@@ -40,8 +40,8 @@ export interface RequestObserver {
 /**
  * Connects Nest to Express and to the HTTP server of this service. A request passes these steps:
  *
- * 1. `connections.ts`: requests of one connection are served one after the other.
- * 2. `begin`: `request.context` and `X-Request-Id` are set.
+ * 1. `enter`: `request.context` and `X-Request-Id` are set.
+ * 2. `connections.ts`: requests of one connection are served one after the other.
  * 3. `request-checks.ts` and `requests-in-flight.ts`: an invalid request gets 400 or 414, one too many gets 503.
  * 4. Express calls Nest's handler of the route: guards, interceptors, pipes, controller. ApiKeyGuard sets
  *    `request.context.operation`. Without a route, `unmatched-routes.ts` answers.

@@ -4,10 +4,12 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LimitedWarnings } from '../../limited-warnings.js';
+import { announcesBody } from '../requests/request-checks.js';
 import {
   MAX_HELD_REQUESTS,
   MAX_PIPELINED_REQUESTS,
   MAX_REQUESTS_PER_CONNECTION,
+  PIPELINED_BODY_WEIGHT,
   REFUSAL_PAUSE_MS,
 } from '../requests/server-limits.js';
 
@@ -20,6 +22,8 @@ interface ConnectionLimits {
 /** A request that is not answered yet. */
 interface Turn {
   readonly response: Response;
+  /** How much it counts while it waits behind another one. */
+  readonly weight: number;
   /** Begins to serve the request. */
   readonly begin: () => void;
 }
@@ -67,7 +71,7 @@ export function answeringOn(socket: Duplex): Response | undefined {
 export class Connections {
   private readonly warnings = new LimitedWarnings(new Logger(Connections.name));
   private readonly open = new Set<Socket>();
-  /** Requests that wait behind another one of their connection. */
+  /** The weight of the requests that wait behind another one of their connection. */
   private held = 0;
   private closesIdle = false;
   /** Connections that were dropped beyond the limit since the start. */
@@ -91,8 +95,10 @@ export class Connections {
   arrive(request: Request, response: Response, begin: () => void): void {
     const connection = connectionOf(request.socket);
     const { turns } = connection;
-    turns.push({ response, begin });
-    if (turns.length > 1 && ++this.held > MAX_HELD_REQUESTS && !request.socket.destroyed) {
+    const weight = announcesBody(request) ? PIPELINED_BODY_WEIGHT : 1;
+    turns.push({ response, weight, begin });
+    if (turns.length > 1) this.held += weight;
+    if (turns.length > 1 && this.held > MAX_HELD_REQUESTS && !request.socket.destroyed) {
       request.socket.destroy();
       this.warnings.warn('Cut a connection, because too many requests were sent ahead.');
     }
@@ -145,7 +151,8 @@ export class Connections {
   endStreams(): void {
     for (const socket of this.open) {
       const response = answeringOn(socket);
-      if (response?.headersSent && response.getHeader('Content-Type') === 'text/event-stream') socket.destroySoon();
+      if (socket.writable && response?.headersSent && response.getHeader('Content-Type') === 'text/event-stream')
+        socket.destroySoon();
     }
   }
 
@@ -179,7 +186,7 @@ export class Connections {
     this.open.add(socket);
     socket.once('close', () => {
       this.open.delete(socket);
-      this.held -= Math.max(0, connection.turns.length - 1);
+      for (const { weight } of connection.turns.slice(1)) this.held -= weight;
       connection.turns.length = 0;
     });
   }
@@ -187,11 +194,13 @@ export class Connections {
   /** Ends the first turn, and begins the next one. */
   private proceed(socket: Socket, connection: Connection): void {
     const { turns } = connection;
-    turns.shift();
-    if (turns.length > 0) this.held--;
+    const over = turns.shift();
+    this.held -= turns[0]?.weight ?? 0;
     // The response closed the connection, so its later requests are not served.
     if (!socket.writable) return;
-    if (turns.length > 0) {
+    // Also if the response has set `Connection: keep-alive` itself.
+    const isLast = connection.isEnding && over?.response === connection.latest;
+    if (turns.length > 0 && !isLast) {
       // Not at once: the clients of other connections wait, too.
       setImmediate(() => turns[0]?.begin());
     } else if (this.closesIdle || connection.isEnding) {

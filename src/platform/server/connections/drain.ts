@@ -19,7 +19,7 @@ interface ShutdownTimes {
  *
  * 1. `hasBegun`: `/health/ready` answers 503, and each answer closes its connection.
  * 2. For SHUTDOWN_DELAY_MS the server still accepts connections, until load balancers have seen the 503.
- * 3. The server stops listening, and event streams end. Idle connections stay open until `shutdownLingerMs` after step 1,
+ * 3. The server stops listening, and event streams end. Idle connections stay open until `shutdownLingerMs` after step 2 began,
  *    because a client may be sending a request at this moment.
  * 4. Requests in flight finish. After SHUTDOWN_TIMEOUT_MS, counted from the end of the delay, the rest is cut.
  */

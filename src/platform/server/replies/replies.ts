@@ -119,6 +119,8 @@ export class Replies {
     }
     // Node would keep a Content-Length of an earlier answer that failed.
     if (response.statusCode !== 204 && response.statusCode !== 304) {
+      // A handler may have copied the field from another answer.
+      response.removeHeader('Transfer-Encoding');
       response.setHeader('Content-Length', Buffer.byteLength(body ?? ''));
     }
     if (request.complete || !announcesBody(request)) {

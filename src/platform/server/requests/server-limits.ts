@@ -1,6 +1,6 @@
 /*
  * Limits of the HTTP server that no ordinary client reaches, so they are constants. Those that operators may change are
- * settings (`config.ts`): time-outs, size of bodies, connections, requests in flight.
+ * settings (`config.ts`): time of a request, size of bodies, requests in flight. Other time-outs are in `settings/limits.ts`.
  */
 
 /** Largest header section in bytes, request line included. A larger one is answered 431. */
@@ -45,8 +45,12 @@ export const TIMEOUT_CHECK_INTERVAL_MS = 500;
  */
 export const MAX_PIPELINED_REQUESTS = 100;
 
-/** Most requests of all connections that were read ahead of their turn. A connection beyond the limit is cut. */
+/**
+ * Most requests of all connections that were read ahead of their turn. A request with a body counts PIPELINED_BODY_WEIGHT,
+ * because its first 64 KiB may be in memory, too. A connection beyond the limit is cut.
+ */
 export const MAX_HELD_REQUESTS = 10_000;
+export const PIPELINED_BODY_WEIGHT = 50;
 
 /**
  * How long, in ms, the next request of a connection waits after one was refused for overload. Short, because the
