@@ -209,6 +209,10 @@ describe('Upgrade', () => {
   });
 });
 
+test('CONNECT is refused', async () => {
+  expect(statuses(await sendSegments('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'))).toEqual([400]);
+});
+
 test('the answer to the last request of a connection closes it, and later requests are not served', async () => {
   (app.nest.getHttpServer() as Server).once('connection', (socket) => {
     const key = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'connection');

@@ -33,6 +33,7 @@ const THROWN: Record<string, () => Error> = {
   conflict: () => new ConflictException('There are two of them.'),
   unauthorized: () => new UnauthorizedException('No entry.'),
   large: () => new PayloadTooLargeException('Too much.'),
+  object: () => new BadRequestException({ message: { name: ['too short'] } }),
   request: () => new BadRequestException(['one fault', 'another fault']),
 };
 
@@ -75,12 +76,16 @@ test.each([
   ['unauthorized', 401, 'unauthorized', 'No entry.'],
   ['large', 413, 'body_too_large', 'Too much.'],
   ['request', 400, 'bad_request', 'one fault; another fault'],
+  ['object', 400, 'bad_request', 'Bad Request Exception'],
   ['404', 404, 'not_found', 'Status 404.'],
   ['418', 418, 'client_error', 'Status 418.'],
 ])('a 4xx keeps its message: %s', async (name, status, code, message) => {
   const headers = { 'x-request-id': `client-${name}` };
   const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers });
-  const details = name === 'request' ? { details: ['one fault', 'another fault'] } : {};
+  const details = {
+    request: { details: ['one fault', 'another fault'] },
+    object: { details: { message: { name: ['too short'] } } },
+  }[name];
   expect(answer.json).toEqual({ code, message, status, ...details });
   expect(answer.headers['www-authenticate']).toBe(status === 401 ? 'Bearer realm="petstore"' : undefined);
   expect(linesOf(`client-${name}`)).toEqual([]);

@@ -109,10 +109,13 @@ describe('the document', () => {
     expect(validator.version).toBe('3.1');
   });
 
-  test('can be fetched by everyone and is revalidated by its entity tag', async () => {
-    const { headers } = await app.client.get('/openapi.json', { apiKey: null });
-    expect(headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-cache' });
-    const again = await app.client.get('/openapi.json', { apiKey: null, headers: { 'if-none-match': headers.etag } });
+  test.each([
+    ['/openapi.json', 'application/json'],
+    ['/docs/assets/reference.js', 'text/javascript; charset=utf-8'],
+  ])('%s can be fetched by everyone and is revalidated by its entity tag', async (path, type) => {
+    const { headers } = await app.client.get(path, { apiKey: null });
+    expect(headers).toMatchObject({ 'content-type': type, 'cache-control': 'no-cache' });
+    const again = await app.client.get(path, { apiKey: null, headers: { 'if-none-match': headers.etag } });
     expect([again.status, again.text]).toEqual([304, '']);
   });
 
