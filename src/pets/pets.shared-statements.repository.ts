@@ -1,6 +1,6 @@
 import type { Repository } from 'typeorm';
 import type { Database, Statement } from '../platform/database/database.js';
-import { type BatchLimits, Batches } from '../platform/database/sharing/batches.js';
+import { Batches } from '../platform/database/sharing/batches.js';
 import { insertOnceStatement } from '../platform/idempotency/idempotency-key.repository.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import type { Idempotency } from '../platform/idempotency/idempotency.js';
@@ -59,9 +59,17 @@ const PAGES_WITH_STATUS = pageStatements(
   'status, id',
   (id, status) => `(status, id) >= (${status}, ${id}) AND (status, id) <= (${status}, ${INT64_MAX})`,
 );
-const FIND: Statement = { name: 'pet_find', text: `SELECT ${COLUMNS} FROM pet WHERE id = ANY ($1::bigint[])` };
+const FIND: Statement = { name: 'pet_find', text: `SELECT ${COLUMNS} FROM pet WHERE id = $1` };
+const FIND_MANY: Statement = {
+  name: 'pet_find_many',
+  text: `SELECT ${COLUMNS} FROM pet WHERE id = ANY ($1::bigint[])`,
+};
 const INSERT: Statement = {
   name: 'pet_insert',
+  text: 'INSERT INTO pet (name, category_id, status) VALUES ($1, $2, $3) RETURNING id',
+};
+const INSERT_MANY: Statement = {
+  name: 'pet_insert_many',
   // Ids are assigned in the order of `position`, and the rows are returned in the order of the ids.
   text: `WITH added AS (
       INSERT INTO pet (name, category_id, status)
@@ -80,16 +88,16 @@ export const PET_STATEMENTS = {
   PAGE_WITH_STATUS: PAGES_WITH_STATUS.one(21),
   PAGES_WITH_STATUS: PAGES_WITH_STATUS.many,
   FIND,
+  FIND_MANY,
   INSERT,
+  INSERT_MANY,
   INSERT_ONCE,
 } as const satisfies Record<string, Statement>;
 
-type Limits = Omit<BatchLimits, 'waitMs'>;
-
 // Requests that arrive while a statement runs share the next one, for at most the time of `followMs`.
-const PAGE_LIMITS: Limits = { size: 16, concurrency: 2, waiting: 10_000, followMs: 5 };
-const FIND_LIMITS: Limits = { size: 200, concurrency: 2, waiting: 10_000 };
-const INSERT_LIMITS: Limits = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
+const PAGE_LIMITS = { size: 16, concurrency: 2, waiting: 10_000, followMs: 5 };
+const FIND_LIMITS = { size: 200, concurrency: 2, waiting: 10_000 };
+const INSERT_LIMITS = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
 
 /**
  * The fast path `shared-statements`: requests that wait at the same moment share one statement, and requests for the same
@@ -154,7 +162,9 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   }
 
   private async findAll(ids: readonly bigint[]): Promise<readonly (Pet | undefined)[]> {
-    const rows = await this.database.readPrimary<Row>(FIND, [arrayOf(ids)]);
+    const rows = await (ids.length === 1
+      ? this.database.readPrimary<Row>(FIND, [ids[0]])
+      : this.database.readPrimary<Row>(FIND_MANY, [arrayOf(ids)]));
     const found = new Map(rows.map((row) => [row[0], row]));
     return ids.map((id) => {
       const row = found.get(id.toString());
@@ -163,11 +173,14 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   }
 
   private async insertAll(pets: readonly NewPet[]): Promise<bigint[]> {
-    const rows = await this.database.write<[id: string]>(INSERT, [
-      pets.map(({ name }) => name),
-      arrayOf(pets.map(({ categoryId }) => categoryId)),
-      arrayOf(pets.map(({ status }) => status)),
-    ]);
+    const [{ name, categoryId, status }] = pets as [NewPet];
+    const rows = await (pets.length === 1
+      ? this.database.write<[id: string]>(INSERT, [name, categoryId, status])
+      : this.database.write<[id: string]>(INSERT_MANY, [
+          pets.map((pet) => pet.name),
+          arrayOf(pets.map((pet) => pet.categoryId)),
+          arrayOf(pets.map((pet) => pet.status)),
+        ]));
     return rows.map(([id]) => BigInt(id));
   }
 }

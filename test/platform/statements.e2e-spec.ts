@@ -128,13 +128,10 @@ const CASES: Record<keyof typeof PET_STATEMENTS, { index?: string; values: (stri
       FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}', `{pending,${status},sold}`]),
     ),
   },
-  FIND: { index: 'pk_pet', values: [['{1}'], [`{${COUNT + 1}}`], ['{1,2,3,200000,77777}']] },
-  INSERT: {
-    values: [
-      ['{Rex}', '{7}', '{sold}'],
-      ['{Rex,Max}', '{7,8}', '{sold,pending}'],
-    ],
-  },
+  FIND: { index: 'pk_pet', values: [[1], [COUNT + 1]] },
+  FIND_MANY: { index: 'pk_pet', values: [['{1,2,3,200000,77777}']] },
+  INSERT: { values: [['Rex', 7, 'sold']] },
+  INSERT_MANY: { values: [['{Rex,Max}', '{7,8}', '{sold,pending}']] },
   INSERT_ONCE: {
     values: [['{1,1}', '{new,"key 5"}', DIGESTS, '{Rex,Max}', '{7,8}', '{sold,pending}']],
   },
@@ -149,7 +146,7 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
         const nodes = await planOf(mode, text, row);
         // Only the animals to insert are sorted and joined, not the table.
         const isOfInputs = ({ 'Node Type': type }: PlanNode): boolean =>
-          name.startsWith('INSERT') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
+          name.startsWith('INSERT_') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
         expectDirect(
           nodes.filter((node) => !isOfInputs(node)),
           index,
@@ -247,8 +244,8 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
   const BATCHES: Record<string, (string | number)[]> = {
     PAGES: [page(16, 7), page(16, 101), '{}'],
     PAGES_WITH_STATUS: [page(16, 7), page(16, 101), page(16, 'sold')],
-    FIND: [page(200, 7)],
-    INSERT: [page(100, 'Rex'), page(100, 7), page(100, 'sold')],
+    FIND_MANY: [page(200, 7)],
+    INSERT_MANY: [page(100, 'Rex'), page(100, 7), page(100, 'sold')],
     INSERT_ONCE: ['{1,1}', '{new,"key 5"}', DIGESTS, '{Rex,Max}', '{7,8}', '{sold,pending}'],
   };
 

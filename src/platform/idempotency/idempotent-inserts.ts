@@ -59,14 +59,12 @@ export class IdempotentInserts<Input extends object> {
     // The rest are repetitions of a key, in this statement or before. They are looked up by a separate statement, because
     // only that one sees keys for whose transactions the insert may have waited.
     const rest = rows.filter((row) => idOf(row) === undefined).map(({ key }) => key);
+    if (rest.length === 0) return rows.map(idOf);
     // If it fails, the requests whose rows are committed still succeed.
-    const earlier =
-      rest.length > 0
-        ? await this.keys.find(rest).catch((error: unknown) => {
-            if (insertedIds.size === 0) throw error;
-            return undefined;
-          })
-        : undefined;
+    const earlier = await this.keys.find(rest).catch((error: unknown) => {
+      if (insertedIds.size === 0) throw error;
+      return undefined;
+    });
     return rows.map((row) => idOf(row) ?? earlier?.get(row.name));
   }
 

@@ -22,21 +22,10 @@ export class StatementRunner {
     try {
       if (isChange) this.pool.admitChange();
       const client = await this.pool.connect();
-      if (isChange) this.admitOn(client);
       isSent = true;
-      return await this.runOn<Row>(client, statement, values);
+      return await this.runOn<Row>(client, statement, values, isChange);
     } catch (error) {
       throw asUnavailable(error, isSent && isChange);
-    }
-  }
-
-  /** Asks again after the wait for a connection, during which others may have been left unanswered. */
-  private admitOn(client: PoolClient): void {
-    try {
-      this.pool.admitChange();
-    } catch (error) {
-      client.release();
-      throw error;
     }
   }
 
@@ -49,9 +38,12 @@ export class StatementRunner {
     client: PoolClient,
     statement: Statement,
     values: readonly unknown[],
+    isChange = false,
   ): Promise<Row[]> {
     let failure: Error | undefined;
     try {
+      // Others may have been left unanswered during the wait for the connection.
+      if (isChange) this.pool.admitChange();
       return await this.execute<Row>(client, statement, values);
     } catch (error) {
       if (isConnectionFailure(error)) failure = error;
