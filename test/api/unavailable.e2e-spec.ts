@@ -159,6 +159,16 @@ describe('a pool of one connection', () => {
     expect(await one.sql(`SELECT FROM client WHERE name = 'Rex'`)).toEqual([]);
   });
 
+  test('a connection on which a statement of TypeORM has failed is not used again', async () => {
+    const dataSource = one.nest.get(DataSource);
+    const pid = (): Promise<unknown> => dataSource.query('SELECT pg_backend_pid()');
+    const before = await pid();
+    // The code with which PostgreSQL closes a connection. Here it stays open, so only the pool can close it.
+    const failing = dataSource.query(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57P01'; END $$`);
+    await expect(failing).rejects.toMatchObject({ definition: UNAVAILABLE });
+    expect(await pid()).not.toEqual(before);
+  });
+
   test('503 through TypeORM also says whether a change may have been made', async () => {
     const dataSource = one.nest.get(DataSource);
     const end = 'pg_terminate_backend(pg_backend_pid())';
