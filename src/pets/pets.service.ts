@@ -7,9 +7,7 @@ import { type ListPetsQuery, type NewPet, type Pet, PETS_ORDER } from './pet.dto
 import type { PetEntity } from './pet.entity.js';
 import { PetsRepository } from './pets.repository.js';
 
-export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.', {
-  remedy: 'Check the identifier, every digit of it. JavaScript rounds those beyond 2^53.',
-});
+export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
 
 /** The catalogue of animals. */
 @Injectable()

@@ -350,7 +350,7 @@ describe('the pages', () => {
     expect([answer.status, answer.headers.location]).toEqual([302, 'docs']);
   });
 
-  test.each(['/docs', '/docs/guide', '/docs/deprecations', '/docs/errors'])(
+  test.each(['/docs', '/docs/guide', '/docs/deprecations'])(
     '%s allows nothing that is not from this server',
     async (path) => {
       const { status, headers, text } = await app.client.get(path, { apiKey: null });
@@ -390,20 +390,6 @@ describe('the pages', () => {
     expect(text).toContain('GET /pets/{petId}');
     expect(text).toContain('<time datetime="2030-12-05T00:00:00.000Z">5 December 2030</time>');
     expect(text).toContain('Use GET /pets with a status filter');
-  });
-
-  test('/docs/errors has an anchor for each code, with cause, remedy and an example body, and says what X-Request-Id is for', async () => {
-    const { text } = await app.client.get('/docs/errors', { apiKey: null });
-    const anchors = [...text.matchAll(/<section class="error" id="([^"]*)"/g)].map(([, id]) => id);
-    expect(anchors).toEqual(errorCatalogue().map(({ code }) => code));
-    const plain = text.replace(/<[^>]*>/g, ' ').replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(+code));
-    const section = plain.slice(plain.indexOf('idempotency_key_reused   422')).replace(/\s+/g, ' ');
-    expect(section).toMatch(
-      /Cause The Idempotency-Key was sent before .* Remedy For a new request, make up a new key\./,
-    );
-    expect(section).toContain('{ "code": "idempotency_key_reused", "message": "The Idempotency-Key was sent');
-    expect(plain).toMatch(/Every answer carries +X-Request-Id/);
-    for (const { remedy } of errorCatalogue()) expect(remedy).toMatch(/^[A-Z].*\.$/);
   });
 
   test('/docs/guide is docs/guide.md, with the base URL of this service', async () => {

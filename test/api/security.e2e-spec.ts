@@ -100,7 +100,7 @@ beforeAll(async () => {
   await see('304', client.get('/v1/pets', { headers: { 'if-none-match': etag } }));
   await see('204 of OPTIONS', client.send('OPTIONS', '/v1/pets'));
   await see('302 to the pages', client.get('/', { apiKey: null }));
-  const pages = ['/docs', '/docs/guide', '/docs/deprecations', '/docs/errors'];
+  const pages = ['/docs', '/docs/guide', '/docs/deprecations'];
   for (const path of [...pages, '/openapi.json', '/openapi.yaml', '/health/live', '/health/ready']) {
     await see(`200 of ${path}`, client.get(path, { apiKey: null }));
   }

@@ -186,7 +186,7 @@ describe('/docs', () => {
   });
 });
 
-describe.each(['/docs', '/docs/guide', '/docs/deprecations', '/docs/errors'])('%s', (path) => {
+describe.each(['/docs', '/docs/guide', '/docs/deprecations'])('%s', (path) => {
   test.each(['light', 'dark'] as const)('has no serious accessibility violation in the %s theme', async (theme) => {
     await page.emulateMedia({ colorScheme: theme });
     await page.goto(origin + path);

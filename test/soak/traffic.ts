@@ -35,7 +35,7 @@ export class Traffic {
     ['an unknown key', 3, [401], () => get('/v1/pets', { authorization: `Bearer ${createApiKey()}` })],
     ['an unknown animal', 2, [404], () => get(`/v1/pets/${2n ** 62n + BigInt(random(1_000_000))}`)],
     ['an unknown path', 1, [404], () => get(`/v1/toys/${random(1_000_000)}`)],
-    ['a page', 1, [200], () => get(pick(['/docs', '/docs/errors', '/openapi.json', '/openapi.yaml']))],
+    ['a page', 1, [200], () => get(pick(['/docs', '/docs/deprecations', '/openapi.json', '/openapi.yaml']))],
     ['health', 1, [200], () => get(pick(['/health/live', '/health/ready']))],
     ['metrics', 1, [200], () => get('/metrics', { authorization: `Bearer ${this.metricsKey}` })],
   ];

@@ -1,6 +1,6 @@
 /**
- * Codes of failures that the client itself found. Every other code comes from the service; `/docs/errors` of the
- * service lists those.
+ * Codes of failures that the client itself found. Every other code comes from the service; its `/docs`
+ * lists those of each operation.
  *
  * - `invalid_argument`: an argument cannot be sent; no request was made.
  * - `network_error`: no answer, or one cut short. The request may have been carried out.

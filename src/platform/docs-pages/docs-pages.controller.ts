@@ -9,10 +9,10 @@ import { Config } from '../../config.js';
 import { Application } from '../application.js';
 import { Public } from '../auth/public.decorator.js';
 import { ApiError } from '../errors/api-error.js';
-import { errorCatalogue, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
+import { ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import { entityTag } from '../json/entity-tag.js';
 import { renderGuide } from './guide.js';
-import { deprecationsPage, errorsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
+import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
 import { PassesRequestToLog } from '../server/requests/request-context.js';
 
@@ -90,16 +90,11 @@ export class DocsPagesController {
     return revalidated(response, deprecationsPage(title, this.document.deprecations));
   }
 
-  @Get('docs/errors')
-  showErrors(@Res({ passthrough: true }) response: Response): string {
-    return revalidated(response, errorsPage(this.application.info.title, errorCatalogue()));
-  }
-
   /**
    * Redirects paths with a trailing slash; those without one match the handlers above. The redirect is relative, so that it
    * also works behind a path prefix.
    */
-  @Get(['docs{/}', 'docs/deprecations{/}', 'docs/errors{/}', 'docs/guide{/}'])
+  @Get(['docs{/}', 'docs/deprecations{/}', 'docs/guide{/}'])
   @Redirect(undefined, 308)
   redirectFromSlash(@Req() { path }: Request): { url: string } {
     return { url: `../${path.split('/').at(-2)}` };

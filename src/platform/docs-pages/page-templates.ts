@@ -1,5 +1,3 @@
-import { STATUS_CODES } from 'node:http';
-import type { ErrorDefinition } from '../errors/error-catalogue.js';
 import type { DeprecatedOperation } from '../openapi/openapi-document.js';
 
 // All addresses in the pages are relative, so that the pages also work behind a proxy that adds a path prefix.
@@ -95,7 +93,7 @@ export function deprecationsPage(service: string, deprecations: readonly Depreca
   const introduction = html`<p>
     These operations still work, but are going to be removed. Until then every answer of theirs carries the header
     fields <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594), and a <code>Link</code> to what to
-    use instead; afterwards <a href="errors#operation_removed"><code>operation_removed</code></a> is all they answer.
+    use instead; afterwards they answer only 410 <code>operation_removed</code>.
   </p>`;
   const content = sections.length > 0 ? html`${introduction}${sections}` : html`<p>No operation is deprecated.</p>`;
   const main = html`<main class="page">
@@ -105,56 +103,10 @@ export function deprecationsPage(service: string, deprecations: readonly Depreca
   return page(service, 'docs/deprecations', main);
 }
 
-/** The page of error codes, at /docs/errors: cause, remedy and an example of each. Each code is an anchor. */
-export function errorsPage(service: string, errors: readonly ErrorDefinition[]): string {
-  const sections = errors.map(
-    ({ code, status, description, message, remedy }) =>
-      html`<section class="error" id="${code}">
-        <h2><code>${code}</code> <small>${status} ${STATUS_CODES[status] ?? ''}</small></h2>
-        <dl class="facts">
-          <dt>Cause</dt>
-          <dd>${prose(description)}</dd>
-          <dt>Remedy</dt>
-          <dd>${prose(remedy)}</dd>
-          <dt>Example</dt>
-          <dd><pre tabindex="0">${JSON.stringify({ code, message, status }, null, 2)}</pre></dd>
-        </dl>
-      </section>`,
-  );
-  const links = errors.map(({ code }) => html`<li><a href="#${code}">${code}</a></li>`);
-  return page(
-    service,
-    'docs/errors',
-    html`<main class="page">
-      <h1>Errors</h1>
-      <p>
-        Every error has the body <code>{"code": …, "message": …, "status": …}</code>. Programs go by <code>code</code>,
-        and by <code>status</code> when they do not know the code; <code>message</code> is for people, and may say other
-        details than the examples below.
-      </p>
-      <p>
-        Every answer carries <code>X-Request-Id</code>, errors too. The service writes it to its log with the cause.
-        Keep it with the error, and name it when you ask the operators. You may send an <code>X-Request-Id</code> of
-        your own: up to 128 letters, digits, dots, hyphens and underscores.
-      </p>
-      <ul class="codes">
-        ${links}
-      </ul>
-      ${sections}
-    </main>`,
-  );
-}
-
-/** Shows the parts of a text between backticks as code. */
-function prose(text: string): Html[] {
-  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
-}
-
 const ENTRIES = [
   ['docs', 'API'],
   ['docs/guide', 'Guide'],
   ['docs/deprecations', 'Deprecations'],
-  ['docs/errors', 'Errors'],
   ['openapi.json', 'openapi.json'],
   ['openapi.yaml', 'openapi.yaml'],
 ] as const;

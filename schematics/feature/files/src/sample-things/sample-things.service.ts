@@ -11,7 +11,6 @@ export const SAMPLE_THING_NOT_FOUND = defineError(
   'sample_thing_not_found',
   404,
   'No sample thing has this identifier.',
-  { remedy: 'Check the identifier, every digit of it.' },
 );
 
 /** The sample things. */
