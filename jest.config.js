@@ -32,7 +32,7 @@ const ANY_ENGINE = endToEnd(
   'api/(connections|cors|error-examples|exceptions|http-errors|openapi|routes)|api-keys/secret-scanning' +
     '|operation/(metrics|observability-aborted|shutdown|tracing)|ordinary-nest/' +
     '|platform/(body-types|event-streams|extending|input|operation-names|other-transports|own-answers)' +
-    '|platform/(readiness-checks|request-body|request-in-log)|repository/',
+    '|platform/(request-body|request-in-log)|repository/',
 );
 const EMBEDDED_ONLY = endToEnd('platform/embedded');
 /**
@@ -43,7 +43,7 @@ const LONG = endToEnd(
   'api/fuzz|api-keys/(key-usage|keys-commands)' +
     '|operation/(cli|metrics|observability|refused-start|service-commands|start|terminal|tracing|transfer)' +
     '|ordinary-nest/generated' +
-    '|platform/(database-pool|embedded|migration|pets-repositories|readiness-checks|sharing|transfer|upgrading)',
+    '|platform/(database-pool|embedded|migration|pets-repositories|sharing|transfer|upgrading)',
 );
 const LONG_UNIT = '/test/(api/fuzz-bodies|repository/(import-rules|package))\\.spec\\.ts$';
 /** What `npm test` runs on the embedded engine, too. Elsewhere each start of it costs two seconds of CPU time. */

@@ -48,7 +48,6 @@ export { Config } from '../config.js';
 export { Clock } from '../platform/clock.js';
 export { Database, type Transaction } from '../platform/database/database.js';
 export type { Migration } from '../platform/database/schema/migration-history.js';
-export { ReadinessCheck } from '../platform/health/readiness-checks.js';
 export { Metrics } from '../platform/metrics/metrics.js';
 
 // Requests and logging.

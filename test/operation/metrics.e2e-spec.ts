@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Database } from '../../src/platform/database/database.js';
-import { ReadinessCheck } from '../../src/platform/health/readiness-checks.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { Config } from '../../src/config.js';
@@ -14,7 +13,6 @@ import type { Config } from '../../src/config.js';
 class Gate {
   private open: () => void = () => undefined;
   private passed = Promise.resolve();
-  isReady = true;
 
   close(): void {
     this.passed = new Promise((resolve) => (this.open = resolve));
@@ -27,11 +25,6 @@ class Gate {
   async pass(): Promise<string> {
     await this.passed;
     return 'passed';
-  }
-
-  @ReadinessCheck('gate')
-  check(): void {
-    if (!this.isReady) throw new Error('closed');
   }
 }
 
@@ -125,13 +118,9 @@ describe('an application with small limits', () => {
     ]);
   });
 
-  test('503 by cause: a readiness check of a module, an exception of a module', async () => {
+  test('503 by cause: an exception of a module', async () => {
     expect((await app.client.get('/v1/test-gated/own')).status).toBe(503);
-    gate.isReady = false;
-    expect((await app.client.get('/health/ready', { apiKey: null })).status).toBe(503);
-    gate.isReady = true;
     await until(scrape, UNAVAILABLE('findOwn', 'other'), 1);
-    await until(scrape, UNAVAILABLE('checkReadiness', 'check'), 1);
   });
 
   test('503 by cause: a statement that takes too long', async () => {

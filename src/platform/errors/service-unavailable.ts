@@ -14,7 +14,6 @@ export type UnavailableCause =
   | 'database_slow'
   | 'database_busy'
   | 'schema'
-  | 'check'
   | 'unsettled'
   | 'process_group';
 

@@ -6,12 +6,10 @@ import { Database } from '../database/database.js';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import { PassesRequestToLog } from '../server/requests/request-context.js';
-import { type CheckResults, ReadinessChecks } from './readiness-checks.js';
 
 interface ReadyAnswer {
   readonly status: 'ok';
   readonly database?: 'unreachable';
-  readonly checks?: CheckResults;
 }
 
 /** Health checks for load balancers and process managers. Public. */
@@ -22,7 +20,6 @@ interface ReadyAnswer {
 export class HealthController {
   constructor(
     private readonly database: Database,
-    private readonly checks: ReadinessChecks,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
@@ -34,12 +31,11 @@ export class HealthController {
   }
 
   /**
-   * 200 while this process should get requests, with the results of modules' checks. A database that does not answer within
-   * 1 s is reported in `database`, but the process stays ready: all instances share the database, and without ready
-   * instances the load balancer would answer instead of the service.
+   * 200 while this process should get requests. A database that does not answer within 1 s is reported in `database`, but the
+   * process stays ready: all instances share the database, and without ready instances the load balancer would answer
+   * instead of the service.
    *
-   * @throws ApiError UNAVAILABLE while the server drains; when the schema is outdated, or newer and not backward compatible;
-   *   when a check of a module fails
+   * @throws ApiError UNAVAILABLE while the server drains; when the schema is outdated, or newer and not backward compatible
    */
   @Get('ready')
   @Header('Cache-Control', 'no-store')
@@ -47,16 +43,8 @@ export class HealthController {
     if (this.adapterHost.httpAdapter.isDraining) {
       throw serviceUnavailable('draining', 'The server is shutting down.');
     }
-    const [readiness, checks] = await Promise.all([this.database.readiness(), this.checks.run()]);
+    const readiness = await this.database.readiness();
     if (typeof readiness === 'object') throw serviceUnavailable('schema', readiness.message);
-    const failed = Object.keys(checks).filter((name) => checks[name] === 'failed');
-    if (failed.length > 0) {
-      throw serviceUnavailable('check', `These readiness checks fail: ${failed.join(', ')}.`, { details: { checks } });
-    }
-    return {
-      status: 'ok',
-      ...(readiness === 'unreachable' && { database: 'unreachable' }),
-      ...(Object.keys(checks).length > 0 && { checks }),
-    };
+    return readiness === 'unreachable' ? { status: 'ok', database: 'unreachable' } : { status: 'ok' };
   }
 }

@@ -1,8 +1,6 @@
 import { Module } from '@nestjs/common';
-import { DiscoveryModule } from '@nestjs/core';
 import { HealthController } from './health.controller.js';
-import { ReadinessChecks } from './readiness-checks.js';
 
-/** Health checks for load balancers and process managers. Modules add their own with `@ReadinessCheck`. */
-@Module({ imports: [DiscoveryModule], controllers: [HealthController], providers: [ReadinessChecks] })
+/** Health checks for load balancers and process managers. */
+@Module({ controllers: [HealthController] })
 export class HealthModule {}
