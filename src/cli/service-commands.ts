@@ -31,7 +31,7 @@ export class ServiceCommands {
         .finally(() => this.running.delete(run));
       this.running.add(run);
     });
-    this.engine?.serve((socket) => {
+    this.engine?.lock.serve((socket) => {
       socket.setTimeout(REQUEST_TIMEOUT_MS, () => socket.destroy());
       server.emit('connection', socket);
     });
@@ -39,7 +39,7 @@ export class ServiceCommands {
 
   /** Refuses further commands, and ends running ones after their current statement. */
   async close(): Promise<void> {
-    this.engine?.serve(undefined);
+    this.engine?.lock.serve(undefined);
     this.stopping.abort();
     await Promise.all(this.running);
   }

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { chmod, readdir, rename, rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../../errors/startup-error.js';
 
 /** A lock on a directory. It ends with `release`, or with the process. */
@@ -14,8 +13,7 @@ export interface DirectoryLock {
 }
 
 const SUFFIX = '.lock';
-const ATTEMPTS = 6;
-/** Longest path of a Unix domain socket, in bytes, that every supported system accepts. */
+/** Longest path of a Unix domain socket, in bytes, that every supported system accepts. Node shortens a longer one silently. */
 const MAX_SOCKET_PATH = 103;
 
 /**
@@ -23,80 +21,36 @@ const MAX_SOCKET_PATH = 103;
  *
  * Each process listens on a Unix domain socket in the directory, and then looks for the sockets of other processes. A
  * socket that accepts a connection belongs to a living process; one that refuses belongs to a dead process, even after
- * SIGKILL. Every process publishes its socket before it looks, so of two that start together at least one sees the other.
+ * SIGKILL. Every process publishes its socket before it looks, so of two that start together at least one sees the other
+ * and is refused.
  *
- * @throws StartupError when another process holds the lock, or no socket can be made in the directory
+ * @throws StartupError when another process holds the lock, or the path is too long for a socket; any error of the system
  */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
-  let owner = '';
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const lock = await publish(directory);
-    if (lock !== undefined) {
-      const other = await findOther(directory, lock.name);
-      if (other === undefined) return lock;
-      await lock.release();
-      owner = other;
-    }
-    // Two processes that saw each other have both withdrawn. A random delay lets one of them come first.
-    await sleep(20 + Math.random() * 100);
-  }
-  throw new StartupError(
-    `DATA_DIR '${directory}' is in use by process ${owner.split('-')[0]}. Stop it, or set another DATA_DIR.`,
-  );
-}
-
-/** Makes this process's socket; undefined when another process has just removed it. */
-async function publish(directory: string): Promise<(DirectoryLock & { name: string }) | undefined> {
   const name = `${process.pid}-${randomBytes(4).toString('hex')}${SUFFIX}`;
-  const path = socketPath(directory, name);
+  const path = join(directory, name);
   // The socket gets its final name once it accepts connections: other processes remove sockets that refuse.
   const draft = `${path}~`;
+  if (Buffer.byteLength(draft) > MAX_SOCKET_PATH) {
+    throw new StartupError(`DATA_DIR '${directory}' has too long a path. Set DATA_DIR to one of at most 70 bytes.`);
+  }
   let serve: ((socket: Socket) => void) | undefined;
   const server = createServer((socket) => (serve === undefined ? socket.destroy() : serve(socket))).unref();
-  try {
-    await once(server.listen({ path: draft }), 'listening');
-    await chmod(draft, 0o600);
-  } catch (error) {
-    throw new StartupError(`DATA_DIR '${directory}' cannot be locked: ${(error as Error).message}.`, { cause: error });
-  }
+  await once(server.listen({ path: draft }), 'listening');
+  await chmod(draft, 0o600);
+  await rename(draft, path);
   const release = async (): Promise<void> => {
     await rm(path, { force: true });
     await new Promise((done) => server.close(done));
   };
-  try {
-    await rename(draft, path);
-  } catch {
-    await release();
-    return undefined;
-  }
-  return { name, serve: (handler) => void (serve = handler), release };
-}
-
-/** The name of a living process's socket. Removes the sockets of dead processes. */
-async function findOther(directory: string, own: string): Promise<string | undefined> {
-  for (const name of await readdir(directory)) {
-    if (name === own || !name.endsWith(SUFFIX)) continue;
-    const path = socketPath(directory, name);
-    // The kernel accepts the connection even if the process is busy or stopped.
-    const connection = await connectTo(path);
-    if (typeof connection === 'object') connection.destroy();
-    if (!isOfDead(connection)) return name;
-    await rm(path, { force: true });
-  }
-  return undefined;
-}
-
-/** Whether nobody listens on a socket, or it has been removed meanwhile. */
-function isOfDead(connection: Socket | string): boolean {
-  return connection === 'ECONNREFUSED' || connection === 'ENOENT';
-}
-
-/** A connection, or the code of the error. */
-function connectTo(path: string): Promise<Socket | string> {
-  return new Promise((done) => {
-    const socket = connect({ path });
-    socket.once('connect', () => done(socket)).once('error', ({ code }: NodeJS.ErrnoException) => done(code ?? ''));
-  });
+  const others = (await readdir(directory)).filter((other) => other !== name);
+  const owner = await findOwner(directory, others);
+  if (owner === undefined) return { serve: (handler) => void (serve = handler), release };
+  owner.socket?.destroy();
+  await release();
+  throw new StartupError(
+    `DATA_DIR '${directory}' is in use by process ${owner.name.split('-')[0]}. Stop it, or set another DATA_DIR.`,
+  );
 }
 
 /**
@@ -105,28 +59,37 @@ function connectTo(path: string): Promise<Socket | string> {
  * @throws StartupError when the process belongs to another user
  */
 export async function connectToOwner(directory: string): Promise<Socket | undefined> {
-  for (const name of await readdir(directory).catch(() => [])) {
-    if (!name.endsWith(SUFFIX)) continue;
-    const path = socketPath(directory, name);
-    const owner = await stat(path).catch(() => undefined);
-    const connection = await connectTo(path);
-    if (isOfDead(connection)) continue;
-    if (typeof connection === 'object') {
-      if (owner?.uid === process.getuid?.()) return connection;
-      connection.destroy();
-    }
-    throw new StartupError(
-      `The process that uses DATA_DIR '${directory}' belongs to another user. Run the command as that user.`,
-    );
-  }
-  return undefined;
+  const owner = await findOwner(directory, await readdir(directory).catch(() => []));
+  if (owner === undefined) return undefined;
+  const { socket, name } = owner;
+  const { uid } = await stat(join(directory, name)).catch(() => ({ uid: undefined }));
+  if (socket !== undefined && uid === process.getuid?.()) return socket;
+  socket?.destroy();
+  throw new StartupError(
+    `The process that uses DATA_DIR '${directory}' belongs to another user. Run the command as that user.`,
+  );
 }
 
-/** @throws StartupError when the path of a socket would be too long */
-function socketPath(directory: string, name: string): string {
-  const path = join(directory, name);
-  if (Buffer.byteLength(path) >= MAX_SOCKET_PATH) {
-    throw new StartupError(`DATA_DIR '${directory}' has too long a path. Set DATA_DIR to one of at most 70 bytes.`);
+/**
+ * The socket of a living process among the files of a directory; removes those of dead processes. Without a connection,
+ * this user may not connect to the process.
+ */
+async function findOwner(
+  directory: string,
+  files: readonly string[],
+): Promise<{ name: string; socket?: Socket } | undefined> {
+  for (const name of files.filter((file) => file.endsWith(SUFFIX))) {
+    const path = join(directory, name);
+    const socket = connect({ path });
+    try {
+      // The kernel accepts the connection even if the process is busy or stopped.
+      await once(socket, 'connect');
+      return { name, socket };
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== 'ECONNREFUSED' && code !== 'ENOENT') return { name };
+      await rm(path, { force: true });
+    }
   }
-  return path;
+  return undefined;
 }

@@ -1,10 +1,9 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { execFile, type ExecFileException } from 'node:child_process';
-import { constants, existsSync } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import type { Socket } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { StartupError } from '../../errors/startup-error.js';
@@ -23,17 +22,17 @@ const DRAFT_PREFIX = 'initdb-';
 export class EmbeddedEngine {
   private constructor(
     private readonly pglite: PGlite,
-    private readonly lock: DirectoryLock,
+    /** The lock on the directory; it also accepts connections of other processes. */
+    readonly lock: DirectoryLock,
   ) {}
 
   /**
-   * Opens the database in a directory. Makes the directory and the database if they do not exist.
+   * Opens the database in a directory. Makes the directory, in one that exists, and the database.
    *
    * @throws StartupError when the path is no writable directory, another process uses it, or the database is damaged
    */
   static async open(dataDir: string): Promise<EmbeddedEngine> {
-    await prepareDirectory(dataDir);
-    const lock = await lockDirectory(dataDir);
+    const lock = await makeAndLock(dataDir);
     const cluster = resolve(dataDir, CLUSTER);
     try {
       if (!existsSync(cluster)) await initialise(dataDir, cluster);
@@ -54,11 +53,6 @@ export class EmbeddedEngine {
   /** The `stream` option of a `pg` pool. The engine has one session, so the pool must be limited to one connection. */
   readonly createStream = (): EngineStream => new EngineStream(this.protocol);
 
-  /** Passes connections of other processes to `handler`, until it is undefined. `connectToOwner` makes them. */
-  serve(handler: ((socket: Socket) => void) | undefined): void {
-    this.lock.serve(handler);
-  }
-
   /** Closes the database and unlocks the directory. */
   async close(): Promise<void> {
     try {
@@ -78,25 +72,19 @@ export class EmbeddedEngine {
   };
 }
 
-async function prepareDirectory(dataDir: string): Promise<void> {
+async function makeAndLock(dataDir: string): Promise<DirectoryLock> {
   try {
-    await makeDirectory(resolve(dataDir));
-    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    await mkdir(dataDir, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    return await lockDirectory(dataDir);
   } catch (error) {
+    if (error instanceof StartupError) throw error;
     throw new StartupError(
       `DATA_DIR '${dataDir}' cannot be used (${(error as Error).message}). Set DATA_DIR to a directory that can be written, or DATABASE_URL.`,
       { cause: error },
     );
   }
-}
-
-/** Not by the option `recursive`: Node repeats ENOENT forever where nobody can make a directory, as in /proc. */
-async function makeDirectory(path: string): Promise<void> {
-  if (existsSync(path)) return;
-  await makeDirectory(dirname(path));
-  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
 }
 
 /** Runs initdb in a child process: it needs about 500 MB, which a process returns to the system only when it ends. */
