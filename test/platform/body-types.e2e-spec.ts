@@ -1,6 +1,5 @@
 import { Body, Controller, HttpCode, Module, Post, RawBody } from '@nestjs/common';
 import { ApiConsumes } from '@nestjs/swagger';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { BodyLimit } from '../../src/platform/input/body.guard.js';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
@@ -105,15 +104,8 @@ test.each<[string, string, string, string, unknown]>([
     '{"name":"a","number":9223372036854775807,"x":1}',
     { name: 'a', number: 9223372036854775807n },
   ],
-  [
-    'a form by type',
-    'any',
-    FORM,
-    'a[b]=1&a[c][]=2&a[c][]=3&d=4&d=5',
-    { object: { a: { b: '1', c: ['2', '3'] }, d: ['4', '5'] } },
-  ],
-  ['text by type', 'any', 'text/plain', 'ü', { string: 'ü' }],
-  ['XML by type', 'any', 'image/svg+xml', '<a/>', { string: '<a/>' }],
+  ['a form by type', 'any', FORM, 'a=1&d=4&d=5', { object: { a: '1', d: ['4', '5'] } }],
+  ['text, its byte order mark dropped', 'text', 'text/csv; charset=UTF-8', '\ufeffü', { string: 'ü' }],
   ['bytes by type', 'any', 'application/pdf', 'abc', { bytes: '616263' }],
   ['JSON as bytes', 'bytes', 'application/json', '{ }', { bytes: '7b207d' }],
   ['an image as bytes', 'bytes', 'image/png', '\u0001', { bytes: '01' }],
@@ -122,32 +114,13 @@ test.each<[string, string, string, string, unknown]>([
   expect([answer.status, answer.json]).toEqual([200, expected]);
 });
 
-const CODINGS = { gzip: gzipSync, br: brotliCompressSync };
-test.each(Object.entries(CODINGS))('200: a body in the content coding %s', async (coding, encode) => {
-  const text = '{"name":"coded"}';
-  expect((await send('patch', 'application/merge-patch+json', encode(text), coding)).json).toEqual({ name: 'coded' });
-  expect((await send('bytes', 'application/json', encode(text), coding.toUpperCase())).json).toEqual(
-    shown(Buffer.from(text)),
-  );
-});
-
-test('413 body_too_large: the limit of the handler applies to the sent bytes and to the decoded bytes', async () => {
+test('413 body_too_large: the limit of the handler', async () => {
   expect((await send('any', 'text/plain', 'a'.repeat(LIMIT))).status).toBe(200);
-  const fits = await send('any', 'text/plain', gzipSync('a'.repeat(LIMIT)), 'gzip');
-  expect(fits.json).toEqual({ string: 'a'.repeat(LIMIT) });
-  for (const [body, coding] of [
-    ['a'.repeat(LIMIT + 1), undefined],
-    [gzipSync('a'.repeat(LIMIT + 1)), 'gzip'],
-    [brotliCompressSync(Buffer.alloc(50_000_000)), 'br'],
-  ] as const) {
-    const answer = await send('any', 'text/plain', body, coding);
-    expect([answer.status, answer.json]).toEqual([
-      413,
-      { code: 'body_too_large', message: `The body must not be larger than ${LIMIT} bytes.`, status: 413 },
-    ]);
-  }
-  expect((await send('text', 'text/csv', 'a'.repeat(65_536))).status).toBe(200);
-  expect((await send('text', 'text/csv', gzipSync('a'.repeat(65_537)), 'gzip')).status).toBe(413);
+  const answer = await send('any', 'text/plain', 'a'.repeat(LIMIT + 1));
+  expect([answer.status, answer.json]).toEqual([
+    413,
+    { code: 'body_too_large', message: `The body must not be larger than ${LIMIT} bytes.`, status: 413 },
+  ]);
 });
 
 test.each<[string, string, string, string | undefined, string, string]>([
@@ -160,9 +133,9 @@ test.each<[string, string, string, string | undefined, string, string]>([
     'text/csv, application/xml',
   ],
   ['JSON where a form is taken', 'form', 'application/json', undefined, `Content-Type: ${FORM}.`, FORM],
-  ['another content coding', 'text', 'text/csv', 'zip', 'unsupported content encoding', 'text/csv'],
+  ['another charset', 'text', 'text/csv; charset=latin1', undefined, 'must be UTF-8', 'text/csv'],
   ['a form where nothing is declared', 'signed', FORM, undefined, 'Content-Type: application/json', 'application/json'],
-  ['a content coding where nothing is declared', 'signed', 'application/json', 'gzip', 'without', 'application/json'],
+  ['a content coding', 'text', 'text/csv', 'gzip', 'without a Content-Encoding', 'text/csv'],
 ])('415 unsupported_media_type: %s', async (_, path, type, coding, message, accept) => {
   const answer = await send(path, type, 'name=a', coding);
   expect([answer.status, answer.json]).toMatchObject([415, { code: 'unsupported_media_type' }]);
@@ -170,30 +143,12 @@ test.each<[string, string, string, string | undefined, string, string]>([
   expect(answer.headers.accept).toContain(accept);
 });
 
-test.each<[string, string, string, Buffer, string | undefined, string]>([
-  ['what is not of its coding', 'text', 'text/csv', Buffer.from('plain'), 'gzip', 'bad_request'],
-  ['no content', 'text', 'text/csv', gzipSync(''), 'gzip', 'missing_body'],
-  ['a content that is cut', 'text', 'text/csv', gzipSync('a'.repeat(100)).subarray(0, 20), 'gzip', 'bad_request'],
-  ['a form that is nested too deep', 'form', FORM, Buffer.from(`a${'[b]'.repeat(33)}=1`), undefined, 'bad_request'],
-  ['a form without a member', 'form', FORM, Buffer.from('other=1'), undefined, 'validation_failed'],
-  [
-    'JSON with a member twice',
-    'patch',
-    'application/vnd.cards+json',
-    Buffer.from('{"a":1,"a":1}'),
-    undefined,
-    'malformed_json',
-  ],
-])('400: %s', async (_, path, type, body, coding, code) => {
-  const answer = await send(path, type, body, coding);
+test.each<[string, string, string, string, string]>([
+  ['a form without a member', 'form', FORM, 'other=1', 'validation_failed'],
+  ['JSON with a member twice', 'patch', 'application/vnd.cards+json', '{"a":1,"a":1}', 'malformed_json'],
+])('400: %s', async (_, path, type, body, code) => {
+  const answer = await send(path, type, body);
   expect([answer.status, answer.json]).toMatchObject([400, { code }]);
-});
-
-test('a form reaches no prototype', async () => {
-  const answer = await send('any', FORM, '__proto__[a]=1&constructor[prototype][b]=2&name=c');
-  expect(answer.status).toBe(200);
-  expect([({} as { a?: unknown }).a, ({} as { b?: unknown }).b]).toEqual([undefined, undefined]);
-  expect(answer.text).not.toContain('__proto__');
 });
 
 test('a multipart body is left to multer, also where none is bound', async () => {

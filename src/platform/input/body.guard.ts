@@ -4,7 +4,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import { Config } from '../../config.js';
 import { DEPRECATION_METADATA, DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
-import { type BodyPlan, DeclaredTypes } from '../server/bodies/media-types.js';
+import type { BodyPlan } from '../server/body-reader.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import { MAX_BODY_LIMIT } from '../server/requests/server-limits.js';
 import { declaredTypesOf, type Handler, parametersOf } from './handler-parameters.js';
@@ -15,7 +15,7 @@ const BODY_LIMIT_METADATA = 'petstore:body-limit';
 
 /**
  * Sets the largest body of a handler, or of every handler of a controller, instead of MAX_BODY_BYTES. A larger body is
- * answered 413. The limit applies to the bytes as sent, and again to the content after `Content-Encoding` is undone.
+ * answered 413.
  *
  * @param bytes 1 to 16,777,216 (16 MiB)
  * @throws Error at start for any other number
@@ -99,15 +99,15 @@ function bodyPlanOf(controller: Type, handler: Handler, serverMaxBytes: number):
   if (!has(BODY, RAW_BODY, REQUEST, undefined)) return undefined;
   const bodies = parameters.filter(({ source }) => source === BODY);
   // The class of the whole body, if one parameter takes it.
-  const type = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
+  const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
   const types = declaredTypesOf(controller, handler);
-  const maxBytes = bodyLimitOf(handler) ?? bodyLimitOf(controller) ?? serverMaxBytes;
   return {
     isRequired: has(BODY, RAW_BODY),
     leavesMultipart: has(FILE, FILES) || types?.some((name) => name.startsWith('multipart/')) === true,
-    maxBytes,
+    maxBytes: bodyLimitOf(handler) ?? bodyLimitOf(controller) ?? serverMaxBytes,
     keepsBytes: has(RAW_BODY, REQUEST),
-    types: types && new DeclaredTypes(types, type, maxBytes),
+    types,
+    parameterType,
   };
 }
 
