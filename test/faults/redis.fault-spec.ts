@@ -66,24 +66,23 @@ async function newKey(name: string): Promise<string> {
 async function whileShared<Result>(round: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     await untilShared();
-    const before = localDecisions();
+    const before = outages();
     const result = await round();
-    if (localDecisions() === before || attempt === 5) return result;
+    if (outages() === before || attempt === 5) return result;
   }
 }
 
-/** Number of calls that instances have counted without Redis. */
-function localDecisions(): number {
-  return [one, two].reduce((sum, { nest }) => sum + (nest.get(RateLimiter).shared?.localDecisions ?? 0), 0);
+/** How often the instances have begun to count without Redis. */
+function outages(): number {
+  return `${one.log.text}${two.log.text}`.split('Redis is away').length;
 }
 
 /** Waits until both instances count calls in Redis. After a failure they do not use it for one second. */
 async function untilShared(): Promise<void> {
   for (const deadline = performance.now() + 20_000; ; await sleep(100)) {
     const key = await newKey('asking');
-    const before = localDecisions();
     for (const app of [one, two]) await call(app, key);
-    if (localDecisions() === before) return;
+    if (![one, two].some(({ nest }) => nest.get(RateLimiter).shared?.isAway)) return;
     if (performance.now() > deadline) throw new Error(`Redis does not come back:\n${one.log.text}${two.log.text}`);
   }
 }

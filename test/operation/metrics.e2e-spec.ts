@@ -128,17 +128,6 @@ describe('an application with small limits', () => {
     await until(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
   });
 
-  test('replayed answers of an Idempotency-Key are counted by operation', async () => {
-    const create = async (): Promise<number> =>
-      (await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers: { 'idempotency-key': 'once' } }))
-        .status;
-    const replays = 'petstore_idempotency_replays_total{operation="createPet"}';
-    expect(await create()).toBe(201);
-    expect(valueOf(await scrape(), replays)).toBe(0);
-    expect([await create(), await create()]).toEqual([201, 201]);
-    await until(scrape, replays, 2);
-  });
-
   test('failed writes of key usage are counted, and so are calls that usage omits', async () => {
     const usage = app.nest.get(KeyUsage);
     await usage.write();
@@ -149,9 +138,7 @@ describe('an application with small limits', () => {
     expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBeGreaterThan(0);
     expect(valueOf(await scrape(), 'petstore_key_usage_uncounted_calls_total')).toBe(0);
     for (let count = 0; count <= 50_000; count++) usage.count(1n, `operation-${count}`, undefined);
-    const metrics = await scrape();
-    expect(valueOf(metrics, 'petstore_key_usage_waiting_counts')).toBe(50_000);
-    expect(valueOf(metrics, 'petstore_key_usage_uncounted_calls_total')).toBeGreaterThan(0);
+    expect(valueOf(await scrape(), 'petstore_key_usage_uncounted_calls_total')).toBeGreaterThan(0);
   });
 
   test('petstore_build_info has the versions of the service and of Node.js, and no gauge is named like a counter', async () => {
@@ -191,15 +178,10 @@ test('open and dropped connections are counted', async () => {
   }
 });
 
-test('429 answers are counted by client, and an unreachable Redis is shown', async () => {
-  const { app, scrape } = await start({ RATE_LIMIT_PER_MINUTE: '2', REDIS_URL: 'redis://127.0.0.1:1' });
-  const statuses: number[] = [];
-  for (let calls = 0; calls < 4; calls++) statuses.push((await app.client.get('/v1/pets')).status);
-  expect(statuses).toEqual([200, 200, 429, 429]);
-  const metrics = await scrape();
-  expect(valueOf(metrics, 'petstore_rate_limited_total{client="test-client"}')).toBe(2);
-  expect(valueOf(metrics, 'petstore_redis_away')).toBe(1);
-  expect(valueOf(metrics, 'petstore_rate_limit_local_decisions_total')).toBeGreaterThanOrEqual(4);
+test('an unreachable Redis is shown', async () => {
+  const { app, scrape } = await start({ REDIS_URL: 'redis://127.0.0.1:1' });
+  await app.client.get('/v1/pets');
+  expect(valueOf(await scrape(), 'petstore_redis_away')).toBe(1);
   await app.close();
   const { app: without, scrape: scrapeIt } = await start();
   expect(await scrapeIt()).not.toContain('petstore_redis_away');

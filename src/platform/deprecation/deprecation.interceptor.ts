@@ -87,7 +87,6 @@ function createAnnouncement(operation: string, deprecation: Deprecation, baseUrl
 }
 
 function announce(response: Response, { deprecationField, sunsetField, links }: Announcement): void {
-  response.req.context.isDeprecated = true;
   response.setHeader('Deprecation', deprecationField);
   response.setHeader('Sunset', sunsetField);
   // Not `setHeader`: a guard or @Header may have set links of its own.

@@ -73,10 +73,9 @@ function keyOf(request: Request, response: Response): IdempotencyKey | undefined
   const key = typeof sent === 'string' && countHeader(request, FIELD) === 1 ? readKey(sent) : undefined;
   if (key === undefined) throw new ApiError(INVALID_IDEMPOTENCY_KEY);
   // The start has made sure that the handler is not public.
-  return new IdempotencyKey(request.context.clientId as bigint, routeOf(request), key, () => {
-    response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true');
-    request.context.isReplayed = true;
-  });
+  return new IdempotencyKey(request.context.clientId as bigint, routeOf(request), key, () =>
+    response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true'),
+  );
 }
 
 /** Method and route, with the version. Names of path parameters are left out, because clients do not see them. */

@@ -119,11 +119,6 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.write();
   }
 
-  /** Number of counters that wait to be written. */
-  get waiting(): number {
-    return this.counters.size;
-  }
-
   /** Counts calls whose last one was at `now`, in ms. */
   count(keyId: bigint, operation: string, userAgent: string | undefined, now = this.clock.now(), calls = 1): void {
     const day = Math.floor(now / DAY_MS);

@@ -2,9 +2,6 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { droppedLogLines } from '../logging/logger.js';
 
-/** Largest number of clients that are counted separately: each is a time series in Prometheus. */
-const MAX_COUNTED_CLIENTS = 100;
-
 /** The metrics of one process. */
 @Injectable()
 export class Metrics implements OnApplicationShutdown {
@@ -19,33 +16,10 @@ export class Metrics implements OnApplicationShutdown {
     registers: [this.registry],
   });
 
-  /** The clients that `deprecatedRequests` counts separately. */
-  private readonly clients = new Set<string>();
-  private readonly deprecatedRequests = new Counter({
-    name: 'petstore_deprecated_operation_requests_total',
-    help: 'Requests for operations that are announced to end, by operation and client. Clients beyond the first hundred of a process count together.',
-    labelNames: ['operation', 'client'] as const,
-    registers: [this.registry],
-  });
-
   readonly unavailable = new Counter({
     name: 'petstore_http_unavailable_total',
     help: 'Answers 503 by operation and cause, which docs/runbook.md describes. operation is empty where the request was refused before its route was known.',
     labelNames: ['operation', 'cause'] as const,
-    registers: [this.registry],
-  });
-
-  readonly replays = new Counter({
-    name: 'petstore_idempotency_replays_total',
-    help: 'Requests that were not carried out again, because one with the same Idempotency-Key had been.',
-    labelNames: ['operation'] as const,
-    registers: [this.registry],
-  });
-
-  readonly parserErrors = new Counter({
-    name: 'petstore_http_parser_errors_total',
-    help: 'Answers to bytes that were no HTTP request, by status.',
-    labelNames: ['status'] as const,
     registers: [this.registry],
   });
 
@@ -56,12 +30,6 @@ export class Metrics implements OnApplicationShutdown {
       this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
     }
     countDroppedLogLines(this.registry);
-  }
-
-  /** @internal Counts a request for an operation that is announced to end. */
-  countDeprecated(operation: string, client: string): void {
-    if (this.clients.size < MAX_COUNTED_CLIENTS) this.clients.add(client);
-    this.deprecatedRequests.inc({ operation, client: this.clients.has(client) ? client : '(others)' });
   }
 
   onApplicationShutdown(): void {

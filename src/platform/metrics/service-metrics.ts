@@ -11,7 +11,7 @@ import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import { Metrics, registerCounter, registerGauge } from './metrics.js';
 
-/** Metrics of the server, the database, rate limits and key usage. */
+/** Metrics of the server, the database, Redis and key usage. */
 @Injectable()
 export class ServiceMetrics {
   constructor(
@@ -34,7 +34,7 @@ export class ServiceMetrics {
     observeServer(() => adapterHost.httpAdapter.load, config, registry);
     observeDatabase(database, registry);
     if (database.replicas !== undefined) observeReplicas(database.replicas, registry);
-    observeRateLimits(rateLimiter, config, registry);
+    if (config.redisUrl !== undefined) observeRedis(rateLimiter, registry);
     observeKeyUsage(keyUsage, registry);
   }
 }
@@ -124,24 +124,12 @@ function observeReplicas({ all, fallbacks }: Replicas, registry: Registry): void
   });
 }
 
-function observeRateLimits(rateLimiter: RateLimiter, config: Config, registry: Registry): void {
-  registerCounter(registry, {
-    name: 'petstore_rate_limited_total',
-    help: 'Calls that were refused with 429, by client. Clients beyond the first hundred of a process count together.',
-    labelNames: ['client'],
-    read: () => [...rateLimiter.refusals].map(([client, count]) => [{ client }, count]),
-  });
-  if (config.redisUrl === undefined) return;
+function observeRedis(rateLimiter: RateLimiter, registry: Registry): void {
   registerGauge(registry, {
     name: 'petstore_redis_away',
     help: '1 while Redis does not answer, and the process limits its clients by itself; else 0.',
     aggregator: 'max',
     read: () => Number(rateLimiter.shared?.isAway ?? false),
-  });
-  registerCounter(registry, {
-    name: 'petstore_rate_limit_local_decisions_total',
-    help: 'Calls that the process has counted by itself, because Redis did not answer in time.',
-    read: () => rateLimiter.shared?.localDecisions ?? 0,
   });
 }
 
@@ -155,10 +143,5 @@ function observeKeyUsage(keyUsage: KeyUsage, registry: Registry): void {
     name: 'petstore_key_usage_uncounted_calls_total',
     help: 'Calls that are missing in the usage of API keys, because too many counts waited to be written.',
     read: () => keyUsage.uncountedCalls,
-  });
-  registerGauge(registry, {
-    name: 'petstore_key_usage_waiting_counts',
-    help: 'Counts of usage, one for each key, operation and day, that wait to be written.',
-    read: () => keyUsage.waiting,
   });
 }

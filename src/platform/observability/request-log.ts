@@ -48,8 +48,6 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     this.metrics.requestDurations.observe(labels, duration / 1000);
     const cause = status === 503 ? (context.unavailableCause ?? OTHER_CAUSE) : undefined;
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
-    if (context.isReplayed) this.metrics.replays.inc({ operation: operation ?? '' });
-    if (context.isDeprecated) this.metrics.countDeprecated(operation ?? '', client ?? '');
     this.writeLine({
       requestId,
       traceId,
@@ -68,7 +66,6 @@ export class RequestLog implements RequestObserver, OnModuleInit {
   }
 
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
-    this.metrics.parserErrors.inc({ status });
     this.writeLine({ requestId, status, code, msg: MESSAGE });
   }
 }

@@ -10,9 +10,6 @@ import { TokenBuckets, tokensAfter, WINDOW_MS } from './token-buckets.js';
 
 const WINDOW_S = WINDOW_MS / 1000;
 
-/** Largest number of clients whose refusals are counted separately: each is a time series in Prometheus. */
-const MAX_COUNTED_CLIENTS = 100;
-
 /**
  * Limits the calls of each client, counted over all of its keys, to its own limit or to RATE_LIMIT_PER_MINUTE. With
  * REDIS_URL all instances share the count. While Redis is unreachable each process counts alone.
@@ -22,8 +19,6 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   private readonly buckets = new TokenBuckets();
   /** The buckets in Redis; undefined without REDIS_URL. */
   shared: SharedTokenBuckets | undefined;
-  /** Refused calls since the start, by the client's name; those of clients beyond the first hundred together. */
-  readonly refusals = new Map<string, number>();
 
   constructor(
     private readonly config: Config,
@@ -49,7 +44,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     const perMinute = client.rateLimitPerMinute ?? this.config.rateLimitPerMinute;
     if (perMinute === 0) return undefined;
     const answer = (left = this.buckets.take(client.id, perMinute, now)): undefined =>
-      this.answer(response, client, perMinute, left);
+      this.answer(response, perMinute, left);
     return this.shared === undefined ? answer() : this.shared.take(client.id, perMinute).then(answer);
   }
 
@@ -58,22 +53,15 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
    *
    * @param left the result of `TokenBuckets.take`
    */
-  private answer(response: Response, { name }: Client, perMinute: number, left: number): undefined {
+  private answer(response: Response, perMinute: number, left: number): undefined {
     const secondsPerToken = WINDOW_S / perMinute;
     const tokens = tokensAfter(left);
     const untilFull = Math.ceil((perMinute - tokens) * secondsPerToken);
     response.setHeader('RateLimit-Policy', `"client";q=${perMinute};w=${WINDOW_S}`);
     response.setHeader('RateLimit', `"client";r=${Math.floor(tokens)};t=${untilFull}`);
     if (left >= 0) return;
-    this.countRefusal(name);
     const retryAfter = Math.ceil(-left * secondsPerToken);
     const message = `This client may call ${perMinute} times a minute. Try again in ${retryAfter} s.`;
     throw new ApiError(RATE_LIMITED, message, { 'Retry-After': String(retryAfter) });
-  }
-
-  private countRefusal(client: string): void {
-    const isCounted = this.refusals.has(client) || this.refusals.size < MAX_COUNTED_CLIENTS;
-    const name = isCounted ? client : '(others)';
-    this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1);
   }
 }

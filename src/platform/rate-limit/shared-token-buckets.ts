@@ -31,8 +31,6 @@ export class SharedTokenBuckets {
   private pausedUntil = 0;
   /** Whether Redis failed to answer the last call. */
   isAway = false;
-  /** Number of calls since the start that were counted in this process because Redis did not answer. */
-  localDecisions = 0;
 
   private constructor(private readonly redis: RedisWithTake) {}
 
@@ -70,7 +68,6 @@ export class SharedTokenBuckets {
     } catch (error) {
       this.pause(error as Error);
     }
-    this.localDecisions++;
     return undefined;
   }
 

@@ -25,10 +25,6 @@ export class RequestContext {
    * too. Undefined when no route matched.
    */
   operation: string | undefined;
-  /** @internal The operation is deprecated. Set by the deprecation interceptor. */
-  isDeprecated = false;
-  /** The answer repeats that to an earlier request with the same Idempotency-Key. */
-  isReplayed = false;
   /** The name of the API key's client. Set by ApiKeyGuard; undefined on public routes and without a valid key. */
   client: string | undefined;
   /** The id of the API key's client, set together with `client`. */
