@@ -21,14 +21,14 @@ export const PLATFORM_ROOMS = {
   input: ['deprecation', 'errors', 'internals', 'json', 'server', 'server/requests'],
   'database/removal': [],
   'database/statements': ['internals'],
-  'database/connections': ['database/statements', 'errors'],
+  'database/connections': ['database/statements', 'errors', 'internals'],
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
   'database/transfer': ['database/schema', 'errors'],
-  'database/availability': ['database/connections', 'database/schema', 'database/statements'],
+  'database/availability': ['database/connections', 'database/schema', 'database/statements', 'internals'],
   'database/sharing': ['database/connections', 'errors'],
   'database/replicas': ['database/connections', 'database/sharing', 'database/statements', 'errors'],
-  'database/servers': ['database/connections', 'database/statements', 'errors'],
+  'database/servers': ['database/connections', 'errors', 'internals'],
   database: [
     'database/availability',
     'database/connections',
@@ -38,14 +38,15 @@ export const PLATFORM_ROOMS = {
     'database/servers',
     'database/statements',
     'errors',
+    'internals',
   ],
   'api-keys': ['database', 'database/sharing', 'errors'],
   'key-usage': ['database', 'database/removal'],
   'rate-limit': ['api-keys', 'errors'],
-  auth: ['api-keys', 'errors', 'key-usage', 'rate-limit'],
+  auth: ['api-keys', 'errors', 'internals', 'key-usage', 'rate-limit'],
   idempotency: ['database', 'database/removal', 'database/sharing', 'errors', 'json', 'server/requests'],
 
-  openapi: ['auth', 'deprecation', 'errors', 'idempotency'],
+  openapi: ['auth', 'deprecation', 'errors', 'idempotency', 'internals'],
   paging: ['errors', 'input', 'json', 'openapi'],
   'docs-pages': ['auth', 'errors', 'json', 'openapi', 'server/requests'],
   logging: ['server/requests'],
@@ -187,6 +188,16 @@ const NO_ENVIRONMENT = ['process', 'node:process'].map((name) => ({
   name,
   message: 'Only config.ts and settings/environment-file.ts read it.',
 }));
+const NO_PRIVATE_MEMBERS = {
+  // Node documents these three for implementers of streams.
+  selector: 'MemberExpression[property.name=/^_(?!(read|write|writev)$)/]',
+  message: 'Only src/platform/internals uses private members of dependencies.',
+};
+const DOCUMENTED_MODULES = {
+  // One name that Nest documents, by its path: `petstore --help` would else load all of Nest.
+  regex: '^(?!@nestjs/common/enums/version-type)(@[^/]+/[^/]+|[^@./:]+)/',
+  message: 'Only src/platform/internals imports undocumented modules of dependencies.',
+};
 const AT_MOST_TWO_LEVELS_UP = { group: ['../../../*'], message: 'At most two levels up.' };
 const TYPEORM_AND_ENTITIES = {
   regex: '^(?!typeorm$|\\.{1,2}/.*\\.entity\\.js$)',
@@ -268,6 +279,17 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/**/*.ts'],
+    ignores: ['src/platform/internals/*', '**/*.spec.ts'],
+    rules: {
+      'no-restricted-syntax': ['error', NO_BARRELS, NO_PRIVATE_MEMBERS],
+      'no-restricted-imports': [
+        'error',
+        { paths: NO_ENVIRONMENT, patterns: [AT_MOST_TWO_LEVELS_UP, DOCUMENTED_MODULES] },
+      ],
+    },
+  },
+  {
     // Text goes through the log, or through src/cli/terminal.ts.
     files: ['src/**/*.ts'],
     rules: { 'no-console': 'error' },
@@ -289,6 +311,7 @@ export default tseslint.config(
       'no-restricted-syntax': [
         'error',
         NO_BARRELS,
+        NO_PRIVATE_MEMBERS,
         {
           selector: 'ImportDeclaration[importKind="type"][source.value=/\\.dto\\.js$/]',
           message: 'Import the classes of a DTO as values: validation needs them at run time.',

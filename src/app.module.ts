@@ -1,9 +1,9 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
-import { MODULE_METADATA } from '@nestjs/common/constants.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
 import type { Config } from './config.js';
 import { PetsModule } from './pets/pets.module.js';
+import { MODULE_METADATA } from './platform/internals/nest-metadata.js';
 import { PlatformModule, RequestModule } from './platform/platform.module.js';
 
 /** The table of contents: all features, and the platform. Add a feature after the others. */

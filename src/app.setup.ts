@@ -1,6 +1,5 @@
 import type { INestApplication, NestApplicationOptions, NestModule, Type } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import type { Module as ModuleOfNest } from '@nestjs/core/injector/module.js';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { Config } from './config.js';
@@ -97,6 +96,8 @@ function nameRequestsInLog(app: INestApplication): void {
   if (![...app.get(ModulesContainer).values()].some(servesRequests)) return;
   app.get<HttpAdapterHost<PlatformExpressAdapter>>(HttpAdapterHost).httpAdapter.nameRequestsInLog();
 }
+
+type ModuleOfNest = ModulesContainer extends Map<string, infer Found> ? Found : never;
 
 /** Whether a module has middleware, global enhancers, or controllers without `@PassesRequestToLog()`. */
 function servesRequests({ metatype, controllers, providers, injectables }: ModuleOfNest): boolean {

@@ -70,6 +70,7 @@ test('the query class of the service returns the same rows and errors as that of
     ['equal_rows', 'SELECT n, n::bigint FROM generate_series(1, 1000) n', []],
     ['equal_changes', `UPDATE pet SET name = name WHERE id = $1 RETURNING id`, [0]],
     ['equal_error', 'SELECT 1 / $1::int', [0]],
+    ['equal_error_without_columns', 'DELETE FROM pet WHERE 1 / $1::int = 0', [0]],
     ['equal_late_error', 'SELECT 1 / (3 - n) FROM generate_series(1, 5) n', []],
     ['equal_syntax', 'SELEC', []],
     ['equal_input', 'SELECT $1::int', ['no number']],

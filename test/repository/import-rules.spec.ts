@@ -51,6 +51,8 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/orders/dto/order.dto.ts', '../../../src/config.js', 'At most two levels up'],
   ['src/pets/pets.service.ts', 'node:process', 'Only config.ts and settings/environment-file.ts read it'],
   ['src/platform/json/json-writer.ts', './json-body.js', 'Dependency cycle'],
+  ['src/pets/pets.service.ts', '@nestjs/core/internal', 'Only src/platform/internals imports undocumented modules'],
+  ['src/platform/database/database.ts', 'pg/lib/utils.js', 'Only src/platform/internals imports undocumented modules'],
 ];
 
 /** A file, code that it must not contain, and words of the linter's message. */
@@ -59,6 +61,8 @@ const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
   ['src/pets/pets.controller.ts', `export * from './pets.service.js';`, 'No barrels'],
   ['src/cli/terminal.ts', `export default 1;`, 'Prefer named exports'],
   ['src/main.ts', `export const { env } = process;`, 'Only config.ts and settings/environment-file.ts read it'],
+  ['src/pets/pets.controller.ts', `export const a = (b: never) => b._c;`, 'Only src/platform/internals uses private'],
+  ['src/platform/clock.ts', `export const a = (b: never) => b._c;`, 'Only src/platform/internals uses private members'],
   ['src/cli/terminal.ts', `console.log(1);`, 'Unexpected console statement'],
   [
     'src/pets/pets.controller.ts',

@@ -1,7 +1,7 @@
 import { Injectable, type Type } from '@nestjs/common';
-import { PATH_METADATA } from '@nestjs/common/constants.js';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { DECORATORS } from '@nestjs/swagger';
+import { PATH_METADATA } from '../internals/nest-metadata.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
 import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
 

@@ -12,7 +12,7 @@ import {
 } from './connection-settings.js';
 import { connectionAdvice, uriAdvice } from './servers/connection-advice.js';
 import { checkLimitsOfRole } from './servers/session-limits.js';
-import { processIdOf } from './statements/pg-internals.js';
+import { processIdOf } from '../internals/pg.js';
 
 /** Matches a URI with several hosts, as libpq accepts them. */
 const SEVERAL_HOSTS = /^[^/]*\/\/(?:[^/?#]*@)?[^/?#]*,|[?&](?:host|port)=[^&]*(?:,|%2C)/i;

@@ -4,7 +4,7 @@ import type { ServicePoolOptions } from './connections/service-pool.js';
 import { ServerClient, serverAddress } from './servers/server-client.js';
 import { type SessionLimits, sessionPreparation } from './servers/session-limits.js';
 
-export { hangUp } from './statements/pg-internals.js';
+export { hangUp } from '../internals/pg.js';
 
 /** The settings that hold a URI of the primary. */
 export type PrimarySetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';

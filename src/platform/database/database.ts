@@ -9,7 +9,7 @@ import {
   serverConnectionSettings,
 } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
-import { chooseExecute } from './statements/execute.js';
+import { chooseExecute } from './statements/prepared-query.js';
 import { Breaker } from './availability/breaker.js';
 import type { ServicePool } from './connections/service-pool.js';
 import { type Execute, executeQuery, type Statement } from './statements/statement.js';

@@ -1,12 +1,10 @@
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
-// TypeORM exports its drivers by their paths only.
-import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
-import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import { awaitsAnswer } from '../internals/pg.js';
+import { type PostgresDriver, PostgresQueryRunner } from '../internals/typeorm-driver.js';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
 import type { EmbeddedEngine } from './embedded/embedded-engine.js';
-import { awaitsAnswer, destroySocket } from './statements/pg-internals.js';
 
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
@@ -91,8 +89,10 @@ class ServiceQueryRunner extends PostgresQueryRunner {
 
   override release(): Promise<void> {
     this.isReleasedByCaller = true;
-    // PostgreSQL may be about to close it. The pool hands no closed connection out.
-    if (this.client !== undefined && this.failure !== undefined) destroySocket(this.client, this.failure);
+    const { client, releaseCallback } = this;
+    if (client !== undefined && awaitsAnswer(client)) this.failure ??= new Error('Connection terminated: no answer');
+    // With an error, the pool closes the connection: PostgreSQL may be about to close it.
+    if (releaseCallback !== undefined) this.releaseCallback = () => releaseCallback(this.failure);
     return super.release();
   }
 

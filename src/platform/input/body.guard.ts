@@ -1,9 +1,9 @@
 import { type CanActivate, type ExecutionContext, Injectable, SetMetadata, type Type } from '@nestjs/common';
-import { RouteParamtypes } from '@nestjs/common/internal';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import { Config } from '../../config.js';
 import { DEPRECATION_METADATA, DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
+import { RouteParamtypes } from '../internals/nest-metadata.js';
 import type { BodyPlan } from '../server/body-reader.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import { MAX_BODY_LIMIT } from '../server/requests/server-limits.js';

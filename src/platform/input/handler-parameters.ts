@@ -1,12 +1,14 @@
 import type { PipeTransform, Type } from '@nestjs/common';
-import { PARAMTYPES_METADATA, PIPES_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
-import { RouteParamtypes } from '@nestjs/common/internal';
+import { DECORATORS } from '@nestjs/swagger';
+import {
+  PARAMTYPES_METADATA,
+  PIPES_METADATA,
+  ROUTE_ARGS_METADATA,
+  RouteParamtypes,
+} from '../internals/nest-metadata.js';
 
 /** A method of a controller. */
 export type Handler = (...parameters: never[]) => unknown;
-
-/** Where `@ApiConsumes` of @nestjs/swagger keeps its media types; the package does not export the name. */
-const CONSUMES_METADATA = 'swagger/apiConsumes';
 
 /** A parameter of a handler, as Nest's decorator and TypeScript describe it. */
 export interface HandlerParameter {
@@ -43,7 +45,7 @@ export function parametersOf(controller: Type, handler: Handler): HandlerParamet
 /** The media types of `@ApiConsumes` of a handler and its controller; undefined without any. */
 export function declaredTypesOf(controller: Type, handler: Handler): string[] | undefined {
   const declared = [controller, handler].flatMap(
-    (target) => (Reflect.getMetadata(CONSUMES_METADATA, target) ?? []) as string[],
+    (target) => (Reflect.getMetadata(DECORATORS.API_CONSUMES, target) ?? []) as string[],
   );
   return declared.length > 0 ? [...new Set(declared)] : undefined;
 }

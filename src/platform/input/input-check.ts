@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit, type Type } from '@nestjs/common';
-import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { RouteParamtypes } from '../internals/nest-metadata.js';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
 import { isInputClass } from './input-class.js';
 

@@ -47,7 +47,7 @@ export function infoLines(logger: Logger): (members: Readonly<Record<string, unk
 }
 
 function streamOf(logger: Logger): DestinationStream {
-  return (logger as unknown as Record<symbol, DestinationStream>)[pino.symbols.streamSym] as DestinationStream;
+  return Reflect.get(logger, pino.symbols.streamSym) as DestinationStream;
 }
 
 let terminal: DestinationStream | undefined;

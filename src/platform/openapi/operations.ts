@@ -1,8 +1,8 @@
 import { HttpStatus, RequestMethod, type Type } from '@nestjs/common';
-import { HTTP_CODE_METADATA, METHOD_METADATA, VERSION_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner } from '@nestjs/core';
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
 import { DEFAULT_VERSION } from '../application.js';
+import { HTTP_CODE_METADATA, METHOD_METADATA, VERSION_METADATA } from '../internals/nest-metadata.js';
 import type { Operation, OperationRegistry } from '../auth/operation-registry.js';
 import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.interceptor.js';
 import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/deprecation.decorators.js';

@@ -76,5 +76,5 @@ export class GroupMetrics {
 const COUNTS = new Set(['counter', 'histogram'] as unknown[]);
 
 function sum(snapshots: readonly Snapshot[]): Registry {
-  return AggregatorRegistry.aggregate(snapshots as unknown as object[]);
+  return AggregatorRegistry.aggregate([...snapshots]);
 }

@@ -1,5 +1,4 @@
 import { StreamableFile } from '@nestjs/common';
-import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
 import { type Server, ServerResponse } from 'node:http';
@@ -129,7 +128,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` answers preflight requests. */
-  override enableCors(options: CorsOptions): void {
+  override enableCors(options: Parameters<ExpressAdapter['enableCors']>[0]): void {
     super.enableCors(options);
     this.hasCors = true;
     const app = this.getInstance<Express>();

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import type { ServicePool } from '../connections/service-pool.js';
-import { hangUp } from '../statements/pg-internals.js';
+import { hangUp } from '../../internals/pg.js';
 
 /** Interval in ms of the look at the pool. */
 const INTERVAL_MS = 500;

@@ -1,5 +1,5 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { awaitsAnswer, destroySocket, isClosed, processIdOf } from '../statements/pg-internals.js';
+import { awaitsAnswer, destroySocket, processIdOf } from '../../internals/pg.js';
 import { tooManyWaiting, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
@@ -22,7 +22,7 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
  * - While the database is silent (sends no answer at all, see `breaker.ts`), every caller is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
- * - A connection that is released with an unanswered statement or an open transaction is closed.
+ * - A connection that is released with an open transaction is closed.
  * - Changes are refused while too many earlier ones wait for a synchronous standby.
  */
 export class ServicePool extends pg.Pool {
@@ -114,12 +114,10 @@ export class ServicePool extends pg.Pool {
     const client = await super.connect();
     const release = client.release.bind(client);
     client.release = (error) => {
-      const isAnswered = !awaitsAnswer(client);
-      if (isAnswered) this.answered++;
+      if (error === undefined || !awaitsAnswer(client)) this.answered++;
       // The embedded engine, which has a stream of its own, has no standbys.
       else if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
-      const isReusable = isAnswered && !isClosed(client) && client.getTransactionStatus() === 'I';
-      release(error ?? !isReusable);
+      release(error ?? client.getTransactionStatus() !== 'I');
     };
     return client;
   }

@@ -1,15 +1,16 @@
 import type { ClientBase, Connection, Submittable } from 'pg';
 import { serialize } from 'pg-protocol';
-import { isPrepared, markPrepared, prepareValue, write } from './pg-internals.js';
-import { columnParserOf, type ColumnParser, type Execute, type Statement } from './statement.js';
+import { logOtherInternals } from '../../internals/other-internals.js';
+import { differenceOfPg, prepareValue } from '../../internals/pg.js';
+import { columnParserOf, type ColumnParser, type Execute, executeQuery, type Statement } from './statement.js';
 
 const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute(), serialize.sync()]);
 
-/** The parser of each column of a statement; undefined if all columns stay text. */
-type ColumnParsers = readonly ColumnParser[] | undefined;
+/** The parser of each column of a statement; null if all columns stay text. */
+type ColumnParsers = readonly ColumnParser[] | null;
 
-/** By connection and statement name: the column parsers of the statements that PostgreSQL has described there. */
-const described = new WeakMap<object, Map<string, ColumnParsers>>();
+/** By connection and statement name: the column parsers of the statements that PostgreSQL has prepared there. */
+const prepared = new WeakMap<object, Map<string, ColumnParsers>>();
 
 /**
  * One execution of a statement, in pg's interface for query classes (`Submittable`).
@@ -19,13 +20,13 @@ const described = new WeakMap<object, Map<string, ColumnParsers>>();
  */
 class PreparedQuery<Row extends unknown[]> implements Submittable {
   readonly rows: Promise<Row[]>;
-  /** pg reads `name` and `text` to remember which statements PostgreSQL has parsed. */
+  /** Tracing tools read `name` and `text`. */
   readonly name: string;
   readonly text: string;
   /** Settles `rows`. Tracing tools, such as OpenTelemetry's, wrap it to notice the end of the statement. */
   callback!: (error: unknown, rows?: Row[]) => void;
   private readonly found: Row[] = [];
-  private parsers: ColumnParsers;
+  private parsers: ColumnParsers | undefined;
   private connection: object | undefined;
   private readonly values: (string | Buffer | null)[];
 
@@ -45,25 +46,28 @@ class PreparedQuery<Row extends unknown[]> implements Submittable {
   submit(connection: Connection): void {
     const { name, text } = this;
     this.connection = connection;
+    this.parsers = prepared.get(connection)?.get(name);
     const pieces = [serialize.bind({ statement: name, values: this.values }), EXECUTE_AND_SYNC];
-    if (isPrepared(connection, name)) {
-      this.parsers = described.get(connection)?.get(name);
-    } else {
-      if (name !== '') markPrepared(connection, name, text);
-      pieces.unshift(serialize.parse({ name, text }), serialize.describe({ type: 'S', name }));
+    if (this.parsers === undefined) {
+      // Close first: PostgreSQL may have parsed the statement, and then refused to execute it.
+      const ofStatement = { type: 'S', name } as const;
+      pieces.unshift(serialize.close(ofStatement), serialize.parse({ name, text }), serialize.describe(ofStatement));
     }
-    write(connection, Buffer.concat(pieces));
+    connection.stream.write(Buffer.concat(pieces));
   }
 
   /** Called at the first execution on a connection only. */
   handleRowDescription({ fields }: { fields: readonly { dataTypeID: number }[] }): void {
     const parsers = fields.map(({ dataTypeID }) => columnParserOf(dataTypeID));
-    this.parsers = parsers.some((parser) => parser !== undefined) ? parsers : undefined;
-    const { connection } = this;
-    if (connection !== undefined && this.name !== '') {
-      const statements = described.get(connection) ?? new Map<string, ColumnParsers>();
-      described.set(connection, statements.set(this.name, this.parsers));
-    }
+    this.remember(parsers.some((parser) => parser !== undefined) ? parsers : null);
+  }
+
+  private remember(parsers: ColumnParsers): void {
+    this.parsers = parsers;
+    const { connection, name } = this;
+    if (connection === undefined || name === '') return;
+    const statements = prepared.get(connection) ?? new Map<string, ColumnParsers>();
+    prepared.set(connection, statements.set(name, parsers));
   }
 
   handleDataRow({ fields }: { fields: (string | null)[] }): void {
@@ -72,6 +76,8 @@ class PreparedQuery<Row extends unknown[]> implements Submittable {
   }
 
   handleReadyForQuery(): void {
+    // PostgreSQL describes no columns of a statement that has none.
+    if (this.parsers === undefined) this.remember(null);
     this.callback(undefined, this.found);
   }
 
@@ -99,3 +105,17 @@ export const executePreparedQuery: Execute = async <Row extends unknown[]>(
   client.query(query);
   return query.rows;
 };
+
+/**
+ * Chooses how statements are executed: by our own query class if the fast path `prepared-queries` is on, else by pg's. If
+ * pg's internals differ from the known ones, logs one line and chooses pg's class.
+ *
+ * @param difference for tests
+ */
+export function chooseExecute(isFastPathOn: boolean, difference = differenceOfPg): Execute {
+  if (!isFastPathOn) return executeQuery;
+  const found = difference();
+  if (found === undefined) return executePreparedQuery;
+  logOtherInternals('prepared-queries', found);
+  return executeQuery;
+}

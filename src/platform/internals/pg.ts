@@ -1,0 +1,81 @@
+import pg, { type ClientBase } from 'pg';
+
+/*
+ * Undocumented members and modules of pg. package.json pins pg to the exact version whose lib/client.js, lib/connection.js and
+ * lib/utils.js these functions and `PreparedQuery` were written for. Read those files again before you pin another version.
+ */
+
+interface ClientInternals {
+  /** The statement that PostgreSQL has neither answered nor refused. */
+  readonly _activeQuery?: object | null;
+  readonly processID: number;
+  readonly connection: { readonly stream: { write: unknown; destroy(error?: Error): void } };
+}
+
+/** Imported dynamically, because a static import of a missing module would fail the start. */
+const utils = await import('pg/lib/utils.js').catch(() => undefined);
+
+const internalsOf = (client: ClientBase): ClientInternals => client as unknown as ClientInternals;
+
+/** The id of the PostgreSQL process that serves a connection. Behind a pooler it is wrong until `setProcessId`. */
+export function processIdOf(client: ClientBase): number {
+  return internalsOf(client).processID;
+}
+
+/** Corrects the process id of a connection: a pooler sends an id of its own. */
+export function setProcessId(client: ClientBase, processID: number): void {
+  Object.assign(client, { processID });
+}
+
+/** Whether a client has sent a statement that PostgreSQL has neither answered nor refused. */
+export function awaitsAnswer(client: ClientBase): boolean {
+  return Boolean(internalsOf(client)._activeQuery);
+}
+
+/**
+ * Closes a client's socket without a message to PostgreSQL, which might not receive it.
+ *
+ * @param error the error with which a statement in flight fails; one of pg by default
+ */
+export function destroySocket(client: ClientBase, error?: Error): void {
+  internalsOf(client).connection.stream.destroy(error);
+}
+
+/** Ends a client without waiting for PostgreSQL: sends Terminate, then closes the socket. */
+export function hangUp(client: pg.Client | undefined): void {
+  if (client === undefined) return;
+  client.end().catch(() => undefined);
+  // Deferred, so that the socket sends the message of `end` first.
+  setImmediate(() => destroySocket(client));
+}
+
+/**
+ * The text, or the bytes, that PostgreSQL reads a value from; null for null and undefined. Throws TypeError for a value that
+ * cannot be sent. Exists unless `differenceOfPg` says otherwise.
+ */
+export const prepareValue = utils?.prepareValue as (value: unknown) => string | Buffer | null;
+
+/** Methods by which a client passes PostgreSQL's messages to a query class. */
+const CLIENT_METHODS = [
+  '_handleRowDescription',
+  '_handleDataRow',
+  '_handleCommandComplete',
+  '_handleReadyForQuery',
+  '_handleErrorMessage',
+];
+
+/** Describes how the internals of pg that query classes use differ from the known ones; undefined if they do not. */
+export function differenceOfPg(createClient: () => object = () => new pg.Client(), module = utils): string | undefined {
+  try {
+    if (typeof module?.prepareValue !== 'function') return 'pg has no prepareValue';
+    if (module.prepareValue(1n) !== '1' || module.prepareValue(undefined) !== null)
+      return "pg's prepareValue is another one";
+    const client = createClient() as Partial<ClientInternals> & Record<string, unknown>;
+    const missing = CLIENT_METHODS.find((name) => typeof client[name] !== 'function');
+    if (missing !== undefined) return `pg's clients have no ${missing}`;
+    if (typeof client.connection?.stream?.write !== 'function') return "pg's connections have no stream";
+    return undefined;
+  } catch (error) {
+    return `a trial of pg fails (${String(error)})`;
+  }
+}
