@@ -271,7 +271,7 @@ async function fill(rows: number, suffix = ''): Promise<string> {
     const env = { ...process.env, DATABASE_URL: url.href, STATEMENT_TIMEOUT_MS: '600000' };
     execFileSync(process.execPath, [join(ROOT, 'dist/src/cli.js'), ...args], { env, stdio: ['ignore', 'ignore', 2] });
   };
-  petstore('migrate', '--json');
+  petstore('migrate');
   petstore('seed', '--count', String(rows));
   const client = new pg.Client(url.href);
   await client.connect();

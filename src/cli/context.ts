@@ -7,18 +7,25 @@ import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import type { Application } from '../platform/application.js';
 import type { KeyUsage } from '../platform/key-usage/key-usage.js';
 import type { OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import { type Terminal, StandardTerminal } from './terminal.js';
 
 /** Work on the API keys and their usage. */
 export type KeyWork<Result> = (apiKeys: ApiKeysService, keyUsage: KeyUsage) => Promise<Result>;
 
 /** The environment of a command: its own process, or the service that runs the command for it. */
 export interface CommandContext {
-  readonly terminal: Terminal;
+  /** Prints the result. */
+  print(text: string | Buffer): void;
+  /** Prints a message for the operator, apart from the result. */
+  tell(text: string): void;
+  /**
+   * Set if the service runs the command, between the requests that it serves: a long command awaits it after each step.
+   *
+   * @param done how far the command has come
+   * @throws StartupError when the command must stop
+   */
+  readonly pause?: (done: string) => Promise<void>;
   /** Texts and defaults of the application. */
   readonly application: Application;
-  /** Whether the service runs the command, between the requests that it serves. */
-  readonly isService: boolean;
   /** Exit code of a completed command; 0 unless the command sets it. */
   exitCode: number;
   /**
@@ -46,13 +53,19 @@ export interface CommandContext {
 
 /** Runs commands in this process, which opens the database itself. Nest and TypeORM are loaded on demand. */
 export class OwnContext implements CommandContext {
-  readonly terminal = new StandardTerminal();
   readonly application: Application;
-  readonly isService = false;
   exitCode = 0;
 
   constructor(private readonly options: AppOptions) {
     this.application = applicationOf(options);
+  }
+
+  print(text: string | Buffer): void {
+    process.stdout.write(text);
+  }
+
+  tell(text: string): void {
+    process.stderr.write(text);
   }
 
   async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {

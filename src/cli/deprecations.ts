@@ -2,10 +2,10 @@ import type { Command } from 'commander';
 import type { CommandContext } from './context.js';
 import type { UsageSummary } from '../platform/key-usage/key-usage.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import { CommandError, integerArgument } from './options.js';
+import { StartupError } from '../platform/errors/startup-error.js';
+import { integerArgument } from './options.js';
 import { resultText, usageTable } from './terminal.js';
 
-const DEFAULT_DAYS = 30;
 /** Usage is kept for so long. */
 const MAX_DAYS = 400;
 const DAY_MS = 86_400_000;
@@ -26,15 +26,11 @@ export function addDeprecationCommands(program: Command, context: CommandContext
         `exit code 0 when it is safe, ${NOT_SAFE} when not, 1 when the report failed`,
     )
     .argument('<operation>', 'its operationId, such as getPet')
-    .option(
-      '--days <n>',
-      `days to look back, today included, 1 to ${MAX_DAYS} (default: ${DEFAULT_DAYS})`,
-      integerArgument('--days', 1, MAX_DAYS),
-    )
+    .option('--days <n>', `days to look back, today included, 1 to ${MAX_DAYS}`, integerArgument(1, MAX_DAYS), 30)
     .option('--json', 'print JSON')
-    .action(async (operation: string, { days = DEFAULT_DAYS, json }: { days?: number; json?: boolean }) => {
+    .action(async (operation: string, { days, json }: { days: number; json?: boolean }) => {
       const report = await createReport(context, operation, days);
-      context.terminal.print(resultText(json, report, reportText(report)));
+      context.print(resultText(json, report, reportText(report)));
       if (!report.safeToRemove) context.exitCode = NOT_SAFE;
     });
 }
@@ -48,7 +44,6 @@ interface Report {
   /** The first day with usage of any operation; null without usage. */
   readonly countedSince: string | null;
   readonly sunset: Date;
-  readonly daysToSunset: number;
   readonly clients: readonly ({ readonly client: string } & UsageSummary)[];
   readonly safeToRemove: boolean;
 }
@@ -62,16 +57,13 @@ async function createReport(context: CommandContext, operation: string, days: nu
     countedSince: await keyUsage.firstDay(),
     usage: await keyUsage.sumByClient(operation, to, days),
   }));
-  const daysToSunset = Math.ceil((sunset.getTime() - now) / DAY_MS);
   const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
   const safeToRemove = clients.length === 0 && countedSince !== null && countedSince <= from;
-  return { operation, endpoint, from, to, countedSince, sunset, daysToSunset, clients, safeToRemove };
+  return { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
 }
 
 function reportText(report: Report): string {
-  const { operation, endpoint, from, to, countedSince, sunset, daysToSunset, clients, safeToRemove } = report;
-  const sunsetDay = isoDay(sunset.getTime());
-  const sunsetText = daysToSunset > 0 ? `in ${daysToSunset} days, on ${sunsetDay}` : `was on ${sunsetDay}`;
+  const { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove } = report;
   const rows = clients.map(({ client, ...usage }) => [client, usage] as const);
   const callers = rows.length === 0 ? 'No client has called it.' : usageTable('CLIENT', rows);
   const reason =
@@ -79,15 +71,15 @@ function reportText(report: Report): string {
       ? `${clients.length} client(s) still call it`
       : `usage is known only from ${countedSince ?? to} on`;
   const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
-  return `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${sunsetText}.\n\n${callers}\n\nVerdict: ${verdict}.`;
+  return `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${isoDay(sunset.getTime())}.\n\n${callers}\n\nVerdict: ${verdict}.`;
 }
 
-/** @throws CommandError when the operation does not exist or is not deprecated */
+/** @throws StartupError when the operation does not exist or is not deprecated */
 function deprecationOf(document: OpenApiDocument, operation: string): DeprecatedOperation {
   const found = document.deprecations.find(({ operationId }) => operationId === operation);
   if (!found) {
     const known = document.deprecations.map(({ operationId }) => operationId).join(', ') || 'none';
-    throw new CommandError(`'${operation}' is no deprecated operation; deprecated are: ${known}`);
+    throw new StartupError(`'${operation}' is no deprecated operation; deprecated are: ${known}`);
   }
   return found;
 }

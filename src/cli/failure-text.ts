@@ -1,9 +1,11 @@
+import { ApiKeyRequestError } from '../platform/api-keys/api-key-format.js';
 import { databaseFault, rootFault } from '../platform/database/connections/connection-errors.js';
 import { StartupError } from '../platform/errors/startup-error.js';
 
 /** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */
 export function failureText(error: unknown): string {
-  const fault = error instanceof StartupError ? error : (openFilesFault(error) ?? databaseFault(error));
+  const isOperators = error instanceof StartupError || error instanceof ApiKeyRequestError;
+  const fault = isOperators ? error : (openFilesFault(error) ?? databaseFault(error));
   if (fault === undefined) return String((error as Error | undefined)?.stack ?? error);
   return `petstore: ${fault.message}`;
 }

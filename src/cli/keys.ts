@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '../settings/settings.js';
 import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/api-key-format.js';
 import type { StoredApiKey } from '../platform/api-keys/stored-api-key.js';
+import { StartupError } from '../platform/errors/startup-error.js';
 import type { CommandContext } from './context.js';
-import { CommandError, durationArgument, integerArgument } from './options.js';
-import { printable, resultText, table, type Terminal, timeCell, usageTable } from './terminal.js';
+import { durationArgument, integerArgument } from './options.js';
+import { printable, resultText, table, timeCell, usageTable } from './terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 
@@ -30,7 +31,6 @@ export function addKeyCommands(program: Command, context: CommandContext): void 
 }
 
 function addCreate(keys: Command, context: CommandContext): void {
-  const { terminal } = context;
   keys
     .command('create')
     .description('create an API key for a client; its secret is printed only once')
@@ -39,11 +39,7 @@ function addCreate(keys: Command, context: CommandContext): void {
       '--scopes <list>',
       `scopes of the key, separated by commas (default: ${context.application.defaultScopes.join(',')})`,
     )
-    .option(
-      '--expires <duration>',
-      'lifetime, such as 30m, 24h or 90d (default: no end)',
-      durationArgument('--expires'),
-    )
+    .option('--expires <duration>', 'lifetime, such as 30m, 24h or 90d (default: no end)', durationArgument)
     .option('--quiet', 'print only the secret')
     .option('--json', 'print JSON')
     .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
@@ -56,12 +52,11 @@ function addCreate(keys: Command, context: CommandContext): void {
           expiresAt: options.expires === undefined ? undefined : new Date(Date.now() + options.expires),
         }),
       );
-      printSecret(terminal, options, secret, { ...describe(key), secret }, [key]);
+      printSecret(context, options, secret, { ...describe(key), secret }, [key]);
     });
 }
 
 function addList(keys: Command, context: CommandContext): void {
-  const { terminal } = context;
   keys
     .command('list')
     .description('list API keys, sorted by client')
@@ -71,12 +66,11 @@ function addList(keys: Command, context: CommandContext): void {
       const list = await context.withKeys((apiKeys) => apiKeys.list({ client }));
       const text =
         list.length === 0 ? 'No API key. Make one: npm run petstore -- keys create --client my-app' : keyTable(list);
-      terminal.print(resultText(json, list.map(describe), text));
+      context.print(resultText(json, list.map(describe), text));
     });
 }
 
 function addShow(keys: Command, context: CommandContext): void {
-  const { terminal } = context;
   keys
     .command('show')
     .description(`show an API key and its calls in the last ${SHOWN_DAYS} days`)
@@ -90,12 +84,11 @@ function addShow(keys: Command, context: CommandContext): void {
       });
       const operations = [...usage].map(([operation, summary]) => ({ operation, ...summary }));
       const calls = usage.size === 0 ? `No call in the last ${SHOWN_DAYS} days.` : usageTable('OPERATION', [...usage]);
-      terminal.print(resultText(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${calls}`));
+      context.print(resultText(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${calls}`));
     });
 }
 
 function addRotate(keys: Command, context: CommandContext): void {
-  const { terminal } = context;
   keys
     .command('rotate')
     .description('create a key that replaces another; the old key expires after the overlap')
@@ -103,7 +96,7 @@ function addRotate(keys: Command, context: CommandContext): void {
     .option(
       '--overlap <duration>',
       `how long both keys are valid (default: ${DEFAULT_OVERLAP_MS / 3_600_000}h)`,
-      durationArgument('--overlap'),
+      durationArgument,
     )
     .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
@@ -111,7 +104,7 @@ function addRotate(keys: Command, context: CommandContext): void {
       const { key, secret, predecessor } = await context.withKeys((apiKeys) =>
         apiKeys.rotate(reference, options.overlap),
       );
-      printSecret(terminal, options, secret, { ...describe(key), secret, predecessor: describe(predecessor) }, [
+      printSecret(context, options, secret, { ...describe(key), secret, predecessor: describe(predecessor) }, [
         predecessor,
         key,
       ]);
@@ -119,7 +112,6 @@ function addRotate(keys: Command, context: CommandContext): void {
 }
 
 function addRevoke(keys: Command, context: CommandContext): void {
-  const { terminal } = context;
   keys
     .command('revoke')
     .description('refuse an API key from this moment on')
@@ -128,37 +120,31 @@ function addRevoke(keys: Command, context: CommandContext): void {
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { reason?: string; json?: boolean }) => {
       const key = await context.withKeys((apiKeys) => apiKeys.revoke(reference, options.reason));
-      terminal.print(resultText(options.json, describe(key), details(key)));
+      context.print(resultText(options.json, describe(key), details(key)));
     });
 }
 
 function addLimit(keys: Command, context: CommandContext): void {
-  const { terminal } = context;
   keys
     .command('limit')
     .description('set the rate limit of a client, for all of its keys together')
     .argument('<client>', 'name of the client')
-    .option(
-      '--per-minute <n>',
-      `requests a minute, 0 to ${MAX_RATE_LIMIT_PER_MINUTE}; 0 means no limit`,
-      integerArgument('--per-minute', 0, MAX_RATE_LIMIT_PER_MINUTE),
-    )
-    .option('--default', 'remove the limit of its own; the default limit applies again')
+    .argument('<per-minute>', `at most ${MAX_RATE_LIMIT_PER_MINUTE}; 0: no limit; default: no own limit`, limitArgument)
     .option('--json', 'print JSON')
-    .action(async (name: string, options: { perMinute?: number; default?: boolean; json?: boolean }) => {
-      if ((options.perMinute === undefined) !== (options.default === true)) {
-        throw new CommandError('keys limit needs either --per-minute or --default');
-      }
-      const { rateLimitPerMinute } = await context.withKeys((apiKeys) =>
-        apiKeys.limit(name, options.perMinute ?? null),
-      );
-      const limit = rateLimitPerMinute === 0 ? 'any number of' : (rateLimitPerMinute ?? 'the default number of');
+    .action(async (name: string, perMinute: number | null, { json }: { json?: boolean }) => {
+      await context.withKeys((apiKeys) => apiKeys.limit(name, perMinute));
+      const limit = perMinute === 0 ? 'any number of' : (perMinute ?? 'the default number of');
       const text = `${printable(name)}: ${limit} requests a minute`;
-      terminal.print(resultText(options.json, { client: name, rateLimitPerMinute }, text));
+      context.print(resultText(json, { client: name, rateLimitPerMinute: perMinute }, text));
     });
 }
 
-/** @throws CommandError for a scope that no operation of the application requires */
+/** Parses a rate limit; null removes the client's own, so that the default limit applies. */
+function limitArgument(text: string): number | null {
+  return text === 'default' ? null : integerArgument(0, MAX_RATE_LIMIT_PER_MINUTE)(text);
+}
+
+/** @throws StartupError for a scope that no operation of the application requires */
 async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
   // Loads the controllers of the application, which declare the scopes.
   await import('../app.module.js');
@@ -166,13 +152,19 @@ async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
   const known = declaredScopes();
   const unknown = scopes.find((scope) => !known.includes(scope));
   if (unknown === undefined) return;
-  throw new CommandError(`'${printable(unknown)}' is no scope of this service (scopes: ${known.join(', ')})`);
+  throw new StartupError(`'${printable(unknown)}' is no scope of this service (scopes: ${known.join(', ')})`);
 }
 
 /** Prints a new key with its secret; no other function prints a secret. */
-function printSecret(terminal: Terminal, options: Output, secret: string, value: unknown, keys: StoredApiKey[]): void {
+function printSecret(
+  context: CommandContext,
+  options: Output,
+  secret: string,
+  value: unknown,
+  keys: StoredApiKey[],
+): void {
   const advice = 'Store it now: only its hash is kept, and it is never shown again.';
-  terminal.print(
+  context.print(
     resultText(options.json, value, options.quiet ? secret : `${secret}\n\n${advice}\n\n${keyTable(keys)}`),
   );
 }

@@ -1,15 +1,12 @@
 import { Command, CommanderError } from 'commander';
 import type { AppOptions } from '../app.options.js';
 import { readConfig } from '../config.js';
-import { ApiKeyRequestError } from '../platform/api-keys/api-key-format.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
 import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { failureText } from './failure-text.js';
-import { addGrantsCommand } from './grants.js';
-import { CommandError } from './options.js';
 import { runInService } from './service-client.js';
 import { addTransferCommands } from './transfer.js';
 
@@ -24,13 +21,12 @@ export function createProgram(context: CommandContext): Command {
     .showHelpAfterError('(see --help)')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => context.terminal.print(text),
-      writeErr: (text) => context.terminal.tell(text),
+      writeOut: (text) => context.print(text),
+      writeErr: (text) => context.tell(text),
     });
   // Added last: Commander copies the program's settings to each command when it is added.
   addDatabaseCommands(program, context);
-  addGrantsCommand(program, context);
-  addTransferCommands(program, context, context.application.release);
+  addTransferCommands(program, context);
   addKeyCommands(program, context);
   addDeprecationCommands(program, context);
   addOpenApiCommand(program, context);
@@ -45,8 +41,7 @@ export async function runCommand(program: Command, context: CommandContext, word
   } catch (error) {
     // Commander has already printed the help or the error.
     if (error instanceof CommanderError) return error.exitCode;
-    const isOperators = error instanceof CommandError || error instanceof ApiKeyRequestError;
-    context.terminal.tell(`${isOperators ? `petstore: ${error.message}` : failureText(error)}\n`);
+    context.tell(`${failureText(error)}\n`);
     return 1;
   }
 }
@@ -57,10 +52,9 @@ function addOpenApiCommand(program: Command, context: CommandContext): void {
     .command('openapi')
     .description('print the OpenAPI document')
     .option('--yaml', 'print YAML instead of JSON')
-    .option('--json', 'print JSON, the default')
     .action(async ({ yaml }: { yaml?: boolean }) => {
       const document = await context.document();
-      context.terminal.print(yaml ? document.yaml : document.json);
+      context.print(yaml ? document.yaml : document.json);
     });
 }
 
@@ -75,24 +69,22 @@ const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed'])
  */
 export async function runCommands(options: AppOptions = {}): Promise<void> {
   const context = new OwnContext(options);
-  const { terminal } = context;
   try {
-    for (const warning of loadEnvironmentFile()) terminal.tell(`${warning}\n`);
+    for (const warning of loadEnvironmentFile()) context.tell(`${warning}\n`);
     const program = createProgram(context);
     const words = process.argv.slice(2);
     program.hook('preAction', async () => {
       const { databaseUrl, dataDir } = readConfig();
       if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
-      const end = await runInService(dataDir, words, (bytes) => terminal.print(bytes.toString()));
+      const end = await runInService(dataDir, words, (bytes) => context.print(bytes));
       if (end === undefined) return;
-      terminal.tell(end.messages);
+      context.tell(end.messages);
       // Ends the program before the command runs here, too.
       throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
     });
     process.exitCode = await runCommand(program, context, words);
   } catch (error) {
-    terminal.tell(`${failureText(error)}\n`);
+    context.tell(`${failureText(error)}\n`);
     process.exitCode = 1;
   }
-  terminal.stop();
 }

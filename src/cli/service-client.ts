@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connectToOwner } from '../platform/database/embedded/directory-lock.js';
-import { CommandError } from './options.js';
+import { StartupError } from '../platform/errors/startup-error.js';
 
 /** What the service tells at the end of a command. */
 export interface ServiceEnd {
@@ -19,8 +19,7 @@ export const END_FIELD = 'petstore-end';
  *
  * @param write takes the output, and is awaited
  * @returns undefined when no service runs there
- * @throws CommandError when the service ends before the command; StartupError when it belongs to another user; any error of
- *   `write`
+ * @throws StartupError when the service ends before the command, or belongs to another user; any error of `write`
  */
 export async function runInService(
   dataDir: string,
@@ -39,7 +38,7 @@ export async function runInService(
   try {
     for await (const bytes of response) await write(bytes as Buffer);
   } catch (error) {
-    throw response.errored === error ? new CommandError('The service ended before the command.') : error;
+    throw response.errored === error ? new StartupError('The service ended before the command.') : error;
   }
   return JSON.parse(decodeURIComponent(response.trailers[END_FIELD] ?? '')) as ServiceEnd;
 }

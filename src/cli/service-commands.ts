@@ -6,10 +6,10 @@ import { DataSource } from 'typeorm';
 import { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import { Application } from '../platform/application.js';
 import type { ServiceDataSource } from '../platform/database/service-data-source.js';
+import { StartupError } from '../platform/errors/startup-error.js';
 import { KeyUsage } from '../platform/key-usage/key-usage.js';
 import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 import type { CommandContext } from './context.js';
-import { CommandError } from './options.js';
 import { END_FIELD, type ServiceEnd } from './service-client.js';
 
 /** Longest time in ms until the request has arrived, for a command, and for its last output to be read. */
@@ -73,13 +73,10 @@ export class ServiceCommands {
     const signal = AbortSignal.any([gone.signal, this.stopping.signal]);
     const onDatabase: CommandContext['withDatabase'] = (work) => work(app.get(DataSource));
     return {
-      terminal: {
-        print: (text) => void response.write(text),
-        tell,
-        progress: (done, _total, unit) => pause(response, signal, `${done} ${unit}`),
-      },
+      print: (text) => void response.write(text),
+      tell,
+      pause: (done) => pause(response, signal, done),
       application: app.get(Application),
-      isService: true,
       exitCode: 0,
       withKeys: (work) => work(app.get(ApiKeysService), app.get(KeyUsage)),
       withDatabase: onDatabase,
@@ -94,7 +91,7 @@ async function pause(response: ServerResponse, signal: AbortSignal, done: string
   if (response.writableNeedDrain && !signal.aborted) {
     await once(response, 'drain', { signal }).catch(() => undefined);
   }
-  if (signal.aborted) throw new CommandError(`The service stops; it had come to ${done}.`);
+  if (signal.aborted) throw new StartupError(`The service stops; it had come to ${done}.`);
   // The engine answers in microtasks. Without this pause, requests would wait until the command ends.
   await setImmediate();
 }

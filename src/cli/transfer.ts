@@ -2,10 +2,9 @@ import type { Command } from 'commander';
 import { createReadStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { readConfig } from '../config.js';
+import { StartupError } from '../platform/errors/startup-error.js';
 import type { CommandContext } from './context.js';
-import { CommandError } from './options.js';
 import { runInService } from './service-client.js';
-import { resultText } from './terminal.js';
 
 /** The path that means standard output, or standard input. */
 const STANDARD_STREAM = '-';
@@ -13,8 +12,7 @@ const STANDARD_STREAM = '-';
 type Write = (text: string | Buffer) => Promise<void>;
 
 /** Adds `export` and `import`. */
-export function addTransferCommands(program: Command, context: CommandContext, version: string): void {
-  const { terminal, isService } = context;
+export function addTransferCommands(program: Command, context: CommandContext): void {
   program
     .command('export')
     .description(
@@ -22,19 +20,11 @@ export function addTransferCommands(program: Command, context: CommandContext, v
         'the service may run meanwhile',
     )
     .requiredOption('--to <file>', 'a new file; - is standard output')
-    .option('--json', 'print JSON')
-    .action(async ({ to, json }: { to: string; json?: boolean }) => {
-      const produce = async (write: Write): Promise<string> => {
-        const rows = await exportRows(context, version, write);
-        return resultText(json, { rows }, `Exported ${rows} rows.`);
-      };
-      if (isService) terminal.tell(await produce(writeToClient(context)));
-      else if (to !== STANDARD_STREAM) terminal.print(await writeFile(to, produce));
-      else {
-        // A failed write also emits an event, which would end the process.
-        process.stdout.on('error', () => undefined);
-        terminal.tell(await produce(writeStandardOutput));
-      }
+    .action(async ({ to }: { to: string }) => {
+      const { pause } = context;
+      const produce = (write: Write): Promise<string> => exportAll(context, write);
+      if (to !== STANDARD_STREAM) context.print(await writeFile(to, produce));
+      else context.tell(await produce(pause === undefined ? toStandardOutput() : toClient(context, pause)));
     });
   program
     .command('import')
@@ -44,42 +34,43 @@ export function addTransferCommands(program: Command, context: CommandContext, v
     )
     .requiredOption('--from <file>', 'a file of export; - is standard input')
     .option('--replace', 'delete everything that the database holds')
-    .option('--json', 'print JSON')
-    .action(async ({ from, replace, json }: { from: string; replace?: boolean; json?: boolean }) => {
+    .action(async ({ from, replace }: { from: string; replace?: boolean }) => {
       const { importDatabase } = await import('../platform/database/transfer/import.js');
       const rows = await context.withCurrentDatabase((dataSource) =>
         importDatabase(dataSource, readFile(from), replace === true),
       );
-      terminal.print(resultText(json, { rows }, `Imported ${rows} rows.`));
+      context.print(`Imported ${rows} rows.\n`);
     });
 }
 
-/** Exports the database, in the service that runs on the embedded one if there is one. Returns the number of rows. */
-async function exportRows(context: CommandContext, service: string, write: Write): Promise<number> {
-  const { isService } = context;
+/** Exports the database, in the service that runs on the embedded one if there is one. Returns a message. */
+async function exportAll(context: CommandContext, write: Write): Promise<string> {
+  const isService = context.pause !== undefined;
   const { databaseUrl, dataDir } = readConfig();
   if (!isService && databaseUrl === undefined) {
-    const end = await runInService(dataDir, ['export', '--to', STANDARD_STREAM, '--json'], write);
-    if (end?.exitCode === 0) return (JSON.parse(end.messages) as { rows: number }).rows;
-    if (end !== undefined) throw new CommandError(end.messages.replace(/^petstore: |\n$/g, ''));
+    const end = await runInService(dataDir, ['export', '--to', STANDARD_STREAM], write);
+    if (end?.exitCode === 0) return end.messages;
+    if (end !== undefined) throw new StartupError(end.messages.replace(/^petstore: |\n$/g, ''));
   }
   const { exportDatabase } = await import('../platform/database/transfer/export.js');
-  return context.withDatabase((dataSource) => exportDatabase(dataSource, service, isService, write));
+  const { release } = context.application;
+  const rows = await context.withDatabase((dataSource) => exportDatabase(dataSource, release, isService, write));
+  return `Exported ${rows} rows.\n`;
 }
 
 /** In the service: sends the export to the client, and lets requests and the client's reading go on after each piece. */
-function writeToClient({ terminal }: CommandContext): Write {
+function toClient(context: CommandContext, pause: (done: string) => Promise<void>): Write {
   let pieces = 0;
   return async (text) => {
-    terminal.print(text.toString());
-    await terminal.progress(++pieces, Infinity, 'pieces');
+    context.print(text);
+    await pause(`${++pieces} pieces`);
   };
 }
 
 /**
  * Writes a new file that only its owner may read, and waits until it is on the disk.
  *
- * @throws CommandError when the file exists or cannot be written; any error of `produce`. No file is left then
+ * @throws StartupError when the file exists or cannot be written; any error of `produce`. No file is left then
  */
 async function writeFile(path: string, produce: (write: Write) => Promise<string>): Promise<string> {
   const fail = (error: unknown): never => {
@@ -98,11 +89,15 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
   }
 }
 
-/** @throws CommandError when the reader of standard output is gone, or its disk is full */
-const writeStandardOutput: Write = (text) =>
-  new Promise((done, fail) => {
-    process.stdout.write(text, (error) => (error ? fail(fileError('standard output', 'written', error)) : done()));
-  });
+/** Its writes fail with StartupError when the reader of standard output is gone, or its disk is full. */
+function toStandardOutput(): Write {
+  // A failed write also emits an event, which would end the process.
+  process.stdout.on('error', () => undefined);
+  return (text) =>
+    new Promise((done, fail) => {
+      process.stdout.write(text, (error) => (error ? fail(fileError('standard output', 'written', error)) : done()));
+    });
+}
 
 async function* readFile(path: string): AsyncGenerator<Buffer> {
   try {
@@ -112,6 +107,6 @@ async function* readFile(path: string): AsyncGenerator<Buffer> {
   }
 }
 
-function fileError(path: string, action: 'read' | 'written', error: unknown): CommandError {
-  return new CommandError(`${path} cannot be ${action}: ${(error as Error).message}.`);
+function fileError(path: string, action: 'read' | 'written', error: unknown): StartupError {
+  return new StartupError(`${path} cannot be ${action}: ${(error as Error).message}.`);
 }

@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { grantStatements } from '../../src/cli/grants.js';
 import { readConfig } from '../../src/config.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import { createTestApp } from '../support/app.js';
@@ -69,98 +68,45 @@ async function listWith(apiKey: string): Promise<unknown[]> {
   return [status, (json as { code?: string }).code];
 }
 
-testOnce(
-  'grants prints the SQL with which the tests grant rights to the service, for any name of the role',
-  async () => {
-    const printed = await petstore('grants', '--role', 'my "role"; DROP TABLE pet');
-    const statements = grantStatements('my "role"; DROP TABLE pet');
-    expect(printed).toEqual({ code: 0, stdout: `${statements.join('\n')}\n`, stderr: '' });
-    expect(statements[0]).toBe('GRANT USAGE ON SCHEMA public TO "my ""role""; DROP TABLE pet";');
-    const json = await petstore('grants', '--role', 'petstore_service', '--json');
-    expect(JSON.parse(json.stdout)).toEqual({
-      role: 'petstore_service',
-      statements: grantStatements('petstore_service'),
-    });
-  },
-);
+test('migrate, migrate:status and migrate:revert change the schema and report its state', async () => {
+  const empty = await createEmptyTestDatabase();
+  const run = (...args: string[]): Promise<Outcome> => petstoreOn(settingsFor(empty, args[0]), ...args);
 
-describe('migrate, migrate:status, migrate:revert', () => {
-  test('create the schema, report its state by the exit code, and revert the last migration', async () => {
-    const empty = await createEmptyTestDatabase();
-    const run = (...args: string[]): Promise<Outcome> => petstoreOn(settingsFor(empty, args[0]), ...args);
+  const before = await run('migrate:status', '--json');
+  const names = (JSON.parse(before.stdout) as { name: string }[]).map(({ name }) => name);
+  expect([before.code, before.stderr, names.length > 0]).toEqual([1, '', true]);
+  const planned = await run('migrate', '--dry-run');
+  expect(planned.code).toBe(0);
+  const migrated = await run('migrate');
+  expect(migrated.code).toBe(0);
+  // The embedded engine migrates when it is opened.
+  if (engine === 'postgresql') {
+    for (const name of names) expect(planned.stdout).toMatch(new RegExp(`^pending, compatible +- +${name}$`, 'm'));
+    expect(migrated.stdout).toBe(`Applied ${names.length} migration(s).\n`);
+    expect(migrated.stderr).toBe(names.map((name, index) => `${index + 1}/${names.length} ${name}\n`).join(''));
+  }
+  for (const command of [['migrate'], ['migrate', '--dry-run']]) {
+    expect(await run(...command)).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
+  }
+  const after = await run('migrate:status');
+  expect(after.code).toBe(0);
+  for (const name of names) expect(after.stdout).toMatch(new RegExp(`^applied +\\d{4}-\\S+Z +${name}$`, 'm'));
 
-    const before = await run('migrate:status', '--json');
-    const names = (JSON.parse(before.stdout) as { name: string }[]).map(({ name }) => name);
-    expect([before.code, before.stderr, names.length > 0]).toEqual([1, '', true]);
-    const refused = await run('seed', '--count', '1');
-    if (engine === 'postgresql') {
-      expect([refused.code, refused.stderr]).toEqual([
-        1,
-        `petstore: The database schema is outdated: it lacks ${names[0]} and ${names.length - 1} more. Run: npm run petstore -- migrate\n`,
-      ]);
-    }
+  expect((await run('migrate:revert')).stdout).toBe(`Reverted ${names.at(-1)}.\n`);
+  const pending = await run('migrate:status');
+  expect([pending.code, pending.stdout.match(/^pending, compatible +- /gm)]).toEqual([1, [expect.any(String)]]);
+  await empty.drop();
+}, 90_000);
 
-    if (engine === 'postgresql') {
-      const planned = await run('migrate', '--dry-run');
-      expect(planned.code).toBe(0);
-      for (const name of names) expect(planned.stdout).toMatch(new RegExp(`^${name} +yes$`, 'm'));
-      expect(JSON.parse((await run('migrate', '--dry-run', '--json')).stdout)).toEqual({
-        pending: names.map((name) => ({ name, backwardCompatible: true })),
-      });
-    }
-
-    const migrated = await run('migrate');
-    expect(migrated.code).toBe(0);
-    if (engine === 'postgresql') {
-      expect(migrated.stdout).toBe(`Applied ${names.length} migration(s).\n`);
-      expect(migrated.stderr).toBe(names.map((name, index) => `${index + 1}/${names.length} ${name}\n`).join(''));
-    }
-    expect(await run('migrate')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
-    expect(await run('migrate', '--dry-run')).toEqual({ code: 0, stdout: 'The schema is current.\n', stderr: '' });
-    const after = await run('migrate:status');
-    expect(after.code).toBe(0);
-    for (const name of names) expect(after.stdout).toMatch(new RegExp(`^applied +\\d{4}-\\S+Z +${name}$`, 'm'));
-
-    const reverted = await run('migrate:revert', '--json');
-    expect(JSON.parse(reverted.stdout)).toEqual({ reverted: names.at(-1) });
-    const pending = await run('migrate:status');
-    expect(pending.code).toBe(1);
-    expect(pending.stdout).toMatch(new RegExp(`^pending +- +${names.at(-1)}$`, 'm'));
-    const again = await run('migrate', '--json');
-    expect(JSON.parse(again.stdout)).toEqual({ applied: [names.at(-1)] });
-    expect(again.stderr).toBe('');
-    await empty.drop();
-  }, 90_000);
-});
-
-describe('seed', () => {
-  test('adds as many animals as --count says', async () => {
-    expect(await petstore('seed', '--count', '25000')).toEqual({
-      code: 0,
-      stdout: 'Added 25000 animals.\n',
-      stderr: '',
-    });
-    const { stdout } = await petstore('seed', '--count', '1', '--json');
-    expect(JSON.parse(stdout)).toEqual({ added: 1 });
-    expect(await sql('SELECT count(*)::int FROM pet')).toEqual([{ count: 25_001 }]);
-  });
+test('seed adds as many animals as --count says', async () => {
+  expect(await petstore('seed', '--count', '25000')).toEqual({ code: 0, stdout: 'Added 25000 animals.\n', stderr: '' });
+  expect(await sql('SELECT count(*)::int FROM pet')).toEqual([{ count: 25_000 }]);
 });
 
 describe('keys', () => {
   test('create accepts scopes and an expiry, and prints JSON', async () => {
-    const { stdout, stderr } = await petstore(
-      ...[
-        'keys',
-        'create',
-        '--client',
-        'scraper',
-        '--scopes',
-        'metrics:read, pets:write',
-        '--expires',
-        '90d',
-        '--json',
-      ],
-    );
+    const options = ['--client', 'scraper', '--scopes', 'metrics:read, pets:write', '--expires', '90d', '--json'];
+    const { stdout, stderr } = await petstore('keys', 'create', ...options);
     const key = JSON.parse(stdout) as { id: string; secret: string; expiresAt: string; createdAt: string };
     expect(key).toMatchObject({ client: 'scraper', scopes: ['metrics:read', 'pets:write'], state: 'active' });
     expect(Math.abs(Date.parse(key.expiresAt) - Date.now() - 90 * 86_400_000)).toBeLessThan(60_000);
@@ -204,22 +150,12 @@ describe('openapi', () => {
 
 // The following tests do not depend on the engine.
 if (engine === 'postgresql') {
-  test('an unusable database or a wrong setting gives one line without a secret', async () => {
-    const url = 'postgresql://nobody:secret-word@127.0.0.1:1/none';
-    for (const args of [['migrate:status'], ['keys', 'list']]) {
-      const { code, stdout, stderr } = await petstoreOn({ DATABASE_URL: url }, ...args);
-      expect([code, stdout, stderr]).toEqual([
-        1,
-        '',
-        'petstore: DATABASE_URL: nothing answers at 127.0.0.1:1. Start PostgreSQL there, or correct host and port.\n',
-      ]);
-    }
+  test('a wrong setting gives one line without a secret', async () => {
     const { code, stderr } = await petstoreOn({ DATABASE_URL: 'secret word' }, 'migrate');
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/^petstore: Wrong settings: DATABASE_URL [^\n]+\n$/) as string,
+      expect.stringMatching(/^petstore: Wrong settings: DATABASE_URL (?!.*secret)[^\n]+\n$/) as string,
     ]);
-    expect(stderr).not.toContain('secret');
   });
 
   test('--help and a refused option load neither Nest nor TypeORM', async () => {
@@ -236,16 +172,11 @@ if (engine === 'postgresql') {
   });
 
   test.each([
-    [['seed', '--count', '0'], '--count must be an integer between 1 and 1000000000'],
+    [['seed', '--count', '0'], /^error: .+ '0' is invalid\. It must be an integer between 1 and 1000000000\.\n/],
     [
       ['keys', 'create', '--client', 'x', '--expires', '36501d'],
-      '--expires must be a duration such as 30s, 15m, 24h or 90d, at most 36500d',
+      /^error: .+ '36501d' is invalid\. It must be a duration such as 30s, 15m, 24h or 90d, at most 36500d\.\n/,
     ],
-  ])('%j is refused', async (args, expected) => {
-    expect(await failure(...args)).toBe(expected);
-  });
-
-  test.each([
     [['migrat'], /^error: unknown command 'migrat'\n\(Did you mean migrate\?\)/],
     [['seed'], /^error: required option '--count <n>' not specified/],
     [[], /^Usage: petstore /],

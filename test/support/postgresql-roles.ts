@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { grantStatements } from '../../src/cli/grants.js';
 import { administer, databaseUrl } from './postgresql-database.js';
 
 /*
  * The two roles of "Roles and rights" in docs/operating.md, made by the SQL of that page: one owns the schema, the other
- * is the service's, owns nothing, and has the rights that `petstore grants` prints. The roles of a server are named after
+ * is the service's, owns nothing, and has the rights that the page grants. The roles of a server are named after
  * the database that they were made with.
  */
 
@@ -16,14 +15,17 @@ export interface RoleUrls {
 
 /** Creates an empty database of this name, with the roles of the page. */
 export async function createDatabaseWithRoles(serverUrl: string, name: string): Promise<RoleUrls> {
-  for (const statement of documentedRoles(name)) await administer(serverUrl, statement);
+  const [creation = ''] = documentedSql(name);
+  // CREATE DATABASE must be a separate statement.
+  for (const statement of creation.trim().split('\n')) await administer(serverUrl, statement);
   await grantRights(serverUrl, name, name);
   return roleUrls(serverUrl, name, name);
 }
 
-/** Gives the service's role its rights in the owner's database, by the SQL that `petstore grants` prints. */
-export function grantRights(serverUrl: string, roles: string, database: string): Promise<void> {
-  return administer(roleUrls(serverUrl, roles, database).ownerUrl, grantStatements(`${roles}_service`).join('\n'));
+/** Gives the service's role its rights in the owner's database. */
+export async function grantRights(serverUrl: string, roles: string, database: string): Promise<void> {
+  const [, grants = ''] = documentedSql(roles);
+  await administer(roleUrls(serverUrl, roles, database).ownerUrl, grants);
 }
 
 /** @param roles the name with which the roles were made */
@@ -36,12 +38,11 @@ export function roleUrls(serverUrl: string, roles: string, database: string): Ro
   return { ownerUrl: urlOf('owner'), serviceUrl: urlOf('service') };
 }
 
-/** The SQL of the page that creates roles and database, with `petstore` replaced by another name. */
-function documentedRoles(name: string): string[] {
+/** The SQL of the page that creates roles and database, and that grants rights, with `petstore` replaced by another name. */
+function documentedSql(name: string): string[] {
   const page = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
   const section = page.slice(page.indexOf('**Roles and rights.**'));
-  const [, sql = ''] = /```sql\n([^]*?)```/.exec(section) ?? [];
-  // CREATE DATABASE must be a separate statement.
-  const statements = sql.replace(/petstore(_owner|_service)?\b/g, `${name}$1`).split(';');
-  return statements.filter((statement) => statement.trim() !== '');
+  return [...section.matchAll(/```sql\n([^]*?)```/g)].map(([, sql = '']) =>
+    sql.replace(/petstore(_owner|_service)?\b/g, `${name}$1`),
+  );
 }

@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import pg from 'pg';
 import type { DataSource, DataSourceOptions, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { Config } from '../../config.js';
@@ -17,8 +16,6 @@ import { migrate } from './schema/migrate.js';
 import { loadMigrations } from './schema/migration-files.js';
 import { assertSchemaIsUsable } from './schema/schema-check.js';
 import { ServiceDataSource } from './service-data-source.js';
-
-const log = new Logger('Migrations');
 
 /** Options of the data source. They carry `config` to `openDataSource`. */
 export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> & { readonly config: Config };
@@ -120,9 +117,7 @@ async function migrateOnStart(dataSource: DataSource, options: DatabaseOptions):
         directSetting(config),
       );
   try {
-    await migrate(direct, {
-      onLockRetry: (name, attempt) => log.warn(`Migration ${name} waits for a lock (attempt ${attempt}).`),
-    });
+    await migrate(direct);
   } finally {
     if (!isEmbedded) await direct.destroy();
   }

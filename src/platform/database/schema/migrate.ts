@@ -1,7 +1,7 @@
-import { type DataSource, Migration as Recorded, MigrationExecutor, type QueryRunner } from 'typeorm';
+import { type DataSource, MigrationExecutor, type QueryRunner } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 import { StartupError } from '../../errors/startup-error.js';
-import { appliedMigrations, knownMigrations, type Migration, timestampOf } from './migration-history.js';
+import { appliedMigrations, knownMigrations, type Migration } from './migration-history.js';
 import { LOCK_TIMEOUT_MS, withSchemaLock } from './schema-lock.js';
 
 /** Largest number of attempts of one change to get its locks. With the pauses they take two minutes. */
@@ -28,23 +28,18 @@ const CREATE_METADATA = `
   CREATE TABLE IF NOT EXISTS typeorm_metadata (
     type varchar NOT NULL, database varchar, schema varchar, "table" varchar, name varchar, value text)`;
 
-const DECLARE = 'UPDATE schema_migration SET backward_compatible = $2 WHERE name = $1';
+const RECORD = 'INSERT INTO schema_migration (timestamp, name, backward_compatible) VALUES ($1, $2, $3)';
 
 /** Indexes of tables outside the system's schemas; an index of a partitioned table is invalid until its parts are attached. */
 const INVALID_INDEXES = `
   SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class c ON c.oid = indexrelid
   WHERE NOT indisvalid AND relkind = 'i' AND relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' ORDER BY 1`;
 
-/** Gets reports while the schema changes. */
-export interface MigrationObserver {
-  /** Called after each migration, with the number applied so far and the number to apply. */
-  onApplied?(name: string, done: number, total: number): void;
-  /** Called when attempt number `attempt` of a migration got no lock within 2 s. It is repeated after a pause. */
-  onLockRetry?(name: string, attempt: number): void;
-}
+/** Takes a line for the operator while the schema changes. */
+export type Report = (line: string) => void;
 
 /**
- * Applies the pending migrations in order with TypeORM's executor, each in a transaction unless it declares
+ * Applies the pending migrations in order, each in a transaction unless it declares
  * `transaction = false`. Processes that migrate at the same time wait for each other; the second one finds nothing to do.
  *
  * - In a transaction no statement waits for a lock longer than 2 s, because reads would queue behind it. After that the
@@ -56,24 +51,25 @@ export interface MigrationObserver {
  * @throws StartupError when a migration fails (it is rolled back) or leaves an invalid index, or another process migrates for
  *   over 60 s
  */
-export async function migrate(dataSource: DataSource, observer: MigrationObserver = {}): Promise<string[]> {
+export async function migrate(dataSource: DataSource, report: Report = () => undefined): Promise<string[]> {
+  const known = knownMigrations(dataSource);
   return withSchemaLock(dataSource, async (queryRunner) => {
-    const applied = await appliedMigrations(queryRunner);
-    const pending = [...knownMigrations(dataSource)].filter(([name]) => !applied.has(name));
+    const pending = await new MigrationExecutor(dataSource, queryRunner).getPendingMigrations();
     // If nothing is pending, a read-only database and a user without the right to create tables are accepted.
     if (pending.length > 0) {
       await queryRunner.query(CREATE_HISTORY);
       await queryRunner.query(CREATE_METADATA);
     }
-    const executor = new MigrationExecutor(dataSource, queryRunner);
-    for (const [index, [name, migration]] of pending.entries()) {
-      await change(queryRunner, name, migration, observer, async () => {
-        await executor.executeMigration(recorded(name, migration, queryRunner));
-        await queryRunner.query(DECLARE, [name, migration.backwardCompatible]);
+    for (const [index, { name, timestamp }] of pending.entries()) {
+      const migration = known.get(name) as Migration;
+      await change(queryRunner, name, migration, report, async () => {
+        await migration.up(queryRunner);
+        await refuseInvalidIndexes(queryRunner);
+        await queryRunner.query(RECORD, [timestamp, name, migration.backwardCompatible]);
       });
-      observer.onApplied?.(name, index + 1, pending.length);
+      report(`${index + 1}/${pending.length} ${name}`);
     }
-    return pending.map(([name]) => name);
+    return pending.map(({ name }) => name);
   });
 }
 
@@ -86,7 +82,7 @@ export async function migrate(dataSource: DataSource, observer: MigrationObserve
  */
 export async function revertLastMigration(
   dataSource: DataSource,
-  observer: MigrationObserver = {},
+  report: Report = () => undefined,
 ): Promise<string | undefined> {
   return withSchemaLock(dataSource, async (queryRunner) => {
     const last = [...(await appliedMigrations(queryRunner)).keys()].at(-1);
@@ -97,25 +93,19 @@ export async function revertLastMigration(
         `Migration ${last} is unknown to this version. Revert it with the version that applied it.`,
       );
     }
-    const executor = new MigrationExecutor(dataSource, queryRunner);
-    await change(queryRunner, last, migration, observer, async () => {
+    await change(queryRunner, last, migration, report, async () => {
       await migration.down(queryRunner);
-      await executor.deleteMigration(recorded(last, migration, queryRunner));
+      await queryRunner.query('DELETE FROM schema_migration WHERE name = $1', [last]);
     });
     return last;
   });
 }
 
-/** The migration as TypeORM executes and records it. It fails if an index is invalid after it, and is not recorded then. */
-function recorded(name: string, migration: Migration, queryRunner: QueryRunner): Recorded {
-  const up = async (): Promise<void> => {
-    await migration.up(queryRunner);
-    const invalid = (await queryRunner.query(INVALID_INDEXES)) as { name: string }[];
-    if (invalid.length === 0) return;
-    const names = invalid.map((index) => index.name).join(', ');
-    throw new Error(`invalid index ${names}. Drop it (DROP INDEX CONCURRENTLY), and run migrate again`);
-  };
-  return new Recorded(undefined, timestampOf(name), name, { up, down: () => migration.down(queryRunner) });
+async function refuseInvalidIndexes(queryRunner: QueryRunner): Promise<void> {
+  const invalid = (await queryRunner.query(INVALID_INDEXES)) as { name: string }[];
+  if (invalid.length === 0) return;
+  const names = invalid.map(({ name }) => name).join(', ');
+  throw new Error(`invalid index ${names}. Drop it (DROP INDEX CONCURRENTLY), and run migrate again`);
 }
 
 /**
@@ -126,7 +116,7 @@ async function change(
   queryRunner: QueryRunner,
   name: string,
   { transaction }: Migration,
-  observer: MigrationObserver,
+  report: Report,
   work: () => Promise<void>,
 ): Promise<void> {
   const isTransactional = transaction !== false;
@@ -149,7 +139,7 @@ async function change(
           : '';
         throw new StartupError(`Migration ${name} failed${undone}: ${message}${advice}`, { cause: error });
       }
-      observer.onLockRetry?.(name, attempt);
+      report(`${name} got no lock in time, attempt ${attempt}. It tries again.`);
       await new Promise((done) => setTimeout(done, PAUSE_MS));
     }
   }

@@ -2,10 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { DataSource } from 'typeorm';
 import { StartupError } from '../../errors/startup-error.js';
 import { loadMigrations } from './migration-files.js';
-import { knownMigrations } from './migration-history.js';
 
 class CreateOrders1795400000000 {
   up(): Promise<void> {
@@ -41,17 +39,6 @@ test('classes and directories are added to the migrations of the service', async
   const names = ['CreateOrders1795400000000', 'CreateShops1795300000000', 'FillShops1795300000001'];
   expect(loaded.slice(0, own.length)).toEqual(own);
   expect(loaded.slice(own.length).map(({ name }) => name)).toEqual(names);
-});
-
-test('a class that is given twice counts once', async () => {
-  const once = await loadMigrations([CreateOrders1795400000000]);
-  expect(await loadMigrations([CreateOrders1795400000000, CreateOrders1795400000000])).toEqual(once);
-});
-
-test('two migrations of one name are refused', () => {
-  const one = { name: 'CreateOrders1795400000000', backwardCompatible: true };
-  const dataSource = { migrations: [one, { ...one }] } as unknown as DataSource;
-  expect(() => knownMigrations(dataSource)).toThrow('Two migrations have the name CreateOrders1795400000000.');
 });
 
 test('a missing directory, and one without migrations, are refused', async () => {

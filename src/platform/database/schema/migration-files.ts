@@ -17,8 +17,7 @@ export async function loadMigrations(added: readonly MigrationSource[]): Promise
   const loaded = await Promise.all(
     [DIRECTORY, ...added].map(async (source) => (source instanceof URL ? classesIn(source) : [source])),
   );
-  // A class may be given twice: itself, and in its directory.
-  return [...new Set(loaded.flat())];
+  return loaded.flat();
 }
 
 /** The classes that the files of a directory export. */

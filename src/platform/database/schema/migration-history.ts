@@ -52,27 +52,23 @@ export function statusOf(dataSource: DataSource, applied: ReadonlyMap<string, Ap
 }
 
 /**
- * The migrations of this version by name, oldest first.
+ * The migrations of this version by name.
  *
- * @throws StartupError for two of one name, or a migration without its time in its name, or that does not declare `backwardCompatible`
+ * @throws StartupError for a migration that does not declare `backwardCompatible`
  */
 export function knownMigrations(dataSource: DataSource): Map<string, Migration> {
   const known = new Map<string, Migration>();
   for (const migration of dataSource.migrations as Migration[]) {
     const name = migration.name ?? migration.constructor.name;
-    if (!/\d{13}$/.test(name)) {
-      throw new StartupError(`The name of the migration ${name} must end in its time in ms, 13 digits.`);
-    }
     if (typeof migration.backwardCompatible !== 'boolean') {
       throw new StartupError(
         `Migration ${name} does not say whether earlier versions may run on its schema. ` +
           'Add to its class: readonly backwardCompatible = true (or false). See docs/upgrading.md.',
       );
     }
-    if (known.has(name)) throw new StartupError(`Two migrations have the name ${name}. Give one another time.`);
     known.set(name, migration);
   }
-  return new Map([...known].sort(([a], [b]) => timestampOf(a) - timestampOf(b)));
+  return known;
 }
 
 /** The applied migrations by name, in the order in which they were applied. */
@@ -89,6 +85,6 @@ export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<s
 }
 
 /** TypeORM requires that a migration's name ends with its Unix time in ms, 13 digits. */
-export function timestampOf(name: string): number {
+function timestampOf(name: string): number {
   return Number(name.slice(-13));
 }

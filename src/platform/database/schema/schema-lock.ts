@@ -18,10 +18,9 @@ const LOCK_KEY = '8099007544119226981';
 /** The limits of the session while the schema changes, in ms; 0 is none. PostgreSQL 17 and later have `transaction_timeout`. */
 const LIMITS = { statement_timeout: 0, transaction_timeout: 0, lock_timeout: LOCK_TIMEOUT_MS };
 
-/** Sets limits, and returns the former ones. */
 const SET_LIMITS = `
-  SELECT json_object_agg(name, setting) AS former, count(set_config(name, limits ->> name, false))
-  FROM pg_settings, (SELECT $1::json) l (limits) WHERE limits ->> name IS NOT NULL`;
+  SELECT set_config(name, limits ->> name, false) FROM pg_settings, (SELECT $1::json) l (limits)
+  WHERE limits ->> name IS NOT NULL`;
 
 /**
  * Runs `work`, which changes the schema, under a lock against other processes. `work` must use the connection that holds the
@@ -36,14 +35,14 @@ export async function withSchemaLock<T>(
 ): Promise<T> {
   const queryRunner = dataSource.createQueryRunner('master');
   try {
-    const [{ former }] = (await queryRunner.query(SET_LIMITS, [LIMITS])) as [{ former: object }];
+    await queryRunner.query(SET_LIMITS, [LIMITS]);
     await acquireSchemaLock(queryRunner);
     try {
       return await work(queryRunner);
     } finally {
       await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
-      // Not RESET, which would also undo the limits that the pool has set by SET.
-      await queryRunner.query(SET_LIMITS, [former]).catch(() => undefined);
+      // The embedded engine serves requests with this session; those to a server are closed after the work.
+      await queryRunner.query('RESET lock_timeout').catch(() => undefined);
     }
   } finally {
     await queryRunner.release();
