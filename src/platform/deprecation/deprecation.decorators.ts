@@ -8,31 +8,23 @@ import { type Deprecation, DEPRECATION_METADATA, DeprecationInterceptor } from '
  *
  * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
  */
-export function Deprecated(announcement: {
-  /** When the operation was deprecated, in ISO 8601. */
-  since: string;
-  /** When the operation ends, in ISO 8601. */
-  sunset: string;
-  /** The path below the base URL that replaces the operation, such as `/things`. */
-  successor: string;
-  /** A sentence for the page of deprecations that says what clients should call instead. */
-  replacement: string;
-}): MethodDecorator {
-  const deprecation: Deprecation = {
-    since: new Date(announcement.since),
-    sunset: new Date(announcement.sunset),
-    successor: announcement.successor,
-    replacement: announcement.replacement,
-  };
+export function Deprecated(
+  announcement: Pick<Deprecation, 'successor' | 'replacement'> & {
+    /** When the operation was deprecated, in ISO 8601. */
+    since: string;
+    /** When the operation ends, in ISO 8601. */
+    sunset: string;
+  },
+): MethodDecorator {
+  const { since, sunset, successor } = announcement;
+  const deprecation: Deprecation = { ...announcement, since: new Date(since), sunset: new Date(sunset) };
   if (!(deprecation.sunset.getTime() > deprecation.since.getTime())) {
-    throw new Error(
-      `@Deprecated: the sunset '${announcement.sunset}' must be a time after since '${announcement.since}', both in ISO 8601.`,
-    );
+    throw new Error(`@Deprecated: the sunset '${sunset}' must be a time after since '${since}', both in ISO 8601.`);
   }
   // The successor becomes the target of a Link, and no client can follow '/things/{thingId}'.
-  if (!/^\/[^{}\s]*$/.test(announcement.successor)) {
+  if (!/^\/[^{}\s]*$/.test(successor)) {
     throw new Error(
-      `@Deprecated: the successor '${announcement.successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
+      `@Deprecated: the successor '${successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
     );
   }
   return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), UseInterceptors(DeprecationInterceptor));

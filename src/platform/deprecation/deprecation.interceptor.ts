@@ -1,5 +1,4 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
@@ -27,11 +26,10 @@ export function removalMessage({ sunset, replacement }: Deprecation): string {
 }
 
 interface Announcement {
-  readonly sunset: number;
+  readonly deprecation: Deprecation;
   readonly deprecationField: string;
   readonly sunsetField: string;
   readonly links: string;
-  readonly removed: string;
 }
 
 /** Adds the header fields of `@Deprecated` to every answer of a handler, and answers 410 from the sunset on. */
@@ -40,55 +38,45 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
   /** By operation. */
   private readonly announcements = new Map<string, Announcement>();
 
-  constructor(
-    private readonly reflector: Reflector,
-    private readonly config: Config,
-  ) {
+  constructor(private readonly config: Config) {
     super();
   }
 
   override precede(execution: ExecutionContext): void {
-    const announcement = this.announcementOf(execution);
-    announce(execution.getArgByIndex<Response>(1), announcement);
-    if (this.isRemoved(announcement, execution)) throw new ApiError(OPERATION_REMOVED, announcement.removed);
+    const { deprecation, deprecationField, sunsetField, links } = this.announcementOf(execution);
+    const response = execution.getArgByIndex<Response>(1);
+    response.setHeader('Deprecation', deprecationField);
+    response.setHeader('Sunset', sunsetField);
+    // Not `setHeader`: a guard or @Header may have set links of its own.
+    response.appendHeader('Link', links);
+    if (this.isRemoved(execution)) throw new ApiError(OPERATION_REMOVED, removalMessage(deprecation));
   }
 
   /** Answers 410 from the sunset on, as {@link precede} does; for code that runs before interceptors. */
   refuseRemoved(execution: ExecutionContext): void {
-    if (this.isRemoved(this.announcementOf(execution), execution)) this.precede(execution);
+    if (this.isRemoved(execution)) this.precede(execution);
   }
 
-  private isRemoved({ sunset }: Announcement, execution: ExecutionContext): boolean {
-    return this.config.afterSunset === 'remove' && execution.getArgByIndex<Request>(0).context.now >= sunset;
+  private isRemoved(execution: ExecutionContext): boolean {
+    const { sunset } = this.announcementOf(execution).deprecation;
+    return this.config.afterSunset === 'remove' && execution.getArgByIndex<Request>(0).context.now >= sunset.getTime();
   }
 
   private announcementOf(execution: ExecutionContext): Announcement {
     const operation = execution.getArgByIndex<Request>(0).context.operation as string;
     let announcement = this.announcements.get(operation);
     if (!announcement) {
-      const deprecation = this.reflector.get<Deprecation>(DEPRECATION_METADATA, execution.getHandler());
-      announcement = createAnnouncement(operation, deprecation, this.config.publicBaseUrl);
+      const deprecation = Reflect.getMetadata(DEPRECATION_METADATA, execution.getHandler()) as Deprecation;
+      const { publicBaseUrl } = this.config;
+      const page = `${new URL(publicBaseUrl).origin}/docs/deprecations#${operation}`;
+      announcement = {
+        deprecation,
+        deprecationField: `@${Math.floor(deprecation.since.getTime() / 1000)}`,
+        sunsetField: deprecation.sunset.toUTCString(),
+        links: `<${publicBaseUrl}${deprecation.successor}>; rel="successor-version", <${page}>; rel="deprecation"; type="text/html"`,
+      };
       this.announcements.set(operation, announcement);
     }
     return announcement;
   }
-}
-
-function createAnnouncement(operation: string, deprecation: Deprecation, baseUrl: string): Announcement {
-  const { since, sunset, successor } = deprecation;
-  const page = `${new URL(baseUrl).origin}/docs/deprecations#${operation}`;
-  return {
-    sunset: sunset.getTime(),
-    deprecationField: `@${Math.floor(since.getTime() / 1000)}`,
-    sunsetField: sunset.toUTCString(),
-    links: `<${baseUrl}${successor}>; rel="successor-version", <${page}>; rel="deprecation"; type="text/html"`,
-    removed: removalMessage(deprecation),
-  };
-}
-
-function announce(response: Response, { deprecationField, sunsetField, links }: Announcement): void {
-  response.setHeader('Deprecation', deprecationField);
-  response.setHeader('Sunset', sunsetField);
-  // Not `setHeader`: a guard or @Header may have set links of its own.
-  response.appendHeader('Link', links);
 }

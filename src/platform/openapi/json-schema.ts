@@ -71,8 +71,6 @@ function convertKeywords(keywords: Schema): Schema {
     if (result[exclusive] === true) {
       result[exclusive] = result[inclusive];
       delete result[inclusive];
-    } else if (result[exclusive] === false) {
-      delete result[exclusive];
     }
   }
   return result;

@@ -1,22 +1,18 @@
-import { HttpStatus, RequestMethod, type Type } from '@nestjs/common';
+import { HttpStatus, RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/common';
 import { MetadataScanner } from '@nestjs/core';
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
-import { DEFAULT_VERSION } from '../application.js';
-import { HTTP_CODE_METADATA, METHOD_METADATA, VERSION_METADATA } from '../internals/nest-metadata.js';
 import type { Operation, OperationRegistry } from '../auth/operation-registry.js';
 import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.interceptor.js';
 import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/deprecation.decorators.js';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
 import { IDEMPOTENT_METADATA } from '../idempotency/idempotency-key.js';
+import { HTTP_CODE_METADATA, METHOD_METADATA, VERSION_METADATA } from '../internals/nest-metadata.js';
 import { FAILURES_METADATA } from './openapi.decorators.js';
-
-/** The methods that OpenAPI 3.1 allows for a path. Handlers of other methods, such as PROPFIND, are left out. */
-const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /** Declarations of a handler's decorators that @nestjs/swagger does not read. */
 export interface OperationTraits extends Operation {
-  /** The versions that `@Version()` or its controller declares, or the default version of the application. */
-  readonly versions: readonly unknown[];
+  /** The handler has one method and belongs to a version. */
+  readonly isListed: boolean;
   /** The status of a success. */
   readonly status: number;
   readonly failures: readonly ErrorDefinition[];
@@ -45,7 +41,7 @@ export function handlerKey(controller: string, method: string): string {
 }
 
 /**
- * The operations of handlers that belong to a version, which is part of the path.
+ * The operations of handlers that belong to a version, which is part of the path. Handlers of `@All` are left out.
  *
  * @throws Error when two handlers cannot be distinguished, or a public handler has `@Idempotent()`
  */
@@ -55,22 +51,14 @@ export function findOperations(
   registry: OperationRegistry,
 ): readonly FoundOperation[] {
   const handlers = traitsByKey(controllers, registry);
-  const taken = new Set([...handlers.values()].map(({ name }) => name));
   const used = new Set<string>();
   return Object.entries(found).flatMap(([fullPath, item]) =>
     Object.entries(item as Record<string, OperationObject>).flatMap(([method, described]) => {
-      const { operationId: key = '' } = described;
-      // To the key of @All, @nestjs/swagger appends the method.
-      const traits = handlers.get(key) ?? handlers.get(key.slice(0, -method.length - 1));
-      const isListed = traits?.versions.some(
-        (version) => typeof version === 'string' && `${fullPath}/`.startsWith(`/v${version}/`),
-      );
-      if (traits === undefined || !isListed || !METHODS.includes(method)) return [];
+      const traits = handlers.get(described.operationId ?? '');
+      if (!traits?.isListed) return [];
       let operationId = traits.name;
-      // Further paths, methods and versions of a handler get a number.
-      for (let number = 2; used.has(operationId) || (number > 2 && taken.has(operationId)); number++) {
-        operationId = `${traits.name}_${number}`;
-      }
+      // Further paths and versions of a handler get a number.
+      for (let number = 2; used.has(operationId); number++) operationId = `${traits.name}_${number}`;
       used.add(operationId);
       return [{ fullPath, method, operationId, described, traits }];
     }),
@@ -110,10 +98,11 @@ function readTraits(controller: Type, handler: object): Omit<OperationTraits, ke
   // The handler's decorator overrides the controller's.
   const either = <T>(key: string): T | undefined =>
     own<T>(key) ?? (Reflect.getMetadata(key, controller) as T | undefined);
-  const isPost = own<RequestMethod>(METHOD_METADATA) === RequestMethod.POST;
+  const method = own<RequestMethod>(METHOD_METADATA);
+  const isNeutral = [either<unknown>(VERSION_METADATA)].flat().includes(VERSION_NEUTRAL);
   return {
-    versions: [either<unknown>(VERSION_METADATA) ?? DEFAULT_VERSION].flat(),
-    status: own<number>(HTTP_CODE_METADATA) ?? (isPost ? HttpStatus.CREATED : HttpStatus.OK),
+    isListed: method !== RequestMethod.ALL && !isNeutral,
+    status: own<number>(HTTP_CODE_METADATA) ?? (method === RequestMethod.POST ? HttpStatus.CREATED : HttpStatus.OK),
     failures: either<ErrorDefinition[]>(FAILURES_METADATA) ?? [],
     deprecation: own(DEPRECATION_METADATA),
     stability: own(STABILITY_METADATA),
