@@ -8,18 +8,13 @@ class Html {
 }
 
 /** A template tag that makes HTML. It escapes strings, for use in element content and quoted attributes. */
-export function html(parts: TemplateStringsArray, ...values: (string | number | Html | readonly Html[])[]): Html {
+export function html(parts: TemplateStringsArray, ...values: (string | Html | readonly Html[])[]): Html {
   return new Html(parts.map((part, index) => part + toText(values[index] ?? '')).join(''));
 }
 
-function toText(value: string | number | Html | readonly Html[]): string {
-  if (value instanceof Html) {
-    return value.text;
-  }
-  if (typeof value === 'object') {
-    return value.map(({ text }) => text).join('');
-  }
-  return escapeHtml(String(value));
+function toText(value: string | Html | readonly Html[]): string {
+  if (typeof value === 'string') return escapeHtml(value);
+  return value instanceof Html ? value.text : value.map(({ text }) => text).join('');
 }
 
 export function escapeHtml(text: string): string {

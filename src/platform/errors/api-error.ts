@@ -6,18 +6,13 @@ export type HeaderFields = Readonly<Record<string, string>>;
 
 /** The schema `Error` of the specification: the body of every error answer. Members are sent in this order. */
 export class ErrorBody {
-  readonly code: string;
-  readonly message: string;
-  readonly status: number;
-  /** Only errors of modules have details. */
-  declare readonly details?: unknown;
-
-  constructor(definition: ErrorDefinition, message: string, details?: unknown) {
-    this.code = definition.code;
-    this.message = message;
-    this.status = definition.status;
-    if (details !== undefined) this.details = details;
-  }
+  constructor(
+    readonly code: string,
+    readonly message: string,
+    readonly status: number,
+    /** Only errors of modules have details. */
+    readonly details: unknown,
+  ) {}
 }
 
 /** Options of an ApiError. */
@@ -52,7 +47,7 @@ export class ApiError extends Error {
 
   /** The body of the answer: code, message and status, and the details if there are any. */
   body(): ErrorBody {
-    return new ErrorBody(this.definition, this.message, this.details);
+    return new ErrorBody(this.definition.code, this.message, this.definition.status, this.details);
   }
 }
 

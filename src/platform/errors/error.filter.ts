@@ -49,7 +49,8 @@ export class ErrorFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
-    if (exception instanceof HttpException && isNoError(exception)) {
+    if (exception instanceof HttpException && exception.getStatus() < 400) {
+      // Some handlers throw to end early or to redirect.
       adapter.reply(response, bodyOf(exception), exception.getStatus());
       return;
     }
@@ -74,12 +75,6 @@ export function toApiError(exception: unknown): ApiError {
   }
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
   return known ?? httpError(500, '', { cause: exception });
-}
-
-/** Whether an exception has a status of 2xx or 3xx: some handlers throw to end early or to redirect. */
-function isNoError(exception: HttpException): boolean {
-  const status = exception.getStatus();
-  return status >= 200 && status < 400;
 }
 
 /** The body that stock Nest sends for an exception. */

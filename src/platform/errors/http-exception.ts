@@ -29,10 +29,8 @@ export function fromHttpException(exception: HttpException): ApiError {
   const isUsual = typeof error === 'string' && error.toLowerCase() === STATUS_CODES[status]?.toLowerCase();
   const texts = Array.isArray(message) && message.every((item) => typeof item === 'string') ? message : undefined;
   const isText = texts !== undefined || typeof message === 'string';
-  const more = { ...others, statusCode: undefined, error: isUsual ? undefined : error };
-  const rest = Object.entries({ ...more, message: isText ? undefined : message }).filter(
-    ([, value]) => value !== undefined,
-  );
+  const more = { ...others, statusCode: undefined, ...(isUsual ? {} : { error }), ...(isText ? {} : { message }) };
+  const rest = Object.entries(more).filter(([, value]) => value !== undefined);
   const text = texts?.join('; ') ?? exception.message;
   const details = rest.length > 0 ? Object.fromEntries(rest) : texts;
   return httpError(status, text, { cause: exception, details });

@@ -67,10 +67,9 @@ export function describeComponents(
 }
 
 function describeHeaders(examples: Application['headerExamples']): Record<string, HeaderObject> {
-  const described = Object.entries<HeaderObject>(RESPONSE_HEADERS).map(([name, header]): [string, HeaderObject] => {
-    const example = examples[name];
-    return [name, example === undefined ? header : { ...header, example }];
-  });
+  const described = Object.entries<HeaderObject>(RESPONSE_HEADERS).map(
+    ([name, header]) => [name, { ...header, example: examples[name] ?? (header.example as unknown) }] as const,
+  );
   return Object.fromEntries(described);
 }
 

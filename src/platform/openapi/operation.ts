@@ -33,7 +33,7 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
 };
 
 /**
- * Adds the platform's behaviour to an operation that @nestjs/swagger has found.
+ * Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out.
  *
  * @param schemas the named schemas of the document
  */
@@ -43,7 +43,7 @@ export function describeOperation(
 ): OperationObject {
   const { isPublic, scopes, deprecation, stability } = traits;
   const { summary, description, tags, parameters: declared = [], requestBody, responses, ...others } = found;
-  const parameters = [...declared, ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
+  const parameters = [...(declared as ParameterObject[]), ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
   const sunset = deprecation && isoDate(deprecation.sunset);
   const paragraphs = [
     description,
@@ -59,17 +59,15 @@ export function describeOperation(
   return {
     ...others,
     operationId,
-    ...(summary !== undefined && { summary }),
-    ...(paragraphs.length > 0 && { description: paragraphs.join('\n\n') }),
-    ...(tags && { tags }),
+    summary,
+    description: paragraphs.join('\n\n') || undefined,
+    tags,
     ...(isPublic && { security: [] }),
     ...(scopes.length > 0 && { 'x-required-scopes': scopes }),
     ...(deprecation && { deprecated: true, 'x-sunset': sunset, 'x-deprecated-sunset': sunset }),
     ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),
-    ...(parameters.length > 0 && {
-      parameters: parameters.map((parameter) => describeParameter(parameter as ParameterObject)),
-    }),
-    ...(requestBody && { requestBody: describeBody(requestBody as RequestBodyObject, schemas) }),
+    parameters: parameters.length > 0 ? parameters.map(describeParameter) : undefined,
+    requestBody: requestBody && describeBody(requestBody as RequestBodyObject, schemas),
     responses: describeResponses(method, { ...found, responses: Object.fromEntries(described) }, traits),
   };
 }
@@ -85,14 +83,7 @@ function isoDate(time: Date): string {
 function describeParameter({ name, in: location, required = false, ...others }: ParameterObject): ParameterObject {
   const { description, ...rest } = withJsonSchema(others);
   const example = required ? exampleOf(rest.schema as Schema | undefined) : undefined;
-  return {
-    name,
-    in: location,
-    required,
-    ...(description !== undefined && { description }),
-    ...(example !== undefined && { example }),
-    ...rest,
-  };
+  return { name, in: location, required, description, example, ...rest };
 }
 
 /** Adds the description of the class to a request body, unless `@ApiBody` has one. */
@@ -100,8 +91,7 @@ function describeBody(body: RequestBodyObject, schemas: Schemas): RequestBodyObj
   const [media] = Object.values(body.content);
   const reference = media?.schema && '$ref' in media.schema ? media.schema.$ref : '';
   const description = schemas[reference.replace('#/components/schemas/', '')]?.['description'] as string | undefined;
-  const isMissing = body.description === undefined && description !== undefined;
-  return { ...(isMissing && { description }), ...describeContent(body, schemas) };
+  return { ...describeContent(body, schemas), description: body.description ?? description };
 }
 
 type Content = Record<string, MediaTypeObject>;
@@ -110,9 +100,8 @@ type Content = Record<string, MediaTypeObject>;
 function describeContent<T extends { content?: Content }>(described: T, schemas: Schemas): T {
   const media = Object.entries(described.content ?? {}).map(([type, body]): [string, MediaTypeObject] => {
     const converted = withJsonSchema(body);
-    const hasExample = converted.example !== undefined || converted.examples !== undefined;
-    const example = hasExample ? undefined : exampleOf(converted.schema as Schema | undefined, schemas);
-    return [type, { ...converted, ...(example !== undefined && { example }) }];
+    const hasExample = 'example' in converted || 'examples' in converted;
+    return [type, hasExample ? converted : { ...converted, example: exampleOf(converted.schema as Schema, schemas) }];
   });
   return media.length > 0 ? { ...described, content: Object.fromEntries(media) } : described;
 }
