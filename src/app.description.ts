@@ -49,14 +49,13 @@ const APPLICATION: Application = {
 
 /** The application of this service with what a project adds. */
 export function applicationOf({ document = {}, defaultScopes, migrations }: AppOptions = {}): Application {
-  const { tags = [], guide, headerExamples, ...info } = document;
+  const { tags = [], guide, ...info } = document;
   const names = new Set(tags.map(({ name }) => name));
   return {
+    ...APPLICATION,
     info: { ...APPLICATION.info, ...info },
     tags: [...APPLICATION.tags.filter(({ name }) => !names.has(name)), ...tags],
-    headerExamples: { ...APPLICATION.headerExamples, ...headerExamples },
     readGuide: guide ?? APPLICATION.readGuide,
-    release: APPLICATION.release,
     defaultScopes: defaultScopes ?? APPLICATION.defaultScopes,
     migrations: migrations ?? APPLICATION.migrations,
   };

@@ -23,8 +23,6 @@ export interface DocumentOptions extends Partial<OpenAPIObject['info']> {
   readonly tags?: readonly TagObject[];
   /** Returns the guide at /docs/guide as Markdown. Called at the first request of that page. */
   readonly guide?: () => string;
-  /** Examples for header fields, by component name: `Link`, `Location`, `NextPage`. */
-  readonly headerExamples?: Readonly<Record<string, string>>;
 }
 
 /** What a project adds when it starts the service. */

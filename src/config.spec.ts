@@ -155,8 +155,7 @@ test('the header section has 10 s, or as long as the whole request', () => {
 });
 
 test('a process takes no more connections than the limit of open files has room for', () => {
-  expect(connectionsWithin(undefined, 10)).toBe(10_000);
-  expect(connectionsWithin(1_000_000, 10)).toBe(10_000);
+  expect(connectionsWithin(Infinity, 10)).toBe(10_000);
   expect(connectionsWithin(1_024, 20)).toBe(904);
   expect(connectionsWithin(64, 10)).toBe(1);
 });

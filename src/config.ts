@@ -1,5 +1,5 @@
 import { StartupError } from './platform/errors/startup-error.js';
-import { connectionsWithin, LIMITS, openFilesLimit } from './settings/limits.js';
+import { connectionsWithin, LIMITS, OPEN_FILES_LIMIT } from './settings/limits.js';
 import { type Environment, type Setting, WrongValue } from './settings/setting.js';
 import { SETTINGS } from './settings/settings.js';
 
@@ -57,7 +57,7 @@ export function readConfig(environment: Environment = process.env): Config {
     publicBaseUrl: values.productionBaseUrl ?? `http://localhost:${values.port || 3000}/v1`,
     fastPaths: values.fastPaths === 'on',
     headersTimeoutMs: Math.min(LIMITS.headersTimeoutMs, values.requestTimeoutMs),
-    maxConnections: connectionsWithin(openFilesLimit(), databasePoolSize * (1 + databaseReplicaUrls.length)),
+    maxConnections: connectionsWithin(OPEN_FILES_LIMIT, databasePoolSize * (1 + databaseReplicaUrls.length)),
   };
   return Object.freeze(Object.assign(Object.create(Config.prototype) as Config, config));
 }

@@ -1,14 +1,14 @@
 import type { Logger } from '@nestjs/common';
 
-/** Shortest time in ms between two logged warnings. */
-const INTERVAL_MS = 1_000;
-
-/** Logs at most one warning a second, with the number of those in between: many requests fail for the same cause. */
+/** Logs at most one warning in an interval, with the number of those in between: many requests fail for the same cause. */
 export class LimitedWarnings {
   private nextAt = 0;
   private omitted = 0;
 
-  constructor(private readonly log: Pick<Logger, 'warn'>) {}
+  constructor(
+    private readonly log: Pick<Logger, 'warn'>,
+    private readonly intervalMs = 1_000,
+  ) {}
 
   /** @param details further arguments of the log */
   warn(message: string, ...details: unknown[]): void {
@@ -19,7 +19,7 @@ export class LimitedWarnings {
     }
     const others = this.omitted === 0 ? '' : ` (and ${this.omitted} more since the last warning)`;
     this.log.warn(`${message}${others}`, ...details);
-    this.nextAt = now + INTERVAL_MS;
+    this.nextAt = now + this.intervalMs;
     this.omitted = 0;
   }
 }

@@ -24,24 +24,19 @@ export const LIMITS = {
 const OTHER_OPEN_FILES = 100;
 
 /** The largest number of connections for which the limit of open files has room. */
-export function connectionsWithin(files: number | undefined, databaseConnections: number): number {
-  const { maxConnections } = LIMITS;
-  return files === undefined
-    ? maxConnections
-    : Math.max(1, Math.min(maxConnections, files - databaseConnections - OTHER_OPEN_FILES));
+export function connectionsWithin(files: number, databaseConnections: number): number {
+  return Math.max(1, Math.min(LIMITS.maxConnections, files - databaseConnections - OTHER_OPEN_FILES));
 }
 
-let known: { readonly limit: number | undefined } | undefined;
+/** The limit of open files of this process; Infinity without a limit. Read once, because it takes 7 ms. */
+export const OPEN_FILES_LIMIT = openFilesLimit();
 
-/** The limit of open files of this process; undefined without a limit. */
-export function openFilesLimit(): number | undefined {
-  if (known !== undefined) return known.limit;
+function openFilesLimit(): number {
   const report = process.report as typeof process.report & { excludeNetwork?: boolean };
   // Otherwise the report looks up the names of all peers in DNS.
   report.excludeNetwork = true;
   const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
   const limit = Number(userLimits?.open_files?.soft);
   // Without a limit the report says 'unlimited'.
-  known = { limit: Number.isNaN(limit) ? undefined : limit };
-  return known.limit;
+  return Number.isNaN(limit) ? Infinity : limit;
 }

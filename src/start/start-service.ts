@@ -66,11 +66,7 @@ async function start(options: ServiceOptions): Promise<void> {
     await serve(config, options);
   } else {
     const group = new ProcessGroup(config, (port) => tell(welcome(applicationOf(options), config, port)));
-    process.exit(
-      await group.run().catch((error: unknown) => {
-        throw listenError(error as NodeJS.ErrnoException, config);
-      }),
-    );
+    process.exit(await group.run());
   }
 }
 

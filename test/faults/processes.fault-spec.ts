@@ -1,5 +1,4 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -149,29 +148,6 @@ test('the processes share one port, and a scrape of any of them returns the metr
   expect(without).toBeGreaterThanOrEqual(first + 30);
   expect(await group.stop('SIGTERM')).toBe(0);
 });
-
-test('the metrics count the log lines that the primary process drops', async () => {
-  const full = openSync('/dev/full', 'w');
-  // At this level workers write nothing here. Nobody reads this log, so the workers' ids come from the system.
-  const group = new ServiceProcess({ ...settings, LOG_LEVEL: 'error' }, tmpdir(), { stdout: full });
-  running.push(group);
-  closeSync(full);
-  const origin = await group.origin();
-  const apiKey = await createMetricsKey();
-  const dropped = async (): Promise<number> =>
-    Number(/^petstore_log_lines_dropped_total (\d+)$/m.exec(await scrape(origin, apiKey))?.[1]);
-  expect(await dropped()).toBe(0);
-  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', String(group.pid)]);
-  const [worker] = stdout.trim().split(/\s+/);
-  if (!worker) throw new Error('The group has no worker process.');
-  process.kill(Number(worker), 'SIGKILL');
-  // A scrape in flight to the killed process gets no answer.
-  for (const deadline = Date.now() + 20_000; (await dropped().catch(() => 0)) !== 1;) {
-    if (Date.now() > deadline) throw new Error(`${await dropped()} dropped lines are counted.`);
-    await sleep(50);
-  }
-  expect(await group.stop('SIGTERM')).toBe(0);
-}, 120_000);
 
 test('a suspended process does not block scrapes of the other processes', async () => {
   const { group, origin, pids } = await startedGroup();

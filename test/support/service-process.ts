@@ -16,23 +16,18 @@ export class ServiceProcess {
 
   /**
    * @param cwd working directory, where `.env` is read and relative paths start
-   * @param options `program`: Node's arguments for another installation; `uid` and `gid`: the user to run as (root
-   * only); `stdout`: an open file for standard output, which is then not kept here
+   * @param options `program`: Node's arguments for another installation; `uid` and `gid`: the user to run as (root only)
    */
   constructor(
     settings: Readonly<Record<string, string>>,
     cwd: string,
-    {
-      program = BUILD,
-      stdout = 'pipe',
-      ...user
-    }: { program?: readonly string[]; stdout?: number | 'pipe'; uid?: number; gid?: number } = {},
+    { program = BUILD, ...user }: { program?: readonly string[]; uid?: number; gid?: number } = {},
   ) {
     this.child = spawn(process.execPath, program, {
       ...user,
       cwd,
       env: { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: '0', ...FAST_PATHS_SETTING, ...settings },
-      stdio: ['ignore', stdout, 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));

@@ -29,7 +29,11 @@ export class Metrics implements OnApplicationShutdown {
     for (const kind of ['handles', 'requests', 'resources']) {
       this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
     }
-    countDroppedLogLines(this.registry);
+    registerCounter(this.registry, {
+      name: 'petstore_log_lines_dropped_total',
+      help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
+      read: droppedLogLines,
+    });
   }
 
   onApplicationShutdown(): void {
@@ -75,13 +79,4 @@ export function registerGauge(registry: Registry, { read, ...metric }: ReadMetri
 
 function eachOf(values: Values): Exclude<Values, number> {
   return typeof values === 'number' ? [[{}, values]] : values;
-}
-
-/** Registers the counter of the log lines that this process has dropped. */
-export function countDroppedLogLines(registry: Registry): void {
-  registerCounter(registry, {
-    name: 'petstore_log_lines_dropped_total',
-    help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
-    read: droppedLogLines,
-  });
 }

@@ -11,11 +11,11 @@ const GROUP_ANSWER_MS = 2_000;
 /** The metrics of one process at one moment. */
 export type Snapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
-/** Messages between the primary process of a group and its workers. `scrape` is the worker's number of the scrape. */
+/** Messages between the primary process of a group and its workers. */
 export type MetricsMessage =
   /** From the worker that Prometheus scrapes, and the answer to it. */
-  | { readonly kind: 'group metrics wanted'; readonly scrape: string }
-  | { readonly kind: 'group metrics'; readonly scrape: string; readonly text: string }
+  | { readonly kind: 'group metrics wanted' }
+  | { readonly kind: 'group metrics'; readonly text: string }
   /** From the primary process to each worker, and the worker's answer. */
   | { readonly kind: 'metrics wanted' }
   | { readonly kind: 'metrics'; readonly metrics: Snapshot };
@@ -25,7 +25,6 @@ export type MetricsMessage =
 export class ScrapedMetrics implements OnModuleInit {
   private readonly answers = new EventEmitter().setMaxListeners(0);
   private readonly log = new Logger(ScrapedMetrics.name);
-  private lastScrape = 0;
 
   constructor(private readonly metrics: Metrics) {}
 
@@ -39,7 +38,7 @@ export class ScrapedMetrics implements OnModuleInit {
           // Without an answer, the primary process uses this worker's last metrics.
           .catch((error: unknown) => this.log.error('The metrics of this process could not be collected.', error));
       } else if (message.kind === 'group metrics') {
-        this.answers.emit(message.scrape, message.text);
+        this.answers.emit('text', message.text);
       }
     });
   }
@@ -51,9 +50,8 @@ export class ScrapedMetrics implements OnModuleInit {
    */
   async text(): Promise<string> {
     if (cluster.isPrimary) return this.metrics.registry.metrics();
-    const scrape = String(++this.lastScrape);
-    const answer = once(this.answers, scrape, { signal: AbortSignal.timeout(GROUP_ANSWER_MS) });
-    tell(process, { kind: 'group metrics wanted', scrape });
+    const answer = once(this.answers, 'text', { signal: AbortSignal.timeout(GROUP_ANSWER_MS) });
+    tell(process, { kind: 'group metrics wanted' });
     const [text] = (await answer.catch(() => {
       throw serviceUnavailable('process_group', 'The metrics of the processes are not available. Try again.');
     })) as [string];

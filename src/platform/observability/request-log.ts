@@ -7,15 +7,6 @@ import type { PlatformExpressAdapter, RequestObserver } from '../server/express-
 import { infoLines, isOnTerminal, LOGGER } from '../logging/logger.js';
 import { Metrics } from '../metrics/metrics.js';
 
-/** The message of each line. */
-const MESSAGE = 'request';
-
-/** The label `status` of an answer that was not sent completely, whatever its status code. */
-const ABORTED = 'aborted';
-
-/** The cause of a 503 that code of a module has sent. */
-const OTHER_CAUSE = 'other';
-
 /**
  * Writes one log line and one measurement for each answer. Neither contains queries, bodies, keys, or header fields other
  * than the ids of request and trace, because clients may send secrets there. Paths are logged on a terminal only.
@@ -44,9 +35,10 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     const aborted = context.isAborted;
     const duration = (aborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
     const status = response.statusCode;
-    const labels = { operation: operation ?? '', method, status: aborted ? ABORTED : status };
+    const labels = { operation: operation ?? '', method, status: aborted ? 'aborted' : status };
     this.metrics.requestDurations.observe(labels, duration / 1000);
-    const cause = status === 503 ? (context.unavailableCause ?? OTHER_CAUSE) : undefined;
+    // 'other': code of a module has sent it.
+    const cause = status === 503 ? (context.unavailableCause ?? 'other') : undefined;
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     this.writeLine({
       requestId,
@@ -61,12 +53,12 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       cause,
       durationMs: Math.round(duration * 1000) / 1000,
       aborted: aborted || undefined,
-      msg: MESSAGE,
+      msg: 'request',
     });
   }
 
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
-    this.writeLine({ requestId, status, code, msg: MESSAGE });
+    this.writeLine({ requestId, status, code, msg: 'request' });
   }
 }
 

@@ -1,7 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
-import { countDroppedLogLines } from '../metrics/metrics.js';
 import { type MetricsMessage, type Snapshot, tell } from '../metrics/scraped-metrics.js';
 
 /** How long, in ms, a scrape waits for a worker. After that, the last values that the worker reported count. */
@@ -31,13 +30,12 @@ export class GroupMetrics {
   private collecting: Promise<string> | undefined;
 
   constructor() {
-    countDroppedLogLines(this.own);
     cluster.on('listening', (worker) => this.listening.add(worker));
     cluster.on('exit', (worker) => this.forget(worker));
     cluster.on('message', (worker, message: MetricsMessage) => {
       if (message.kind === 'group metrics wanted') {
         this.text()
-          .then((text) => tell(worker, { kind: 'group metrics', scrape: message.scrape, text }))
+          .then((text) => tell(worker, { kind: 'group metrics', text }))
           // The scraped worker gets no answer and responds 503.
           .catch((error: unknown) =>
             process.emitWarning(`The metrics of the group could not be collected: ${String(error)}`),

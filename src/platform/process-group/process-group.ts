@@ -1,7 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.js';
-import { StartupError } from '../errors/startup-error.js';
 import { GroupMetrics } from './group-metrics.js';
 import { createLogger } from '../logging/logger.js';
 import { onStopSignal } from './stop-signals.js';
@@ -35,9 +34,8 @@ export class ProcessGroup {
   private hasListened = false;
   private isStopping = false;
   private exitCode = 0;
-  /** Settle the promise of `run`. */
+  /** Resolves the promise of `run`. */
   private finish: (exitCode: number) => void = () => undefined;
-  private fail: (error: StartupError) => void = () => undefined;
 
   constructor(
     private readonly config: Config,
@@ -51,8 +49,7 @@ export class ProcessGroup {
    * Runs the group until a signal stops it.
    *
    * @returns the exit code: 0 when every worker has drained; 1 when a worker failed while stopping or had to be killed, or
-   *   when the first worker did not start (it has printed the cause)
-   * @throws StartupError when the first worker is killed before it listens
+   *   when the first worker did not start; then the cause is printed
    */
   run(): Promise<number> {
     onStopSignal(
@@ -64,9 +61,8 @@ export class ProcessGroup {
     );
     // JSON would turn NaN, the initial value of some metrics, into null.
     cluster.setupPrimary({ serialization: 'advanced' });
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       this.finish = resolve;
-      this.fail = reject;
       this.start(0);
     });
   }
@@ -99,12 +95,10 @@ export class ProcessGroup {
       } else if (this.hasListened) {
         const isSteady = performance.now() - startedAt >= STEADY_AFTER_MS;
         this.replace(worker, how, isSteady ? 0 : earlyEnds);
-      } else if (signal === null) {
-        // The worker has printed the cause.
-        this.finish(1);
       } else {
-        const problem = `The first process was ended by ${signal} before it listened. Start the service again.`;
-        this.fail(new StartupError(problem));
+        // A worker that exits has printed the cause.
+        if (signal !== null) process.stderr.write(`petstore: ${signal} ended the first process before it listened.\n`);
+        this.finish(1);
       }
     });
   }

@@ -7,6 +7,7 @@ import type { Request, Response } from 'express';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setActiveTrace } from '../active-trace.js';
+import { LimitedWarnings } from '../limited-warnings.js';
 import { isAborted } from '../server/requests/request-context.js';
 
 /** Time in ms that the last spans have to reach the collector; part of the time that modules have to close. */
@@ -85,12 +86,9 @@ function describe(span: Span, request: Request, response: Response): void {
 
 /** Logs OpenTelemetry's warnings, at most one a minute. */
 function logWarnings(log: Logger): void {
-  let nextAt = -Infinity;
-  const warn = (...words: unknown[]): void => {
-    if (performance.now() < nextAt) return;
-    nextAt = performance.now() + WARNING_INTERVAL_MS;
-    log.warn(`OpenTelemetry: ${words.map(String).join(' ').split('\n', 1)[0]?.slice(0, 300)}`);
-  };
+  const warnings = new LimitedWarnings(log, WARNING_INTERVAL_MS);
+  const warn = (...words: unknown[]): void =>
+    warnings.warn(`OpenTelemetry: ${words.map(String).join(' ').split('\n', 1)[0]?.slice(0, 300)}`);
   const ignore = (): void => undefined;
   const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
