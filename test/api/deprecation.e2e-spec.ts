@@ -1,5 +1,4 @@
 import {
-  BadRequestException,
   Body,
   type CallHandler,
   type CanActivate,
@@ -10,14 +9,13 @@ import {
   Module,
   type NestInterceptor,
   Post,
-  Query,
   Res,
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
 import type { Response } from 'express';
 import { map, type Observable } from 'rxjs';
-import { Deprecated, Stability } from '../../src/platform/deprecation/deprecation.decorators.js';
+import { Deprecated } from '../../src/platform/deprecation/deprecation.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
@@ -28,16 +26,6 @@ const ANNOUNCEMENT = {
   replacement: 'Use it.',
 };
 
-@Controller('test-previews')
-class TestPreviewsController {
-  @Get()
-  @Stability('beta')
-  listPreviews(@Query('fail') fail?: string): string[] {
-    if (fail !== undefined) throw new BadRequestException();
-    return [];
-  }
-}
-
 /** An ordinary interceptor that changes the handler's result. */
 class WrappingInterceptor implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -45,19 +33,10 @@ class WrappingInterceptor implements NestInterceptor {
   }
 }
 
-@Controller('test-wrapped')
-class TestWrappedController {
-  @Get()
-  @UseInterceptors(WrappingInterceptor)
-  @Deprecated(ANNOUNCEMENT)
-  listWrapped(): string[] {
-    return ['value'];
-  }
-}
-
 @Controller('test-linked')
 class TestLinkedController {
   @Get()
+  @UseInterceptors(WrappingInterceptor)
   @Header('Link', '</terms>; rel="license"')
   @Deprecated({ ...ANNOUNCEMENT, sunset: '2999-01-01T00:00:00Z' })
   listLinked(@Res({ passthrough: true }) response: Response): string[] {
@@ -84,14 +63,14 @@ class TestGuardedController {
   }
 }
 
-@Module({ controllers: [TestPreviewsController, TestWrappedController, TestLinkedController, TestGuardedController] })
-class PreviewsModule {}
+@Module({ controllers: [TestLinkedController, TestGuardedController] })
+class DeprecatedModule {}
 
 let app: TestApp;
 let serving: TestApp;
 let id: string;
 beforeAll(async () => {
-  app = await createTestApp({ features: [PreviewsModule] });
+  app = await createTestApp({ features: [DeprecatedModule] });
   serving = await createTestApp({
     settings: { AFTER_SUNSET: 'serve', PUBLIC_BASE_URL: 'https://api.example.com/pets/v1' },
   });
@@ -187,31 +166,9 @@ describe('@Deprecated', () => {
   });
 });
 
-test('@Deprecated goes together with any other interceptor', async () => {
-  app.clock.travelTo('2026-12-31T23:59:59Z');
-  const served = await app.client.get('/v1/test-wrapped');
-  expect([served.status, served.json]).toEqual([200, { wrapped: ['value'] }]);
-  app.clock.travelTo('2027-01-01T00:00:00Z');
-  const removed = await app.client.get('/v1/test-wrapped');
-  expect([removed.status, removed.json.code]).toEqual([410, 'operation_removed']);
-  for (const { headers } of [served, removed]) expect(headers['sunset']).toBe('Fri, 01 Jan 2027 00:00:00 GMT');
-});
-
-test('a deprecated list keeps its links: those of @Header, of the deprecation and of the next page', async () => {
-  const { link } = (await app.client.get('/v1/test-linked')).headers;
-  const relations = [...String(link).matchAll(/rel="([^"]+)"/g)].map(([, relation]) => relation);
+test('@Deprecated goes together with other interceptors, and with links of @Header and of the next page', async () => {
+  const { json, headers } = await app.client.get('/v1/test-linked');
+  expect(json).toEqual({ wrapped: [] });
+  const relations = [...String(headers.link).matchAll(/rel="([^"]+)"/g)].map(([, relation]) => relation);
   expect(relations).toEqual(['license', 'successor-version', 'deprecation', 'next']);
-});
-
-test('@Stability: a marked operation has Petstore-Stability on every answer after the guards, errors included', async () => {
-  const answers = [
-    await app.client.get('/v1/test-previews'),
-    await app.client.get('/v1/test-previews?fail'),
-    await app.client.get('/v1/test-previews', { apiKey: null }),
-  ];
-  expect(answers.map(({ status, headers }) => [status, headers['petstore-stability']])).toEqual([
-    [200, 'beta'],
-    [400, 'beta'],
-    [401, undefined],
-  ]);
 });

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { Body, Controller, Delete, Get, HttpCode, Module, Param, Post, Query, VERSION_NEUTRAL } from '@nestjs/common';
+import { Body, Controller, Delete, Get, HttpCode, Module, Param, Post, Query } from '@nestjs/common';
 import { ApiNotFoundResponse, ApiOkResponse, ApiOperation, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -136,32 +136,17 @@ describe('the document', () => {
   });
 
   test('describes everything', () => {
-    const gaps: string[] = [];
-    const check = (where: string, described: Described): void => {
-      const { description } =
-        described.$ref === undefined || described.description ? described : resolve(document, described);
-      if (!description?.trim()) gaps.push(where);
-    };
-    check('info', document.info);
-    document.servers.forEach((server) => check(server.url, { ...server }));
-    document.tags.forEach((tag) => check(`tag ${String(tag['name'])}`, tag));
-    for (const [name, operation] of operationsOf(document)) {
-      check(name, operation);
-      expect(operation['summary']).toEqual(expect.any(String));
-      operation.parameters?.forEach((parameter) => check(`${name} ${parameter.name}`, parameter));
-      if (operation['requestBody']) check(`${name} body`, operation['requestBody']);
-      for (const [status, response] of Object.entries(operation.responses)) {
-        check(`${name} ${status}`, response);
-        Object.entries(response.headers ?? {}).forEach(([header, value]) =>
-          check(`${name} ${status} ${header}`, value),
-        );
-      }
-    }
-    for (const [name, schema] of Object.entries(document.components.schemas)) {
-      check(name, schema);
-      Object.entries(schema.properties ?? {}).forEach(([property, value]) => check(`${name}.${property}`, value));
-    }
+    const operations = operationsOf(document);
+    const responses = operations.flatMap(([, operation]) => Object.values(operation.responses));
+    const schemas = Object.values(document.components.schemas);
+    const described: Described[] = [document.info, ...document.tags, ...schemas];
+    for (const [, operation] of operations) described.push(operation, ...(operation.parameters ?? []));
+    for (const [, { requestBody }] of operations) if (requestBody) described.push(requestBody);
+    for (const one of responses) described.push(one, ...Object.values(resolve(document, one).headers ?? {}));
+    for (const { properties } of schemas) described.push(...Object.values(properties ?? {}));
+    const gaps = described.filter((one) => !(one.description ?? resolve(document, one).description)?.trim());
     expect(gaps).toEqual([]);
+    for (const [, operation] of operations) expect(operation['summary']).toEqual(expect.any(String));
   });
 
   test('has no broken reference and no unused component', () => {
@@ -179,38 +164,24 @@ describe('the document', () => {
   test('has valid examples only', () => {
     const ajv = new Ajv2020({ strict: false, allErrors: true });
     addFormats.default(ajv);
-    ajv.addSchema({ $id: 'https://petstore.example/', components: { schemas: document.components.schemas } });
-    const refer = ($ref: string): string => `https://petstore.example/${$ref}`;
-    let count = 0;
-    const visit = (schema: Described): void => {
-      const absolute = JSON.parse(
-        JSON.stringify(schema).replaceAll('"#/', '"https://petstore.example/#/'),
-      ) as Described;
-      for (const example of (schema.examples ?? []) as unknown[]) {
-        expect({ example, valid: ajv.validate(absolute, example) }).toEqual({ example, valid: true });
-        count++;
-      }
-      Object.values(schema.properties ?? {}).forEach(visit);
-    };
-    Object.values(document.components.schemas).forEach(visit);
-    operationsOf(document).forEach(([, { parameters }]) =>
-      parameters?.forEach((parameter) => visit(parameter['schema'] as Described)),
+    ajv.addSchema({ $id: 'document', components: { schemas: document.components.schemas } });
+    const found: [schema: Described, example: unknown][] = Object.values(document.components.examples).map(
+      ({ value }) => [{ $ref: '#/components/schemas/Error' }, value],
     );
-    for (const [, { requestBody, responses }] of operationsOf(document)) {
-      for (const { content = {} } of [requestBody ?? {}, ...Object.values(responses)]) {
-        for (const { schema, example } of Object.values(content)) {
-          if (example !== undefined) visit({ ...schema, examples: [example] });
-        }
+    // Every object with a schema and an example, and every schema with examples.
+    JSON.stringify(document, (_, node: Described | null) => {
+      const { schema, example, type, examples } = node ?? {};
+      if (schema !== undefined && example !== undefined) found.push([schema as Described, example]);
+      if (typeof type === 'string' && Array.isArray(examples)) {
+        found.push(...examples.map((one): [Described, unknown] => [node as Described, one]));
       }
+      return node;
+    });
+    expect(found.length).toBeGreaterThan(60);
+    for (const [schema, example] of found) {
+      const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')) as Described;
+      expect({ example, valid: ajv.validate(absolute, example) }).toEqual({ example, valid: true });
     }
-    for (const header of Object.values(document.components.headers)) {
-      visit({ ...(header['schema'] as Described), examples: [header['example']] });
-    }
-    for (const { value } of Object.values(document.components.examples)) {
-      expect(ajv.validate({ $ref: refer('#/components/schemas/Error') }, value)).toBe(true);
-      count++;
-    }
-    expect(count).toBeGreaterThan(30);
   });
 
   test('names every code of the catalogue at the operations that can answer it, with the right status', () => {
@@ -302,44 +273,18 @@ describe('requests and answers', () => {
     }
   }
 
-  test('are the header fields and codes that the document declares', async () => {
-    const { client } = app;
-    const created = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
-    await client.post('/v1/pets', { name: 'Tom', categoryId: 7 });
-    const pet = `/v1/pets/${String(created.json.id)}`;
-    const page = await client.get('/v1/pets?limit=1');
-    const found = await client.get(pet);
-    const revalidate = (answer: HttpAnswer): { headers: Record<string, string | undefined> } => ({
-      headers: { 'if-none-match': answer.headers.etag },
-    });
-    expect(page.headers.link).toBeDefined();
-    expectDocumented('createPet', '201', created);
-    expectDocumented('createPet', '400', await client.post('/v1/pets', '{'));
-    expectDocumented('createPet', '401', await client.post('/v1/pets', {}, { apiKey: null }));
-    expectDocumented('createPet', '413', await client.post('/v1/pets', { name: 'x'.repeat(100_000), categoryId: 1 }));
-    expectDocumented(
-      'createPet',
-      '415',
-      await client.post('/v1/pets', '{}', { headers: { 'content-type': 'text/plain' } }),
-    );
-    const headers = { 'idempotency-key': 'documented' };
-    await client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers });
-    const replayed = await client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { headers });
+  test('also those that api/fuzz does not generate have the header fields and codes that the document declares', async () => {
+    const pet = { name: 'Rex', categoryId: 7 };
+    const create = (key: string, body: object): Promise<HttpAnswer> =>
+      app.client.post('/v1/pets', body, { headers: { 'idempotency-key': key } });
+    expectDocumented('createPet', '201', await create('documented', pet));
+    const replayed = await create('documented', pet);
     expect(replayed.headers['idempotent-replayed']).toBe('true');
     expectDocumented('createPet', '201', replayed);
-    expectDocumented('createPet', '422', await client.post('/v1/pets', { name: 'Tom', categoryId: 7 }, { headers }));
-    const wrong = { headers: { 'idempotency-key': '' } };
-    expectDocumented('createPet', '400', await client.post('/v1/pets', { name: 'Tom', categoryId: 7 }, wrong));
-    expectDocumented('listPets', '200', page);
-    expectDocumented('listPets', '304', await client.get('/v1/pets?limit=1', revalidate(page)));
-    expectDocumented('listPets', '400', await client.get('/v1/pets?limit=0'));
-    expectDocumented('listPets', '400', await client.get('/v1/pets?cursor=x'));
-    expectDocumented('getPet', '200', found);
-    expectDocumented('getPet', '304', await client.get(pet, revalidate(found)));
-    expectDocumented('getPet', '401', await client.get(pet, { apiKey: 'x'.repeat(30) }));
-    expectDocumented('getPet', '404', await client.get('/v1/pets/0'));
+    expectDocumented('createPet', '422', await create('documented', { ...pet, name: 'Tom' }));
+    expectDocumented('createPet', '400', await create('', pet));
     app.clock.travelTo('2030-12-05T00:00:00Z');
-    expectDocumented('getPet', '410', await client.get(pet));
+    expectDocumented('getPet', '410', await app.client.get('/v1/pets/1'));
     app.clock.comeBack();
   });
 });
@@ -350,39 +295,17 @@ describe('the pages', () => {
     expect([answer.status, answer.headers.location]).toEqual([302, 'docs']);
   });
 
-  test.each(['/docs', '/docs/guide', '/docs/deprecations'])(
-    '%s allows nothing that is not from this server',
-    async (path) => {
-      const { status, headers, text } = await app.client.get(path, { apiKey: null });
-      expect(status).toBe(200);
-      expect(headers).toMatchObject({
-        'content-type': 'text/html; charset=utf-8',
-        'referrer-policy': 'no-referrer',
-        'x-content-type-options': 'nosniff',
-      });
-      const policy = headers['content-security-policy'] as string;
-      expect(policy.split('; ')).toEqual([
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-      ]);
-      expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=|(?:href|src)="https?:/);
-      const files = [...text.matchAll(/(?:href|src)="([^"]*assets[^"]*)"/g)].map(
-        ([, file]) => new URL(file as string, app.origin + path),
-      );
-      expect(files.length).toBeGreaterThan(1);
-      for (const { pathname } of files) {
-        const file = await app.client.get(pathname, { apiKey: null });
-        expect(file.status).toBe(200);
-        expect(file.headers['cache-control']).toBe('no-cache');
-      }
-    },
-  );
+  test.each(['/docs', '/docs/guide', '/docs/deprecations'])('%s loads its files from this server', async (path) => {
+    const { text } = await app.client.get(path, { apiKey: null });
+    expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=|(?:href|src)="https?:/);
+    const files = [...text.matchAll(/(?:href|src)="([^"]*assets[^"]*)"/g)].map(
+      ([, file]) => new URL(file as string, app.origin + path),
+    );
+    expect(files.length).toBeGreaterThan(1);
+    for (const { pathname } of files) {
+      expect([pathname, (await app.client.get(pathname, { apiKey: null })).status]).toEqual([pathname, 200]);
+    }
+  });
 
   test('/docs/deprecations has an anchor for each deprecated operation', async () => {
     const { text } = await app.client.get('/docs/deprecations', { apiKey: null });
@@ -463,13 +386,7 @@ class TestToysController {
   deleteToy(@Param('toyId') _toyId: string): void {}
 }
 
-@Controller({ path: 'test-attic', version: VERSION_NEUTRAL })
-class TestAtticController {
-  @Post()
-  searchAttic(@Body() _thing: NewToy): void {}
-}
-
-@Module({ controllers: [TestToysController, TestAtticController] })
+@Module({ controllers: [TestToysController] })
 class ToysModule {}
 
 describe('a module that the platform does not know', () => {
@@ -511,15 +428,5 @@ describe('a module that the platform does not know', () => {
     }
     expect(operationOf(openApi, 'deleteToy')).toMatchObject({ deprecated: true, 'x-sunset': '2028-01-01' });
     expect(headersOf(openApi, 'deleteToy', '204')).toContain('Sunset');
-  });
-
-  test('is omitted with its schemas if it is served outside of /v1', () => {
-    const added = (section: 'paths' | 'schemas'): string[] => {
-      const [all, before] = [openApi, document].map(({ paths, components }) =>
-        Object.keys(section === 'paths' ? paths : components.schemas),
-      );
-      return (all as string[]).filter((name) => !before?.includes(name));
-    };
-    expect([added('paths'), added('schemas')]).toEqual([['/test-toys', '/test-toys/{toyId}'], ['NewToy']]);
   });
 });

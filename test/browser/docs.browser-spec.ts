@@ -209,12 +209,6 @@ describe.each(['/docs', '/docs/guide', '/docs/deprecations'])('%s', (path) => {
   });
 });
 
-test('/docs/deprecations#getPet shows the date of removal and the replacement', async () => {
-  await page.goto(`${origin}/docs/deprecations#getPet`);
-  const text = await page.locator('section:target').innerText();
-  expect(text).toMatch(/GET \/pets\/\{petId\}[^]*5 December 2030[^]*Use GET \/pets with a status filter/);
-});
-
 test('the samples of /docs/guide are tabs without JavaScript', async () => {
   const tab = await browser.newPage({ javaScriptEnabled: false });
   await tab.goto(`${origin}/docs/guide`);
