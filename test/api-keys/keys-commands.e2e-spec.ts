@@ -43,6 +43,21 @@ describe('petstore', () => {
     successorId: string | null;
   }
 
+  test('keys create accepts scopes and an expiry, and keys list shows no secret', async () => {
+    const options = ['--client', 'scraper', '--scopes', 'metrics:read, pets:write', '--expires', '90d'];
+    const key = await json<KeyJson>('keys', 'create', ...options);
+    expect(key).toMatchObject({ client: 'scraper', scopes: ['metrics:read', 'pets:write'], state: 'active' });
+    expect(Math.abs(Date.parse(key.expiresAt ?? '') - Date.now() - 90 * DAY)).toBeLessThan(60_000);
+    const { json: refusal } = await app.client.get('/v1/pets', { apiKey: key.secret });
+    expect(refusal).toMatchObject({ code: 'insufficient_scope' });
+    const list = await json<KeyJson[]>('keys', 'list');
+    expect(list.find(({ id }) => id === key.id)).toMatchObject({ client: 'scraper', expiresAt: key.expiresAt });
+    expect(list.filter((listed) => 'secret' in listed)).toEqual([]);
+
+    const { stdout } = await petstore('keys', 'create', '--client', 'me');
+    expect(stdout).toMatch(/^pets_\w{49}\n\nStore it now: .+never shown again\.\n/);
+  });
+
   test('keys rotate, keys show and keys revoke: both keys work after a rotation, and a second revocation changes nothing', async () => {
     const old = await made({ client: 'rotated' });
     const { stdout } = await petstore('keys', 'rotate', old.prefix, '--overlap', '24h', '--quiet');
@@ -77,6 +92,12 @@ describe('petstore', () => {
   });
 
   test.each<[string, string[], RegExp]>([
+    [
+      'a scope of no operation',
+      ['keys', 'create', '--client', 'x', '--scopes', 'pets:raed'],
+      /'pets:raed' is no scope of this service \(scopes: metrics:read, pets:read, pets:write\)/,
+    ],
+    ['an empty scope', ['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /'' is no scope of this service/],
     ['a limit of an unknown client', ['keys', 'limit', 'nobody', 'default'], /No client has the name 'nobody'/],
     ['a report of no deprecated operation', ['deprecations', 'report', 'listPets'], /; deprecated are: getPet/],
   ])('%s is refused with one line and exit code 1', async (_what, args, message) => {
