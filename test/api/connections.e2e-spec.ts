@@ -5,7 +5,6 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import {
-  MAX_HELD_REQUESTS,
   MAX_PIPELINED_REQUESTS,
   MAX_REQUESTS_PER_CONNECTION,
 } from '../../src/platform/server/requests/server-limits.js';
@@ -209,10 +208,6 @@ describe('Upgrade', () => {
   });
 });
 
-test('CONNECT is refused', async () => {
-  expect(statuses(await sendSegments('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'))).toEqual([400]);
-});
-
 test('the answer to the last request of a connection closes it, and later requests are not served', async () => {
   (app.nest.getHttpServer() as Server).once('connection', (socket) => {
     const key = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'connection');
@@ -234,19 +229,6 @@ describe('requests that are sent ahead', () => {
     return { client, answer: () => answer };
   };
   const waiting = (): (() => void)[] => app.nest.get(TestSlowController).waiting;
-  const numbered = (count: number): string =>
-    Array.from({ length: count }, (_, index) => `${LIVE}X-Request-Id: ahead-${index}\r\n\r\n`).join('');
-
-  test('are answered in their order, and the connection is closed after MAX_PIPELINED_REQUESTS', async () => {
-    const { client, answer } = open(SLOW + numbered(MAX_PIPELINED_REQUESTS + 50));
-    await until(() => waiting().length === 1);
-    await answerSlow(1);
-    await until(() => client.readableEnded);
-    const served = Array.from({ length: MAX_PIPELINED_REQUESTS }, (_, index) => `ahead-${index}`);
-    expect(requestIds(answer()).slice(1)).toEqual(served);
-    expect(new Set(statuses(answer()))).toEqual(new Set([200]));
-    expect(answer().match(/^Connection: close\r$/gm)).toHaveLength(1);
-  });
 
   test('with bodies are all carried out, in their order', async () => {
     const count = 50;
@@ -264,19 +246,19 @@ describe('requests that are sent ahead', () => {
   });
 
   test('do not delay the request of another client', async () => {
-    const ahead = open(numbered(MAX_PIPELINED_REQUESTS));
+    const ahead = open(`${LIVE}X-Request-Id: ahead\r\n\r\n`.repeat(100));
     const other = open(`${LIVE}\r\n`);
     await until(() => statuses(other.answer()).length === 1 && statuses(ahead.answer()).length > 0);
     const log = app.log.requests.map(({ requestId }) => String(requestId));
     const [id] = requestIds(other.answer());
-    expect(log.lastIndexOf(String(id))).toBeLessThan(log.lastIndexOf('ahead-0') + MAX_PIPELINED_REQUESTS / 2);
+    expect(log.lastIndexOf(String(id))).toBeLessThan(log.indexOf('ahead') + 50);
     ahead.client.destroy();
     other.client.destroy();
   });
 
   test('are bounded over all connections: a connection beyond the bound is cut, the others are served', async () => {
-    const each = 2_000;
-    const fits = MAX_HELD_REQUESTS / each;
+    const each = 400;
+    const fits = MAX_PIPELINED_REQUESTS / each;
     const clients = Array.from({ length: fits + 1 }, () => open(SLOW + `${LIVE}\r\n`.repeat(each)));
     const isCut = ({ client }: { client: Socket }): boolean => client.destroyed;
     await until(() => clients.filter(isCut).length === 1 && waiting().length >= fits);
@@ -284,8 +266,8 @@ describe('requests that are sent ahead', () => {
     await until(() => /Cut a connection, because too many requests were sent ahead\./.test(app.log.text));
     for (const answer of waiting().splice(0)) answer();
     for (const { client, answer } of clients.filter((other) => !isCut(other))) {
-      await until(() => client.readableEnded);
-      expect(statuses(answer())).toHaveLength(MAX_PIPELINED_REQUESTS + 1);
+      await until(() => statuses(answer()).length === each + 1);
+      client.destroy();
     }
 
     // Their places are free again.

@@ -4,26 +4,11 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LimitedWarnings } from '../../limited-warnings.js';
-import { announcesBody } from '../requests/request-checks.js';
-import {
-  MAX_HELD_REQUESTS,
-  MAX_PIPELINED_REQUESTS,
-  MAX_REQUESTS_PER_CONNECTION,
-  PIPELINED_BODY_WEIGHT,
-  REFUSAL_PAUSE_MS,
-} from '../requests/server-limits.js';
-
-/** The members of `Config` that apply to connections. */
-interface ConnectionLimits {
-  readonly maxConnections: number;
-  readonly writeTimeoutMs: number;
-}
+import { MAX_PIPELINED_REQUESTS, MAX_REQUESTS_PER_CONNECTION, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
 
 /** A request that is not answered yet. */
 interface Turn {
   readonly response: Response;
-  /** How much it counts while it waits behind another one. */
-  readonly weight: number;
   /** Begins to serve the request. */
   readonly begin: () => void;
 }
@@ -60,8 +45,7 @@ export function answeringOn(socket: Duplex): Response | undefined {
  *
  * - Requests of one connection are served one after the other, each in a turn of the event loop of its own. So a client that
  *   sends many requests ahead (pipelining) delays nobody else, and occupies memory for one answer only.
- * - A connection on which more than MAX_PIPELINED_REQUESTS wait is closed after their answers. If all connections together
- *   have sent more than MAX_HELD_REQUESTS ahead, the connection that sends another one is cut.
+ * - If all connections together have sent more than MAX_PIPELINED_REQUESTS ahead, the connection that sends another one is cut.
  * - A request with `Upgrade` ends the connection (see `http-server.ts`), and so does request number
  *   MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; later requests are ignored.
  * - After a request was refused for overload, the next one of its connection waits for REFUSAL_PAUSE_MS.
@@ -71,15 +55,15 @@ export function answeringOn(socket: Duplex): Response | undefined {
 export class Connections {
   private readonly warnings = new LimitedWarnings(new Logger(Connections.name));
   private readonly open = new Set<Socket>();
-  /** The weight of the requests that wait behind another one of their connection. */
-  private held = 0;
+  /** Requests that wait behind another one of their connection. */
+  private waiting = 0;
   private closesIdle = false;
   /** Connections that were dropped beyond the limit since the start. */
   dropped = 0;
 
   constructor(
     server: Server,
-    private readonly limits: ConnectionLimits,
+    private readonly limits: { readonly maxConnections: number; readonly writeTimeoutMs: number },
   ) {
     server.timeout = limits.writeTimeoutMs;
     server.on('connection', (socket) => this.accept(socket));
@@ -95,17 +79,14 @@ export class Connections {
   arrive(request: Request, response: Response, begin: () => void): void {
     const connection = connectionOf(request.socket);
     const { turns } = connection;
-    const weight = announcesBody(request) ? PIPELINED_BODY_WEIGHT : 1;
-    turns.push({ response, weight, begin });
-    if (turns.length > 1) this.held += weight;
-    if (turns.length > 1 && this.held > MAX_HELD_REQUESTS && !request.socket.destroyed) {
+    turns.push({ response, begin });
+    if (turns.length > 1 && ++this.waiting > MAX_PIPELINED_REQUESTS && !request.socket.destroyed) {
       request.socket.destroy();
       this.warnings.warn('Cut a connection, because too many requests were sent ahead.');
     }
     if (connection.isEnding) return;
     connection.latest = response;
-    const isLast = ++connection.arrived >= MAX_REQUESTS_PER_CONNECTION || turns.length > MAX_PIPELINED_REQUESTS;
-    if (isLast || request.headers.upgrade !== undefined) {
+    if (++connection.arrived >= MAX_REQUESTS_PER_CONNECTION || request.headers.upgrade !== undefined) {
       connection.isEnding = true;
       response.shouldKeepAlive = false;
     }
@@ -186,7 +167,7 @@ export class Connections {
     this.open.add(socket);
     socket.once('close', () => {
       this.open.delete(socket);
-      for (const { weight } of connection.turns.slice(1)) this.held -= weight;
+      this.waiting -= Math.max(0, connection.turns.length - 1);
       connection.turns.length = 0;
     });
   }
@@ -195,7 +176,7 @@ export class Connections {
   private proceed(socket: Socket, connection: Connection): void {
     const { turns } = connection;
     const over = turns.shift();
-    this.held -= turns[0]?.weight ?? 0;
+    if (turns.length > 0) this.waiting--;
     // The response closed the connection, so its later requests are not served.
     if (!socket.writable) return;
     // Also if the response has set `Connection: keep-alive` itself.

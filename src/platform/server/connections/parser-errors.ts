@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../errors/api-error.js';
 import {
@@ -26,27 +26,23 @@ interface ParserErrorListener {
 }
 
 /**
- * Answers what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431, and 400 for
- * CONNECT. Then the connection is closed; CONNECT closes it at once if earlier requests are unanswered.
+ * Answers what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431. Then the
+ * connection is closed. CONNECT has no answer: without a listener, Node closes its connection.
  *
  * An error in a body belongs to its request: reading the body fails with the error, so the request is answered like any
  * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`; behind
  * unanswered requests they get none, and the connection is closed after the answers.
  */
 export function answerParserErrors(server: Server, connections: Connections, listener: ParserErrorListener): void {
-  const refuse = (socket: Duplex, error: ApiError): void => {
-    const requestId = requestIdFrom();
-    socket.end(errorResponse(error, requestId), () => socket.destroy());
-    listener.refused(error, requestId);
-  };
-
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Duplex) => {
     const error = parserError(cause);
     const broken = error && connections.fail(socket);
     if (error === undefined || (broken === 'idle' && !socket.writable)) {
       socket.destroy();
     } else if (broken === 'idle') {
-      refuse(socket, error);
+      const requestId = requestIdFrom();
+      socket.end(errorResponse(error, requestId), () => socket.destroy());
+      listener.refused(error, requestId);
     } else if (broken && isUnanswerable(broken, cause, socket)) {
       socket.destroy();
     } else if (broken && broken.context.bodyError === undefined) {
@@ -54,14 +50,6 @@ export function answerParserErrors(server: Server, connections: Connections, lis
       if (broken.listenerCount('error') > 0) broken.emit('error', error);
       listener.abandon(broken, error);
     }
-  });
-
-  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    // Node has removed its own listeners; without one, a reset would end the process.
-    socket.on('error', () => socket.destroy());
-    const isIdle = connections.fail(socket) === 'idle';
-    if (isIdle && socket.writable) refuse(socket, new ApiError(BAD_REQUEST, 'This server is no proxy.'));
-    else socket.destroy();
   });
 }
 

@@ -40,17 +40,10 @@ export const LISTEN_BACKLOG = 4_096;
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 
 /**
- * Most requests of one connection that wait for their turn, because the client sent them ahead (pipelining). The connection
- * is closed after its answers; RFC 9112, section 9.3.2 requires that clients can cope with this.
+ * Most requests of all connections that wait for their turn, because their clients sent them ahead (pipelining). A connection
+ * beyond the limit is cut: up to 64 KiB of the body of each may be in memory.
  */
-export const MAX_PIPELINED_REQUESTS = 100;
-
-/**
- * Most requests of all connections that were read ahead of their turn. A request with a body counts PIPELINED_BODY_WEIGHT,
- * because its first 64 KiB may be in memory, too. A connection beyond the limit is cut.
- */
-export const MAX_HELD_REQUESTS = 10_000;
-export const PIPELINED_BODY_WEIGHT = 50;
+export const MAX_PIPELINED_REQUESTS = 2_000;
 
 /**
  * How long, in ms, the next request of a connection waits after one was refused for overload. Short, because the
