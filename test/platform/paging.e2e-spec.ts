@@ -132,7 +132,7 @@ test('a cursor is accepted only with its own filters, in any order', async () =>
   for (const query of [`${at}&${names}`, `${at}&name=Ann&${from}`, `${names}&${from}&at=2026-02-28T09:30:00Z`]) {
     expect((await read(`cursor=${cursor}&${query}`)).json).toMatchObject({
       code: 'invalid_cursor',
-      message: 'cursor belongs to a list with other filters; send from, at, name as they were when it was made',
+      message: 'cursor was made with other filters; send the same from, at, name as on the first page',
     });
   }
 });

@@ -10,7 +10,7 @@ import { Application } from '../application.js';
 import { Public } from '../auth/public.decorator.js';
 import { ApiError } from '../errors/api-error.js';
 import { ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
-import { entityTag } from '../json/entity-tag.js';
+import { entityTag } from '../json/json-body.js';
 import { renderGuide } from './guide.js';
 import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';

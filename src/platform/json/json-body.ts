@@ -1,4 +1,4 @@
-import { entityTag } from './entity-tag.js';
+import { hash } from 'node:crypto';
 import { type JsonValue, readOwnJson } from './json-reader.js';
 import { writeJson } from './json-writer.js';
 
@@ -42,4 +42,9 @@ export class JsonBody {
   get entityTag(): string {
     return (this.tag ??= entityTag(this.text));
   }
+}
+
+/** A weak entity tag (RFC 9110, section 8.8.3) of a representation: the same bytes give the same tag on every instance. */
+export function entityTag(body: string): string {
+  return `W/"${hash('sha1', body, 'base64url')}"`;
 }

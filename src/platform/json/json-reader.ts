@@ -68,9 +68,6 @@ const EXACT_DIGITS = 15;
 /** Integers with more decimal digits are read as Infinity: no integer type of the service is that large. */
 const MAX_INTEGER_DIGITS = 40;
 
-/** Strings of longer texts are copied: as a slice, a string would keep the whole text in memory. */
-const MAX_SLICED_TEXT = 1_024;
-
 /** Reads one text in one pass. `at` is the index of the next character. */
 class JsonReader {
   private at = 0;
@@ -103,7 +100,7 @@ class JsonReader {
       case '[':
         return this.array(depth);
       case '"':
-        return this.string(this.text.length > MAX_SLICED_TEXT);
+        return this.string();
       case 't':
         return this.word('true', true);
       case 'f':
@@ -132,12 +129,10 @@ class JsonReader {
     return array;
   }
 
-  private string(isCopied: boolean): string {
+  private string(): string {
     const start = this.at;
-    const isEscaped = this.skipString();
-    if (!isEscaped && !isCopied) return this.text.slice(start + 1, this.at - 1);
+    if (!this.skipString()) return this.text.slice(start + 1, this.at - 1);
     try {
-      // Makes a copy, not a slice.
       return JSON.parse(this.text.slice(start, this.at)) as string;
     } catch {
       throw this.fault('a string has an invalid escape sequence', start);
@@ -160,8 +155,7 @@ class JsonReader {
 
   private name(): string {
     if (this.text[this.at] !== '"') throw this.expected('a member name');
-    // V8 copies names itself.
-    const name = this.string(false);
+    const name = this.string();
     if (this.skipSpace() !== ':') throw this.expected("':'");
     this.at++;
     return name;
@@ -220,7 +214,7 @@ class JsonReader {
 
   /** The message counts characters, not UTF-16 units, so that an emoji is one. */
   private fault(what: string, at = this.at): ApiError {
-    const character = countCharacters(this.text, at) + 1;
+    const character = countCharacters(this.text.slice(0, at)) + 1;
     return new ApiError(MALFORMED_JSON, `The body is not valid JSON: ${what} (character ${character}).`);
   }
 }
@@ -239,29 +233,19 @@ function readNumber(token: string): number | bigint {
   if (token.length <= EXACT_DIGITS && Number.isSafeInteger(value) && (value !== 0 || token === '0')) return value;
   NUMBER.lastIndex = 0;
   const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(token) ?? [];
-  const written = integer + fraction;
-  let first = 0;
-  while (written[first] === '0') first++;
-  if (first === written.length) return value;
-  let end = written.length;
-  while (written[end - 1] === '0') end--;
-  const zeros = Number(exponent) - fraction.length + (written.length - end);
-  if (zeros < 0) return NaN;
-  if (end - first + zeros > MAX_INTEGER_DIGITS) return sign === '-' ? -Infinity : Infinity;
-  const exact = BigInt(sign + written.slice(first, end) + '0'.repeat(zeros));
+  const digits = integer + fraction;
+  const first = digits.search(/[1-9]|$/);
+  if (first === digits.length) return value;
+  // Where the decimal point stands without the exponent.
+  const point = integer.length + Number(exponent);
+  if (/[1-9]/.test(digits.slice(Math.max(first, point)))) return NaN;
+  if (point - first > MAX_INTEGER_DIGITS) return sign === '-' ? -Infinity : Infinity;
+  const exact = BigInt(sign + digits.slice(first, point).padEnd(point - first, '0'));
   // Rounding never carries an unsafe integer into the safe range.
   return Number.isSafeInteger(Number(exact)) ? Number(exact) : exact;
 }
 
-/** Number of characters (Unicode code points) before the index `end`; a surrogate pair is one character. */
-export function countCharacters(text: string, end = text.length): number {
-  let count = 0;
-  for (let index = 0; index < end; index++) {
-    // The second half of a surrogate pair belongs to the character before it.
-    const unit = text.charCodeAt(index);
-    const isSecondHalf =
-      unit >= 0xdc00 && unit <= 0xdfff && index > 0 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800;
-    if (!isSecondHalf) count++;
-  }
-  return count;
+/** Number of characters (Unicode code points); a surrogate pair is one character. */
+export function countCharacters(text: string): number {
+  return text.replace(/[\u{10000}-\u{10ffff}]/gu, '_').length;
 }

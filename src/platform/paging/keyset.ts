@@ -6,10 +6,10 @@ import { INVALID_CURSOR } from '../errors/error-catalogue.js';
 /** A row or entity. Its id is a bigint or a decimal text, as PostgreSQL and TypeORM return it. */
 type Row<Column extends string> = Readonly<Record<Column, bigint | string>>;
 
-/** The query parameters that filter a list, in any order. Undefined ones do not count. */
-export type Filters = Readonly<Record<string, Filter | readonly Filter[] | undefined>>;
+type Filter = string | number | boolean | Date;
 
-type Filter = string | number | bigint | boolean | Date;
+/** The query parameters that filter a list, in any order. Undefined ones do not count. */
+export type Filters = Readonly<Record<string, Filter | bigint | readonly Filter[] | undefined>>;
 
 /** One page of a list. */
 export interface Page<Item> {
@@ -76,7 +76,13 @@ export class Keyset<const Column extends string> {
       bytes.readUInt8() === VERSION &&
       bytes.readUInt32BE(CHECKSUM_AT) === crc32(bytes.subarray(0, CHECKSUM_AT));
     if (!isOurs) throw new ApiError(INVALID_CURSOR);
-    if (bytes.readUInt32BE(FILTERS_AT) !== checksumOf(filters)) throw otherFilters(Object.keys(filters));
+    if (bytes.readUInt32BE(FILTERS_AT) !== checksumOf(filters)) {
+      const names = Object.keys(filters).join(', ');
+      throw new ApiError(
+        INVALID_CURSOR,
+        `cursor was made with other filters; send the same ${names} as on the first page`,
+      );
+    }
     return bytes.readBigInt64BE(ID_AT);
   }
 
@@ -122,22 +128,7 @@ function checksumOf(filters: Filters): number {
   let text = '';
   for (const name of Object.keys(filters).sort()) {
     const value = filters[name];
-    if (value === undefined) continue;
-    text += `${name}:${Array.isArray(value) ? JSON.stringify(value.map(textOf)) : textOf(value as Filter)};`;
+    if (value !== undefined) text += `${name}:${typeof value === 'bigint' ? value : JSON.stringify(value)};`;
   }
   return crc32(text);
-}
-
-function textOf(value: Filter): string {
-  return typeof value === 'bigint' ? `${value}n` : JSON.stringify(value);
-}
-
-function otherFilters(names: readonly string[]): ApiError {
-  const [name] = names;
-  return new ApiError(
-    INVALID_CURSOR,
-    names.length === 1
-      ? `cursor belongs to a list with another ${name}; send the ${name} it was made with`
-      : `cursor belongs to a list with other filters; send ${names.join(', ')} as they were when it was made`,
-  );
 }
