@@ -2,7 +2,6 @@ import { type CanActivate, type ExecutionContext, Injectable, SetMetadata, type 
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import { Config } from '../../config.js';
-import { DEPRECATION_METADATA, DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
 import { RouteParamtypes } from '../internals/nest-metadata.js';
 import type { BodyPlan } from '../server/body-reader.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
@@ -27,13 +26,6 @@ export function BodyLimit(bytes: number): ClassDecorator & MethodDecorator {
   return SetMetadata(BODY_LIMIT_METADATA, bytes);
 }
 
-interface HandlerBody {
-  /** Undefined for a handler that takes no body: its body stays unread. */
-  readonly plan: BodyPlan | undefined;
-  /** The handler has a sunset, after which its body is not read. */
-  readonly isDeprecated: boolean;
-}
-
 /**
  * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
  * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator of a module, which may look at it; for all others the body
@@ -44,46 +36,33 @@ interface HandlerBody {
  */
 @Injectable()
 export class BodyGuard implements CanActivate {
-  /** Reflection is slow; its result is cached by controller and handler. */
-  private readonly known = new WeakMap<Type, Map<unknown, HandlerBody>>();
+  /** By operation; null for a handler that takes no body: its body stays unread. */
+  private readonly plans = new Map<string, BodyPlan | null>();
 
   constructor(
     private readonly config: Config,
-    private readonly deprecation: DeprecationInterceptor,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
-  /** @throws what `BodyReader.read` throws, or OPERATION_REMOVED */
+  /** @throws what `BodyReader.read` throws */
   canActivate(execution: ExecutionContext): true | Promise<true> {
     // Messages of gateways and microservices have no body.
     if (execution.getType() !== 'http') return true;
-    const { plan, isDeprecated } = this.handlerBodyOf(execution);
-    if (plan === undefined) return true;
-    if (isDeprecated) this.deprecation.refuseRemoved(execution);
     const request = execution.getArgByIndex<Request>(0);
-    if (request.body !== undefined || request.readableDidRead) return true;
+    const plan = this.planOf(request.context.operation as string, execution);
+    if (plan === null || request.body !== undefined || request.readableDidRead) return true;
     const body = this.adapterHost.httpAdapter.readBody(request, plan);
     if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read));
     return setBody(request, body);
   }
 
-  private handlerBodyOf(execution: ExecutionContext): HandlerBody {
-    const controller = execution.getClass();
-    const handler = execution.getHandler() as Handler;
-    let ofController = this.known.get(controller);
-    if (ofController === undefined) {
-      ofController = new Map();
-      this.known.set(controller, ofController);
+  private planOf(operation: string, execution: ExecutionContext): BodyPlan | null {
+    let plan = this.plans.get(operation);
+    if (plan === undefined) {
+      plan = bodyPlanOf(execution.getClass(), execution.getHandler() as Handler, this.config.maxBodyBytes);
+      this.plans.set(operation, plan);
     }
-    let known = ofController.get(handler);
-    if (known === undefined) {
-      known = {
-        plan: bodyPlanOf(controller, handler, this.config.maxBodyBytes),
-        isDeprecated: Reflect.hasMetadata(DEPRECATION_METADATA, handler),
-      };
-      ofController.set(handler, known);
-    }
-    return known;
+    return plan;
   }
 }
 
@@ -92,11 +71,11 @@ function setBody(request: Request, body: unknown): true {
   return true;
 }
 
-function bodyPlanOf(controller: Type, handler: Handler, serverMaxBytes: number): BodyPlan | undefined {
+function bodyPlanOf(controller: Type, handler: Handler, serverMaxBytes: number): BodyPlan | null {
   const parameters = parametersOf(controller, handler);
   const has = (...sources: unknown[]): boolean => parameters.some(({ source }) => sources.includes(source));
   // Decorators made by `createParamDecorator` have no source.
-  if (!has(BODY, RAW_BODY, REQUEST, undefined)) return undefined;
+  if (!has(BODY, RAW_BODY, REQUEST, undefined)) return null;
   const bodies = parameters.filter(({ source }) => source === BODY);
   // The class of the whole body, if one parameter takes it.
   const parameterType = bodies.length === 1 && bodies[0]?.data === undefined ? bodies[0]?.metatype : undefined;
