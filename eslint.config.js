@@ -64,7 +64,7 @@ export const PLATFORM_ROOMS = {
   observability: ['errors', 'key-usage', 'logging', 'metrics', 'server', 'server/requests'],
   tracing: ['server/requests'],
   health: ['auth', 'database', 'errors', 'server', 'server/requests'],
-  'process-group': ['errors', 'logging', 'metrics'],
+  'process-group': ['logging', 'metrics'],
 };
 
 const PLATFORM_TOP = 'src/platform/!(platform.module).ts';
