@@ -10,7 +10,7 @@ import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js'
 import { Database } from '../../src/platform/database/database.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
-import type { HttpAnswer } from '../support/http-client.js';
+import { call } from '../support/calls.js';
 
 const HOUR = 3_600_000;
 
@@ -32,10 +32,6 @@ function watchQueries(app: TestApp): number[] {
     return readPrimary(statement, values);
   };
   return sizes;
-}
-
-function call(app: TestApp, apiKey: string): Promise<HttpAnswer> {
-  return app.client.get('/v1/pets?limit=1', { apiKey });
 }
 
 async function statuses(apps: TestApp[], apiKey: string): Promise<number[]> {

@@ -3,6 +3,7 @@ import { KeyUsageRetention } from '../../src/platform/key-usage/key-usage.module
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
+import { until } from '../support/until.js';
 
 const DAY = 86_400_000;
 
@@ -114,13 +115,10 @@ describe('one instance', () => {
   });
 });
 
-test('usage is written within 10 s without a trigger', async () => {
+test('usage is written without a trigger', async () => {
   const app = await createTestApp();
   await call(app, '/v1/pets');
-  const deadline = Date.now() + 10_000;
-  while ((await storedUsage(app)).length === 0 && Date.now() < deadline) {
-    await new Promise((next) => setTimeout(next, 200));
-  }
+  await until(async () => (await storedUsage(app)).length > 0);
   expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
   await app.close();
 });

@@ -3,22 +3,7 @@ import { KEY_TIME_TO_LIVE_MS } from '../../src/platform/api-keys/api-key.verifie
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql } from '../support/database.js';
-import type { HttpAnswer } from '../support/http-client.js';
-
-function call(app: TestApp, apiKey: string): Promise<HttpAnswer> {
-  return app.client.get('/v1/pets?limit=1', { apiKey });
-}
-
-/** Calls one after another; returns how many were answered 200. */
-async function countAllowed(app: TestApp, apiKey: string, calls: number): Promise<number> {
-  let allowed = 0;
-  for (let count = 0; count < calls; count++) {
-    const { status } = await call(app, apiKey);
-    expect([200, 429]).toContain(status);
-    if (status === 200) allowed++;
-  }
-  return allowed;
-}
+import { call, countAllowed } from '../support/calls.js';
 
 describe('in memory', () => {
   let app: TestApp;

@@ -10,6 +10,7 @@ import {
 } from '../../src/platform/server/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
 
 /** Answers when the test calls the waiting function. */
 @Public()
@@ -50,12 +51,6 @@ const BROKEN_CHUNK = 'Transfer-Encoding: chunked\r\n\r\nnot-hex\r\n';
 const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 const requestIds = (text: string): string[] => [...text.matchAll(/X-Request-Id: (\S+)/gi)].map(([, id]) => String(id));
-
-async function until(what: () => boolean): Promise<void> {
-  const deadline = Date.now() + 40_000;
-  while (!what() && Date.now() < deadline) await sleep(10);
-  expect(what()).toBe(true);
-}
 
 /** Sends segments of bytes, one after the other, and returns everything that the server sends until it closes. */
 async function sendSegments(...segments: string[]): Promise<string> {

@@ -11,6 +11,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
 
 const SETTINGS = { RATE_LIMIT_PER_MINUTE: '0' };
 const REX = { name: 'Rex', categoryId: 9223372036854775807n };
@@ -451,15 +452,11 @@ describeOnPostgresql('two instances', () => {
   });
 
   /** Waits until at least this many statements wait for a lock. */
-  async function untilBlocked(instance: TestApp, statements: number): Promise<void> {
-    const query = `SELECT count(*)::int FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    for (let waited = 0; waited < 4_000; waited += 20) {
-      // PostgreSQL shows the state of a session only to the session's own role.
-      const [row] = await instance.nest.get(Database).readPrimary({ name: '', text: query }, []);
-      if ((row?.[0] as number) >= statements) return;
-      await sleep(20);
-    }
-    throw new Error('Nothing waits.');
+  function untilBlocked({ nest }: TestApp, statements: number): Promise<true> {
+    const query = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    // PostgreSQL shows the state of a session only to the session's own role.
+    return until(
+      async () => (await nest.get(Database).readPrimary({ name: '', text: query }, [])).length >= statements,
+    );
   }
 });

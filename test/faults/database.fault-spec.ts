@@ -22,6 +22,7 @@ import {
   Witness,
 } from '../support/witness.js';
 import { limits } from '../support/limits.js';
+import { until } from '../support/until.js';
 
 /*
  * The database fails in different ways while clients call the service, and returns. "Survives" in the titles means:
@@ -138,15 +139,6 @@ async function underLoad(
   expect(made.acknowledged).toBeGreaterThan(0);
   expect(recoveryMs).toBeLessThanOrEqual(RECOVERY_MS);
   return outcomes;
-}
-
-/** Waits, at most 30 s, for a value that is neither undefined nor false, and returns it. */
-async function until<Value>(ask: () => Promise<Value | undefined | false> | Value | undefined | false): Promise<Value> {
-  for (const deadline = performance.now() + 30_000; ; await sleep(20)) {
-    const value = await ask();
-    if (value !== undefined && value !== false) return value;
-    if (performance.now() > deadline) throw new Error(`Never seen: ${String(ask)}`);
-  }
 }
 
 /** Waits until readiness reports the database so. */

@@ -1,9 +1,9 @@
-import { execFile, spawnSync } from 'node:child_process';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { spawnSync } from 'node:child_process';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import pg from 'pg';
+import { petstoreCommand } from '../operation/support/petstore-command.js';
 import { databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
@@ -78,13 +78,8 @@ async function until(origin: string, holds: () => boolean): Promise<void> {
 }
 
 async function createMetricsKey(): Promise<string> {
-  const cli = new URL('../../dist/src/cli.js', import.meta.url).pathname;
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [cli, ...'keys create --client prometheus --scopes metrics:read --quiet'.split(' ')],
-    { env: { ...settings, PATH: process.env.PATH }, cwd: tmpdir() },
-  );
-  return stdout.trim();
+  const command = 'keys create --client prometheus --scopes metrics:read --quiet';
+  return (await petstoreCommand(tmpdir(), settings, ...command.split(' '))).stdout.trim();
 }
 
 async function scrape(origin: string, apiKey: string): Promise<string> {
@@ -294,25 +289,4 @@ test('no process outlives the primary process, even if that one is killed', asyn
   const outcomes = await load.stop();
   expect(pids.filter(runs)).toEqual([]);
   report('the primary process is killed', tally(outcomes));
-});
-
-test('a refused start of a group fails once, with one line', async () => {
-  const occupant = createServer().listen(0, '127.0.0.1');
-  await new Promise((listening) => occupant.once('listening', listening));
-  const { port } = occupant.address() as AddressInfo;
-  const refusals: [Record<string, string>, RegExp][] = [
-    [{ PORT: String(port) }, /^petstore: Port \d+ is in use\. [^\n]+\n$/],
-    [
-      { DATABASE_URL: 'postgresql://postgres@127.0.0.1:1/postgres' },
-      /^petstore: DATABASE_URL: nothing answers [^\n]+\n$/,
-    ],
-    [{ DATABASE_URL: '' }, /^petstore: Wrong settings: WEB_CONCURRENCY must be 1 without DATABASE_URL[^\n]+\n$/],
-    [{ HOST: '192.0.2.1' }, /^petstore: HOST is no address [^\n]+\n$/],
-    [{ HOST: '192.0.2.1', PORT: String(port) }, /^petstore: HOST is no address [^\n]+\n$/],
-  ];
-  for (const [wrong, line] of refusals) {
-    const group = start(wrong);
-    expect([await group.ended, group.stderr]).toEqual([1, expect.stringMatching(line)]);
-  }
-  occupant.close();
 });

@@ -3,27 +3,12 @@ import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js'
 import { RateLimiter } from '../../src/platform/rate-limit/rate-limiter.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import type { HttpAnswer } from '../support/http-client.js';
+import { call, countAllowed } from '../support/calls.js';
 import { freePort, type Program, startProgram } from '../support/programs.js';
 
 /*
  * Instances share rate limits in Redis. Redis hangs, ends and restarts.
  */
-
-function call(app: TestApp, apiKey: string): Promise<HttpAnswer> {
-  return app.client.get('/v1/pets?limit=1', { apiKey });
-}
-
-/** Sends requests one after another, and returns how many got 200. */
-async function countAllowed(app: TestApp, apiKey: string, calls: number): Promise<number> {
-  let allowed = 0;
-  for (let count = 0; count < calls; count++) {
-    const { status } = await call(app, apiKey);
-    expect([200, 429]).toContain(status);
-    if (status === 200) allowed++;
-  }
-  return allowed;
-}
 
 let port: number;
 let redis: Program;

@@ -128,7 +128,7 @@ describe('an application with small limits', () => {
     await until(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
   });
 
-  test('failed writes of key usage are counted, and so are calls that usage omits', async () => {
+  test('failed writes of key usage are counted', async () => {
     const usage = app.nest.get(KeyUsage);
     await usage.write();
     expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBe(0);
@@ -136,9 +136,6 @@ describe('an application with small limits', () => {
     await usage.write();
     await app.sql('ALTER TABLE key_usage_away RENAME TO key_usage');
     expect(valueOf(await scrape(), 'petstore_key_usage_write_failures_total')).toBeGreaterThan(0);
-    expect(valueOf(await scrape(), 'petstore_key_usage_uncounted_calls_total')).toBe(0);
-    for (let count = 0; count <= 50_000; count++) usage.count(1n, `operation-${count}`, undefined);
-    expect(valueOf(await scrape(), 'petstore_key_usage_uncounted_calls_total')).toBeGreaterThan(0);
   });
 
   test('petstore_build_info has the versions of the service and of Node.js, and no gauge is named like a counter', async () => {

@@ -1,14 +1,14 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
+import { petstoreCommand } from './support/petstore-command.js';
 
 /*
  * Monitoring: promtool checks the names of the metrics, the alerts with their tests, and the expressions of the
@@ -65,15 +65,8 @@ beforeAll(async () => {
   };
   group = new ServiceProcess(settings, tmpdir());
   const origin = await group.origin();
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [
-      join(ROOT, 'dist/src/cli.js'),
-      ...'keys create --client prometheus --scopes metrics:read,pets:read --quiet'.split(' '),
-    ],
-    { env: { ...settings, PATH: process.env.PATH }, cwd: tmpdir() },
-  );
-  const apiKey = stdout.trim();
+  const command = 'keys create --client prometheus --scopes metrics:read,pets:read --quiet';
+  const apiKey = (await petstoreCommand(tmpdir(), settings, ...command.split(' '))).stdout.trim();
   // Metrics with labels have a series only after they have counted something.
   await send({ method: 'GET', path: '/v1/pets' }, { origin, apiKey });
   metrics = (await send({ method: 'GET', path: '/metrics' }, { origin, apiKey })).text;

@@ -1,12 +1,12 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
 
 /*
  * A request whose answer was not sent completely counts as aborted, not under the status of that answer.
@@ -41,15 +41,6 @@ beforeAll(async () => {
   app = await createTestApp({ features: [AnswersModule] });
 });
 afterAll(() => app.close());
-
-/** Repeats a call until it returns a value other than undefined, at most 10 s; returns the value. */
-async function until<T>(ask: () => T | undefined): Promise<T> {
-  for (const deadline = performance.now() + 10_000; performance.now() < deadline; await sleep(10)) {
-    const answer = ask();
-    if (answer !== undefined) return answer;
-  }
-  throw new Error(`Not within 10 s: ${ask.toString()}`);
-}
 
 /** The log line of a request; the service writes it at the end of the answer. */
 function lineOf({ log }: TestApp, requestId: string): Promise<LogLine> {

@@ -46,7 +46,10 @@ testOnce('a BOOTSTRAP_API_KEY that looks like a key of this service but has a wr
   expect(line).not.toContain('secret');
 });
 
-test.each(engine === 'postgresql' ? ['1', '2'] : ['1'])('a port in use, WEB_CONCURRENCY=%s', async (processes) => {
+/** Numbers of processes; the embedded engine belongs to one. */
+const PROCESSES = engine === 'postgresql' ? ['1', '2'] : ['1'];
+
+test.each(PROCESSES)('a port in use, WEB_CONCURRENCY=%s', async (processes) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -56,8 +59,10 @@ test.each(engine === 'postgresql' ? ['1', '2'] : ['1'])('a port in use, WEB_CONC
 });
 
 testOnce.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
-  const line = await services.refusal({ ...database.settings, HOST: host });
-  expect(line).toBe(`petstore: HOST is no address of this machine. Set it to one, or leave it out to listen on all.`);
+  for (const processes of PROCESSES) {
+    const line = await services.refusal({ ...database.settings, HOST: host, WEB_CONCURRENCY: processes });
+    expect(line).toBe(`petstore: HOST is no address of this machine. Set it to one, or leave it out to listen on all.`);
+  }
 });
 
 test('an outdated schema with MIGRATE_ON_START=false: the line names the command', async () => {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
+import { until } from '../support/until.js';
 
 @Public()
 @Controller('test-slow')
@@ -42,19 +43,6 @@ class TestPartsController {
 
 @Module({ controllers: [TestSlowController, TestPartsController] })
 class SlowModule {}
-
-type Falsy = false | undefined;
-
-/** Repeats a call until it returns a truthy value, at most 10 s; returns the value. */
-async function until<T>(ask: () => T | Falsy | Promise<T | Falsy>): Promise<T> {
-  const deadline = Date.now() + 10_000;
-  for (;;) {
-    const answer = await ask();
-    if (answer) return answer;
-    if (Date.now() > deadline) throw new Error(`Not within 10 s: ${ask.toString()}`);
-    await sleep(20);
-  }
-}
 
 test('during SHUTDOWN_DELAY_MS readiness is 503, so that load balancers see it, and requests are still served', async () => {
   const app = await createTestApp({ settings: { SHUTDOWN_DELAY_MS: '1500' } });

@@ -11,6 +11,7 @@ import { Load, type LoadRequest, percentile, send } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { freePort } from '../support/programs.js';
 import { CHECK_INTERVAL_MS, startProxy } from './support/haproxy.js';
+import { until } from '../support/until.js';
 
 /*
  * A version with a new column replaces the last release behind HAProxy and is rolled back, as docs/upgrading.md says. No
@@ -111,18 +112,12 @@ async function countPets(): Promise<number> {
   return Number((await rowsOf<[string]>(serviceUrl, 'SELECT count(*) FROM pet'))[0]?.[0]);
 }
 
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 60_000; !(await holds()); await sleep(20)) {
-    if (Date.now() > deadline) throw new Error(`Not within 60 s: ${holds.toString()}`);
-  }
-}
-
 test('migrate behind a backup, a crash, a rolling replacement and a rollback behind haproxy fail no request', async () => {
   const ports = [await freePort(), await freePort()] as const;
   const instances = await Promise.all(ports.map((port, index) => start(ROOT, port, PROCESSES[index])));
   const proxy = await startProxy(ports);
   /** Waits until the proxy sends requests to an instance. */
-  const untilServing = (service: ServiceProcess): Promise<void> =>
+  const untilServing = (service: ServiceProcess): Promise<true> =>
     until(() => service.stdout.includes('"operation":"listPets"'));
   const replaceAll = async (installation: string): Promise<void> => {
     for (const [index, port] of ports.entries()) {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import { until } from '../support/until.js';
 
 /* Event streams: their end. `ordinary-nest` compares their answers with stock Nest. */
 
@@ -81,13 +82,6 @@ class Stream {
 
   close(): void {
     this.answer.destroy();
-  }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let waits = 0; !condition(); waits++) {
-    if (waits > 500) throw new Error('The condition was not met within 5 s.');
-    await sleep(10);
   }
 }
 

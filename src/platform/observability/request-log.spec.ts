@@ -26,16 +26,12 @@ function lineOf(context: Partial<RequestContext>, response: Partial<Response>, l
   return lines.join('').replace(/"time":"[\dT:.-]+Z","pid":\d+,/, '');
 }
 
-test.each<[string, Partial<RequestContext>, Partial<Response>, string]>([
-  ['an answer without a route', {}, { statusCode: 404 }, '"method":"GET","status":404,"durationMs":12.346'],
-  [
-    'an answer of an operation to a client, in this order of members',
-    { operation: 'findOrder', client: 'naïve "name"\n', errorCode: 'order_not_found' },
-    { statusCode: 404 },
-    '"operation":"findOrder","client":"naïve \\"name\\"\\n","method":"GET","status":404,"code":"order_not_found","durationMs":12.346',
-  ],
-])('%s', (_, context, response, members) => {
-  expect(lineOf(context, response)).toBe(`{"level":30,"requestId":"id",${members},"msg":"request"}\n`);
+test('the line of an answer has its members in this order', () => {
+  const context = { operation: 'findOrder', client: 'naïve "name"\n', errorCode: 'order_not_found' };
+  expect(lineOf(context, { statusCode: 404 })).toBe(
+    '{"level":30,"requestId":"id","operation":"findOrder","client":"naïve \\"name\\"\\n","method":"GET","status":404,' +
+      '"code":"order_not_found","durationMs":12.346,"msg":"request"}\n',
+  );
 });
 
 test('no line is written above level info', () => {
