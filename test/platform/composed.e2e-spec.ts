@@ -152,15 +152,15 @@ test('requests are refused in this order: key, rate limit, scope, body, key of t
     await search(client, '', ''),
     await search(client, '?cursor=x', 'k'),
   ]) {
-    codes.push([answer.status, answer.json.code]);
+    codes.push([answer.status, answer.json.code, answer.headers['petstore-stability']]);
   }
   expect(codes).toEqual([
-    [401, 'missing_api_key'],
-    [403, 'insufficient_scope'],
-    [400, 'validation_failed'],
-    [400, 'invalid_parameter'],
-    [400, 'invalid_idempotency_key'],
-    [400, 'invalid_cursor'],
+    [401, 'missing_api_key', undefined],
+    [403, 'insufficient_scope', undefined],
+    [400, 'validation_failed', 'beta'],
+    [400, 'invalid_parameter', 'beta'],
+    [400, 'invalid_idempotency_key', 'beta'],
+    [400, 'invalid_cursor', 'beta'],
   ]);
   // Nothing is stored for refused requests.
   expect((await search(client, '', 'k')).status).toBe(200);

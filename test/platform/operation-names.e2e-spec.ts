@@ -95,7 +95,7 @@ test('usage is counted under the names of operations', async () => {
   expect(counted.sort()).toEqual([...new Set(closed)].sort());
 });
 
-test('the document has the names of operations as operationIds, each once', async () => {
+test('the document has the names of operations as operationIds, each once, and no handler of @All', async () => {
   const { paths } = JSON.parse((await app.client.get('/openapi.json')).text) as {
     paths: Record<string, Record<string, { operationId: string }>>;
   };
@@ -107,6 +107,7 @@ test('the document has the names of operations as operationIds, each once', asyn
   ]);
   expect(idOf('/test-last-names/all', 'get')).toBe('TestLastNamesController_findNames_2');
   expect(idOf('/v2/test-last-names/next', 'get')).toBe('TestLastNamesController_listPets');
+  expect(paths['/test-last-names/any']).toBeUndefined();
   const ids = Object.values(paths).flatMap((item) =>
     Object.values(item).flatMap(({ operationId }) => operationId ?? []),
   );

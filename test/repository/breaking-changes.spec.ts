@@ -63,16 +63,6 @@ describe('breaks clients:', () => {
       'GET /pets, query parameter limit: maximum was 100, is 50',
     ],
     [
-      'a lower bound raised',
-      (api) => (limit(api).schema.minimum = 2),
-      'GET /pets, query parameter limit: minimum was 1, is 2',
-    ],
-    [
-      'a bound that is new',
-      (_, { NewPet }) => (NewPet.properties.categoryId.maximum = 9),
-      'POST /pets, request body, member categoryId: maximum was none, is 9',
-    ],
-    [
       'another default',
       (api) => (limit(api).schema.default = 50),
       'GET /pets, query parameter limit: default was 20, is 50',
@@ -81,11 +71,6 @@ describe('breaks clients:', () => {
       'another type of input',
       (api) => (limit(api).schema.type = 'string'),
       'GET /pets, query parameter limit: type was "integer", is "string"',
-    ],
-    [
-      'another pattern of input',
-      (_, { NewPet }) => (NewPet.properties.name.pattern = '^[a-z]+$'),
-      'POST /pets, request body, member name: pattern was "^[^\\\\x00]*[^\\\\s\\\\x00][^\\\\x00]*$", is "^[a-z]+$"',
     ],
     [
       'a new required member of input',
@@ -130,19 +115,9 @@ describe('breaks clients:', () => {
       'POST /pets, response 201, member status: may be missing and could not',
     ],
     [
-      'null as output',
-      (_, { Pet }) => (Pet.properties.name.type = ['string', 'null']),
-      'POST /pets, response 201, member name: type was "string", is ["string","null"]',
-    ],
-    [
       'a new value of output',
       (_, { PetStatus }) => add(PetStatus.enum, 'lost'),
       'POST /pets, response 201, member status: enum was ["available","pending","sold"], is ["available","pending","sold","lost"]',
-    ],
-    [
-      'a wider bound of output',
-      (_, { Error: error }) => (error.properties.status.maximum = 999),
-      'POST /pets, response 401, member status: maximum was 599, is 999',
     ],
     [
       'a keyword that the check does not know',

@@ -67,9 +67,7 @@ export class ErrorFilter implements ExceptionFilter {
 
 /** The ApiError to send for anything that was thrown. */
 export function toApiError(exception: unknown): ApiError {
-  if (exception instanceof ApiError) {
-    return exception;
-  }
+  if (exception instanceof ApiError) return exception;
   if (exception instanceof URIError || (exception instanceof HttpException && exception.cause instanceof URIError)) {
     return new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.');
   }

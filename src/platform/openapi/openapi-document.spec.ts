@@ -1,4 +1,4 @@
-import { All, Controller, Get, Post, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import { Controller, Get, Post, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { ApiCreatedResponse, ApiOperation, type OpenAPIObject, type OperationObject } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
@@ -108,25 +108,6 @@ describe('OpenApiDocument', () => {
     await expect(describeControllers(ToysController, Another)).rejects.toThrow(
       'Two controllers have the name ToysController and a handler list.',
     );
-  });
-
-  test('has an operation for each path of a handler, and none of @All', async () => {
-    @Controller(['games', 'plays'])
-    class GamesController {
-      @Get(['', 'all', ':id'])
-      find(): void {}
-
-      @All('any')
-      findAny(): void {}
-    }
-    expect(await operationsOf(GamesController)).toEqual({
-      'GET /games': 'find',
-      'GET /games/all': 'find_2',
-      'GET /games/{id}': 'find_3',
-      'GET /plays': 'find_4',
-      'GET /plays/all': 'find_5',
-      'GET /plays/{id}': 'find_6',
-    });
   });
 
   test('has an operation for each version of a handler, outside the base URL', async () => {

@@ -31,8 +31,8 @@ export interface DeprecatedOperation extends Deprecation {
 }
 
 /**
- * The OpenAPI 3.1 document of the service. It contains every handler that has a version. @nestjs/swagger finds the
- * operations. This class adds the platform's behaviour to each of them: authentication, errors, header fields, deprecation.
+ * The OpenAPI 3.1 document of the service: every handler that has a version, except those of `@All`. @nestjs/swagger finds
+ * the operations. This class adds the platform's behaviour to each of them: authentication, errors, header fields, deprecation.
  */
 @Injectable()
 export class OpenApiDocument {
