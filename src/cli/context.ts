@@ -20,10 +20,9 @@ export interface CommandContext {
   /**
    * Set if the service runs the command, between the requests that it serves: a long command awaits it after each step.
    *
-   * @param done how far the command has come
    * @throws StartupError when the command must stop
    */
-  readonly pause?: (done: string) => Promise<void>;
+  readonly pause?: () => Promise<void>;
   /** Texts and defaults of the application. */
   readonly application: Application;
   /** Exit code of a completed command; 0 unless the command sets it. */

@@ -82,9 +82,7 @@ function addSeed(program: Command, context: CommandContext): void {
       const { seedPets } = await import('../pets/pets.seed.js');
       const { pause } = context;
       const batch = pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
-      await context.withCurrentDatabase((dataSource) =>
-        seedPets(dataSource, count, batch, (done) => pause?.(`${done} animals`)),
-      );
+      await context.withCurrentDatabase((dataSource) => seedPets(dataSource, count, batch, pause));
       context.print(`Added ${count} animals.\n`);
     });
 }

@@ -75,7 +75,7 @@ export class ServiceCommands {
     return {
       print: (text) => void response.write(text),
       tell,
-      pause: (done) => pause(response, signal, done),
+      pause: () => pause(response, signal),
       application: app.get(Application),
       exitCode: 0,
       withKeys: (work) => work(app.get(ApiKeysService), app.get(KeyUsage)),
@@ -87,11 +87,11 @@ export class ServiceCommands {
 }
 
 /** Lets requests and the reader of the output go on. Stops a command whose client is gone, and when the service stops. */
-async function pause(response: ServerResponse, signal: AbortSignal, done: string): Promise<void> {
+async function pause(response: ServerResponse, signal: AbortSignal): Promise<void> {
   if (response.writableNeedDrain && !signal.aborted) {
     await once(response, 'drain', { signal }).catch(() => undefined);
   }
-  if (signal.aborted) throw new StartupError(`The service stops; it had come to ${done}.`);
+  if (signal.aborted) throw new StartupError('The service stopped in the middle of the command.');
   // The engine answers in microtasks. Without this pause, requests would wait until the command ends.
   await setImmediate();
 }

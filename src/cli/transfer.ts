@@ -21,10 +21,9 @@ export function addTransferCommands(program: Command, context: CommandContext): 
     )
     .requiredOption('--to <file>', 'a new file; - is standard output')
     .action(async ({ to }: { to: string }) => {
-      const { pause } = context;
       const produce = (write: Write): Promise<string> => exportAll(context, write);
       if (to !== STANDARD_STREAM) context.print(await writeFile(to, produce));
-      else context.tell(await produce(pause === undefined ? toStandardOutput() : toClient(context, pause)));
+      else context.tell(await produce(toStandardOutput(context)));
     });
   program
     .command('import')
@@ -58,15 +57,6 @@ async function exportAll(context: CommandContext, write: Write): Promise<string>
   return `Exported ${rows} rows.\n`;
 }
 
-/** In the service: sends the export to the client, and lets requests and the client's reading go on after each piece. */
-function toClient(context: CommandContext, pause: (done: string) => Promise<void>): Write {
-  let pieces = 0;
-  return async (text) => {
-    context.print(text);
-    await pause(`${++pieces} pieces`);
-  };
-}
-
 /**
  * Writes a new file that only its owner may read, and waits until it is on the disk.
  *
@@ -90,7 +80,14 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
 }
 
 /** Its writes fail with StartupError when the reader of standard output is gone, or its disk is full. */
-function toStandardOutput(): Write {
+function toStandardOutput(context: CommandContext): Write {
+  const { pause } = context;
+  if (pause !== undefined) {
+    return (text) => {
+      context.print(text);
+      return pause();
+    };
+  }
   // A failed write also emits an event, which would end the process.
   process.stdout.on('error', () => undefined);
   return (text) =>
