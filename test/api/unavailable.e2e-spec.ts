@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { Database, type Transaction } from '../../src/platform/database/database.js';
 import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { administerTestDatabase, createTestDatabase } from '../support/database.js';
+import { createTestDatabase } from '../support/database.js';
 import { administer } from '../support/postgresql-database.js';
 import { handedOver } from '../support/engines.js';
 
@@ -68,26 +68,6 @@ test('503 unavailable with Retry-After while the database is unreachable; livene
   expect((await app.client.get(`/v1/pets/${created.json.id}`)).text).toBe(created.text);
   const answer = await app.client.get('/health/ready', { apiKey: null });
   expect([answer.status, answer.json]).toEqual([200, { status: 'ok' }]);
-});
-
-test('unusable replicas do not prevent a start, and the primary answers their reads', async () => {
-  const [primary, other] = [await createTestDatabase(), await createTestDatabase()];
-  // The server of the tests has synchronous_commit=off, with which replicas are not used.
-  const name = new URL(primary.settings['DATABASE_URL'] ?? '').pathname.slice(1);
-  await administerTestDatabase(primary, `ALTER DATABASE ${name} SET synchronous_commit = on`);
-  const noStandby = other.settings['DATABASE_URL'] ?? '';
-  const wrongPassword = Object.assign(new URL(noStandby), { password: 'secret-word' }).href;
-  const nobody = Object.assign(new URL(noStandby), { port: '1' }).href;
-  const reading = await createTestApp({
-    database: primary,
-    settings: { DATABASE_REPLICA_URLS: [noStandby, wrongPassword, nobody].join() },
-  });
-  const created = await reading.client.post('/v1/pets', { name: 'Rex', categoryId: 7 });
-  expect((await reading.client.get('/v1/pets')).text).toBe(`[${created.text}]`);
-
-  expect(reading.log.text).not.toContain('secret-word');
-  await reading.close();
-  for (const database of [primary, other]) await database.drop();
 });
 
 describe('a pool of one connection', () => {

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Config } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
+import { processIdOf } from '../internals/pg.js';
 import {
   APPLICATION_NAME,
   createServerClient,
@@ -10,15 +11,7 @@ import {
   type PrimarySetting,
   sessionLimits,
 } from './connection-settings.js';
-import { connectionAdvice, uriAdvice } from './servers/connection-advice.js';
-import { checkLimitsOfRole } from './servers/session-limits.js';
-import { processIdOf } from '../internals/pg.js';
-
-/** Matches a URI with several hosts, as libpq accepts them. */
-const SEVERAL_HOSTS = /^[^/]*\/\/(?:[^/?#]*@)?[^/?#]*,|[?&](?:host|port)=[^&]*(?:,|%2C)/i;
-
-/** Matches a URI that asks libpq to choose the primary. */
-const CHOOSES_HOST = /[?&]target_session_attrs=/;
+import { checkLimitsOfRole } from './session-limits.js';
 
 /**
  * Connects to the primary. Without this check a start would fail with an error of the pool, which does not name the wrong
@@ -28,40 +21,22 @@ const CHOOSES_HOST = /[?&]target_session_attrs=/;
  * @throws StartupError that names the setting and what to do, and never the URI: it contains the password
  */
 export async function checkConnection(config: Config, setting: PrimarySetting = 'DATABASE_URL'): Promise<void> {
-  const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;
+  const { databaseUrl, databaseDirectUrl } = config;
   if (databaseUrl === undefined) return;
-  for (const uri of databaseReplicaUrls) checkUri('DATABASE_REPLICA_URLS', uri);
-  checkUri(setting, databaseUrl);
   await checkPrimary(setting, databaseUrl, config);
   if (databaseDirectUrl !== undefined) await checkConnection(directly(config), 'DATABASE_DIRECT_URL');
 }
 
-function checkUri(setting: PrimarySetting | 'DATABASE_REPLICA_URLS', connectionString: string): void {
-  if (SEVERAL_HOSTS.test(connectionString) || CHOOSES_HOST.test(connectionString)) {
-    throw new StartupError(
-      `${setting}: a URI has one host, and no target_session_attrs. Let the host lead to the ` +
-        `${setting === 'DATABASE_REPLICA_URLS' ? 'replica' : 'primary'}, by DNS or by HAProxy as in ops/patroni.`,
-    );
-  }
-  try {
-    new pg.Client({ connectionString });
-  } catch (error) {
-    // Files of the primary are read when its client connects.
-    if (setting === 'DATABASE_REPLICA_URLS') throw new StartupError(`${setting}: ${uriAdvice(error as Error)}`);
-  }
-}
-
 async function checkPrimary(setting: PrimarySetting, url: string, config: Config): Promise<void> {
   const { acquireTimeoutMs, databaseDirectUrl } = config;
-  let client: pg.Client | undefined;
+  const client = createServerClient(config, url, {
+    connectionTimeoutMillis: acquireTimeoutMs,
+    query_timeout: acquireTimeoutMs,
+    application_name: APPLICATION_NAME,
+  });
+  // An 'error' event without a listener would end the process; `connect` rejects with the same error.
+  client.on('error', () => undefined);
   try {
-    client = createServerClient(config, url, {
-      connectionTimeoutMillis: acquireTimeoutMs,
-      query_timeout: acquireTimeoutMs,
-      application_name: APPLICATION_NAME,
-    });
-    // An 'error' event without a listener would end the process; `connect` rejects with the same error.
-    client.on('error', () => undefined);
     await client.connect();
     if (databaseDirectUrl === undefined) await warnOfPooler(setting, client);
     else await checkLimitsOfRole(client, sessionLimits(config));
@@ -69,8 +44,7 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
     throw new StartupError(`${setting}: ${connectionAdvice(error as Error, client)}`);
   } finally {
     // Waits no longer than for a connection: a full pooler may not answer.
-    const ended = client?.end().catch(() => undefined);
-    await Promise.race([ended, sleep(acquireTimeoutMs, undefined, { ref: false })]);
+    await Promise.race([client.end().catch(() => undefined), sleep(acquireTimeoutMs, undefined, { ref: false })]);
   }
 }
 
@@ -83,4 +57,32 @@ async function warnOfPooler(setting: PrimarySetting, client: pg.Client): Promise
       ? 'DATABASE_URL leads through a pooler. In transaction mode, DATABASE_DIRECT_URL must lead to PostgreSQL itself.'
       : 'DATABASE_DIRECT_URL leads through a pooler. It must not be in transaction mode.',
   );
+}
+
+/**
+ * Why a connection to the primary has failed, and what the operator can do about it. Never quotes the URI, which contains
+ * the password.
+ *
+ * @param error one of Node, which has a string code, a path and a system call, or of pg, which has an SQLSTATE as its code
+ */
+function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): string {
+  if (error instanceof StartupError) return error.message;
+  // A socket of PostgreSQL has a path, too.
+  if (error.path !== undefined && error.syscall !== 'connect') {
+    return `its file '${error.path}' cannot be read (${error.code}). Correct its path or rights.`;
+  }
+  const { user, database } = client;
+  const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
+  switch (error.code) {
+    case 'ECONNREFUSED':
+    case 'ENOENT':
+      return `nothing answers at ${host}. Start PostgreSQL there, or correct host and port.`;
+    case '28P01':
+    case '28000':
+      return `PostgreSQL at ${host} refuses user '${user}'. Correct user and password, or allow them in pg_hba.conf.`;
+    case '3D000':
+      return `PostgreSQL at ${host} has no database '${database}'. Create it (createdb ${database}), or correct the name.`;
+  }
+  const reason = (error.message || error.code || 'no reason given').split('\n')[0];
+  return `PostgreSQL at ${host} cannot be used: ${reason}. Correct host, port, sslmode or certificates, or mend the server.`;
 }

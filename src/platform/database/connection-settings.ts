@@ -1,8 +1,8 @@
 import type { Client, ClientConfig, PoolConfig } from 'pg';
 import type { Config } from '../../config.js';
 import type { ServicePoolOptions } from './connections/service-pool.js';
-import { ServerClient, serverAddress } from './servers/server-client.js';
-import { type SessionLimits, sessionPreparation } from './servers/session-limits.js';
+import { ServerClient, serverAddress } from './server-client.js';
+import { type SessionLimits, sessionPreparation } from './session-limits.js';
 
 export { hangUp } from '../internals/pg.js';
 

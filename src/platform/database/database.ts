@@ -2,12 +2,7 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import type { ClientBase } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
-import {
-  answerTimeoutMs,
-  APPLICATION_NAME,
-  createServerClient,
-  serverConnectionSettings,
-} from './connection-settings.js';
+import { APPLICATION_NAME, createServerClient } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { chooseExecute } from './statements/prepared-query.js';
 import { Breaker } from './availability/breaker.js';
@@ -16,8 +11,7 @@ import { type Execute, executeQuery, type Statement } from './statements/stateme
 import { StatementRunner } from './connections/statement-runner.js';
 import type { ServiceDataSource } from './service-data-source.js';
 import { type Readiness, ReadinessProbe } from './availability/readiness-probe.js';
-import { REPLICA_TRIAL_MS } from './replicas/replica.js';
-import { REPLICA_LOCK_TIMEOUT_MS, Replicas } from './replicas/replicas.js';
+import { Replicas } from './replicas.js';
 
 export type { Statement } from './statements/statement.js';
 
@@ -40,7 +34,8 @@ export interface Transaction {
 @Injectable()
 export class Database implements OnModuleInit, OnApplicationShutdown {
   private readonly statements: StatementRunner;
-  private readonly pool: ServicePool;
+  /** @internal The pool of connections to the primary. */
+  readonly pool: ServicePool;
   /** Undefined for the embedded engine, which runs in this process, so it is always reachable. */
   private readonly breaker: Breaker | undefined;
   /** @internal The read replicas; undefined if none are configured. */
@@ -57,23 +52,13 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
     const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;
-    const { pool } = dataSource as ServiceDataSource;
-    this.pool = pool;
+    const pool = (this.pool = (dataSource as ServiceDataSource).pool);
     const execute = databaseDirectUrl === undefined ? chooseExecute(config.fastPaths) : executeUnnamed;
     this.statements = new StatementRunner(pool, execute);
-    this.readinessProbe = new ReadinessProbe(this.statements, dataSource);
+    this.readinessProbe = new ReadinessProbe(dataSource);
     if (databaseUrl === undefined) return;
+    if (databaseReplicaUrls.length > 0) this.replicas = new Replicas(config, execute);
     const directUrl = databaseDirectUrl ?? databaseUrl;
-    if (databaseReplicaUrls.length > 0) {
-      this.replicas = new Replicas({
-        primary: serverConnectionSettings(config, directUrl, true, {}, REPLICA_TRIAL_MS),
-        replicas: databaseReplicaUrls.map((uri) =>
-          serverConnectionSettings(config, uri, true, { lock_timeout: REPLICA_LOCK_TIMEOUT_MS }, REPLICA_TRIAL_MS),
-        ),
-        answerTimeoutMs: answerTimeoutMs(config),
-        execute,
-      });
-    }
     this.breaker = new Breaker(pool, (connectionTimeoutMillis) =>
       createServerClient(config, directUrl, { connectionTimeoutMillis, application_name: APPLICATION_NAME }),
     );
@@ -86,17 +71,6 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.breaker?.stop();
     await this.replicas?.stop();
-  }
-
-  /** @internal Whether the primary sends no answer at all. False while it refuses connections: a refusal is an answer. */
-  get isSilent(): boolean {
-    return this.pool.isSilent;
-  }
-
-  /** @internal Counts of connections to the primary, of idle ones among them, and of statements that wait for a connection. */
-  get load(): { readonly connections: number; readonly idle: number; readonly waiting: number } {
-    const { totalCount, idleCount, waitingCount } = this.pool;
-    return { connections: totalCount, idle: idleCount, waiting: waitingCount };
   }
 
   /**

@@ -4,8 +4,7 @@ import type { Registry } from 'prom-client';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
 import { Database } from '../database/database.js';
-import { REPLICA_STATES } from '../database/replicas/replica.js';
-import type { Replicas } from '../database/replicas/replicas.js';
+import type { Replicas } from '../database/replicas.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
@@ -72,55 +71,51 @@ function observeDatabase(database: Database, registry: Registry): void {
     name: 'petstore_database_silent',
     help: '1 while the database does not answer at all, and requests are answered 503 without asking it; else 0.',
     aggregator: 'max',
-    read: () => Number(database.isSilent),
+    read: () => Number(database.pool.isSilent),
   });
   registerGauge(registry, {
     name: 'petstore_database_connections',
     help: 'Connections of the pool to the primary, by state: idle or busy.',
     labelNames: ['state'],
     read: () => {
-      const { connections, idle } = database.load;
+      const { idleCount, busy } = database.pool;
       return [
-        [{ state: 'idle' }, idle],
-        [{ state: 'busy' }, connections - idle],
+        [{ state: 'idle' }, idleCount],
+        [{ state: 'busy' }, busy],
       ];
     },
   });
   registerGauge(registry, {
     name: 'petstore_database_waiting_statements',
     help: 'Statements that wait for a connection of the pool.',
-    read: () => database.load.waiting,
+    read: () => database.pool.waitingCount,
   });
 }
 
-function observeReplicas({ all, fallbacks }: Replicas, registry: Registry): void {
+function observeReplicas(replicas: Replicas, registry: Registry): void {
   registerGauge(registry, {
-    name: 'petstore_replica_state',
-    help: 'Processes that find the read replica in this state: ready, behind, away, primary or foreign.',
-    labelNames: ['replica', 'state'],
-    read: () =>
-      all.flatMap(({ name, state }) =>
-        REPLICA_STATES.map((one) => [{ replica: name, state: one }, Number(state === one)] as const),
-      ),
+    name: 'petstore_replica_ready',
+    help: 'Processes that use the read replica. The log says why others do not.',
+    labelNames: ['replica'],
+    read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
   });
   registerGauge(registry, {
     name: 'petstore_replica_behind_bytes',
     help: 'How far the read replica was behind the primary when it was last asked, in bytes of the write-ahead log.',
     labelNames: ['replica'],
     aggregator: 'max',
-    read: () => all.map(({ name, behindBytes }) => [{ replica: name }, behindBytes]),
+    read: () => replicas.all.map(({ name, behindBytes }) => [{ replica: name }, behindBytes]),
   });
   registerCounter(registry, {
     name: 'petstore_replica_reads_total',
     help: 'Statements that the read replica has answered.',
     labelNames: ['replica'],
-    read: () => all.map(({ name, reads }) => [{ replica: name }, reads]),
+    read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
   });
   registerCounter(registry, {
     name: 'petstore_replica_fallbacks_total',
-    help: 'Statements that the primary has answered in place of a read replica, by reason.',
-    labelNames: ['reason'],
-    read: () => [...fallbacks].map(([reason, count]) => [{ reason }, count]),
+    help: 'Statements that the primary has answered in place of a read replica.',
+    read: () => replicas.fallbacks,
   });
 }
 

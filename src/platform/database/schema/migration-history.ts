@@ -11,7 +11,7 @@ export interface Migration extends MigrationInterface {
 }
 
 /** A migration that is applied to the database. */
-export interface AppliedMigration {
+interface AppliedMigration {
   readonly appliedAt: Date;
   /** As the version that applied the migration declared it. */
   readonly backwardCompatible: boolean;
@@ -32,23 +32,18 @@ export interface MigrationStatus {
 export async function migrationStatus(dataSource: DataSource): Promise<MigrationStatus[]> {
   const queryRunner = dataSource.createQueryRunner('master');
   try {
-    return statusOf(dataSource, await appliedMigrations(queryRunner));
+    const [known, applied] = [knownMigrations(dataSource), await appliedMigrations(queryRunner)];
+    return [...new Set([...known.keys(), ...applied.keys()])]
+      .sort((a, b) => timestampOf(a) - timestampOf(b))
+      .map((name) => ({
+        name,
+        appliedAt: applied.get(name)?.appliedAt,
+        isKnown: known.has(name),
+        backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
+      }));
   } finally {
     await queryRunner.release();
   }
-}
-
-/** Every migration that this version knows or that is in `applied`, oldest first. */
-export function statusOf(dataSource: DataSource, applied: ReadonlyMap<string, AppliedMigration>): MigrationStatus[] {
-  const known = knownMigrations(dataSource);
-  return [...new Set([...known.keys(), ...applied.keys()])]
-    .sort((a, b) => timestampOf(a) - timestampOf(b))
-    .map((name) => ({
-      name,
-      appliedAt: applied.get(name)?.appliedAt,
-      isKnown: known.has(name),
-      backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
-    }));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import pg, { type ClientConfig } from 'pg';
-import { ConnectionFileError } from '../connections/connection-errors.js';
-import { hangUp } from '../../internals/pg.js';
+import { hangUp } from '../internals/pg.js';
+import { ConnectionFileError } from './connections/connection-errors.js';
 
 /** The part of a client's settings that addresses PostgreSQL. */
 export interface ServerAddress extends ClientConfig {

@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
-import { StartupError } from '../../errors/startup-error.js';
-import { destroySocket, setProcessId } from '../../internals/pg.js';
+import { StartupError } from '../errors/startup-error.js';
+import { destroySocket, setProcessId } from '../internals/pg.js';
 
 /** Time limits of a PostgreSQL session, in ms. `connection-settings.ts` sets their values. */
 export interface SessionLimits {
