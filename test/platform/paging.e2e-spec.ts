@@ -75,12 +75,6 @@ class TestKeepersController {
     if (name !== undefined) keepers.andWhere('k.fullName IN (:...name)', { name });
     return ORDER.read(keepers, query, { from, at, name });
   }
-
-  @Get('ordered')
-  @Paged(Object, 'A page of keepers.')
-  listOrdered(@Query() query: ListQuery): Promise<Page<Keeper>> {
-    return ORDER.read(this.keepers.createQueryBuilder('k').orderBy('k.fullName'), query, {});
-  }
 }
 
 @Module({ imports: [TypeOrmModule.forFeature([Keeper, Kept])], controllers: [TestKeepersController] })
@@ -112,11 +106,6 @@ test.each([2, 7])('pages of %i rows have every row once, in order, with all rela
     if (path !== undefined) expect(answer.json).toHaveLength(limit);
   }
   expect(found).toEqual(NAMES);
-});
-
-test('a query with its own order is a bug, and the log says so', async () => {
-  expect((await app.client.get('/v1/test-keepers/ordered', { expects500: true })).status).toBe(500);
-  expect(JSON.stringify(app.log.lines)).toContain('has no order and no limit of its own');
 });
 
 test('a cursor is accepted only with its own filters, in any order', async () => {

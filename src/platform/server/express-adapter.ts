@@ -103,7 +103,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** The requests in flight and open connections at this moment, and the connections dropped since the start. */
   get load(): { requests: number; connections: number; droppedConnections: number } {
     const { size, dropped } = this.connections;
-    return { requests: this.inFlight.size, connections: size, droppedConnections: dropped };
+    return { requests: this.inFlight.count, connections: size, droppedConnections: dropped };
   }
 
   /** True while draining: requests in flight finish, and each answer closes its connection. */
@@ -111,10 +111,9 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return this.drain.hasBegun;
   }
 
-  /** As in Nest, with LISTEN_BACKLOG unless the caller sets a backlog. The last argument is Nest's callback. */
+  /** As in Nest, with LISTEN_BACKLOG. The last argument is Nest's callback. */
   override listen(port: string | number, ...rest: unknown[]): Server {
-    const backlog = rest.some((argument) => typeof argument === 'number') ? [] : [LISTEN_BACKLOG];
-    const parameters = [port, ...rest.slice(0, -1), ...backlog, ...rest.slice(-1)];
+    const parameters = [port, ...rest.slice(0, -1), LISTEN_BACKLOG, ...rest.slice(-1)];
     return (this.httpServer as Server).listen(...(parameters as Parameters<Server['listen']>));
   }
 

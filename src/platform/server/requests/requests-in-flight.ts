@@ -16,14 +16,10 @@ const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;
  * occupy the places of others.
  */
 export class RequestsInFlight {
-  private count = 0;
+  /** Requests in flight at this moment. */
+  count = 0;
 
   constructor(private readonly limit: number) {}
-
-  /** Requests in flight at this moment. */
-  get size(): number {
-    return this.count;
-  }
 
   /** Adds a request. If the limit is reached and the path is not exempt, adds nothing and returns the 503. */
   admit({ context, url }: Request): ApiError | undefined {
