@@ -8,167 +8,139 @@ const DAY = 86_400_000;
 // Each test starts several processes. Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
-describe('petstore', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
-  afterAll(() => app.close());
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app.close());
 
-  /** Runs a command as a separate process while the service runs. */
-  const petstore = (...args: string[]): Promise<Outcome> => petstoreCommand(tmpdir(), app.database.settings, ...args);
+/** Runs a command as a separate process while the service runs. */
+const petstore = (...args: string[]): Promise<Outcome> => petstoreCommand(tmpdir(), app.database.settings, ...args);
 
-  async function json<Result>(...args: string[]): Promise<Result> {
-    const { stdout, stderr } = await petstore(...args, '--json');
-    expect(stderr).toBe('');
-    return JSON.parse(stdout) as Result;
+async function json<Result>(...args: string[]): Promise<Result> {
+  const { stdout, stderr } = await petstore(...args, '--json');
+  expect(stderr).toBe('');
+  return JSON.parse(stdout) as Result;
+}
+
+/** Creates a key with ApiKeysService, without a command. */
+async function made(newKey: NewApiKey): Promise<{ id: string; prefix: string; secret: string }> {
+  const { key, secret } = await app.nest.get(ApiKeysService).create(newKey);
+  return { id: String(key.id), prefix: key.prefix, secret };
+}
+
+interface KeyJson {
+  id: string;
+  secret: string;
+  expiresAt: string | null;
+  successorId: string | null;
+}
+
+test('keys create accepts scopes and an expiry, and keys list shows no secret', async () => {
+  const options = ['--client', 'scraper', '--scopes', 'metrics:read, pets:write', '--expires', '90d'];
+  const key = await json<KeyJson>('keys', 'create', ...options);
+  expect(key).toMatchObject({ client: 'scraper', scopes: ['metrics:read', 'pets:write'], state: 'active' });
+  expect(Math.abs(Date.parse(key.expiresAt ?? '') - Date.now() - 90 * DAY)).toBeLessThan(60_000);
+  const { json: refusal } = await app.client.get('/v1/pets', { apiKey: key.secret });
+  expect(refusal).toMatchObject({ code: 'insufficient_scope' });
+  const list = await json<KeyJson[]>('keys', 'list');
+  expect(list.find(({ id }) => id === key.id)).toMatchObject({ client: 'scraper', expiresAt: key.expiresAt });
+  expect(list.filter((listed) => 'secret' in listed)).toEqual([]);
+
+  const { stdout } = await petstore('keys', 'create', '--client', 'me');
+  expect(stdout).toMatch(/^pets_\w{49}\n\nStore it now: .+never shown again\.\n/);
+});
+
+test('keys rotate, keys show and keys revoke: both keys work after a rotation, and a second revocation changes nothing', async () => {
+  const old = await made({ client: 'rotated' });
+  const { stdout } = await petstore('keys', 'rotate', old.prefix, '--overlap', '24h', '--quiet');
+  const successor = stdout.trimEnd();
+  for (const apiKey of [old.secret, successor]) {
+    expect((await app.client.get('/v1/pets/1', { apiKey })).status).toBe(404);
   }
+  const shown = await json<KeyJson>('keys', 'show', old.id);
+  expect(Math.abs(Date.parse(shown.expiresAt ?? '') - Date.now() - DAY)).toBeLessThan(60_000);
+  const { stdout: details } = await petstore('keys', 'show', String(shown.successorId));
+  expect(details).toMatch(new RegExp(`predecessorId +${old.id}\n`));
 
-  /** Creates a key with ApiKeysService, without a command. */
-  async function made(newKey: NewApiKey): Promise<{ id: string; prefix: string; secret: string }> {
-    const { key, secret } = await app.nest.get(ApiKeysService).create(newKey);
-    return { id: String(key.id), prefix: key.prefix, secret };
-  }
+  const revoked = await json<KeyJson>('keys', 'revoke', successor, '--reason', 'seen in a public log');
+  expect(revoked).toMatchObject({ state: 'revoked', revokedReason: 'seen in a public log', id: shown.successorId });
+  expect((await app.client.get('/v1/pets', { apiKey: successor })).json).toMatchObject({ code: 'revoked_api_key' });
+  // A second revocation keeps the first time and reason.
+  const again = await json<KeyJson>('keys', 'revoke', revoked.id, '--reason', 'another');
+  // The service may write the last use of the key between the two commands.
+  expect({ ...again, lastUsedAt: undefined }).toEqual({ ...revoked, lastUsedAt: undefined });
+});
 
-  interface KeyJson {
-    id: string;
-    client: string;
-    prefix: string;
-    scopes: string[];
-    state: string;
-    secret: string;
-    expiresAt: string | null;
-    revokedReason: string | null;
-    predecessorId: string | null;
-    successorId: string | null;
-  }
+test('keys limit sets the limit of a client, and removes it', async () => {
+  const { secret } = await made({ client: 'limited' });
+  const limitOf = async (): Promise<unknown> => {
+    await new Promise((next) => setTimeout(next, 300));
+    return (await app.client.get('/v1/pets', { apiKey: secret })).headers['ratelimit-policy'];
+  };
+  expect((await petstore('keys', 'limit', 'limited', '30')).stdout).toBe('limited: 30 requests a minute\n');
+  expect(await limitOf()).toBe('"client";q=30;w=60');
+  expect(await json('keys', 'limit', 'limited', 'default')).toEqual({ client: 'limited', rateLimitPerMinute: null });
+  expect(await limitOf()).toBe('"client";q=6000;w=60');
+});
 
-  test('keys create accepts scopes and an expiry, and keys list shows no secret', async () => {
-    const options = ['--client', 'scraper', '--scopes', 'metrics:read, pets:write', '--expires', '90d'];
-    const key = await json<KeyJson>('keys', 'create', ...options);
-    expect(key).toMatchObject({ client: 'scraper', scopes: ['metrics:read', 'pets:write'], state: 'active' });
-    expect(Math.abs(Date.parse(key.expiresAt ?? '') - Date.now() - 90 * DAY)).toBeLessThan(60_000);
-    const { json: refusal } = await app.client.get('/v1/pets', { apiKey: key.secret });
-    expect(refusal).toMatchObject({ code: 'insufficient_scope' });
-    const list = await json<KeyJson[]>('keys', 'list');
-    expect(list.find(({ id }) => id === key.id)).toMatchObject({ client: 'scraper', expiresAt: key.expiresAt });
-    expect(list.filter((listed) => 'secret' in listed)).toEqual([]);
+test.each<[string, string[], RegExp]>([
+  [
+    'a scope of no operation',
+    ['keys', 'create', '--client', 'x', '--scopes', 'pets:raed'],
+    /'pets:raed' is no scope of this service \(scopes: metrics:read, pets:read, pets:write\)/,
+  ],
+  ['an empty scope', ['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /'' is no scope of this service/],
+  ['a limit of an unknown client', ['keys', 'limit', 'nobody', 'default'], /No client has the name 'nobody'/],
+  ['a report of no deprecated operation', ['deprecations', 'report', 'listPets'], /; deprecated are: getPet/],
+])('%s is refused with one line and exit code 1', async (_what, args, message) => {
+  const { code, stdout, stderr } = await petstore(...args);
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(message);
+  expect(stderr).toMatch(/^petstore: .+\n$/);
+});
 
-    const { stdout } = await petstore('keys', 'create', '--client', 'me');
-    expect(stdout).toMatch(/^pets_\w{49}\n\nStore it now: .+never shown again\.\n/);
+const dayAgo = (days: number): string => new Date(Date.now() - days * DAY).toISOString().slice(0, 10);
+
+/** The exit code and the report of getPet. */
+async function report(...args: string[]): Promise<object> {
+  const { code, stdout } = await petstore('deprecations', 'report', 'getPet', '--json', ...args);
+  return { code, ...(JSON.parse(stdout) as object) };
+}
+
+/** Stores calls of a new key of a client, at noon of a day. */
+async function called(client: string, operation: string, days: number, calls: number, agent: string): Promise<void> {
+  const { id } = await made({ client });
+  const insert = `INSERT INTO key_usage SELECT $1, $2, $3::date, $4, $3::date + interval '12 hours', $5`;
+  await app.sql(insert, [id, operation, dayAgo(days), calls, agent]);
+}
+
+test('deprecations report lists each client with its calls, last call and user agent, and says whether a removal is safe', async () => {
+  await app.sql('DELETE FROM key_usage');
+  // Nothing was counted, so the absence of calls proves nothing.
+  expect(await report()).toMatchObject({ code: 2, safeToRemove: false, clients: [] });
+
+  await called('web', 'listPets', 450, 10, 'web/1');
+  await called('gone', 'getPet', 30, 7, 'gone/1');
+  expect(await report()).toMatchObject({ code: 0, safeToRemove: true, clients: [] });
+  expect(await report('--days', '31')).toMatchObject({ code: 2, clients: [{ client: 'gone', calls: '7' }] });
+
+  await called('acme-mobile', 'getPet', 29, 100, 'acme/1.0');
+  await called('acme-mobile', 'getPet', 3, 23, 'acme/1.1');
+  await called('acme-mobile', 'listPets', 1, 900, 'acme/1.2');
+  await called('evil', 'getPet', 1, 5, '\u001b[2Jevil/1\u009b');
+  const lastCallAt = expect.stringContaining(dayAgo(3)) as string;
+  expect(await report()).toMatchObject({
+    code: 2,
+    safeToRemove: false,
+    clients: [{ client: 'acme-mobile', calls: '123', lastCallAt, lastUserAgent: 'acme/1.1' }, { client: 'evil' }],
   });
 
-  test('keys rotate, keys show and keys revoke: both keys work after a rotation, and a second revocation changes nothing', async () => {
-    const old = await made({ client: 'rotated' });
-    const { stdout } = await petstore('keys', 'rotate', old.prefix, '--overlap', '24h', '--quiet');
-    const successor = stdout.trimEnd();
-    for (const apiKey of [old.secret, successor]) {
-      expect((await app.client.get('/v1/pets/1', { apiKey })).status).toBe(404);
-    }
-    const shown = await json<KeyJson>('keys', 'show', old.id);
-    expect(Math.abs(Date.parse(shown.expiresAt ?? '') - Date.now() - DAY)).toBeLessThan(60_000);
-    const { stdout: details } = await petstore('keys', 'show', String(shown.successorId));
-    expect(details).toMatch(new RegExp(`predecessorId +${old.id}\n`));
-
-    const revoked = await json<KeyJson>('keys', 'revoke', successor, '--reason', 'seen in a public log');
-    expect(revoked).toMatchObject({ state: 'revoked', revokedReason: 'seen in a public log', id: shown.successorId });
-    expect((await app.client.get('/v1/pets', { apiKey: successor })).json).toMatchObject({ code: 'revoked_api_key' });
-    // A second revocation keeps the first time and reason.
-    const again = await json<KeyJson>('keys', 'revoke', revoked.id, '--reason', 'another');
-    // The service may write the last use of the key between the two commands.
-    expect({ ...again, lastUsedAt: undefined }).toEqual({ ...revoked, lastUsedAt: undefined });
-  });
-
-  test('keys limit sets the limit of a client, and removes it', async () => {
-    const { secret } = await made({ client: 'limited' });
-    const limitOf = async (): Promise<unknown> => {
-      await new Promise((next) => setTimeout(next, 300));
-      return (await app.client.get('/v1/pets', { apiKey: secret })).headers['ratelimit-policy'];
-    };
-    expect((await petstore('keys', 'limit', 'limited', '30')).stdout).toBe('limited: 30 requests a minute\n');
-    expect(await limitOf()).toBe('"client";q=30;w=60');
-    expect(await json('keys', 'limit', 'limited', 'default')).toEqual({ client: 'limited', rateLimitPerMinute: null });
-    expect(await limitOf()).toBe('"client";q=6000;w=60');
-  });
-
-  test.each<[string, string[], RegExp]>([
-    [
-      'a scope of no operation',
-      ['keys', 'create', '--client', 'x', '--scopes', 'pets:raed'],
-      /'pets:raed' is no scope of this service \(scopes: metrics:read, pets:read, pets:write\)/,
-    ],
-    ['an empty scope', ['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /'' is no scope of this service/],
-    ['a limit of an unknown client', ['keys', 'limit', 'nobody', 'default'], /No client has the name 'nobody'/],
-    ['a report of no deprecated operation', ['deprecations', 'report', 'listPets'], /; deprecated are: getPet/],
-  ])('%s is refused with one line and exit code 1', async (_what, args, message) => {
-    const { code, stdout, stderr } = await petstore(...args);
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(message);
-    expect(stderr).toMatch(/^petstore: .+\n$/);
-  });
-
-  describe('deprecations report getPet', () => {
-    interface Report {
-      safeToRemove: boolean;
-      clients: { client: string; calls: string; lastCallAt: string; lastUserAgent: string }[];
-    }
-
-    const dayAgo = (days: number): string => new Date(Date.now() - days * DAY).toISOString().slice(0, 10);
-
-    async function report(...args: string[]): Promise<Report & { code: number }> {
-      const { code, stdout } = await petstore('deprecations', 'report', 'getPet', '--json', ...args);
-      return { code, ...(JSON.parse(stdout) as Report) };
-    }
-
-    /** Stores calls of a new key of a client, at noon of a day. */
-    async function called(
-      client: string,
-      operation: string,
-      days: number,
-      calls: number,
-      agent: string,
-    ): Promise<void> {
-      const { id } = await made({ client });
-      await app.sql(`INSERT INTO key_usage SELECT $1, $2, $3::date, $4, $3::date + interval '12 hours', $5`, [
-        id,
-        operation,
-        dayAgo(days),
-        calls,
-        agent,
-      ]);
-    }
-
-    test('lists each client with its calls, last call and user agent, and says whether a removal is safe', async () => {
-      await app.sql('DELETE FROM key_usage');
-      // Nothing was counted, so the absence of calls proves nothing.
-      expect(await report()).toMatchObject({ code: 2, safeToRemove: false, clients: [] });
-
-      await called('web', 'listPets', 450, 10, 'web/1');
-      await called('gone', 'getPet', 30, 7, 'gone/1');
-      expect(await report()).toMatchObject({ code: 0, safeToRemove: true, clients: [] });
-      expect(await report('--days', '31')).toMatchObject({ code: 2, clients: [{ client: 'gone', calls: '7' }] });
-
-      await called('acme-mobile', 'getPet', 29, 100, 'acme/1.0');
-      await called('acme-mobile', 'getPet', 3, 23, 'acme/1.1');
-      await called('acme-mobile', 'listPets', 1, 900, 'acme/1.2');
-      await called('evil', 'getPet', 1, 5, '\u001b[2Jevil/1\u009b');
-      const found = await report();
-      expect(found).toMatchObject({ code: 2, safeToRemove: false });
-      expect(found.clients).toHaveLength(1 + 1);
-      expect(found.clients[0]).toMatchObject({
-        client: 'acme-mobile',
-        calls: '123',
-        lastCallAt: expect.stringContaining(dayAgo(3)) as string,
-        lastUserAgent: 'acme/1.1',
-      });
-
-      const { code, stdout } = await petstore('deprecations', 'report', 'getPet');
-      expect(code).toBe(2);
-      expect(stdout).toContain(`getPet (GET /pets/{petId}), ${dayAgo(29)} to ${dayAgo(0)}. Sunset: 2030-12-05.`);
-      expect(stdout).toMatch(/\nacme-mobile +123 +\d{4}-\d\d-\d\d \d\d:\d\d +acme\/1\.1\n/);
-      expect(stdout).toContain('Verdict: not safe to remove: 2 client(s) still call it.');
-      // A user agent must not send control characters to the terminal.
-      expect(stdout).not.toMatch(/\p{Cc}(?<!\n)/u);
-    });
-  });
+  const { code, stdout } = await petstore('deprecations', 'report', 'getPet');
+  expect(code).toBe(2);
+  expect(stdout).toContain(`getPet (GET /pets/{petId}), ${dayAgo(29)} to ${dayAgo(0)}. Sunset: 2030-12-05.`);
+  expect(stdout).toMatch(/\nacme-mobile +123 +\d{4}-\d\d-\d\d \d\d:\d\d +acme\/1\.1\n/);
+  expect(stdout).toContain('Verdict: not safe to remove: 2 client(s) still call it.');
+  // A user agent must not send control characters to the terminal.
+  expect(stdout).not.toMatch(/\p{Cc}(?<!\n)/u);
 });
