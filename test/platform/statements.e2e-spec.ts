@@ -4,7 +4,6 @@ import { DataSource, type QueryRunner, type Repository } from 'typeorm';
 import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';
 import { PetsRepository } from '../../src/pets/pets.repository.js';
 import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository.js';
-import { seedPets } from '../../src/pets/pets.seed.js';
 import { Database } from '../../src/platform/database/database.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { KEY_USAGE_STATEMENTS } from '../../src/platform/key-usage/key-usage.js';
@@ -274,34 +273,5 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
       await explain(`key usage ${name}`, KEY_USAGE_STATEMENTS[name].text, [...values]);
     }
     expect(Object.entries(costs).filter(([, cost]) => !(cost < JIT_ABOVE_COST / 10))).toEqual([]);
-  });
-});
-
-describe('seedPets', () => {
-  const added = 25_000;
-  let names: string[];
-  beforeAll(async () => {
-    const progress: number[] = [];
-    await session.release();
-    await app.sql('TRUNCATE pet CASCADE');
-    await seedPets(app.nest.get(DataSource), added, 20_000, (done) => void progress.push(done));
-    session = app.nest.get(DataSource).createQueryRunner();
-    expect(progress).toEqual([...progress].sort((a, b) => a - b));
-    expect([progress.length > 1, progress.at(-1)]).toEqual([true, added]);
-    names = (await app.sql('SELECT DISTINCT name FROM pet ORDER BY name')).map(([name]) => String(name));
-  }, 60_000);
-
-  test('adds the given number of animals, and reports its progress', async () => {
-    expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added]]);
-    await seedPets(app.nest.get(DataSource), 1, 1);
-    expect(await app.sql('SELECT count(*)::int FROM pet')).toEqual([[added + 1]]);
-  });
-
-  test('uses names that the API accepts and returns unchanged', async () => {
-    for (const name of names.filter((_, index) => index % 100 === 0)) {
-      const answer = await app.client.post('/v1/pets', { name, categoryId: 1 });
-      expect([answer.status, answer.json.name]).toEqual([201, name]);
-    }
-    expect(names.filter((name) => !/^\S(.{0,253}\S)?$/u.test(name))).toEqual([]);
   });
 });
