@@ -1,13 +1,11 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { NewPet } from '../../src/pets/pet.dto.js';
 import { InputPipe } from '../../src/platform/input/input.pipe.js';
 import { readJson } from '../../src/platform/json/json-reader.js';
 
 /*
- * The cost of a body of the largest size. Whatever a client puts into it, it costs at most three times the time and the
- * memory of the most expensive ordinary body of the same size. Both are measured in this process, without a connection.
- * All comparisons are ratios, because other work of the machine slows both sides.
+ * The cost of a body of the largest size. Whatever a client puts into it, it costs at most three times the time of the most
+ * expensive ordinary body of the same size, measured in this process, without a connection. All comparisons are ratios,
+ * because other work of the machine slows both sides. `faults/body-flood` holds the bound of memory.
  */
 const MAX_BODY_BYTES = 65_536;
 /** As a multiple of the cost of the most expensive ordinary body. */
@@ -45,21 +43,14 @@ const ORDINARY: Record<string, Buffer> = {
 /** Pieces that make a body expensive for some JSON parser. */
 const PIECES: Record<string, (index: number) => string> = {
   'empty objects': () => '{}',
-  'empty arrays': () => '[]',
-  digits: () => '1',
-  exponents: () => '1e1',
   fractions: () => '1.5e-1',
   'integers of 17 digits': (index) => `${90071992547409930n + BigInt(index)}`,
-  literals: () => 'null',
-  'empty strings': () => '""',
   'short strings': (index) => `"${index.toString(36)}"`,
   'strings with escapes': () => '"\\n\\u0041"',
   'objects of one member': () => '{"":1}',
   'objects of a name each': (index) => `{"${index.toString(36)}":0}`,
-  'objects of eight members': () => '{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1}',
   'objects of nine members': () => '{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}',
   'long names with one beginning': (index) => `{"${'a'.repeat(500)}${index}":1,"${'a'.repeat(500)}":1}`,
-  'deep arrays': () => '['.repeat(25) + ']'.repeat(25),
   'deep objects': () => '{"a":'.repeat(25) + '1' + '}'.repeat(25),
   'white space': () => '\t \n 1',
 };
@@ -68,15 +59,12 @@ const MEMBERS: Record<string, (index: number) => string> = {
   names: (index) => `"${index.toString(36)}":0`,
   'names of CJK characters': (index) => `"${String.fromCharCode(0x4e00 + index)}":0`,
   'names with escapes': (index) => `"\\n\\u00${(0x20 + (index % 0x60)).toString(16)}${index}":0`,
-  'names of a hundred characters': (index) => `"${'a'.repeat(100)}${index}":0`,
 };
 
 const TEXTS: Record<string, () => string> = {
   letters: () => 'a',
-  'short escapes': () => '\\n',
   'long escapes': () => '\\u0041',
   'escaped surrogates': () => '\\ud83d',
-  'CJK characters': () => '\u6f22',
   emoji: () => '\u{1f415}',
 };
 
@@ -123,67 +111,40 @@ ATTACKS.push(...ATTACKS.filter(({ name }) => name.endsWith('in an unknown member
 
 // ---- Measurement -----------------------------------------------------------------------------------------------------
 
-interface Cost {
-  /** In µs. */
-  readonly time: number;
-  /** Allocated, in bytes. */
-  readonly memory: number;
-}
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as (options: { type: 'minor' }) => void;
-
-/** The smallest of several measurements, because other work of the machine only adds to the cost. */
-function costOf(read: (bytes: Buffer) => unknown, bytes: Buffer, rounds: number): Cost {
-  let time = Infinity;
-  let memory = Infinity;
-  const attempt = (): void => {
-    try {
-      read(bytes);
-    } catch {
-      // A refusal also has a cost.
-    }
-  };
-  for (let round = 0; round < rounds; round++) {
-    const began = performance.now();
-    attempt();
-    time = Math.min(time, 1000 * (performance.now() - began));
-  }
-  for (let round = 0; round < 2; round++) {
-    collectGarbage({ type: 'minor' });
-    const { heapUsed } = process.memoryUsage();
-    attempt();
-    memory = Math.min(memory, process.memoryUsage().heapUsed - heapUsed);
-  }
-  return { time, memory };
-}
-
 const pipe = new InputPipe();
 
 /** All processing of the body of createPet before its handler is called. */
 const read = (bytes: Buffer): unknown => pipe.transform(readJson(bytes), { type: 'body', metatype: NewPet });
 
+/** The smallest time of several readings in µs, because other work of the machine only adds to it. */
+function costOf(bytes: Buffer, rounds: number): number {
+  let time = Infinity;
+  for (let round = 0; round < rounds; round++) {
+    const began = performance.now();
+    try {
+      read(bytes);
+    } catch {
+      // A refusal also has a cost.
+    }
+    time = Math.min(time, 1000 * (performance.now() - began));
+  }
+  return time;
+}
+
 describe('the body of createPet', () => {
-  let dearest: Cost;
+  let dearest: number;
   beforeAll(() => {
     // Lets V8 compile the measured code first.
-    for (const { bytes } of ATTACKS) costOf(read, bytes, 1);
-    for (const bytes of Object.values(ORDINARY)) costOf(read, bytes, 30);
-    const costs = Object.values(ORDINARY).map((bytes) => costOf(read, bytes, 30));
-    dearest = {
-      time: Math.max(...costs.map(({ time }) => time)),
-      memory: Math.max(...costs.map(({ memory }) => memory)),
-    };
+    for (const { bytes } of ATTACKS) costOf(bytes, 1);
+    for (const bytes of Object.values(ORDINARY)) costOf(bytes, 30);
+    dearest = Math.max(...Object.values(ORDINARY).map((bytes) => costOf(bytes, 30)));
   });
 
   /** As a multiple of the cost of the most expensive ordinary body. */
-  const ratios = ({ bytes }: Attack): Cost => {
-    let cost = costOf(read, bytes, 3);
-    for (let round = 0; round < 30 && cost.time > MAX_RATIO * dearest.time; round++) {
-      const again = costOf(read, bytes, 10);
-      cost = { time: Math.min(cost.time, again.time), memory: Math.min(cost.memory, again.memory) };
-    }
-    return { time: cost.time / dearest.time, memory: cost.memory / dearest.memory };
+  const ratioOf = ({ bytes }: Attack): number => {
+    let cost = costOf(bytes, 3);
+    for (let round = 0; round < 30 && cost > MAX_RATIO * dearest; round++) cost = Math.min(cost, costOf(bytes, 10));
+    return cost / dearest;
   };
 
   test('ordinary bodies are accepted', () => {
@@ -191,9 +152,7 @@ describe('the body of createPet', () => {
   });
 
   test(`no known attack costs more than ${MAX_RATIO} times the most expensive ordinary body`, () => {
-    const dear = ATTACKS.map((attack) => ({ name: attack.name, ...ratios(attack) })).filter(
-      ({ time, memory }) => time > MAX_RATIO || memory > MAX_RATIO,
-    );
-    expect(dear).toEqual([]);
+    const ratios = ATTACKS.map((attack) => ({ name: attack.name, ratio: ratioOf(attack) }));
+    expect(ratios.filter(({ ratio }) => ratio > MAX_RATIO)).toEqual([]);
   });
 });

@@ -256,7 +256,7 @@ function isJson(bytes: Buffer): boolean {
 // ---- The operations --------------------------------------------------------------------------------------------------
 
 const readMethod = fc.constantFrom('GET', 'GET', 'GET', 'GET', 'HEAD');
-const ifNoneMatch = fc.constantFrom(undefined, undefined, 'W/"other"', 'garbage', '', '*', 'same');
+const ifNoneMatch = fc.constantFrom(undefined, undefined, 'W/"other"', 'garbage', '', '*');
 
 const wrongParameter = fc.oneof(
   fc.record({ limit: fc.constantFrom('0', '101', '-1', '', '1.5', '1e1', '05', ' 5', '٥', '1'.repeat(400)) }),
@@ -317,8 +317,8 @@ const listPets: fc.Arbitrary<Plan> = fc
           path,
           operation: ['/pets', 'get'],
           verdict: verdict.status === 200 && ifNoneMatch === '*' ? ok(304) : verdict,
-          headers: { 'if-none-match': ifNoneMatch === 'same' ? undefined : ifNoneMatch },
-          verify: async (answer) => {
+          headers: { 'if-none-match': ifNoneMatch },
+          verify: (answer) => {
             if (verdict.status !== 200) return;
             if (page.length > 0) happened.add(`listPets ${seen > 0 ? 'next' : 'first'} page of ${status ?? 'all'}`);
             if (method === 'GET' && answer.status === 200) {
@@ -334,7 +334,6 @@ const listPets: fc.Arbitrary<Plan> = fc
               const last = pets.indexOf(page.at(-1) as KnownPet) + 1;
               if (cursors.length < 500) cursors.push({ text: next.get('cursor') ?? '', status, seen: last });
             }
-            if (ifNoneMatch === 'same') await expectUnchanged(method, path, answer);
           },
         };
       }),
@@ -344,12 +343,6 @@ const listPets: fc.Arbitrary<Plan> = fc
 function changed(cursor: string, index: number): string {
   const at = index % cursor.length;
   return cursor.slice(0, at) + (cursor[at] === 'A' ? 'B' : 'A') + cursor.slice(at + 1);
-}
-
-/** Repeats the request with the entity tag of its answer, and expects 304 without a body. */
-async function expectUnchanged(method: string, path: string, { headers }: HttpAnswer): Promise<void> {
-  const again = await app.client.send(method, path, { headers: { 'if-none-match': `"x", ${headers.etag}` } });
-  expect([again.status, again.text, again.headers.etag]).toEqual([304, '', headers.etag]);
 }
 
 const getPet: fc.Arbitrary<Plan> = fc
@@ -375,10 +368,9 @@ const getPet: fc.Arbitrary<Plan> = fc
           path,
           operation: ['/pets/{petId}', 'get'],
           verdict: !pet ? no(404, 'pet_not_found') : ok(ifNoneMatch === '*' ? 304 : 200),
-          headers: { 'if-none-match': ifNoneMatch === 'same' ? undefined : ifNoneMatch },
-          verify: async (answer) => {
+          headers: { 'if-none-match': ifNoneMatch },
+          verify: (answer) => {
             if (answer.status === 200 && method === 'GET') expect(answer.text).toBe(pet?.text);
-            if (pet && ifNoneMatch === 'same') await expectUnchanged(method, path, answer);
           },
         };
       }),
@@ -387,23 +379,16 @@ const getPet: fc.Arbitrary<Plan> = fc
 const createPet: fc.Arbitrary<Plan> = fc
   .record({
     body: fc.oneof({ weight: 9, arbitrary: objectBody }, otherBody),
-    contentType: rarely(fc.constantFrom('Application/JSON', 'text/json', undefined), 5, 'application/json'),
-    encoding: rarely(fc.constantFrom('identity', 'gzip'), 9, undefined),
     chunked: fc.boolean(),
     /** The body is padded to this length. */
     pad: rarely(fc.integer({ min: MAX_BODY_BYTES - 3, max: MAX_BODY_BYTES + 3 }), 9, 0),
-    missing: rarely(fc.constant(true), 25, false),
   })
   .map(
-    ({ body, contentType, encoding, chunked, pad, missing }) =>
+    ({ body, chunked, pad }) =>
       new Plan('createPet', () => {
         const rest = Math.max(0, pad - body.bytes.length);
-        const bytes = missing ? Buffer.alloc(0) : Buffer.concat([body.bytes, Buffer.alloc(rest, ' ')]);
-        const isSupported = /^application\/json$/i.test(String(contentType)) && encoding !== 'gzip';
-        let { verdict } = body;
-        if (missing && (!chunked || isSupported)) verdict = no(400, 'missing_body');
-        else if (!isSupported) verdict = no(415, 'unsupported_media_type');
-        else if (bytes.length > MAX_BODY_BYTES) verdict = no(413, 'body_too_large');
+        const bytes = Buffer.concat([body.bytes, Buffer.alloc(rest, ' ')]);
+        const verdict = bytes.length > MAX_BODY_BYTES ? no(413, 'body_too_large') : body.verdict;
         return {
           method: 'POST',
           path: '/v1/pets',
@@ -411,8 +396,7 @@ const createPet: fc.Arbitrary<Plan> = fc
           verdict,
           body: bytes,
           headers: {
-            'content-type': contentType,
-            'content-encoding': encoding,
+            'content-type': 'application/json',
             ...(chunked && { 'content-length': undefined, 'transfer-encoding': 'chunked' }),
           },
           verify: async (answer) => {
@@ -517,15 +501,6 @@ class ServedDocument {
 
 // ---- The run ---------------------------------------------------------------------------------------------------------
 
-/** An API key, and the refusal that it causes. */
-const credentials = fc.oneof(
-  { weight: 60, arbitrary: fc.constant({ key: 'good', refusal: undefined }) },
-  fc.constant({ key: undefined, refusal: no(401, 'missing_api_key') }),
-  fc.constant({ key: 'unknown', refusal: no(401, 'invalid_api_key') }),
-  fc.constant({ key: 'metrics', refusal: no(403, 'insufficient_scope') }),
-);
-type Sender = typeof credentials extends fc.Arbitrary<infer T> ? T : never;
-
 const plan = fc.oneof(
   { weight: 6, arbitrary: createPet },
   { weight: 5, arbitrary: listPets },
@@ -534,28 +509,22 @@ const plan = fc.oneof(
 
 let app: TestApp;
 let served: ServedDocument;
-/** Secrets by label. */
-const keys: Record<string, string> = { unknown: 'unknown-key-of-another-service' };
 
 beforeAll(async () => {
   const settings = { LOG_LEVEL: 'warn', MAX_BODY_BYTES: String(MAX_BODY_BYTES), RATE_LIMIT_PER_MINUTE: '0' };
   app = await createTestApp({ settings });
   served = new ServedDocument((await app.client.get('/openapi.json')).json as Document);
-  keys.good = app.apiKey;
-  keys.metrics = await app.createApiKey('metrics:read');
 });
 afterAll(() => app.close());
 
-async function attempt({ key, refusal }: Sender, { label, make }: Plan): Promise<void> {
+async function attempt({ label, make }: Plan): Promise<void> {
   const probe = make();
-  const verdict = refusal ?? probe.verdict;
-  const authorization = key && `Bearer ${keys[key]}`;
-  const headers = { authorization, ...probe.headers };
-  const answer = await app.client.send(probe.method, probe.path, { apiKey: null, headers, body: probe.body });
+  const { verdict, headers } = probe;
+  const answer = await app.client.send(probe.method, probe.path, { headers, body: probe.body });
   try {
     expectVerdict(answer, verdict, probe.method);
     expect(served.faultsOf(probe.operation, answer, probe.method !== 'HEAD')).toEqual([]);
-    if (verdict === probe.verdict) await probe.verify?.(answer);
+    await probe.verify?.(answer);
   } catch (error) {
     const body = JSON.stringify(probe.body?.toString().slice(0, 2_000));
     const { status: got, headers: fields, text } = answer;
@@ -576,25 +545,20 @@ function expectVerdict(answer: HttpAnswer, { status: expected, code, faults }: V
   if (faults) expect(body.message.split('; ').map((clause) => clause.split(' ')[0])).toEqual(faults);
 }
 
-const REFUSED_KEYS = ['401 missing_api_key', '401 invalid_api_key', '403 insufficient_scope'];
-
 /** Kinds of answers that a run must have met to be meaningful. */
 const OUTCOMES: Record<string, string[]> = {
   listPets: [
     ...['first', 'next'].flatMap((page) => ['all', ...STATUSES].map((status) => `${page} page of ${status}`)),
-    ...['200', '304', '400 invalid_parameter', '400 invalid_cursor', ...REFUSED_KEYS],
+    ...['200', '304', '400 invalid_parameter', '400 invalid_cursor'],
   ],
-  createPet: [
-    ...['201', '400 malformed_json', '400 missing_body', '400 validation_failed', '413 body_too_large'],
-    ...['415 unsupported_media_type', ...REFUSED_KEYS],
-  ],
-  getPet: ['200', '304', '404 pet_not_found', ...REFUSED_KEYS],
+  createPet: ['201', '400 malformed_json', '400 validation_failed', '413 body_too_large'],
+  getPet: ['200', '304', '404 pet_not_found'],
 };
 
 test(
   'every valid request is accepted, every invalid one refused as expected, and every answer is as the document says',
   async () => {
-    await fc.assert(fc.asyncProperty(credentials, plan, attempt), {
+    await fc.assert(fc.asyncProperty(plan, attempt), {
       seed: SEED,
       numRuns: REQUESTS,
     });

@@ -1,9 +1,8 @@
 import type { ArgumentMetadata, Type } from '@nestjs/common';
-import { Exclude, Expose, Transform, Type as Nested } from 'class-transformer';
 import { IsEmail, Length } from 'class-validator';
 import type { ApiError } from '../errors/api-error.js';
 import { InputPipe } from './input.pipe.js';
-import { Int64Property, IntegerParameter, TextProperty } from './property.decorators.js';
+import { Int64Property, TextProperty } from './property.decorators.js';
 
 const TEXT = { description: 'A text.', minLength: 1, maxLength: 40 };
 
@@ -64,33 +63,6 @@ test("faults of a subclass follow those of its ancestor, as in the class's schem
   expect(await read(More, {})).toBe('name is required; count is required; title is required');
 });
 
-test('decorators of class-transformer work beside those of the platform', async () => {
-  class Trimmed {
-    @Transform(({ value }: { value: string }) => value.trim())
-    @TextProperty(TEXT)
-    name: string;
-  }
-  expect(await read(Trimmed, { name: ' Rex ' })).toEqual({ name: 'Rex' });
-  class Renamed {
-    @Expose({ name: 'full_name' })
-    @TextProperty(TEXT)
-    name: string;
-  }
-  expect(await read(Renamed, { full_name: 'Rex' })).toEqual({ name: 'Rex' });
-  class Closed {
-    @Exclude()
-    @TextProperty({ ...TEXT, required: false })
-    name?: string;
-  }
-  expect(await read(Closed, { name: 'Rex' })).toEqual({});
-  class Converted {
-    @Nested(() => String)
-    @TextProperty(TEXT)
-    name: string;
-  }
-  expect(await read(Converted, { name: 7 })).toEqual({ name: '7' });
-});
-
 test.each([[[]], ['Rex'], [null], [7]])('a class without rules refuses a body that is no object: %j', async (value) => {
   class Anything {
     name: string;
@@ -98,22 +70,9 @@ test.each([[[]], ['Rex'], [null], [7]])('a class without rules refuses a body th
   expect(await read(Anything, value)).toBe('the body must be a JSON object');
 });
 
-describe('queries', () => {
-  class Page {
-    @IntegerParameter({ description: 'A number.', minimum: 1, maximum: 9, required: false })
-    limit?: number;
-  }
-
-  test("@Query('name') of type string may be sent only once", async () => {
-    const options = { type: 'query', data: 'name' } as const;
-    expect(await read(String, 'Rex', options)).toBe('Rex');
-    expect(await read(String, ['Rex', 'Max'], options)).toBe("query parameter 'name' must be given only once");
-    expect(await read(Object, ['Rex', 'Max'], options)).toEqual(['Rex', 'Max']);
-  });
-
-  test('at most ten unknown names are listed', async () => {
-    const query = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`limi${index}`, '1']));
-    const message = (await read(Page, query, { type: 'query' })) as string;
-    expect(message.match(/unknown query parameter/g)).toHaveLength(10);
-  });
+test("@Query('name') of type string may be sent only once", async () => {
+  const options = { type: 'query', data: 'name' } as const;
+  expect(await read(String, 'Rex', options)).toBe('Rex');
+  expect(await read(String, ['Rex', 'Max'], options)).toBe("query parameter 'name' must be given only once");
+  expect(await read(Object, ['Rex', 'Max'], options)).toEqual(['Rex', 'Max']);
 });
