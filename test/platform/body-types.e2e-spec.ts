@@ -105,7 +105,7 @@ test.each<[string, string, string, string, unknown]>([
     { name: 'a', number: 9223372036854775807n },
   ],
   ['a form by type', 'any', FORM, 'a=1&d=4&d=5', { object: { a: '1', d: ['4', '5'] } }],
-  ['text, its byte order mark dropped', 'text', 'text/csv; charset=UTF-8', '\ufeffü', { string: 'ü' }],
+  ['text, its byte order mark dropped', 'text', 'text/csv; charset="UTF-8"', '\ufeffü', { string: 'ü' }],
   ['bytes by type', 'any', 'application/pdf', 'abc', { bytes: '616263' }],
   ['JSON as bytes', 'bytes', 'application/json', '{ }', { bytes: '7b207d' }],
   ['an image as bytes', 'bytes', 'image/png', '\u0001', { bytes: '01' }],

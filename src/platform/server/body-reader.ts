@@ -114,7 +114,7 @@ function mediaTypeFault(request: Request, { types, parameterType }: BodyPlan): A
       return unsupported('The body must be UTF-8; application/json takes no other charset or parameter.');
     }
   }
-  if (parameterType !== Buffer && /;\s*charset="?(?!utf-8\b)/i.test(contentType)) {
+  if (parameterType !== Buffer && /;\s*charset=(?!"?utf-8\b)/i.test(contentType)) {
     return unsupported('The body must be UTF-8.', types);
   }
   if (coding.toLowerCase() === 'identity') return undefined;
