@@ -18,7 +18,7 @@ import { Database } from './database.js';
       inject: [Config, Application],
       useFactory: async (config: Config, { migrations }: Application) => ({
         ...(await dataSourceOptions(config, migrations)),
-        extra: { query_timeout: answerTimeoutMs(config) },
+        extra: { answerTimeoutMs: answerTimeoutMs(config) },
         autoLoadEntities: true,
         // A failed start ends the process at once; the process manager starts it again.
         toRetry: () => false,

@@ -113,9 +113,9 @@ export class Replicas {
       return pool;
     };
     const primary = directly(config).databaseUrl as string;
-    this.primary = new StatementRunner(createPool(primary, { max: 1, query_timeout: TRIAL_MS }), execute);
+    this.primary = new StatementRunner(createPool(primary, { max: 1, answerTimeoutMs: TRIAL_MS }), execute);
     this.all = config.databaseReplicaUrls.map((uri) => {
-      const pool = createPool(uri, { query_timeout: answerTimeoutMs(config) });
+      const pool = createPool(uri, { answerTimeoutMs: answerTimeoutMs(config) });
       const { host, searchParams } = new URL(uri);
       return new Replica(host || String(searchParams.get('host')), pool, execute, () => this.position());
     });

@@ -1,6 +1,6 @@
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
-import { awaitsAnswer } from '../internals/pg.js';
+import { unansweredStatement } from '../internals/pg.js';
 import { type PostgresDriver, PostgresQueryRunner } from '../internals/typeorm-driver.js';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
@@ -72,7 +72,8 @@ class ServiceQueryRunner extends PostgresQueryRunner {
       if (!this.isReleased) {
         this.client = (await this.connect()) as ClientBase;
         // The pool closes the connection, which rolls back, too.
-        if (text === 'ROLLBACK' && awaitsAnswer(this.client)) throw new Error('Connection terminated: no answer');
+        if (text === 'ROLLBACK' && unansweredStatement(this.client) !== undefined)
+          throw new Error('Connection terminated: no answer');
       } else if (!this.isReleasedByCaller) {
         // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
         throw new Error('Connection terminated between two statements');
@@ -90,7 +91,8 @@ class ServiceQueryRunner extends PostgresQueryRunner {
   override release(): Promise<void> {
     this.isReleasedByCaller = true;
     const { client, releaseCallback } = this;
-    if (client !== undefined && awaitsAnswer(client)) this.failure ??= new Error('Connection terminated: no answer');
+    if (client !== undefined && unansweredStatement(client) !== undefined)
+      this.failure ??= new Error('Connection terminated: no answer');
     // With an error, the pool closes the connection: PostgreSQL may be about to close it.
     if (releaseCallback !== undefined) this.releaseCallback = () => releaseCallback(this.failure);
     return super.release();

@@ -7,7 +7,7 @@ import pg, { type ClientBase } from 'pg';
 
 interface ClientInternals {
   /** The statement that PostgreSQL has neither answered nor refused. */
-  readonly _activeQuery?: object | null;
+  readonly _activeQuery?: { handleError(error: Error, connection: object): void } | null;
   readonly processID: number;
   readonly connection: { readonly stream: { write: unknown; destroy(error?: Error): void } };
 }
@@ -27,9 +27,15 @@ export function setProcessId(client: ClientBase, processID: number): void {
   Object.assign(client, { processID });
 }
 
-/** Whether a client has sent a statement that PostgreSQL has neither answered nor refused. */
-export function awaitsAnswer(client: ClientBase): boolean {
-  return Boolean(internalsOf(client)._activeQuery);
+/** The statement that a client has sent, and that PostgreSQL has neither answered nor refused. */
+export function unansweredStatement(client: ClientBase): object | undefined {
+  return internalsOf(client)._activeQuery ?? undefined;
+}
+
+/** Lets the statement that a client has sent fail, as pg's `query_timeout` does. The connection must not be used again. */
+export function failStatement(client: ClientBase, error: Error): void {
+  const { _activeQuery, connection } = internalsOf(client);
+  _activeQuery?.handleError(error, connection);
 }
 
 /**

@@ -1,9 +1,12 @@
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { awaitsAnswer, destroySocket, processIdOf } from '../../internals/pg.js';
+import { destroySocket, failStatement, processIdOf, unansweredStatement } from '../../internals/pg.js';
 import { tooManyWaiting, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
+
+/** Interval in ms of the look for late answers. */
+const WATCH_MS = 250;
 
 const STANDBY_WAITS = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;
 
@@ -11,27 +14,36 @@ const STANDBY_WAITS = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
   readonly onConnect?: (client: ClientBase) => Promise<void>;
+  /**
+   * Longest time in ms to wait for the answer to a statement, and up to WATCH_MS more; then the statement fails. Default: no
+   * limit. pg's own `query_timeout` would start a timer for each statement.
+   */
+  readonly answerTimeoutMs?: number;
 }
 
 type Release = (error?: Error | boolean) => void;
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: Release) => void;
 
 /**
- * pg's pool, for statements of our own and of TypeORM. It differs from pg's in five ways:
+ * pg's pool, for statements of our own and of TypeORM. It differs from pg's in six ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
  * - While the database is silent (sends no answer at all, see `breaker.ts`), every caller is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
  * - A connection that is released with an open transaction is closed.
+ * - A statement without an answer for `answerTimeoutMs` fails, and its connection is closed when it is released.
  * - Changes are refused while too many earlier ones wait for a synchronous standby.
  */
 export class ServicePool extends pg.Pool {
   /** Number of connections that were returned with all their statements answered. */
   answered = 0;
   private readonly clients: Set<pg.Client>;
+  private readonly watch: NodeJS.Timeout | undefined;
   private silence: Error | undefined;
   /** PostgreSQL processes that left a statement unanswered, and may wait for a synchronous standby. */
   private readonly unanswered = new Set<number>();
+  /** The statements in flight at the last look, and when they were first seen, by `performance.now()`. */
+  private seen = new Map<object, number>();
 
   constructor(options: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
@@ -47,6 +59,9 @@ export class ServicePool extends pg.Pool {
     }
     super({ ...options, Client: PooledClient });
     this.clients = clients;
+    const { answerTimeoutMs } = options;
+    if (answerTimeoutMs === undefined) return;
+    this.watch = setInterval(() => this.failLate(answerTimeoutMs), WATCH_MS).unref();
   }
 
   /** Number of connections in use. */
@@ -114,12 +129,28 @@ export class ServicePool extends pg.Pool {
     const client = await super.connect();
     const release = client.release.bind(client);
     client.release = (error) => {
-      if (error === undefined || !awaitsAnswer(client)) this.answered++;
+      if (error === undefined || !unansweredStatement(client)) this.answered++;
       // The embedded engine, which has a stream of its own, has no standbys.
       else if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
       release(error ?? client.getTransactionStatus() !== 'I');
     };
     return client;
+  }
+
+  private failLate(answerTimeoutMs: number): void {
+    if (this.ended) clearInterval(this.watch);
+    const now = performance.now();
+    const seen = new Map<object, number>();
+    for (const client of this.clients) {
+      const statement = unansweredStatement(client);
+      if (statement === undefined) continue;
+      const since = this.seen.get(statement) ?? now;
+      const isLate = now - since > answerTimeoutMs;
+      if (isLate) failStatement(client, new Error('Query read timeout'));
+      // A statement fails once, even if its connection is released later.
+      seen.set(statement, isLate ? Infinity : since);
+    }
+    this.seen = seen;
   }
 
   private closeAll(error: Error): void {

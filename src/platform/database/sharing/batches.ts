@@ -39,7 +39,7 @@ export interface BatchLimits {
 export class Batches<Input, Output> {
   private waiting: Waiting<Input, Output>[] = [];
   /** The outputs of waiting inputs that have a key. */
-  private readonly outputs = new Map<string, Promise<Output>>();
+  private outputs = new Map<string, Promise<Output>>();
   /** Number of calls of `run` since the last statement began. */
   private calls = 0;
   private running = 0;
@@ -83,7 +83,12 @@ export class Batches<Input, Output> {
   /** Takes the oldest inputs out of the queue. */
   private take(count: number): Waiting<Input, Output>[] {
     const taken = this.waiting.splice(0, count);
-    for (const { key } of taken) if (key !== undefined) this.outputs.delete(key);
+    if (this.waiting.length > 0) {
+      for (const { key } of taken) if (key !== undefined) this.outputs.delete(key);
+    } else if (this.outputs.size > 0) {
+      // Not emptied: each table that a map has outgrown would keep the outputs of its time from the garbage collector.
+      this.outputs = new Map();
+    }
     return taken;
   }
 

@@ -117,13 +117,21 @@ export class Replies {
     if (this.drain.hasBegun) {
       response.shouldKeepAlive = false;
     }
-    // Node would keep a Content-Length of an earlier answer that failed.
-    if (response.statusCode !== 204 && response.statusCode !== 304) {
-      // A handler may have copied the field from another answer.
+    const isWhole = request.complete || !announcesBody(request);
+    // Node adds the Content-Length of most answers by itself. But it would keep one of an earlier answer that failed, and a
+    // handler may have copied Transfer-Encoding from another answer.
+    const nodeAddsLength =
+      isWhole &&
+      body !== undefined &&
+      request.method !== 'HEAD' &&
+      response.useChunkedEncodingByDefault &&
+      !response.hasHeader('Content-Length') &&
+      !response.hasHeader('Transfer-Encoding');
+    if (!nodeAddsLength && response.statusCode !== 204 && response.statusCode !== 304) {
       response.removeHeader('Transfer-Encoding');
       response.setHeader('Content-Length', Buffer.byteLength(body ?? ''));
     }
-    if (request.complete || !announcesBody(request)) {
+    if (isWhole) {
       response.end(body);
       return;
     }
