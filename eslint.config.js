@@ -18,7 +18,7 @@ export const PLATFORM_ROOMS = {
   'server/connections': ['errors', 'server/requests'],
   'server/replies': ['errors', 'json', 'server/connections', 'server/requests'],
   server: ['errors', 'internals', 'json', 'server/connections', 'server/replies', 'server/requests'],
-  input: ['errors', 'internals', 'json', 'server', 'server/requests'],
+  input: ['deprecation', 'errors', 'internals', 'json', 'server', 'server/requests'],
   'database/removal': [],
   'database/statements': ['internals'],
   'database/connections': ['database/statements', 'errors', 'internals'],

@@ -1,4 +1,5 @@
 import {
+  Body,
   type CallHandler,
   Controller,
   type ExecutionContext,
@@ -6,6 +7,7 @@ import {
   Header,
   Module,
   type NestInterceptor,
+  Post,
   Res,
   UseInterceptors,
 } from '@nestjs/common';
@@ -41,7 +43,16 @@ class TestLinkedController {
   }
 }
 
-@Module({ controllers: [TestLinkedController] })
+@Controller('test-described')
+class TestDescribedController {
+  @Post()
+  @Deprecated(ANNOUNCEMENT)
+  postDescribed(@Body() body: unknown): unknown {
+    return body;
+  }
+}
+
+@Module({ controllers: [TestLinkedController, TestDescribedController] })
 class DeprecatedModule {}
 
 let app: TestApp;
@@ -99,6 +110,19 @@ describe('getPet is deprecated', () => {
     app.clock.travelTo('2031-01-01T00:00:00Z');
     expect((await app.client.get(`/v1/pets/${id}`, { apiKey: null })).status).toBe(401);
     expect((await app.client.get('/v1/pets/no-such')).status).toBe(410);
+  });
+
+  test('410 comes before 415 and 400', async () => {
+    const bodies = { '{"name":': 'application/json', Rex: 'text/plain', '{}': 'application/json' };
+    const statuses: number[] = [];
+    for (const time of ['2026-12-31T23:59:59Z', '2027-01-01T00:00:00Z']) {
+      app.clock.travelTo(time);
+      for (const [body, type] of Object.entries(bodies)) {
+        const headers = { 'content-type': type };
+        statuses.push((await app.client.send('POST', '/v1/test-described', { headers, body })).status);
+      }
+    }
+    expect(statuses).toEqual([400, 415, 201, 410, 410, 410]);
   });
 
   test('AFTER_SUNSET=serve keeps it, and links follow PUBLIC_BASE_URL', async () => {

@@ -49,9 +49,17 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     response.setHeader('Sunset', sunsetField);
     // Not `setHeader`: a guard or @Header may have set links of its own.
     response.appendHeader('Link', links);
-    if (this.config.afterSunset === 'remove' && response.req.context.now >= deprecation.sunset.getTime()) {
-      throw new ApiError(OPERATION_REMOVED, removalMessage(deprecation));
-    }
+    if (this.isRemoved(execution)) throw new ApiError(OPERATION_REMOVED, removalMessage(deprecation));
+  }
+
+  /** Answers 410 from the sunset on, as {@link precede} does; for code that runs before interceptors. */
+  refuseRemoved(execution: ExecutionContext): void {
+    if (this.isRemoved(execution)) this.precede(execution);
+  }
+
+  private isRemoved(execution: ExecutionContext): boolean {
+    const { sunset } = this.announcementOf(execution).deprecation;
+    return this.config.afterSunset === 'remove' && execution.getArgByIndex<Request>(0).context.now >= sunset.getTime();
   }
 
   private announcementOf(execution: ExecutionContext): Announcement {

@@ -2,6 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable, SetMetadata, type 
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import { Config } from '../../config.js';
+import { DEPRECATION_METADATA, DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
 import { RouteParamtypes } from '../internals/nest-metadata.js';
 import type { BodyPlan } from '../server/body-reader.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
@@ -26,6 +27,11 @@ export function BodyLimit(bytes: number): ClassDecorator & MethodDecorator {
   return SetMetadata(BODY_LIMIT_METADATA, bytes);
 }
 
+interface HandlerBody extends BodyPlan {
+  /** The handler has a sunset, after which its body is not read: 410 comes before 415, 413 and 400. */
+  readonly isDeprecated: boolean;
+}
+
 /**
  * Sets `request.body` to the parsed body, after the guards of the platform and before those of modules. Only for handlers
  * with `@Body()`, `@RawBody()`, `@Req()`, or a parameter decorator of a module, which may look at it; for all others the body
@@ -37,32 +43,36 @@ export function BodyLimit(bytes: number): ClassDecorator & MethodDecorator {
 @Injectable()
 export class BodyGuard implements CanActivate {
   /** By operation; null for a handler that takes no body: its body stays unread. */
-  private readonly plans = new Map<string, BodyPlan | null>();
+  private readonly bodies = new Map<string, HandlerBody | null>();
 
   constructor(
     private readonly config: Config,
+    private readonly deprecation: DeprecationInterceptor,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
-  /** @throws what `BodyReader.read` throws */
+  /** @throws what `BodyReader.read` throws, or OPERATION_REMOVED */
   canActivate(execution: ExecutionContext): true | Promise<true> {
     // Messages of gateways and microservices have no body.
     if (execution.getType() !== 'http') return true;
     const request = execution.getArgByIndex<Request>(0);
-    const plan = this.planOf(request.context.operation as string, execution);
-    if (plan === null || request.body !== undefined || request.readableDidRead) return true;
-    const body = this.adapterHost.httpAdapter.readBody(request, plan);
+    const handlerBody = this.handlerBodyOf(request.context.operation as string, execution);
+    if (handlerBody === null || request.body !== undefined || request.readableDidRead) return true;
+    if (handlerBody.isDeprecated) this.deprecation.refuseRemoved(execution);
+    const body = this.adapterHost.httpAdapter.readBody(request, handlerBody);
     if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read));
     return setBody(request, body);
   }
 
-  private planOf(operation: string, execution: ExecutionContext): BodyPlan | null {
-    let plan = this.plans.get(operation);
-    if (plan === undefined) {
-      plan = bodyPlanOf(execution.getClass(), execution.getHandler() as Handler, this.config.maxBodyBytes);
-      this.plans.set(operation, plan);
+  private handlerBodyOf(operation: string, execution: ExecutionContext): HandlerBody | null {
+    let handlerBody = this.bodies.get(operation);
+    if (handlerBody === undefined) {
+      const handler = execution.getHandler() as Handler;
+      const plan = bodyPlanOf(execution.getClass(), handler, this.config.maxBodyBytes);
+      handlerBody = plan && { ...plan, isDeprecated: Reflect.hasMetadata(DEPRECATION_METADATA, handler) };
+      this.bodies.set(operation, handlerBody);
     }
-    return plan;
+    return handlerBody;
   }
 }
 
