@@ -7,12 +7,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** Budgets only fall. The aim is 14,000 lines of src in 190 files, and 23,000 lines of tests. */
+/** Budgets only fall. */
 const BUDGETS = {
-  'src: lines': 14_900,
-  'src: files': 172,
+  'src: lines': 14_000,
+  'src: files': 170,
   'browser: lines': 350,
-  'tests: lines': 24_450,
+  'tests: lines': 23_000,
   settings: 30,
   'names of the package': 60,
   decisions: 130,
