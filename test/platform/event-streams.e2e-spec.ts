@@ -2,6 +2,8 @@ import { Controller, Get, Module, Sse } from '@nestjs/common';
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { MAX_STREAMS_PER_KEY } from '../../src/platform/auth/event-streams.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { until } from '../support/until.js';
@@ -68,9 +70,10 @@ class Stream {
     this.ended = new Promise((resolve) => answer.on('error', () => undefined).on('close', resolve));
   }
 
-  static open(app: TestApp, path: string): Promise<Stream> {
+  static open(app: TestApp, path: string, apiKey?: string): Promise<Stream> {
+    const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
     return new Promise((resolve, reject) => {
-      request({ port: app.port, path: `/v1/test-streams/${path}` }, (answer) => resolve(new Stream(answer)))
+      request({ port: app.port, path: `/v1/test-streams/${path}`, headers }, (answer) => resolve(new Stream(answer)))
         .on('error', reject)
         .end();
     });
@@ -114,4 +117,42 @@ test('streams are cut when the server stops listening, and the stop does not wai
   await Promise.all([...streams, await late].map((stream) => stream.ended));
   expect((await late).text).toContain('data: late');
   expect(controller.subscribed).toBe(0);
+});
+
+test('a stream ends within a second when its key is revoked or expires, and no other does', async () => {
+  const app = await createTestApp({ features: [StreamsModule] });
+  const keys = app.nest.get(ApiKeysService);
+  const expiresAt = new Date(Date.now() + 1_500);
+  const expiring = await Stream.open(app, 'closed', (await keys.create({ client: 'expiring', expiresAt })).secret);
+  const { key, secret } = await keys.create({ client: 'revoked' });
+  const revoked = await Stream.open(app, 'closed', secret);
+  const kept = await Stream.open(app, 'closed', app.apiKey);
+  await until(() => kept.text.includes('data: first'));
+  await keys.revoke(String(key.id));
+  const revokedAt = Date.now();
+  await revoked.ended;
+  expect(Date.now() - revokedAt).toBeLessThan(1_000);
+  await expiring.ended;
+  expect(Math.abs(Date.now() - expiresAt.getTime() - 500)).toBeLessThan(500);
+  const { length } = kept.text;
+  await until(() => kept.text.length > length);
+  await app.close();
+});
+
+test('429 rate_limited: another stream of a key that has 100 open', async () => {
+  const app = await createTestApp({ features: [StreamsModule] });
+  const { secret } = await app.nest.get(ApiKeysService).create({ client: 'streaming' });
+  const count = Array.from({ length: MAX_STREAMS_PER_KEY });
+  const streams = await Promise.all(count.map(() => Stream.open(app, 'closed', secret)));
+  const refused = await app.client.get('/v1/test-streams/closed', { apiKey: secret });
+  expect([refused.status, refused.headers['retry-after']]).toEqual([429, '10']);
+  const others = [await Stream.open(app, 'closed', app.apiKey)];
+  streams.pop()?.close();
+  await until(async () => {
+    const stream = await Stream.open(app, 'closed', secret);
+    others.push(stream);
+    return stream.status === 200;
+  });
+  for (const stream of [...streams, ...others]) stream.close();
+  await app.close();
 });

@@ -6,6 +6,7 @@ import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.j
 import type { StoredApiKey } from '../api-keys/stored-api-key.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
+import { EventStreams } from './event-streams.js';
 import { type Operation, OperationRegistry } from './operation-registry.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 
@@ -27,6 +28,7 @@ export class ApiKeyGuard implements CanActivate {
     private readonly usage: KeyUsage,
     private readonly rateLimiter: RateLimiter,
     private readonly operations: OperationRegistry,
+    private readonly streams: EventStreams,
   ) {}
 
   canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
@@ -42,16 +44,22 @@ export class ApiKeyGuard implements CanActivate {
     if (token === undefined) throw missingApiKey();
     const key = this.verifier.verify(token, context.now);
     return key instanceof Promise
-      ? key.then((found) => this.admit(request, operation, found))
-      : this.admit(request, operation, key);
+      ? key.then((found) => this.admit(request, operation, found, token))
+      : this.admit(request, operation, key, token);
   }
 
   /** Counts the call, and checks the rate limit of the client and then the scopes of the key. */
-  private admit(request: Request, { name, scopes }: Operation, key: StoredApiKey): boolean | Promise<boolean> {
+  private admit(
+    request: Request,
+    { name, scopes, isStream }: Operation,
+    key: StoredApiKey,
+    token: string,
+  ): boolean | Promise<boolean> {
     const { context, headers } = request;
     context.client = key.client.name;
     context.clientId = key.client.id;
     this.usage.count(key.id, name, headers['user-agent'], context.now);
+    if (isStream) this.streams.admit(request, key, token);
     const shared = this.rateLimiter.admit(key.client, request.res as Response, context.now);
     return shared === undefined
       ? requireScopes(scopes, key.scopes)

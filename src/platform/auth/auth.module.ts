@@ -7,13 +7,14 @@ import { ApiKeysService } from '../api-keys/api-keys.service.js';
 import { KeyUsageModule } from '../key-usage/key-usage.module.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import { ApiKeyGuard } from './api-key.guard.js';
+import { EventStreams } from './event-streams.js';
 import { OperationRegistry } from './operation-registry.js';
 
 /** API keys, rate limits and usage for every handler of every module. */
 @Global()
 @Module({
   imports: [DiscoveryModule, KeyUsageModule],
-  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, RateLimiter, OperationRegistry, ApiKeyGuard],
+  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, RateLimiter, OperationRegistry, EventStreams, ApiKeyGuard],
   exports: [ApiKeysService, RateLimiter, OperationRegistry, ApiKeyGuard],
 })
 export class AuthModule implements OnApplicationBootstrap {

@@ -1,7 +1,7 @@
 import { Injectable, type Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { DECORATORS } from '@nestjs/swagger';
-import { PATH_METADATA } from '../internals/nest-metadata.js';
+import { PATH_METADATA, SSE_METADATA } from '../internals/nest-metadata.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
 import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
 
@@ -11,6 +11,8 @@ export interface Operation {
   /** The operationId of `@ApiOperation`. */
   readonly ownId: string | undefined;
   readonly isPublic: boolean;
+  /** Whether the answer is an event stream (`@Sse()`). */
+  readonly isStream: boolean;
   /** The scopes that a key needs. */
   readonly scopes: readonly string[];
 }
@@ -65,6 +67,7 @@ function operationsOf(controller: Type, taken: Map<string, string>): Map<unknown
       name: nameOf(`${controller.name}.${method}`, ownId, taken),
       ownId,
       isPublic,
+      isStream: Reflect.hasMetadata(SSE_METADATA, handler),
       scopes: isPublic ? [] : ((declared(REQUIRED_SCOPES_METADATA) as string[] | undefined) ?? []),
     });
   }

@@ -10,6 +10,7 @@ export {
   PATH_METADATA,
   PIPES_METADATA,
   ROUTE_ARGS_METADATA,
+  SSE_METADATA,
   VERSION_METADATA,
 } from '@nestjs/common/constants.js';
 export { RouteParamtypes } from '@nestjs/common/internal';
