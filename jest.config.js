@@ -55,6 +55,7 @@ export default {
   maxWorkers: 3,
   // Ends a test or hook that hangs. Some start the service several times, 1 s each, or 5 s on a slow machine.
   testTimeout: 60_000,
+  reporters: ['default', '<rootDir>/test/support/slowest-files.js'],
   projects: [
     {
       ...shared,

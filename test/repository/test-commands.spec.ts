@@ -50,7 +50,7 @@ test('the gate and the nightly run have every project and every test command, an
   const projectsIn = (command = ''): string[] => / scripts\/test\.js (\S+)/.exec(` ${command}`)?.[1]?.split(',') ?? [];
   const lines = ['.ci/run', '.ci/nightly'].flatMap((path) => read(path).split('\n'));
   const run = lines.flatMap((line) => {
-    const script = /\bnpm (?:run )?(test(?::\w+)?)$/.exec(line)?.[1];
+    const script = /\bnpm (?:run )?(test(?::\w+)?)(?:'|$)/.exec(line)?.[1];
     return script === undefined ? projectsIn(line) : [script, ...projectsIn(scripts[script])];
   });
   expect(run).toEqual(expect.arrayContaining(projects.map(({ displayName }) => displayName)));
