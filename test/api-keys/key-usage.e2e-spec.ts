@@ -1,4 +1,5 @@
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { asUnavailable } from '../../src/platform/database/connections/connection-errors.js';
 import { KeyUsageRetention } from '../../src/platform/key-usage/key-usage.module.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -90,6 +91,21 @@ describe('one instance', () => {
     repository.add = add;
     await usage.write();
     expect((await storedUsage(app)).map((row) => row[3])).toEqual([2]);
+  });
+
+  test('counts of a write that was not confirmed are not written again, and are reported as missing', async () => {
+    const repository = app.nest.get(KeyUsage);
+    const add = repository.add.bind(repository);
+    repository.add = async (records) => {
+      await add(records);
+      repository.add = add;
+      throw asUnavailable(new Error('Connection terminated unexpectedly'), true);
+    };
+    await call(app, '/v1/pets');
+    await usage.write();
+    await usage.write();
+    expect((await storedUsage(app)).map((row) => row[3])).toEqual([1]);
+    expect([usage.failedWrites, usage.uncountedCalls]).toEqual([1, 1]);
   });
 
   test('calls during a write are counted once', async () => {

@@ -111,6 +111,10 @@ describe('a pool of one connection', () => {
     const unused = one.nest.get(DataSource).createQueryRunner();
     await unused.release();
     await expect(unused.query('SELECT 1')).rejects.toThrow('released');
+    const waiting = one.nest.get(DataSource).createQueryRunner();
+    const query = waiting.query('SELECT 1');
+    await waiting.release();
+    await expect(query).rejects.toThrow('released');
     expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
   });
 

@@ -13,6 +13,7 @@ import type { ServiceDataSource } from './service-data-source.js';
 import { type Readiness, ReadinessProbe } from './availability/readiness-probe.js';
 import { Replicas } from './replicas.js';
 
+export { isOutcomeUnknown } from './connections/connection-errors.js';
 export type { Statement } from './statements/statement.js';
 
 /** An open transaction. */
@@ -75,7 +76,8 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 
   /**
    * Runs a read-only statement on a replica if one can answer at once, else on the primary. It sees every change that was
-   * committed before the call.
+   * committed before the call, except by a transaction with `SET LOCAL synchronous_commit = off`. A statement that a standby
+   * refuses, such as one with FOR UPDATE or `nextval`, runs on the primary, and the log warns of it.
    */
   read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const onPrimary = (): Promise<Row[]> => this.readPrimary<Row>(statement, values);
@@ -83,12 +85,13 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     return this.replicas.read<Row[]>(
       (client, statements) => statements.runOn<Row>(client, statement, values),
       onPrimary,
+      statement.text,
     );
   }
 
   /**
    * Lets TypeORM read on a replica if one can answer at once, else on the primary. `work` sees the same changes as `read`
-   * does. It may run twice, even at the same time: on a replica that fails or is late, and on the primary.
+   * does, and its statements are limited alike. It may run twice, even at the same time: on a replica that fails or is late, and on the primary.
    */
   readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
     const onPrimary = (): Promise<Result> => work(this.dataSource.manager);

@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import type { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
+import { LimitedWarnings } from '../limited-warnings.js';
 import { answerTimeoutMs, directly, serverConnectionSettings } from './connection-settings.js';
-import { isConnectionFailure } from './connections/connection-errors.js';
+import { isConnectionFailure, rootFault } from './connections/connection-errors.js';
 import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import { Batches } from './sharing/batches.js';
@@ -34,8 +35,14 @@ const PAUSE_MS = 500;
  */
 const LOCK_TIMEOUT_MS = 50;
 
-/** SQLSTATEs that are the fault of one statement: cancelled (also by the replay), and a change or lock on a standby. */
-const FAULTS_OF_STATEMENTS = new Set<unknown>(['57014', '25006']);
+/** SQLSTATE of a change, a lock or `nextval` on a standby. */
+const READ_ONLY = '25006';
+
+/** SQLSTATEs that are the fault of one statement: cancelled (also by the replay), and READ_ONLY. */
+const FAULTS_OF_STATEMENTS = new Set<unknown>(['57014', READ_ONLY]);
+
+/** Shortest time in ms between two warnings of statements that a replica refuses. */
+const WARNING_INTERVAL_MS = 60_000;
 
 /** A position in the primary's write-ahead log: how much was flushed at one moment. */
 interface Position {
@@ -89,6 +96,7 @@ class NotRead extends Error {
  */
 export class Replicas {
   private readonly log = new Logger(Replicas.name);
+  private readonly warnings = new LimitedWarnings(this.log, WARNING_INTERVAL_MS);
   readonly all: readonly Replica[];
   /** Number of reads that the primary answered. */
   fallbacks = 0;
@@ -134,19 +142,26 @@ export class Replicas {
    * on the primary. Ready replicas take turns.
    *
    * @param onReplica reads on the connection and releases it; its result is dropped if the primary answers instead
+   * @param text the statement for the log, if it is known; errors of TypeORM have it, too
    * @throws only errors of `onPrimary`
    */
   async read<Result>(
     onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
     onPrimary: () => Promise<Result>,
+    text?: string,
   ): Promise<Result> {
     const ready = this.all.filter(({ isReady }) => isReady);
     const replica = ready[this.next++ % ready.length];
     try {
       const position = replica && (await within(this.position(), POSITION_MS));
       if (replica !== undefined && position !== undefined) return await replica.read(position, onReplica);
-    } catch {
+    } catch (error) {
       // The replica remembers whether it was its own fault.
+      const fault = rootFault(error);
+      if (fault?.code === READ_ONLY) {
+        const { query = text } = causeOf(error) as { query?: string };
+        this.warnings.warn(`A statement for replicas runs on the primary, because ${fault.message}: ${query}`);
+      }
     }
     this.fallbacks++;
     return onPrimary();
@@ -322,14 +337,16 @@ class Replica {
 /** Whether an error concerns the replica, and not only one statement. */
 function isFaultOfReplica(error: unknown): boolean {
   if (error instanceof NotRead) return !error.isUsable;
-  // Through TypeORM a connection failure surfaces as ApiError.
-  const cause = error instanceof ApiError ? error.cause : error;
-  return isConnectionFailure(cause) && !isFaultOfStatement(cause);
+  return isConnectionFailure(causeOf(error)) && !isFaultOfStatement(error);
 }
 
 function isFaultOfStatement(error: unknown): boolean {
-  const { driverError, code } = (error ?? {}) as { driverError?: { code?: unknown }; code?: unknown };
-  return FAULTS_OF_STATEMENTS.has(driverError?.code ?? code);
+  return FAULTS_OF_STATEMENTS.has(rootFault(error)?.code);
+}
+
+/** The error itself. Through TypeORM a connection failure surfaces as ApiError. */
+function causeOf(error: unknown): unknown {
+  return error instanceof ApiError ? error.cause : error;
 }
 
 /**

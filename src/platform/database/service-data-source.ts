@@ -71,6 +71,11 @@ class ServiceQueryRunner extends PostgresQueryRunner {
       if (isChange) this.pool.admitChange();
       if (!this.isReleased) {
         this.client = (await this.connect()) as ClientBase;
+        if (this.isReleasedByCaller) {
+          // Released during the wait for the connection, when there was none to return.
+          this.isReleased = false;
+          await this.release();
+        }
         // The pool closes the connection, which rolls back, too.
         if (text === 'ROLLBACK' && unansweredStatement(this.client) !== undefined)
           throw new Error('Connection terminated: no answer');

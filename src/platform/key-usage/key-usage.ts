@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Clock } from '../clock.js';
-import { Database, type Statement } from '../database/database.js';
+import { Database, isOutcomeUnknown, type Statement } from '../database/database.js';
 
 /** Time in ms between two writes. A crash loses the calls of this time. */
 const WRITE_INTERVAL_MS = 5_000;
@@ -88,7 +88,7 @@ export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Re
 
 /**
  * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written every 5 s and at shutdown.
- * If a write fails, its counts are kept for the next one.
+ * If a write fails, its counts are kept for the next one, unless they may have been stored: no call counts twice.
  */
 @Injectable()
 export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -97,7 +97,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   private counters = new Map<string, UsageRecord>();
   /** Writes that have failed since the start. */
   failedWrites = 0;
-  /** Calls that were not counted since the start. */
+  /** Calls since the start that were not counted, or of which no answer confirms it. */
   uncountedCalls = 0;
   private timer: NodeJS.Timeout | undefined;
   private writing: Promise<void> | undefined;
@@ -154,6 +154,8 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     } catch (error) {
       this.failedWrites++;
       this.log.warn(`The usage of API keys could not be written and waits: ${(error as Error).message}`);
+      const unconfirmed = isOutcomeUnknown(error) ? records.splice(0, MAX_COUNTERS_PER_STATEMENT) : [];
+      for (const { calls } of unconfirmed) this.uncountedCalls += calls;
       for (const { keyId, operation, userAgent, lastCallAt, calls } of records) {
         this.count(keyId, operation, userAgent, lastCallAt, calls);
       }

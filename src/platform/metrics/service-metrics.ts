@@ -136,7 +136,7 @@ function observeKeyUsage(keyUsage: KeyUsage, registry: Registry): void {
   });
   registerCounter(registry, {
     name: 'petstore_key_usage_uncounted_calls_total',
-    help: 'Calls that are missing in the usage of API keys, because too many counts waited to be written.',
+    help: 'Calls that may be missing in the usage of API keys: too many counts waited, or a write was not confirmed.',
     read: () => keyUsage.uncountedCalls,
   });
 }

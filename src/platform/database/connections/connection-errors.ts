@@ -1,4 +1,4 @@
-import type { ApiError } from '../../errors/api-error.js';
+import { ApiError } from '../../errors/api-error.js';
 import { serviceUnavailable, type UnavailableCause } from '../../errors/service-unavailable.js';
 import { StartupError } from '../../errors/startup-error.js';
 
@@ -127,13 +127,17 @@ export function unavailable(cause: Error): ApiError {
   return serviceUnavailable(causeOf(cause), 'The database is not available. Try again.', { cause });
 }
 
+const OUTCOME_UNKNOWN =
+  'The database did not confirm the change in time; it may have been made. ' +
+  'A retry with the same Idempotency-Key settles it; without one, look whether it was made before you try again.';
+
 function outcomeUnknown(cause: Error): ApiError {
-  return serviceUnavailable(
-    causeOf(cause),
-    'The database did not confirm the change in time; it may have been made. ' +
-      'A retry with the same Idempotency-Key settles it; without one, look whether it was made before you try again.',
-    { cause },
-  );
+  return serviceUnavailable(causeOf(cause), OUTCOME_UNKNOWN, { cause });
+}
+
+/** Whether an error leaves open if the change was made. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return error instanceof ApiError && error.message === OUTCOME_UNKNOWN;
 }
 
 /** The cause for operators: slow statements, a busy pool, a refusal by PostgreSQL, or an unreachable database. */
