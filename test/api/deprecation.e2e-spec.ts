@@ -13,6 +13,7 @@ import {
 } from '@nestjs/common';
 import type { Response } from 'express';
 import { map, type Observable } from 'rxjs';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { Deprecated } from '../../src/platform/deprecation/deprecation.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
@@ -32,6 +33,7 @@ class WrappingInterceptor implements NestInterceptor {
 }
 
 @Controller('test-linked')
+@RequireScopes()
 class TestLinkedController {
   @Get()
   @UseInterceptors(WrappingInterceptor)
@@ -44,6 +46,7 @@ class TestLinkedController {
 }
 
 @Controller('test-described')
+@RequireScopes()
 class TestDescribedController {
   @Post()
   @Deprecated(ANNOUNCEMENT)

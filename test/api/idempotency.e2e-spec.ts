@@ -2,6 +2,7 @@ import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { Database } from '../../src/platform/database/database.js';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
 import { IdempotencyKey, Idempotent } from '../../src/platform/idempotency/idempotency-key.js';
@@ -47,6 +48,7 @@ class NotesService {
 }
 
 @Controller('test-notes')
+@RequireScopes()
 class TestNotesController {
   constructor(private readonly notes: NotesService) {}
 

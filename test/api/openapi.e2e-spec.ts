@@ -346,6 +346,7 @@ class ListToysQuery {
 
 @ApiTags('Toys')
 @Controller('test-toys')
+@RequireScopes()
 class TestToysController {
   @Get()
   @Public()

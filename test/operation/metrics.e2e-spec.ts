@@ -2,6 +2,7 @@ import { Controller, Get, Injectable, Module, ServiceUnavailableException } from
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { Database } from '../../src/platform/database/database.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -29,6 +30,7 @@ class Gate {
 }
 
 @Controller('test-gated')
+@RequireScopes()
 class TestGatedController {
   constructor(
     private readonly gate: Gate,

@@ -25,6 +25,7 @@ import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
 import { map, type Observable } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { StartupError } from '../../src/platform/errors/startup-error.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { Pair, type Row } from './harness.js';
@@ -81,6 +82,7 @@ class UpperCasePipe implements PipeTransform {
 }
 
 @Controller('test-bound')
+@RequireScopes()
 class TestBoundController {
   @Get('visit')
   visit(): Visit {

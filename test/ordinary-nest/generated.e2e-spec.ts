@@ -168,6 +168,11 @@ test("compiler, linter and formatter accept two resources of Nest's own", async 
     join(copy.path, 'src/gizmos/dto/create-gizmo.dto.ts'),
     "import { IsString } from 'class-validator';\nexport class CreateGizmoDto { @IsString() name: string; }\n",
   );
+  for (const path of ['src/gadgets/gadgets.controller.ts', 'src/gizmos/gizmos.controller.ts']) {
+    const text = (await copy.read(path)).replace('@Controller(', '@RequireScopes()\n@Controller(');
+    const line = "import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';\n";
+    await writeFile(join(copy.path, path), line + text);
+  }
   await addHook('src/gadgets/gadgets.module.ts');
   await copy.run('scripts/build-if-needed.js');
 });

@@ -5,12 +5,14 @@ import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { MAX_STREAMS_PER_KEY } from '../../src/platform/auth/event-streams.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { until } from '../support/until.js';
 
 /* Event streams: their end. `ordinary-nest` compares their answers with stock Nest. */
 
 @Controller('test-streams')
+@RequireScopes()
 class TestStreamsController {
   /** The number of observables that have a subscriber. */
   subscribed = 0;

@@ -13,7 +13,9 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import {
   BooleanProperty,
   Int64Property,
@@ -21,6 +23,7 @@ import {
   TextProperty,
 } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpCall } from '../support/http-client.js';
 
 /*
  * A module of another team, written as in any Nest application: it only imports decorators of the platform. The tests
@@ -86,6 +89,7 @@ class ListOwnersQuery {
 const LARGEST = 9223372036854775807n;
 
 @Controller('test-owners')
+@RequireScopes()
 class TestOwnersController {
   @Get()
   listOwners(@Query() query: ListOwnersQuery): unknown {
@@ -112,7 +116,18 @@ class TestOwnersController {
   }
 }
 
-@Module({ controllers: [TestOwnersController] })
+@Public()
+@Controller('test-gates')
+class TestGatesController {
+  @Get('open')
+  findOpen(): void {}
+
+  @Get('scoped')
+  @RequireScopes('admin:write')
+  findScoped(): void {}
+}
+
+@Module({ controllers: [TestOwnersController, TestGatesController] })
 class OwnersModule {}
 
 let app: TestApp;
@@ -140,6 +155,39 @@ describe('authentication', () => {
 
   test('200: @Public opens one handler, and no other', async () => {
     expect((await app.client.get('/v1/test-owners/open', { apiKey: null })).json).toEqual(['open']);
+  });
+
+  test('@RequireScopes on a handler overrides @Public on its controller', async () => {
+    const statusOf = async (path: string, call: HttpCall): Promise<number> =>
+      (await app.client.get(`/v1/test-gates/${path}`, call)).status;
+    const { secret } = await app.nest.get(ApiKeysService).create({ client: 'admin', scopes: ['admin:write'] });
+    expect(await statusOf('open', { apiKey: null })).toBe(200);
+    expect(await statusOf('scoped', { apiKey: null })).toBe(401);
+    expect(await statusOf('scoped', {})).toBe(403);
+    expect(await statusOf('scoped', { apiKey: secret })).toBe(200);
+  });
+
+  test('the start fails with one sentence that names every handler which says nothing, or both', async () => {
+    @Controller('test-undecided')
+    class TestUndecidedController {
+      @Get()
+      findOne(): void {}
+
+      @Get('two')
+      @RequireScopes()
+      findTwo(): void {}
+
+      @Get('three')
+      @Public()
+      @RequireScopes()
+      findThree(): void {}
+    }
+    @Module({ controllers: [TestUndecidedController] })
+    class UndecidedModule {}
+    await expect(createTestApp({ features: [UndecidedModule] })).rejects.toThrow(
+      'Nothing says who may call TestUndecidedController.findOne, TestUndecidedController.findThree. Add either ' +
+        "@RequireScopes('thing:action'), @RequireScopes() for any API key, or @Public().",
+    );
   });
 });
 

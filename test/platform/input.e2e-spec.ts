@@ -10,6 +10,7 @@ import {
   Post,
 } from '@nestjs/common';
 import type { Request } from 'express';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
@@ -29,6 +30,7 @@ const SentBody = createParamDecorator((_: unknown, execution: ExecutionContext) 
 });
 
 @Controller('test-notes')
+@RequireScopes()
 class TestNotesController {
   @Post()
   @HttpCode(200)
@@ -101,6 +103,7 @@ describe("@Body('member')", () => {
 
 test('the start fails with one sentence when a declared type of a handler would not be checked', async () => {
   @Controller('test-papers')
+  @RequireScopes()
   class TestPapersController {
     @Post(':number')
     addPaper(@Param('number') parameters: NewNote): unknown {

@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { createTestApp } from '../support/app.js';
 
 /* WebSocket gateways, GraphQL resolvers and handlers of messages: closed by refusal, or open and on their own. */
@@ -48,7 +49,16 @@ class ClosedMessagesController {
   closed(): void {}
 }
 
+@Public()
+@WebSocketGateway()
+class ScopedGateway {
+  @RequireScopes('news:read')
+  @SubscribeMessage('scoped')
+  scoped(): void {}
+}
+
 test.each<[string, Type]>([
+  ['the message handler ScopedGateway.scoped', ScopedGateway],
   ['the gateway ClosedGateway', ClosedGateway],
   ['the resolver ClosedResolver.animals', ClosedResolver],
   ['the message handler ClosedMessagesController.closed', ClosedMessagesController],

@@ -14,6 +14,7 @@ import express from 'express';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -43,6 +44,7 @@ class CountingGuard implements CanActivate {
 
 @Controller('test-uploads')
 @UseGuards(CountingGuard)
+@RequireScopes()
 class TestUploadsController {
   @Post()
   @UseInterceptors(FileInterceptor('file'))

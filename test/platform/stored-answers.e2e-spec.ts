@@ -1,4 +1,5 @@
 import { Body, Controller, Module, Post } from '@nestjs/common';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { TextProperty } from '../../src/platform/input/property.decorators.js';
 import { type IdempotencyKey, Idempotent } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotency, type Kept } from '../../src/platform/idempotency/idempotency.js';
@@ -21,6 +22,7 @@ interface Bill {
 }
 
 @Controller('test-bills')
+@RequireScopes()
 class TestBillsController {
   constructor(private readonly idempotency: Idempotency) {}
 

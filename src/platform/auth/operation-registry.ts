@@ -1,6 +1,7 @@
 import { Injectable, type Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { DECORATORS } from '@nestjs/swagger';
+import { StartupError } from '../errors/startup-error.js';
 import { PATH_METADATA, SSE_METADATA } from '../internals/nest-metadata.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
 import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
@@ -36,7 +37,8 @@ export class OperationRegistry {
   /**
    * The operation of a handler, a method of a controller; undefined when it has no route.
    *
-   * @throws Error when two handlers would have the same name; so such an application fails at start
+   * @throws Error when two handlers would have the same name, or nothing says who may call one; so such an application
+   * fails at start
    */
   of(controller: unknown, handler: unknown): Operation | undefined {
     return (this.byController ??= this.readAll()).get(controller)?.get(handler);
@@ -46,12 +48,21 @@ export class OperationRegistry {
     const taken = new Map<string, string>();
     // A Set, because several modules may register the same controller.
     const controllers = new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type));
-    return new Map([...controllers].map((controller) => [controller, operationsOf(controller, taken)]));
+    const undecided: string[] = [];
+    const all = new Map([...controllers].map((controller) => [controller, operationsOf(controller, taken, undecided)]));
+    if (undecided.length === 0) return all;
+    throw new StartupError(
+      `Nothing says who may call ${undecided.join(', ')}. Add either @RequireScopes('thing:action'), @RequireScopes() ` +
+        'for any API key, or @Public().',
+    );
   }
 }
 
-/** @param taken the handler of each name so far */
-function operationsOf(controller: Type, taken: Map<string, string>): Map<unknown, Operation> {
+/**
+ * @param taken the handler of each name so far
+ * @param undecided gets the handlers without `@RequireScopes` and `@Public()`, and those that have both in one place
+ */
+function operationsOf(controller: Type, taken: Map<string, string>, undecided: string[]): Map<unknown, Operation> {
   const prototype = controller.prototype as Record<string, object>;
   const operations = new Map<unknown, Operation>();
   for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
@@ -60,15 +71,18 @@ function operationsOf(controller: Type, taken: Map<string, string>): Map<unknown
     const ownId = (Reflect.getMetadata(DECORATORS.API_OPERATION, handler) as { operationId?: string } | undefined)
       ?.operationId;
     // The handler's decorator overrides the controller's.
-    const declared = (key: string): unknown =>
-      Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, controller);
-    const isPublic = declared(PUBLIC_METADATA) === true;
+    const nearest = Reflect.hasMetadata(PUBLIC_METADATA, handler) ? handler : controller;
+    const isPublic = Reflect.getMetadata(PUBLIC_METADATA, nearest) as boolean | undefined;
+    const name = `${controller.name}.${method}`;
+    if (isPublic ? Reflect.hasOwnMetadata(REQUIRED_SCOPES_METADATA, nearest) : isPublic === undefined) {
+      undecided.push(name);
+    }
     operations.set(handler, {
-      name: nameOf(`${controller.name}.${method}`, ownId, taken),
+      name: nameOf(name, ownId, taken),
       ownId,
-      isPublic,
+      isPublic: isPublic === true,
       isStream: Reflect.hasMetadata(SSE_METADATA, handler),
-      scopes: isPublic ? [] : ((declared(REQUIRED_SCOPES_METADATA) as string[] | undefined) ?? []),
+      scopes: isPublic === false ? (Reflect.getMetadata(REQUIRED_SCOPES_METADATA, nearest) as string[]) : [],
     });
   }
   return operations;

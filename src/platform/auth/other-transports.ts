@@ -8,6 +8,7 @@ const GATEWAY = 'websockets:is_gateway';
 const HANDLERS: Readonly<Record<string, string>> = {
   'graphql:resolver_type': 'resolver',
   'microservices:pattern': 'message handler',
+  'websockets:message_mapping': 'message handler',
 };
 
 /**
@@ -19,7 +20,7 @@ const HANDLERS: Readonly<Record<string, string>> = {
 export function refuseUnprotectedHandlers(app: INestApplication): void {
   const discovery = app.get(DiscoveryService);
   const names = [...discovery.getProviders(), ...discovery.getControllers()].flatMap(({ metatype }) =>
-    typeof metatype === 'function' && !Reflect.hasMetadata(PUBLIC_METADATA, metatype) ? unprotectedIn(metatype) : [],
+    typeof metatype === 'function' ? unprotectedIn(metatype) : [],
   );
   if (names.length === 0) return;
   throw new StartupError(
@@ -30,12 +31,13 @@ export function refuseUnprotectedHandlers(app: INestApplication): void {
 
 /** The gateway and the handlers of a class that are not public, each with its kind. */
 function unprotectedIn(metatype: object & { readonly name: string }): string[] {
-  if (Reflect.hasMetadata(GATEWAY, metatype)) return [`the gateway ${metatype.name}`];
+  const isPublic = Reflect.getMetadata(PUBLIC_METADATA, metatype) === true;
+  if (!isPublic && Reflect.hasMetadata(GATEWAY, metatype)) return [`the gateway ${metatype.name}`];
   const prototype = ((metatype as { prototype?: unknown }).prototype ?? {}) as Record<string, object>;
   return new MetadataScanner().getAllMethodNames(prototype).flatMap((name) => {
     const method = prototype[name] as object;
     const kind = Object.keys(HANDLERS).find((key) => Reflect.hasMetadata(key, method));
-    return kind === undefined || Reflect.hasMetadata(PUBLIC_METADATA, method)
+    return kind === undefined || ((Reflect.getMetadata(PUBLIC_METADATA, method) as boolean | undefined) ?? isPublic)
       ? []
       : [`the ${HANDLERS[kind]} ${metatype.name}.${name}`];
   });

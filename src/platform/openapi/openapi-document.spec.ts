@@ -4,6 +4,7 @@ import { ApiCreatedResponse, ApiOperation, type OpenAPIObject, type OperationObj
 import { Test } from '@nestjs/testing';
 import { Config, readConfig } from '../../config.js';
 import { Application } from '../application.js';
+import { RequireScopes } from '../auth/require-scopes.decorator.js';
 import { Clock } from '../clock.js';
 import { Public } from '../auth/public.decorator.js';
 import { IdempotencyKey, Idempotent } from '../idempotency/idempotency-key.js';
@@ -60,6 +61,7 @@ async function operationsOf(...controllers: Type[]): Promise<Record<string, stri
 }
 
 @Controller('toys')
+@RequireScopes()
 class ToysController {
   @Get()
   list(): void {}
@@ -69,6 +71,7 @@ describe('OpenApiDocument', () => {
   test('has the title, version, tags, scopes and examples that the application gives it', async () => {
     @Tag('Games', 'Games to play.')
     @Controller('games')
+    @RequireScopes()
     class GamesController {
       @Post()
       @ApiCreatedResponse({ headers: LOCATION_HEADER })
@@ -86,6 +89,7 @@ describe('OpenApiDocument', () => {
 
   test('refuses an operationId that another handler has, naming both', async () => {
     @Controller('games')
+    @RequireScopes()
     class GamesController {
       @Get()
       @ApiOperation({ operationId: 'list' })
@@ -99,6 +103,7 @@ describe('OpenApiDocument', () => {
   test('refuses two controllers with the same name and handler', async () => {
     const Another = (() => {
       @Controller('more-toys')
+      @RequireScopes()
       class ToysController {
         @Get()
         list(): void {}
@@ -112,6 +117,7 @@ describe('OpenApiDocument', () => {
 
   test('has an operation for each version of a handler, outside the base URL', async () => {
     @Controller({ path: 'games', version: ['1', '2'] })
+    @RequireScopes()
     class GamesController {
       @Get()
       find(): void {}
@@ -151,6 +157,7 @@ describe('OpenApiDocument', () => {
   test('has the error that a handler declares, not another one of its status', async () => {
     const closed = defineError('toys_closed', 403, 'Closed.');
     @Controller('closed')
+    @RequireScopes()
     class ClosedController {
       @Post()
       @FailsWith(closed)
