@@ -14,8 +14,8 @@ const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
  * The changes from a released OpenAPI 3.1 document to the current one that can break clients of the released one: one line
  * each, which names the operation and the place. Empty when there are none.
  *
- * - Removed: an operation, a parameter, a body, a media type, a response, a response header, a member.
- * - Changed: an operationId, the security of an operation, the scopes that it needs.
+ * - Removed: a server, an operation, a parameter, a body, a media type, a response, an error code, a response header, a member.
+ * - Changed: an operationId, the security of an operation, the scopes that it needs, a sunset that is earlier.
  * - Requests: a new required parameter, body or member; values that are refused (type, format, enum, bounds, pattern);
  *   another default.
  * - Responses: values that did not occur before, by the same keywords; a member or header that may be missing.
@@ -37,6 +37,8 @@ class Comparison {
   }
 
   run() {
+    const [before, after] = [this.released, this.current].map(({ servers = [] }) => servers.map(({ url }) => url));
+    for (const url of without(before, after)) this.report(`server ${url}`, 'removed');
     for (const [path, operations] of Object.entries(this.released.paths)) {
       for (const method of METHODS.filter((name) => name in operations)) {
         const where = `${method.toUpperCase()} ${path}`;
@@ -61,6 +63,8 @@ class Comparison {
     for (const scope of without(current['x-required-scopes'] ?? [], released['x-required-scopes'] ?? [])) {
       this.report(where, `needs the scope ${scope}`);
     }
+    const [sunset, earlier] = [released['x-sunset'], current['x-sunset']];
+    if (earlier < sunset) this.report(where, `sunset was ${sunset}, is ${earlier}`);
     this.compareParameters(where, released.parameters, current.parameters);
     this.compareRequestBodies(`${where}, request body`, released.requestBody, current.requestBody);
     for (const [status, response] of Object.entries(released.responses)) {
@@ -108,7 +112,13 @@ class Comparison {
       if (other === undefined) this.report(here, 'removed');
       else this.compareOutputs(here, this.of(this.released, header), this.of(this.current, other));
     }
-    this.eachMediaType(where, released, current, (here, one, other) => this.compareOutputs(here, one, other));
+    this.eachMediaType(where, released, current, (here, one, other) => {
+      this.compareOutputs(here, one, other);
+      // The examples of an error are named by its code.
+      const codes = Object.values(one.examples ?? {}).map((example) => this.of(this.released, example).value?.code);
+      const names = Object.keys(one.examples ?? {}).filter((name, index) => name === codes[index]);
+      for (const code of without(names, Object.keys(other.examples ?? {}))) this.report(here, `error ${code} removed`);
+    });
   }
 
   compareOutputs(where, released, current) {

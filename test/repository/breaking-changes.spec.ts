@@ -35,6 +35,20 @@ describe('breaks clients:', () => {
       (api) => (list(api).operationId = 'list'),
       'GET /pets: operationId was "listPets", is "list"',
     ],
+    ['another server', (api) => (api.servers[0].url = '/v2'), 'server /v1: removed'],
+    [
+      'an earlier sunset',
+      ({ paths }) => (paths['/pets/{petId}'].get['x-sunset'] = '2026-12-05'),
+      'GET /pets/{petId}: sunset was 2030-12-05, is 2026-12-05',
+    ],
+    [
+      'an error code renamed',
+      ({ paths }) => {
+        const error = paths['/pets/{petId}'].get.responses['404'].content['application/json'];
+        error.examples = { no_pet: error.examples.pet_not_found };
+      },
+      'GET /pets/{petId}, response 404: error pet_not_found removed',
+    ],
     ['a scope more', (api) => add(list(api)['x-required-scopes'], 'pets:all'), 'GET /pets: needs the scope pets:all'],
     [
       'other security',
@@ -148,6 +162,7 @@ describe('breaks no client:', () => {
       'a new member of output',
       (_, { Pet }) => ((Pet.properties.owner = { type: 'string' }), add(Pet.required, 'owner')),
     ],
+    ['a later sunset', ({ paths }) => (paths['/pets/{petId}'].get['x-sunset'] = '2031-01-01')],
     ['a wider bound of input', (api) => (limit(api).schema.maximum = 200)],
     ['a wider type of input', (api) => (limit(api).schema.type = 'number')],
     ['no pattern of input', (_, { NewPet }) => delete NewPet.properties.name.pattern],
