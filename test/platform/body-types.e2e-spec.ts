@@ -2,7 +2,7 @@ import { Body, Controller, HttpCode, Module, Post, RawBody } from '@nestjs/commo
 import { ApiConsumes } from '@nestjs/swagger';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { BodyLimit } from '../../src/platform/input/body.guard.js';
-import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
+import { Int64Parameter, Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
@@ -18,6 +18,14 @@ class NewCard {
   number?: bigint;
 }
 
+class CardForm {
+  @TextProperty({ description: 'A name.', minLength: 1, maxLength: 20 })
+  name: string;
+
+  @Int64Parameter({ description: 'A number.', required: false })
+  number?: bigint;
+}
+
 const shown = (body: unknown): object =>
   Buffer.isBuffer(body) ? { bytes: body.toString('hex') } : { [typeof body]: body };
 
@@ -27,8 +35,9 @@ class TestCardsController {
   @Post('form')
   @HttpCode(200)
   @ApiConsumes('application/x-www-form-urlencoded')
-  addForm(@Body() card: NewCard): object {
-    return { name: card.name, isCard: card instanceof NewCard };
+  @BodyLimit(2 * 1024 * 1024)
+  addForm(@Body() card: CardForm): object {
+    return { ...card, isCard: card instanceof CardForm };
   }
 
   @Post('patch')
@@ -94,8 +103,8 @@ test.each<[string, string, string, string, unknown]>([
     'a form, its type in capitals',
     'form',
     `${FORM.toUpperCase()}; charset=UTF-8`,
-    'name=R%C3%A4x+1&other=2',
-    { name: 'Räx 1', isCard: true },
+    'name=R%C3%A4x+1&number=9223372036854775807&other=2',
+    { name: 'Räx 1', number: 9223372036854775807n, isCard: true },
   ],
   [
     'a type that ends in +json',
@@ -123,6 +132,11 @@ test('413 body_too_large: the limit of the handler', async () => {
   ]);
 });
 
+test('413 body_too_large: a form of more than 1 MiB, whatever the limit of the handler', async () => {
+  const { status, json } = await send('form', FORM, '+'.repeat(1024 * 1024 + 1));
+  expect([status, json]).toMatchObject([413, { message: 'The body must not be larger than 1048576 bytes.' }]);
+});
+
 test.each<[string, string, string, string | undefined, string, string]>([
   [
     'another type',
@@ -145,6 +159,7 @@ test.each<[string, string, string, string | undefined, string, string]>([
 
 test.each<[string, string, string, string, string]>([
   ['a form without a member', 'form', FORM, 'other=1', 'validation_failed'],
+  ['no text where text is taken', 'text', 'text/csv', '', 'missing_body'],
   ['JSON with a member twice', 'patch', 'application/vnd.cards+json', '{"a":1,"a":1}', 'malformed_json'],
 ])('400: %s', async (_, path, type, body, code) => {
   const answer = await send(path, type, body);

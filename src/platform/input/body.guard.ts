@@ -15,7 +15,7 @@ const BODY_LIMIT_METADATA = 'petstore:body-limit';
 
 /**
  * Sets the largest body of a handler, or of every handler of a controller, instead of MAX_BODY_BYTES. A larger body is
- * answered 413.
+ * answered 413, and so is a form of more than 1 MiB.
  *
  * @param bytes 1 to 16,777,216 (16 MiB)
  * @throws Error at start for any other number

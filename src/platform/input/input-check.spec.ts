@@ -1,13 +1,21 @@
+import { ApiConsumes } from '@nestjs/swagger';
 import { Body, Get, Headers, Param, ParseIntPipe, Query, Req, UsePipes } from '@nestjs/common';
 import type { DiscoveryService } from '@nestjs/core';
 import { InputCheck } from './input-check.js';
 import { InputPipe } from './input.pipe.js';
-import { TextProperty } from './property.decorators.js';
+import { Int64Property, TextProperty } from './property.decorators.js';
 
 class Thing {
   @TextProperty({ description: 'A text.', minLength: 1, maxLength: 40 })
   name: string;
 }
+
+class Counted {
+  @Int64Property({ description: 'A number.' })
+  count: bigint;
+}
+
+const FORM = ApiConsumes('application/x-www-form-urlencoded', 'multipart/form-data');
 
 /** Checks a handler with one parameter of a declared type, as the start does. */
 function check(decorator: ParameterDecorator, metatype: unknown, ...more: MethodDecorator[]): void {
@@ -28,6 +36,7 @@ function check(decorator: ParameterDecorator, metatype: unknown, ...more: Method
 test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
   ['a class of a body', Body(), Thing],
   ['a class of a member', Body('thing'), Thing],
+  ['a number in a form or JSON', Body(), Counted, ApiConsumes('application/json', 'multipart/form-data')],
   ['a member as unknown', Body('thing'), Object],
   ['a member with a pipe', Body('count', ParseIntPipe), Number],
   ['unknown', Body(), Object],
@@ -52,6 +61,8 @@ test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([
   ["@Query('limit') of Things.add is declared as Number, which nothing would check.", Query('limit'), Number],
   ["@Param('id') of Things.add is declared as Number, which nothing would check.", Param('id'), Number],
   ["@Headers('age') of Things.add is declared as Number, which nothing would check.", Headers('age'), Number],
+  ['@Body() of Things.add gets strings alone, so count of Counted could never be valid.', Body(), Counted, FORM],
+  ['@Query() of Things.add gets strings alone, so count of Counted could never be valid.', Query(), Counted],
   // Nest calls no pipe for header fields.
   ['@Headers() of Things.add is declared as Thing, which nothing would check.', Headers(), Thing, UsePipes(InputPipe)],
 ])('refuses: %s', (message, decorator, metatype, ...more) => {

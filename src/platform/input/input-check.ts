@@ -2,7 +2,7 @@ import { Injectable, type OnModuleInit, type Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { RouteParamtypes } from '../internals/nest-metadata.js';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
-import { isInputClass } from './input-class.js';
+import { inputClassOf, isInputClass } from './input-class.js';
 
 const { BODY, HEADERS, PARAM, QUERY } = RouteParamtypes;
 
@@ -38,14 +38,35 @@ function check(controller: Type, handler: Handler): void {
   const types = declaredTypesOf(controller, handler);
   for (const parameter of parametersOf(controller, handler)) {
     const decorator = DECORATORS.get(parameter.source);
-    if (decorator === undefined || isChecked(parameter, types !== undefined)) continue;
+    if (decorator === undefined) continue;
     const { data, metatype } = parameter;
+    const where = `${decorator}(${data === undefined ? '' : `'${data}'`}) of ${controller.name}.${handler.name}`;
+    const unfillable = getsStrings(parameter, types) ? propertyForJson(metatype) : undefined;
+    if (unfillable !== undefined) {
+      throw new Error(
+        `${where} gets strings alone, so ${unfillable} of ${(metatype as Type).name} could never be valid. ` +
+          'Use @Int64Parameter or @IntegerParameter, or an @EnumProperty of two values.',
+      );
+    }
+    if (isChecked(parameter, types !== undefined)) continue;
     throw new Error(
-      `${decorator}(${data === undefined ? '' : `'${data}'`}) of ${controller.name}.${handler.name} is declared as ` +
+      `${where} is declared as ` +
         `${(metatype as Type).name}, which nothing would check. Declare a class for the whole body, query or path, and ` +
         'string for a single value, or use a pipe. With @ApiConsumes a body may be a string or a Buffer.',
     );
   }
+}
+
+/** Whether a parameter is filled from a query, a path or a form, without a pipe that might convert the strings. */
+function getsStrings({ source, hasPipe }: HandlerParameter, types: readonly string[] = []): boolean {
+  const isForm = types.length > 0 && types.every((type) => /urlencoded$|^multipart\//.test(type));
+  return !hasPipe && (source === QUERY || source === PARAM || (source === BODY && isForm));
+}
+
+/** The name of a property that refuses every string. */
+function propertyForJson(metatype: unknown): string | undefined {
+  const properties = isInputClass(metatype) ? inputClassOf(metatype).properties : undefined;
+  return properties?.find(({ refusesStrings }) => refusesStrings)?.name;
 }
 
 /** @param hasTypes whether `@ApiConsumes` names the media types of the body */

@@ -23,7 +23,7 @@ export interface Described {
 export interface Rule {
   /** Completes the clause "<name> must be …". */
   readonly expected: string;
-  /** Is appended to the clause for a refused string: JSON writers of clients may quote values that must not be quoted. */
+  /** For a rule that refuses every string; is appended to the clause for one: JSON writers may quote such values. */
   readonly forStrings?: string;
   /** The keywords of a schema, as `@ApiProperty` takes them. */
   readonly schema: Readonly<Record<string, unknown>>;
@@ -41,6 +41,11 @@ export class CheckedProperty {
     private readonly isNullable: boolean,
     private readonly rule: Rule,
   ) {}
+
+  /** Whether every string is refused, so that a query or a form can never fill it. */
+  get refusesStrings(): boolean {
+    return this.rule.forStrings !== undefined;
+  }
 
   /** The value for the handler; undefined for a missing optional value; INVALID for a refused one. */
   read(sent: unknown): unknown {

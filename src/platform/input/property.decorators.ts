@@ -105,7 +105,7 @@ export function EnumProperty(options: Described & EnumValues & { default?: strin
 }
 
 /**
- * In a path or a query: a decimal integer in the range of int64, without plus sign and leading zeros; the handler gets an
+ * In a path, a query or a form: a decimal integer in the range of int64, without plus sign and leading zeros; the handler gets an
  * exact bigint.
  */
 export function Int64Parameter(described: Described): PropertyDecorator {
@@ -113,7 +113,7 @@ export function Int64Parameter(described: Described): PropertyDecorator {
   return checkedProperty({ ...INT64, convert }, described);
 }
 
-/** In a path or a query: a decimal integer without sign and leading zeros; the handler gets a number. */
+/** In a path, a query or a form: a decimal integer without sign and leading zeros; the handler gets a number. */
 export function IntegerParameter(options: Described & IntegerLimits & { default?: number }): PropertyDecorator {
   const { minimum, maximum, ...described } = options;
   const convert = (value: unknown): unknown =>

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { ApiError, RequestAbortedError } from '../errors/api-error.js';
 import { RequestContext } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
-import { CHUNK_COST, MAX_ARRIVING_BODY_BYTES } from './requests/server-limits.js';
+import { CHUNK_COST, MAX_BYTES_OF_BODIES } from './requests/server-limits.js';
 import { type BodyPlan, BodyReader } from './body-reader.js';
 
 const MAX_BYTES = 20;
@@ -49,8 +49,11 @@ afterAll(
     }),
 );
 
+/** The bytes that count towards the common bound. */
+const memory = bodies as unknown as { held: number };
+
 // However a body ends, nothing of the memory stays taken.
-afterEach(() => expect(bodies).toMatchObject({ arriving: 0 }));
+afterEach(() => until(() => memory.held === 0));
 
 interface Exchange {
   readonly client: Socket;
@@ -146,15 +149,26 @@ describe('a body', () => {
     client.destroy();
   });
 
+  test('counts until its request is answered', async () => {
+    const { client, request, outcomes, chunk } = await begin();
+    const response = request.res as Response;
+    response.end = () => response;
+    chunk('"x"');
+    client.write('0\r\n\r\n');
+    await until(() => outcomes.length > 0);
+    expect(memory.held).toBe('"x"'.length + CHUNK_COST);
+    // `afterEach` sees that the bytes are given back.
+    client.destroy();
+  });
+
   test('is refused when the memory for all bodies is taken', async () => {
-    const memory = bodies as unknown as { arriving: number };
-    memory.arriving = MAX_ARRIVING_BODY_BYTES - CHUNK_COST;
+    memory.held = MAX_BYTES_OF_BODIES - CHUNK_COST;
     const { client, outcomes, chunk } = await begin();
     chunk('{');
     await until(() => outcomes.length > 0);
     expect(outcomes).toEqual([expect.any(ApiError)]);
     expect(outcomes[0]).toMatchObject({ definition: { status: 503 }, unavailableCause: 'bodies' });
-    memory.arriving -= MAX_ARRIVING_BODY_BYTES - CHUNK_COST;
+    memory.held -= MAX_BYTES_OF_BODIES - CHUNK_COST;
     client.destroy();
   });
 });

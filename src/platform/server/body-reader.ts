@@ -7,7 +7,7 @@ import { serviceUnavailable } from '../errors/service-unavailable.js';
 import { readJson } from '../json/json-reader.js';
 import { announcesBody } from './requests/request-checks.js';
 import type { RequestsInFlight } from './requests/requests-in-flight.js';
-import { CHUNK_COST, MAX_ARRIVING_BODY_BYTES } from './requests/server-limits.js';
+import { CHUNK_COST, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
 
 const JSON_TYPE = 'application/json';
 const TOO_MANY_BODIES = serviceUnavailable('bodies');
@@ -30,8 +30,8 @@ export interface BodyPlan {
 
 /** Reads and parses bodies, within the limit of each one and a common bound of memory. */
 export class BodyReader {
-  /** Bytes of all bodies of this process that are arriving. */
-  private arriving = 0;
+  /** Bytes of the bodies of all requests that are not answered, except of bodies that came together with the header section. */
+  private held = 0;
 
   constructor(private readonly inFlight: RequestsInFlight) {}
 
@@ -81,8 +81,8 @@ export class BodyReader {
           chunks.push(chunk);
           length += chunk.length;
           taken += chunk.length + CHUNK_COST;
-          this.arriving += chunk.length + CHUNK_COST;
-          const isTooMuch = this.arriving > MAX_ARRIVING_BODY_BYTES;
+          this.held += chunk.length + CHUNK_COST;
+          const isTooMuch = this.held > MAX_BYTES_OF_BODIES;
           if (length <= plan.maxBytes && !isTooMuch) return;
           // The rest is dropped.
           request.removeAllListeners('data');
@@ -95,7 +95,10 @@ export class BodyReader {
         });
       });
     } finally {
-      this.arriving -= taken;
+      const release = (): void => void (this.held -= taken);
+      // The handler keeps the body until then.
+      if (request.res?.closed) release();
+      else request.res?.once('close', release);
     }
     return Buffer.concat(chunks);
   }
@@ -142,14 +145,17 @@ function parse(request: Request, bytes: Buffer, plan: BodyPlan): unknown {
   if (parameterType === String) return new TextDecoder().decode(bytes);
   if (parameterType === Buffer) return bytes;
   if (request.is(['json', '+json'])) return readJson(bytes);
-  return request.is('urlencoded') ? parseForm(bytes.toString(), '&', '=', { maxKeys: 0 }) : bytes;
+  if (!request.is('urlencoded')) return bytes;
+  if (bytes.length > MAX_FORM_BYTES) throw bodyTooLarge({ maxBytes: MAX_FORM_BYTES });
+  return parseForm(bytes.toString(), '&', '=', { maxKeys: 0 });
 }
 
-function noBody({ isRequired }: BodyPlan): undefined {
-  if (isRequired) throw new ApiError(MISSING_BODY);
+function noBody({ isRequired, types }: BodyPlan): undefined {
+  const message = types && `The operation needs a body of ${types.join(' or ')} and none was sent.`;
+  if (isRequired) throw new ApiError(MISSING_BODY, message);
 }
 
-function bodyTooLarge({ maxBytes }: BodyPlan): ApiError {
+function bodyTooLarge({ maxBytes }: Pick<BodyPlan, 'maxBytes'>): ApiError {
   return new ApiError(BODY_TOO_LARGE, `The body must not be larger than ${maxBytes} bytes.`);
 }
 

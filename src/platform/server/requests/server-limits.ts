@@ -7,14 +7,17 @@
 export const MAX_HEADER_BYTES = 16 * 1024;
 
 /**
- * Memory in bytes for all bodies of a process that are still arriving: four times the largest MAX_BODY_BYTES. Each chunk
- * counts as its length and CHUNK_COST bytes. A body for which too little is left is answered 503.
+ * Memory in bytes for the bodies of a process, each from its first chunk until its request is answered: four times the largest
+ * MAX_BODY_BYTES. Each chunk counts as its length and CHUNK_COST bytes. A body for which too little is left is answered 503.
  */
-export const MAX_ARRIVING_BODY_BYTES = 64 * 1024 * 1024;
+export const MAX_BYTES_OF_BODIES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
 
 /** Largest limit of a body in bytes that an operator or a handler may set. */
 export const MAX_BODY_LIMIT = 16 * 1024 * 1024;
+
+/** Largest form in bytes, whatever the limit of its handler: parsing a MiB takes up to 0.2 s. */
+export const MAX_FORM_BYTES = 1024 * 1024;
 
 /** Longest request target in characters. A longer one is answered 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
