@@ -11,7 +11,7 @@ import { type Config, readConfig } from '../config.js';
 import { loadEnvironmentFile } from '../settings/environment-file.js';
 import { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
 import { ProcessGroup } from '../platform/process-group/process-group.js';
-import { onStopSignal } from '../platform/process-group/stop-signals.js';
+import { onStopSignal } from '../platform/stop-signals.js';
 import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { failureText } from '../cli/failure-text.js';
 import { listenError, welcome } from './start-messages.js';

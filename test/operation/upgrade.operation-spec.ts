@@ -173,3 +173,46 @@ test('migrate behind a backup, a crash, a rolling replacement and a rollback beh
     await proxy.stop();
   }
 }, 240_000);
+
+test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)(
+  'after %s of migrate its locks are free, and its changes undone',
+  async (signal) => {
+    const file = join(newer, 'dist/migrations/4102444800002-add-owner.js');
+    await writeFile(
+      file,
+      `export class AddOwner4102444800002 {
+        backwardCompatible = true;
+        async up(queryRunner) {
+          await queryRunner.query('ALTER TABLE pet ADD owner text');
+          await queryRunner.query('SELECT pg_sleep(60)');
+        }
+        async down() {}
+      }`,
+    );
+    const locks = async (): Promise<unknown[]> =>
+      rowsOf(ownerUrl, `SELECT mode FROM pg_locks WHERE relation = 'pet'::regclass AND mode = 'AccessExclusiveLock'`);
+    const migration = petstore(newer, 'migrate');
+    try {
+      await until(async () => (await locks()).length > 0);
+      const code = await migration.stop(signal);
+      if (signal === 'SIGKILL') {
+        await until(async () => (await locks()).length === 0);
+      } else {
+        expect([code, await locks()]).toEqual([1, []]);
+        expect(migration.stderr).toContain(
+          `petstore: ${signal} has ended the migration. What it had not committed is undone.\n`,
+        );
+      }
+      expect(
+        await rowsOf(
+          ownerUrl,
+          `SELECT attname FROM pg_attribute WHERE attrelid = 'pet'::regclass AND attname = 'owner'`,
+        ),
+      ).toEqual([]);
+    } finally {
+      await migration.kill();
+      await rm(file);
+    }
+  },
+  60_000,
+);

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config.js';
 import { GroupMetrics } from './group-metrics.js';
 import { createLogger } from '../logging/logger.js';
-import { onStopSignal } from './stop-signals.js';
+import { onStopSignal } from '../stop-signals.js';
 
 /**
  * Delay in ms before an ended worker is restarted. It doubles each time the new worker ends early, up to the longest.
