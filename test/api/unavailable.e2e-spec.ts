@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Database, type Transaction } from '../../src/platform/database/database.js';
 import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -68,6 +69,27 @@ test('503 unavailable with Retry-After while the database is unreachable; livene
   expect((await app.client.get(`/v1/pets/${created.json.id}`)).text).toBe(created.text);
   const answer = await app.client.get('/health/ready', { apiKey: null });
   expect([answer.status, answer.json]).toEqual([200, { status: 'ok' }]);
+});
+
+test('in an outage a key that was known opens the metrics alone, for hours, and as long as it is valid', async () => {
+  const keys = app.nest.get(ApiKeysService);
+  const make = async (...scopes: string[]): Promise<string> =>
+    (await keys.create({ client: 'prometheus', scopes, expiresAt: new Date(Date.now() + 7_200_000) })).secret;
+  const known = await make('metrics:read', 'pets:read');
+  const [other, unused] = [await make('pets:read'), await make('metrics:read')];
+  const statusOf = async (path: string, apiKey: string): Promise<number> =>
+    (await app.client.get(path, { apiKey })).status;
+  // Each new key makes the service forget the others; a notification takes a moment.
+  await sleep(500);
+  expect([await statusOf('/metrics', known), await statusOf('/metrics', other)]).toEqual([200, 403]);
+  await allowConnections(false);
+  app.clock.travelTo(Date.now() + 3_600_000);
+  expect(await Promise.all([known, other, unused].map((key) => statusOf('/metrics', key)))).toEqual([200, 403, 503]);
+  expect(await statusOf('/v1/pets', known)).toBe(503);
+  app.clock.travelTo(Date.now() + 7_200_000);
+  expect(await statusOf('/metrics', known)).toBe(401);
+  await allowConnections(true);
+  app.clock.comeBack();
 });
 
 describe('a pool of one connection', () => {

@@ -92,6 +92,17 @@ export class ApiKeyVerifier {
     });
   }
 
+  /**
+   * The key as the last look-up found it, however long ago; undefined if none did. Only for requests that operators need
+   * while the database is unreachable.
+   *
+   * @throws ApiError REVOKED_API_KEY or EXPIRED_API_KEY
+   */
+  lastKnown(token: string): StoredApiKey | undefined {
+    const known = this.knownKeys.get(hash('sha256', token, 'base64'));
+    return known && usableKey(known.key, this.clock.now());
+  }
+
   /** Clears the cache, because a key has changed: one query then looks up all keys in use. */
   forget(): void {
     this.knownKeys.clear();
@@ -119,6 +130,7 @@ export class ApiKeyVerifier {
     if (changes === this.changes) {
       for (const [index, hashed] of hashes.entries()) {
         const key = keys[index];
+        this.knownKeys.delete(hashed);
         if (key === undefined) putLast(this.unknownTokens, hashed, checkedAt, MAX_UNKNOWN_TOKENS);
         else putLast(this.knownKeys, hashed, { key, checkedAt }, MAX_KNOWN_KEYS);
       }

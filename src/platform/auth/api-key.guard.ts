@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import type { Request, Response } from 'express';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
-import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
+import { INSUFFICIENT_SCOPE, MISSING_API_KEY, UNAVAILABLE } from '../errors/error-catalogue.js';
 import type { StoredApiKey } from '../api-keys/stored-api-key.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
@@ -12,6 +12,9 @@ import { RateLimiter } from '../rate-limit/rate-limiter.js';
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
+
+/** The scope of `/metrics`. While the database is unreachable, a key with it that was valid before still counts there. */
+const METRICS_SCOPE = 'metrics:read';
 
 /**
  * Admits a request to a handler only with a valid API key, within the client's rate limit, and with the scopes of
@@ -43,9 +46,18 @@ export class ApiKeyGuard implements CanActivate {
     const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
     if (token === undefined) throw missingApiKey();
     const key = this.verifier.verify(token, context.now);
-    return key instanceof Promise
-      ? key.then((found) => this.admit(request, operation, found, token))
-      : this.admit(request, operation, key, token);
+    if (!(key instanceof Promise)) return this.admit(request, operation, key, token);
+    return key
+      .catch((error: unknown) => this.keyInOutage(error, operation, token))
+      .then((found) => this.admit(request, operation, found, token));
+  }
+
+  /** Without metrics, no alert would say that the database is unreachable. */
+  private keyInOutage(error: unknown, { scopes }: Operation, token: string): StoredApiKey {
+    const isOutage = error instanceof ApiError && error.definition === UNAVAILABLE;
+    const key = isOutage && scopes.includes(METRICS_SCOPE) ? this.verifier.lastKnown(token) : undefined;
+    if (key === undefined) throw error;
+    return key;
   }
 
   /** Counts the call, and checks the rate limit of the client and then the scopes of the key. */

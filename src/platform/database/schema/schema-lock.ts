@@ -30,14 +30,11 @@ const WATCH_CLIENT = `SET client_connection_check_interval = '1s'`;
 const SERVER_PROCESS = `
   SELECT pid FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'client backend'`;
 
-/** Ends a session, and waits for its undo; no longer than STATEMENT_TIMEOUT_MS. */
-const END_SESSION = 'SELECT pg_terminate_backend($1, 60000)';
-
 /**
  * Runs `work`, which changes the schema, under a lock against other processes. `work` must use the connection that holds the
  * lock: PostgreSQL binds an advisory lock to its session, and the embedded engine has no second connection. The statements
  * have no time limit, but wait at most LOCK_TIMEOUT_MS for a lock. SIGTERM and SIGINT end the session, which undoes the
- * transaction and frees its locks.
+ * transaction; closing the data source waits for that.
  *
  * @throws StartupError when another process holds the lock for over 60 s, or a signal has ended the session
  */
@@ -46,39 +43,31 @@ export async function withSchemaLock<T>(
   work: (queryRunner: QueryRunner) => Promise<T>,
 ): Promise<T> {
   const queryRunner = dataSource.createQueryRunner('master');
+  let forgetSignals: (() => void) | undefined;
   try {
     await queryRunner.query(SET_LIMITS, [LIMITS]);
     await queryRunner.query(WATCH_CLIENT).catch(() => undefined);
-    return await untilSignal(dataSource, queryRunner, async () => {
-      await acquireSchemaLock(queryRunner);
-      try {
-        return await work(queryRunner);
-      } finally {
-        await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
-        // The embedded engine serves requests with this session; those to a server are closed after the work.
-        await queryRunner.query('RESET lock_timeout').catch(() => undefined);
-      }
-    });
+    const [server] = (await queryRunner.query(SERVER_PROCESS)) as { pid: number }[];
+    if (server !== undefined) {
+      const endSession = (): Promise<unknown> =>
+        dataSource.query('SELECT pg_terminate_backend($1, 60000)', [server.pid]).catch(() => undefined);
+      forgetSignals = onStopSignal(
+        () => void endSession(),
+        () => process.exit(1),
+      );
+    }
+    await acquireSchemaLock(queryRunner);
+    try {
+      return await work(queryRunner);
+    } finally {
+      await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
+      // The embedded engine serves requests with this session; those to a server are closed after the work.
+      await queryRunner.query('RESET lock_timeout').catch(() => undefined);
+    }
   } finally {
+    forgetSignals?.();
     await queryRunner.release();
   }
-}
-
-/** Runs `work`, and ends the session at a stop signal: without it, PostgreSQL would finish the statement with its locks. */
-async function untilSignal<T>(dataSource: DataSource, queryRunner: QueryRunner, work: () => Promise<T>): Promise<T> {
-  const [server] = (await queryRunner.query(SERVER_PROCESS)) as { pid: number }[];
-  if (server === undefined) return work();
-  let ending: { readonly signal: string; readonly undone: Promise<unknown> } | undefined;
-  const forgetSignals = onStopSignal(
-    (signal) => (ending = { signal, undone: dataSource.query(END_SESSION, [server.pid]).catch(() => undefined) }),
-    () => process.exit(1),
-  );
-  const result = work();
-  await result.catch(() => undefined);
-  forgetSignals();
-  if (ending === undefined) return result;
-  await ending.undone;
-  throw new StartupError(`${ending.signal} has ended the migration. What it had not committed is undone.`);
 }
 
 async function acquireSchemaLock(queryRunner: QueryRunner): Promise<void> {
