@@ -1,10 +1,13 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
+import { PetEntity } from '../../src/pets/pet.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
 import { type Execute, executeQuery } from '../../src/platform/database/statements/statement.js';
+import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
 import { createTestApp, type TestApp } from '../support/app.js';
+import { engine, testOnce } from '../support/database.js';
 
 /* How statements use the connections of the pool, in the application that main.ts starts. */
 
@@ -91,6 +94,45 @@ test('TypeORM and transactions find connections while statements run', async () 
     database.transaction((transaction) => transaction.run({ name: 'one', text: 'SELECT 1' }, [])),
   ]).flat();
   expect(await Promise.all(work)).toHaveLength(90);
+});
+
+test('code inside a transaction that asks for a second connection: on the embedded engine it fails at once', async () => {
+  const dataSource = app.nest.get(DataSource);
+  const pets = dataSource.getRepository(PetEntity);
+  const transactions = [
+    (work: () => Promise<unknown>) => database.transaction(work),
+    (work: () => Promise<unknown>) => dataSource.transaction('SERIALIZABLE', work),
+    (work: () => Promise<unknown>) => pets.manager.transaction(work),
+  ];
+  const begun = performance.now();
+  for (const transaction of transactions) {
+    for (const outside of [() => pets.count(), () => run('SELECT 1'), () => transaction(() => Promise.resolve())]) {
+      // The second attempt must fail, too.
+      const outcome = transaction(() => outside().catch(() => outside()));
+      await (engine === 'embedded' ? expect(outcome).rejects.toThrow(/Use the transaction: manager/) : outcome);
+    }
+  }
+  expect(performance.now() - begun).toBeLessThan(3_000);
+});
+
+test('code beside a transaction, or left behind by one, finds connections', async () => {
+  const pets = app.nest.get(DataSource).getRepository(PetEntity);
+  let leftBehind: Promise<unknown> | undefined;
+  const transaction = database.transaction(async ({ manager }) => {
+    const counts = [
+      () => pets.count(),
+      () => pets.count(),
+      () => pets.manager.transaction((own) => own.count(PetEntity)),
+    ];
+    leftBehind = sleep(50).then(() => Promise.all(counts.map((count) => count())));
+    await manager.transaction((nested) => nested.count(PetEntity));
+  });
+  await Promise.all([transaction, pets.count()]);
+  await leftBehind;
+});
+
+test("createQueryRunner('slave') says what reads a replica", () => {
+  expect(() => app.nest.get(DataSource).createQueryRunner('slave')).toThrow('Database.readReplica');
 });
 
 describe('statements that a connection has prepared, and cannot use any more', () => {
@@ -219,4 +261,20 @@ describe('statements that a connection has prepared, and cannot use any more', (
       expect(closed).toBeLessThan(mistakes / 2);
     });
   });
+});
+
+// Last: for half a second, changes are refused because of the statements that it leaves unanswered.
+testOnce('timeoutMs of a transaction replaces the limit of its statements, and no others', async () => {
+  const late = { definition: UNAVAILABLE };
+  const sleepFor = (seconds: number, ...options: [{ timeoutMs: number }?]): Promise<unknown> =>
+    database.transaction(({ manager }) => manager.query('SELECT pg_sleep($1)', [seconds]), ...options);
+  await Promise.all([
+    sleepFor(2.7, { timeoutMs: 5_000 }),
+    expect(sleepFor(2.7)).rejects.toMatchObject(late),
+    expect(sleepFor(0.5, { timeoutMs: 100 })).rejects.toMatchObject(late),
+  ]);
+  // Without PostgreSQL's limit, ours is left: on the connection of the first transaction, too.
+  const sleepUnlimited = (): Promise<unknown> =>
+    database.transaction(({ manager }) => manager.query('SET LOCAL statement_timeout = 0; SELECT pg_sleep(2.7)'));
+  await Promise.all([1, 2, 3].map(() => expect(sleepUnlimited()).rejects.toMatchObject(late)));
 });

@@ -93,6 +93,6 @@ export function embeddedConnectionSettings(config: Config): PoolConfig {
 }
 
 /** Longest time in ms to wait for the answer to a statement. After that the connection is closed. */
-export function answerTimeoutMs(config: Config): number {
-  return config.statementTimeoutMs + ANSWER_GRACE_MS;
+export function answerTimeoutMs({ statementTimeoutMs }: Pick<Config, 'statementTimeoutMs'>): number {
+  return statementTimeoutMs + ANSWER_GRACE_MS;
 }

@@ -2,7 +2,7 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import type { ClientBase } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
-import { APPLICATION_NAME, createServerClient } from './connection-settings.js';
+import { answerTimeoutMs, APPLICATION_NAME, createServerClient } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { chooseExecute } from './statements/prepared-query.js';
 import { Breaker } from './availability/breaker.js';
@@ -22,6 +22,15 @@ export interface Transaction {
   run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]>;
   /** TypeORM's entity manager in the same transaction. */
   readonly manager: EntityManager;
+}
+
+/** Options of a transaction. */
+export interface TransactionOptions {
+  /**
+   * Longest time in ms of each statement, for jobs and reports that need more than STATEMENT_TIMEOUT_MS; at least 1. On
+   * the embedded engine no limit applies.
+   */
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -118,14 +127,21 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 
   /**
    * Runs `work` in one transaction on the primary. The transaction is committed when the promise of `work` resolves, and
-   * rolled back when it rejects. `work` must use only the given transaction: the embedded engine has one connection, so any
-   * other statement would wait for the end of the transaction, and the transaction for the statement.
+   * rolled back when it rejects. `work` must use only the given transaction: other statements are no part of it, and on the
+   * embedded engine, which has one connection, they fail.
    */
-  async transaction<Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> {
-    const { statements } = this;
+  async transaction<Result>(
+    work: (transaction: Transaction) => Promise<Result>,
+    { timeoutMs }: TransactionOptions = {},
+  ): Promise<Result> {
+    const { statements, pool } = this;
     try {
       return await this.dataSource.transaction(async (manager) => {
         const client = (await manager.queryRunner?.connect()) as ClientBase;
+        if (timeoutMs !== undefined) {
+          await statements.execute(client, SET_TIMEOUT, [timeoutMs]);
+          pool.setAnswerTimeout(client, answerTimeoutMs({ statementTimeoutMs: timeoutMs }));
+        }
         return work({
           // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
           run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
@@ -142,6 +158,8 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     return this.readinessProbe.readiness();
   }
 }
+
+const SET_TIMEOUT: Statement = { name: '', text: `SELECT set_config('statement_timeout', $1, true)` };
 
 /** Behind a pooler in transaction mode, each statement may run in another session, so none is prepared. */
 const executeUnnamed: Execute = (client, { text }, values) => executeQuery(client, { name: '', text }, values);

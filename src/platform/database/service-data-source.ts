@@ -16,6 +16,11 @@ export class ServiceDataSource extends DataSource {
     readonly engine: EmbeddedEngine | undefined,
   ) {
     super(options);
+    if (engine === undefined) return;
+    // Every transaction of TypeORM without a connection of its own begins here.
+    const { manager } = this;
+    const transaction = manager.transaction.bind(manager) as (...parameters: unknown[]) => Promise<never>;
+    manager.transaction = (...parameters: unknown[]) => this.pool.holdOnly(() => transaction(...parameters));
   }
 
   /** The pool of connections to the primary. */
@@ -23,8 +28,16 @@ export class ServiceDataSource extends DataSource {
     return this.driver.master as ServicePool;
   }
 
+  /** @throws Error for 'slave': replicas belong to `Database`, which knows what each of them has replayed */
   override createQueryRunner(mode: ReplicationMode = 'master'): QueryRunner {
-    return this.withManager(new ServiceQueryRunner(this.driver, mode, this.pool));
+    if (mode === 'slave')
+      throw new Error("For createQueryRunner('slave') write Database.readReplica(async (manager) => …).");
+    return this.withManager(new ServiceQueryRunner(this.driver, this.pool));
+  }
+
+  /** TypeORM would take 'slave', and use the primary. */
+  override defaultReplicationModeForReads(): ReplicationMode {
+    return 'master';
   }
 
   /** A query runner on a connection of a replica's pool. Its release returns the connection to that pool. */
@@ -33,7 +46,7 @@ export class ServiceDataSource extends DataSource {
     const driver = Object.create(this.driver, {
       obtainMasterConnection: { value: () => Promise.resolve([client, release]) },
     }) as PostgresDriver;
-    return this.withManager(new ServiceQueryRunner(driver, 'master', this.pool));
+    return this.withManager(new ServiceQueryRunner(driver, this.pool));
   }
 
   private withManager(queryRunner: ServiceQueryRunner): QueryRunner {
@@ -57,10 +70,9 @@ class ServiceQueryRunner extends PostgresQueryRunner {
 
   constructor(
     driver: PostgresDriver,
-    mode: ReplicationMode,
     private readonly pool: ServicePool,
   ) {
-    super(driver, mode);
+    super(driver, 'master');
   }
 
   // `never` fits the result types of all of TypeORM's overloads.

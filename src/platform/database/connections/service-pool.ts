@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { destroySocket, failStatement, processIdOf, unansweredStatement } from '../../internals/pg.js';
 import { tooManyWaiting, unavailable } from './connection-errors.js';
@@ -25,7 +26,7 @@ type Release = (error?: Error | boolean) => void;
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: Release) => void;
 
 /**
- * pg's pool, for statements of our own and of TypeORM. It differs from pg's in six ways:
+ * pg's pool, for statements of our own and of TypeORM. It differs from pg's in seven ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
  * - While the database is silent (sends no answer at all, see `breaker.ts`), every caller is refused at once.
@@ -33,6 +34,7 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * - A connection that is released with an open transaction is closed.
  * - A statement without an answer for `answerTimeoutMs` fails, and its connection is closed when it is released.
  * - Changes are refused while too many earlier ones wait for a synchronous standby.
+ * - On the embedded engine, which has one connection, code inside a transaction gets no second one.
  */
 export class ServicePool extends pg.Pool {
   /** Number of connections that were returned with all their statements answered. */
@@ -44,6 +46,9 @@ export class ServicePool extends pg.Pool {
   private readonly unanswered = new Set<number>();
   /** The statements in flight at the last look, and when they were first seen, by `performance.now()`. */
   private seen = new Map<object, number>();
+  /** For leased connections with a limit of their own, in ms. */
+  private readonly answerTimeouts = new WeakMap<ClientBase, number>();
+  private readonly transactions = new AsyncLocalStorage<{ isOpen: boolean; hasConnection: boolean }>();
 
   constructor(options: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
@@ -90,6 +95,27 @@ export class ServicePool extends pg.Pool {
     return undefined;
   }
 
+  /** Replaces `answerTimeoutMs` for a leased connection until it is released. */
+  setAnswerTimeout(client: ClientBase, timeoutMs: number): void {
+    this.answerTimeouts.set(client, timeoutMs);
+  }
+
+  /**
+   * Runs a transaction on the embedded engine, where a second connection would be waited for in vain.
+   *
+   * @param begin takes the connection, and runs the work
+   * @throws Error inside `begin` when the work asks for another connection; when this is called inside `begin`
+   */
+  async holdOnly<Result>(begin: () => Promise<Result>): Promise<Result> {
+    if (this.transactions.getStore()?.isOpen) throw insideTransaction();
+    const transaction = { isOpen: true, hasConnection: false };
+    try {
+      return await this.transactions.run(transaction, begin);
+    } finally {
+      transaction.isOpen = false;
+    }
+  }
+
   /**
    * Must be called immediately before a change is sent. A commit that waits for a synchronous standby ends neither at
    * `statement_timeout` nor when its connection is closed. Without a bound such commits would use up `max_connections`.
@@ -125,10 +151,16 @@ export class ServicePool extends pg.Pool {
 
   private async lease(): Promise<PoolClient> {
     if (this.silence !== undefined) throw unavailable(this.silence);
+    const transaction = this.transactions.getStore();
+    if (transaction?.isOpen) {
+      if (transaction.hasConnection) throw insideTransaction();
+      transaction.hasConnection = true;
+    }
     if (this.waitingCount >= MAX_WAITING) throw tooManyWaiting();
     const client = await super.connect();
     const release = client.release.bind(client);
     client.release = (error) => {
+      this.answerTimeouts.delete(client);
       if (error === undefined || !unansweredStatement(client)) this.answered++;
       // The embedded engine, which has a stream of its own, has no standbys.
       else if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
@@ -145,7 +177,7 @@ export class ServicePool extends pg.Pool {
       const statement = unansweredStatement(client);
       if (statement === undefined) continue;
       const since = this.seen.get(statement) ?? now;
-      const isLate = now - since > answerTimeoutMs;
+      const isLate = now - since > (this.answerTimeouts.get(client) ?? answerTimeoutMs);
       if (isLate) failStatement(client, new Error('Query read timeout'));
       // A statement fails once, even if its connection is released later.
       seen.set(statement, isLate ? Infinity : since);
@@ -156,4 +188,11 @@ export class ServicePool extends pg.Pool {
   private closeAll(error: Error): void {
     this.clients.forEach((client) => destroySocket(client, error));
   }
+}
+
+function insideTransaction(): Error {
+  return new Error(
+    'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
+      'manager.getRepository(Entity) in place of a repository, and run or manager.query in place of Database.',
+  );
 }
