@@ -39,7 +39,7 @@ const APPLICATION: Application = {
       '<https://petstore.example/v1/pets>; rel="successor-version", ' +
       '<https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',
     Location: 'https://petstore.example/v1/pets/1',
-    NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AQAAAAAAAAAEEvK1hxI>; rel="next"',
+    NextPage: '<https://petstore.example/v1/pets?limit=20&cursor=AgAAAAAAAAAAAAAAFHXyJ7Q>; rel="next"',
   },
   readGuide: () => readFileSync(new URL('../docs/guide.md', import.meta.url), 'utf8'),
   release: (JSON.parse(readFileSync(PACKAGE as URL, 'utf8')) as { version: string }).version,

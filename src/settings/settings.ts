@@ -49,9 +49,9 @@ function parseBaseUrl(text: string): string | undefined {
     : undefined;
 }
 
-/** b64token of RFC 6750, section 2.1. */
+/** b64token of RFC 6750, section 2.1, not made of a few characters only. */
 function isKey(text: string): boolean {
-  return /^[A-Za-z0-9\-._~+/]+=*$/.test(text) && text.length >= 20 && text.length <= 255;
+  return /^[A-Za-z0-9\-._~+/]+=*$/.test(text) && text.length >= 20 && text.length <= 255 && new Set(text).size >= 8;
 }
 
 /** Whether a text is an origin as browsers send it (RFC 6454, section 6.2); any other would never match. */
@@ -135,7 +135,7 @@ const DATABASE = {
 const API = {
   bootstrapApiKey: optional(
     'BOOTSTRAP_API_KEY',
-    '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)',
+    '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end), at least 8 of them different',
     'An API key that the start creates if it does not exist.',
     (text) => (isKey(text) ? text : undefined),
   ),
@@ -172,7 +172,7 @@ const REQUEST_LIMITS = {
   redisUrl: optional(
     'REDIS_URL',
     'a Redis URI such as redis://user:password@host:6379/0',
-    'Redis (5 or later) in which the instances share the rate limits. Not set, or while Redis does not answer: each process ' +
+    'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or while Redis does not answer: each process ' +
       'counts by itself.',
     (text) => (URL.canParse(text) && /^rediss?:\/\/[^/]/.test(text) ? text : undefined),
   ),

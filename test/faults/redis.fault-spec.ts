@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { RateLimiter } from '../../src/platform/rate-limit/rate-limiter.js';
@@ -138,6 +139,30 @@ test('without Redis each instance counts by itself, and after its return they sh
   };
   expect(await whileShared(together)).toBe(6);
   expect(one.log.text + two.log.text).toContain('Redis is back: the instances share their rate limits again.');
+});
+
+test('a bucket that is none is not taken as an answer, and buckets end with their window', async () => {
+  const client = new Redis(port, '127.0.0.1');
+  const key = await newKey('broken');
+  await untilShared();
+  await call(one, key);
+  const { host, pathname } = new URL(database.settings.DATABASE_URL as string);
+  const names = await client.keys('*');
+  expect(names.filter((name) => !name.startsWith(`petstore:bucket:${host}${pathname}:`))).toEqual([]);
+  const lifetimes = await Promise.all(names.map((name) => client.pttl(name)));
+  expect(lifetimes.filter((ms) => ms <= 0 || ms > 60_000)).toEqual([]);
+  for (const tokens of ['nan', '-inf', '-1e308']) {
+    await untilShared();
+    for (const name of await client.keys('*')) await client.hset(name, 'tokens', tokens);
+    const { status, headers } = await call(one, key);
+    expect([tokens, status, headers.ratelimit]).toEqual([
+      tokens,
+      200,
+      expect.stringMatching(/^"client";r=[0-5];t=\d+$/),
+    ]);
+    await client.flushall();
+  }
+  client.disconnect();
 });
 
 test('a service starts without Redis', async () => {

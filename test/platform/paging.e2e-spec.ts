@@ -1,5 +1,5 @@
 import { Controller, Get, Module, Query } from '@nestjs/common';
-import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import { getRepositoryToken, InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Transform, Type } from 'class-transformer';
 import { IsArray, IsDate, IsOptional } from 'class-validator';
 import { Column, Entity, ManyToOne, OneToMany, PrimaryColumn, Repository } from 'typeorm';
@@ -106,6 +106,13 @@ test.each([2, 7])('pages of %i rows have every row once, in order, with all rela
     if (path !== undefined) expect(answer.json).toHaveLength(limit);
   }
   expect(found).toEqual(NAMES);
+});
+
+test('a query with skip or offset is refused: it would leave out rows of every page', async () => {
+  const keepers = app.nest.get<Repository<Keeper>>(getRepositoryToken(Keeper));
+  for (const query of [keepers.createQueryBuilder('k').skip(2), keepers.createQueryBuilder('k').offset(2)]) {
+    await expect(ORDER.read(query, { limit: 2 }, {})).rejects.toThrow('remove skip and offset');
+  }
 });
 
 test('a cursor is accepted only with its own filters, in any order', async () => {

@@ -27,9 +27,9 @@ export interface PageQuery {
 /*
  * A cursor holds the last id of a page and the filters of its list: a version byte, the CRC-32 of the filters, the id in 8
  * bytes, and the CRC-32 of the bytes before, in base64url. The checksum detects typing errors, truncation and changes. A
- * cursor gives access to nothing, so it needs no signature.
+ * cursor gives access to nothing, so it needs no signature. Another layout, or other text of the filters, needs another version.
  */
-const VERSION = 1;
+const VERSION = 2;
 const FILTERS_AT = 1;
 const ID_AT = 5;
 const CHECKSUM_AT = 13;
@@ -101,12 +101,15 @@ export class Keyset<const Column extends string> {
    * property of its main entity. Joined entities are in no particular order.
    *
    * @throws ApiError INVALID_CURSOR
+   * @throws Error for a query with `skip` or `offset`, which would leave out rows of every page
    */
   async read<Entity extends ObjectLiteral & Row<Column>>(
     query: SelectQueryBuilder<Entity>,
     { limit, cursor }: PageQuery,
     filters: Filters,
   ): Promise<Page<Entity>> {
+    const { skip, offset } = query.expressionMap;
+    if ((skip ?? offset) !== undefined) throw new Error('A page begins at its cursor: remove skip and offset.');
     const column = `${query.alias}.${this.column}`;
     const after = this.decode(cursor, filters);
     if (after !== undefined) query.andWhere(`${column} > :after`, { after });

@@ -26,9 +26,11 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   async onModuleInit(): Promise<void> {
-    if (this.config.redisUrl !== undefined) {
-      this.shared = await SharedTokenBuckets.open(this.config.redisUrl);
-    }
+    const { redisUrl, databaseUrl } = this.config;
+    if (redisUrl === undefined) return;
+    // Instances of one service have one database. Its clients have their ids from it.
+    const { host, pathname } = new URL(databaseUrl ?? 'embedded://');
+    this.shared = await SharedTokenBuckets.open(redisUrl, host + pathname);
   }
 
   onApplicationShutdown(): void {

@@ -34,10 +34,15 @@ export class SharedTokenBuckets {
 
   private constructor(private readonly redis: RedisWithTake) {}
 
-  /** Connects in the background, so Redis may be unreachable at start. */
-  static async open(url: string): Promise<SharedTokenBuckets> {
+  /**
+   * Connects in the background, so Redis may be unreachable at start.
+   *
+   * @param service the name of the service that shares the buckets; another one on the same Redis has buckets of its own
+   */
+  static async open(url: string, service: string): Promise<SharedTokenBuckets> {
     const { Redis } = await import('ioredis');
     const redis = new Redis(url, {
+      keyPrefix: `petstore:bucket:${service}:`,
       connectTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: DISCONNECT_TIMEOUT_MS,
       commandTimeout: ANSWER_TIMEOUT_MS,
@@ -54,11 +59,13 @@ export class SharedTokenBuckets {
     return buckets;
   }
 
-  /** Like `TokenBuckets.take`; undefined if Redis is unreachable or does not answer in time. */
+  /** Like `TokenBuckets.take`; undefined if Redis is unreachable, late, or answers nothing sensible. */
   async take(client: bigint, perMinute: number): Promise<number | undefined> {
     try {
       if (performance.now() >= this.pausedUntil) {
-        const left = Number(await this.redis.takeToken(`petstore:bucket:${client}`, perMinute));
+        const answer: unknown = await this.redis.takeToken(String(client), perMinute);
+        const left = typeof answer === 'string' ? Number(answer) : NaN;
+        if (!(left >= -1 && left < perMinute)) throw new Error(`It answered ${String(answer)}.`);
         if (this.isAway) {
           this.isAway = false;
           this.log.log('Redis is back: the instances share their rate limits again.');
