@@ -2,13 +2,17 @@ import {
   ConflictException,
   Controller,
   Get,
+  Header,
   HttpException,
   Module,
   NotFoundException,
   Param,
+  Res,
   ServiceUnavailableException,
   StreamableFile,
+  UnauthorizedException,
 } from '@nestjs/common';
+import type { Response } from 'express';
 import createError from 'http-errors';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
@@ -31,8 +35,14 @@ const THROWN: Record<string, [status: number, make: () => unknown]> = {
   'down, as Terminus': [503, () => new ServiceUnavailableException(DOWN)],
   'error of http-errors': [409, () => createError(409, 'There are two.')],
   'error as the response of an exception': [502, () => new HttpException(new TypeError('hidden-words') as never, 502)],
+  'missing credentials': [401, () => new UnauthorizedException('No entry.')],
+  'URIError of a handler': [500, () => new URIError('hidden-words')],
+  'URIError as the cause of an exception': [404, () => new NotFoundException('No tag.', { cause: new URIError() })],
   redirection: [302, () => new HttpException('Elsewhere.', 302)],
 };
+
+/** More than fits into the buffers of a connection. */
+const MANY = 'm'.repeat(8_000_000);
 
 class FailingStream extends Readable {
   override _read(): void {
@@ -46,6 +56,31 @@ class TestErrorsController {
   @Get('thrown/:name')
   throwError(@Param('name') name: string): never {
     throw THROWN[name]?.[1]();
+  }
+
+  @Get('closed')
+  @Header('Retry-After', '30')
+  closed(): never {
+    throw new ServiceUnavailableException();
+  }
+
+  @Get('negotiated')
+  @Header('WWW-Authenticate', 'Negotiate')
+  negotiate(): never {
+    throw new UnauthorizedException();
+  }
+
+  // As @nestjs/throttler.
+  @Get('throttled')
+  throttle(@Res({ passthrough: true }) response: Response): never {
+    response.setHeader('Retry-After', 60);
+    throw new HttpException('ThrottlerException: Too Many Requests', 429);
+  }
+
+  @Get('answered')
+  answerAndThrow(@Res() response: Response): never {
+    response.status(409).json({ text: MANY });
+    throw new Error('hidden-words');
   }
 
   @Get('stream/missing')
@@ -84,8 +119,13 @@ export const ERRORS: readonly Row[] = [
   ...Object.entries(THROWN).map(([name, [status]]) => ({
     title: `thrown: ${name}`,
     path: `/v1/test-errors/thrown/${encodeURIComponent(name)}`,
+    send: { expects500: true },
     status,
   })),
+  { title: 'Retry-After, set before 503', path: '/v1/test-errors/closed', status: 503 },
+  { title: 'WWW-Authenticate, set before 401', path: '/v1/test-errors/negotiated', status: 401 },
+  { title: 'Retry-After, set before 429', path: '/v1/test-errors/throttled', status: 429 },
+  { title: 'thrown after an answer', path: '/v1/test-errors/answered', status: 409, isNoErrorBody: true },
   {
     title: 'a stream of a missing file',
     path: '/v1/test-errors/stream/missing',

@@ -44,7 +44,7 @@ export class ApiKeyGuard implements CanActivate {
     context.now = this.clock.now();
     if (operation.isPublic) return true;
     const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
-    if (token === undefined) throw missingApiKey();
+    if (token === undefined) throw new ApiError(MISSING_API_KEY);
     const key = this.verifier.verify(token, context.now);
     if (!(key instanceof Promise)) return this.admit(request, operation, key, token);
     return key
@@ -85,12 +85,5 @@ function requireScopes(required: readonly string[], granted: readonly string[]):
   if (missing.length === 0) return true;
   throw new ApiError(INSUFFICIENT_SCOPE, `The API key lacks the scope ${missing.join(', ')}.`, {
     'WWW-Authenticate': `Bearer realm="petstore", error="insufficient_scope", scope="${required.join(' ')}"`,
-  });
-}
-
-/** Without credentials, the challenge should contain no error code (RFC 6750, section 3). */
-function missingApiKey(): ApiError {
-  return new ApiError(MISSING_API_KEY, MISSING_API_KEY.message, {
-    'WWW-Authenticate': 'Bearer realm="petstore"',
   });
 }

@@ -1,3 +1,4 @@
+import { BadRequestException, HttpException } from '@nestjs/common';
 import type { ErrorDefinition } from './error-catalogue.js';
 import type { UnavailableCause } from './service-unavailable.js';
 
@@ -6,13 +7,26 @@ export type HeaderFields = Readonly<Record<string, string>>;
 
 /** The schema `Error` of the specification: the body of every error answer. Members are sent in this order. */
 export class ErrorBody {
-  constructor(
-    readonly code: string,
-    readonly message: string,
-    readonly status: number,
-    /** Only errors of modules have details. */
-    readonly details: unknown,
-  ) {}
+  readonly code: string;
+  readonly message: string;
+  readonly status: number;
+  /** Only errors of modules have details. */
+  readonly details: unknown;
+  // Private to the language, because every other member is sent.
+  readonly #error: ApiError;
+
+  constructor(error: ApiError, details: unknown) {
+    this.code = error.definition.code;
+    this.message = error.message;
+    this.status = error.definition.status;
+    this.details = details;
+    this.#error = error;
+  }
+
+  /** The error itself: filters of modules answer with nothing but the body. */
+  get error(): ApiError {
+    return this.#error;
+  }
 }
 
 /** Options of an ApiError. */
@@ -24,11 +38,12 @@ export interface ApiErrorOptions extends ErrorOptions {
 }
 
 /**
- * An error that answers a request. Throw it anywhere while a request is handled; ErrorFilter sends it.
+ * An error that answers a request. Throw it anywhere while a request is handled; ErrorFilter sends it. A filter of a module
+ * that catches `HttpException` gets it, too.
  *
  * Message and details are public: the client gets them unchanged. Information for operators only belongs into `cause`.
  */
-export class ApiError extends Error {
+export class ApiError extends HttpException {
   override readonly name = 'ApiError';
   readonly unavailableCause: UnavailableCause | undefined;
   private readonly details: unknown;
@@ -40,20 +55,23 @@ export class ApiError extends Error {
     readonly headers: HeaderFields = {},
     options?: ApiErrorOptions,
   ) {
-    super(message, options);
+    super(message, definition.status, { cause: options?.cause });
     this.details = options?.details;
     this.unavailableCause = options?.unavailableCause;
   }
 
-  /** The body of the answer: code, message and status, and the details if there are any. */
-  body(): ErrorBody {
-    return new ErrorBody(this.definition.code, this.message, this.definition.status, this.details);
+  /**
+   * The body of the answer: code, message and status, and the details if there are any. An adapter that replies with it sends
+   * the header fields, too.
+   */
+  override getResponse(): ErrorBody {
+    return new ErrorBody(this, this.details);
   }
 }
 
 /**
  * The client closed the connection before its request was complete. No answer is sent, and no error is logged.
  */
-export class RequestAbortedError extends Error {
+export class RequestAbortedError extends BadRequestException {
   override readonly name = 'RequestAbortedError';
 }

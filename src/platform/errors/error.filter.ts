@@ -4,7 +4,6 @@ import type { IncomingMessage } from 'node:http';
 import { type Observable, throwError } from 'rxjs';
 import { LimitedWarnings } from '../limited-warnings.js';
 import { ApiError, RequestAbortedError } from './api-error.js';
-import { ROUTE_NOT_FOUND } from './error-catalogue.js';
 import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
 
 /** The HTTP server's way to answer with an error. */
@@ -68,9 +67,6 @@ export class ErrorFilter implements ExceptionFilter {
 /** The ApiError to send for anything that was thrown. */
 export function toApiError(exception: unknown): ApiError {
   if (exception instanceof ApiError) return exception;
-  if (exception instanceof URIError || (exception instanceof HttpException && exception.cause instanceof URIError)) {
-    return new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.');
-  }
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
   return known ?? httpError(500, '', { cause: exception });
 }

@@ -1,14 +1,7 @@
 import type { HttpException } from '@nestjs/common';
 import { STATUS_CODES } from 'node:http';
-import { ApiError, type ApiErrorOptions, type HeaderFields } from './api-error.js';
+import { ApiError, type ApiErrorOptions } from './api-error.js';
 import { CLIENT_ERROR, GENERAL_ERRORS, INTERNAL_ERROR, SERVER_ERROR } from './error-catalogue.js';
-
-/** Header fields that RFC 9110 requires or expects with a status. Nest's exceptions cannot carry header fields. */
-const HEADERS: Readonly<Record<number, HeaderFields>> = {
-  401: { 'WWW-Authenticate': 'Bearer realm="petstore"' },
-  429: { 'Retry-After': '1' },
-  503: { 'Retry-After': '1' },
-};
 
 /**
  * The ApiError for an exception of Nest. It keeps a status from 400 to 599; any other one becomes 500.
@@ -56,7 +49,7 @@ export function httpError(status: number, message: string, options: ApiErrorOpti
     return new ApiError(INTERNAL_ERROR, INTERNAL_ERROR.message, {}, options);
   }
   const definition = GENERAL_ERRORS.get(status) ?? { ...(status < 500 ? CLIENT_ERROR : SERVER_ERROR), status };
-  return new ApiError(definition, status < 500 ? message : definition.description, HEADERS[status], options);
+  return new ApiError(definition, status < 500 ? message : definition.description, {}, options);
 }
 
 function isErrorStatus(status: number): boolean {

@@ -17,11 +17,11 @@ export type UnavailableCause =
   | 'unsettled'
   | 'process_group';
 
-/** The 503 of a request, with `Retry-After: 1`. The cause is for operators; the client does not get it. */
+/** The 503 of a request. The cause is for operators; the client does not get it. */
 export function serviceUnavailable(
   unavailableCause: UnavailableCause,
   message = UNAVAILABLE.message,
   options: ApiErrorOptions = {},
 ): ApiError {
-  return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
+  return new ApiError(UNAVAILABLE, message, {}, { ...options, unavailableCause });
 }

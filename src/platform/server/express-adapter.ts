@@ -5,7 +5,7 @@ import { type Server, ServerResponse } from 'node:http';
 import type { Config } from '../../config.js';
 import { activeTrace } from '../active-trace.js';
 import { ApiError } from '../errors/api-error.js';
-import { BAD_REQUEST, EXPECTATION_FAILED } from '../errors/error-catalogue.js';
+import { BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
 import { withErrorAnswer } from '../internals/streamed-files.js';
 import { type BodyPlan, BodyReader, continueWhenRead } from './body-reader.js';
@@ -221,6 +221,13 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
   override setNotFoundHandler(): void {
     this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));
+  }
+
+  /** As in Nest; a path that Express cannot decode is that of no resource. Express sets the status of such an error. */
+  override mapException(error: unknown): unknown {
+    return error instanceof URIError && 'status' in error
+      ? new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.')
+      : super.mapException(error);
   }
 
   override setHeader(response: Response, name: string, value: string): Response {

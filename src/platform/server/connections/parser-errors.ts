@@ -76,7 +76,7 @@ function parserError({ code = '' }: NodeJS.ErrnoException): ApiError | undefined
 /** The bytes of a whole response. */
 function errorResponse(error: ApiError, requestId: string): string {
   const { status } = error.definition;
-  const body = JSON.stringify(error.body());
+  const body = JSON.stringify(error.getResponse());
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',

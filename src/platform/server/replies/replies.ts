@@ -17,6 +17,16 @@ const FIELDS_OF_CONTENT = [
   'Last-Modified',
 ];
 
+/**
+ * Header fields that RFC 9110 requires or expects with a status, for answers that lack them. A challenge to a client that sent no
+ * credentials should contain no error code (RFC 6750, section 3).
+ */
+const FIELDS_OF_STATUS: Readonly<Record<number, readonly [name: string, value: string]>> = {
+  401: ['WWW-Authenticate', 'Bearer realm="petstore"'],
+  429: ['Retry-After', '1'],
+  503: ['Retry-After', '1'],
+};
+
 /** Writes the answers of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. */
 export class Replies {
   constructor(
@@ -51,12 +61,8 @@ export class Replies {
       if (!response.writableEnded) response.destroy();
       return;
     }
-    for (const [name, value] of Object.entries(error.headers)) {
-      response.setHeader(name, value);
-    }
-    response.req.context.unavailableCause = error.unavailableCause;
-    response.statusCode = error.definition.status;
-    this.send(response, error.body());
+    response.statusCode = error.getStatus();
+    this.send(response, error.getResponse());
   }
 
   /**
@@ -72,6 +78,8 @@ export class Replies {
       // Closes the connection: the rest of this request would have to be read before the next one.
       if (!request.complete && announcesBody(request)) response.shouldKeepAlive = false;
     }
+    const field = FIELDS_OF_STATUS[response.statusCode];
+    if (field !== undefined && !response.hasHeader(field[0])) response.setHeader(...field);
     if (this.drain.hasBegun) response.setHeader('Connection', 'close');
   }
 
@@ -81,9 +89,11 @@ export class Replies {
       for (const name of FIELDS_OF_CONTENT) {
         if (response.hasHeader(name)) response.removeHeader(name);
       }
+      const { headers, unavailableCause } = body.error;
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
       response.setHeader('Content-Type', 'application/json');
       response.setHeader('Cache-Control', 'no-store');
-      response.req.context.errorCode = body.code;
+      Object.assign(response.req.context, { errorCode: body.code, unavailableCause });
       this.end(response, json.text);
       return;
     }
