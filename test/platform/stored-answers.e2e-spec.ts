@@ -24,10 +24,19 @@ interface Bill {
 @Controller('test-bills')
 @RequireScopes()
 class TestBillsController {
+  /** The bills that were sent to their customers. */
+  readonly sent: string[] = [];
+
   constructor(private readonly idempotency: Idempotency) {}
 
   @Post()
-  addBill(@Body() bill: NewBill, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Bill>> {
+  async addBill(@Body() bill: NewBill, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Bill>> {
+    const added = await this.insert(bill, key);
+    if (!key?.isReplayed) this.sent.push(added.name);
+    return added;
+  }
+
+  private insert(bill: NewBill, key: IdempotencyKey | undefined): Promise<Kept<Bill>> {
     return this.idempotency.answer(key, bill, async ({ manager }): Promise<Bill> => {
       const [row] = await manager.query<{ id: string; made_at: Date; count: string }[]>(
         `INSERT INTO test_bill (name) VALUES ($1)
@@ -75,4 +84,15 @@ test('201: the first answer, byte for byte, also after rows were changed or dele
   const again = await add('k-1', bill);
   expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([201, first.text, 'true']);
   expect((await app.sql('SELECT count(*)::int FROM test_bill'))[0]).toEqual([1]);
+});
+
+test('an event after the commit is sent once for a key, however many requests arrive at the same moment', async () => {
+  const { sent } = app.nest.get(TestBillsController);
+  sent.length = 0;
+  const names = Array.from({ length: 20 }, (_, index) => `customer ${index}`);
+  const answers = await Promise.all(names.flatMap((name) => Array.from({ length: 8 }, () => add(name, { name }))));
+  expect(answers.filter(({ status }) => status !== 201)).toEqual([]);
+  expect(sent.sort()).toEqual(names.sort());
+  await add(undefined, { name: 'Ann' });
+  expect(sent).toHaveLength(21);
 });

@@ -29,6 +29,9 @@ export function readKey(value: string): string | undefined {
 
 /** The idempotency key of a request, with its client and operation. */
 export class IdempotencyKey {
+  /** Whether an earlier request was carried out, and this one got its answer. Known when `Idempotency` has returned. */
+  isReplayed = false;
+
   /** @internal */
   constructor(
     /** The client of the request's API key. Keys of different clients are independent. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement, type Transaction } from '../database/database.js';
+import { Database, type Statement, type Transaction, type TransactionOptions } from '../database/database.js';
 import { readOwnJson } from '../json/json-reader.js';
 import { writeJson } from '../json/json-writer.js';
 import { fingerprintOf } from './fingerprint.js';
@@ -20,6 +20,9 @@ export type Kept<T> = T extends bigint
       : T extends readonly (infer Item)[]
         ? Kept<Item>[]
         : { [Name in keyof T]: Kept<T[Name]> };
+
+/** A try that does not wait: false while another transaction holds the lock of a job. */
+const LOCK_JOB: Statement = { name: '', text: 'SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))' };
 
 /**
  * Carries a request out once, however often it is sent with the same key: at the same time, on several instances, or after a
@@ -88,6 +91,29 @@ export class Idempotency {
       if (other) return repeat(key, fingerprint, other);
       throw error;
     }
+  }
+
+  /**
+   * Runs the work of a job in a transaction, in one process of all. Returns false, without waiting, where another process
+   * runs it, and for 24 h after it was committed. If the work fails, the next call runs it.
+   *
+   * @param name the job and its time, such as `remove old visits 2026-11-23`; 1 to 255 characters
+   * @throws any error of `work`
+   */
+  onceForAll(
+    name: string,
+    work: (transaction: Transaction) => Promise<unknown>,
+    options?: TransactionOptions,
+  ): Promise<boolean> {
+    // No client has the id 0.
+    const key = { clientId: 0n, value: name };
+    return this.database.transaction(async (transaction) => {
+      const [row] = await transaction.run<[boolean]>(LOCK_JOB, [name]);
+      if (!row?.[0]) return false;
+      const isNew = await this.keys.store(transaction, key, { fingerprint: fingerprintOf('job', {}), result: '' });
+      if (isNew) await work(transaction);
+      return isNew;
+    }, options);
   }
 
   /**

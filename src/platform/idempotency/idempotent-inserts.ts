@@ -84,6 +84,7 @@ export class IdempotentInserts<Input extends object> {
 /** Returns the first result and marks the answer as repeated; refuses a key that was used with another request. */
 export function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
   if (!fingerprint.equals(stored.fingerprint)) throw new ApiError(IDEMPOTENCY_KEY_REUSED);
+  key.isReplayed = true;
   key.markReplayed();
   return stored.result;
 }
