@@ -87,11 +87,10 @@ export class OwnContext implements CommandContext {
     extra?: PoolConfig,
   ): Promise<Result> {
     const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
-    const { directly, directSetting } = await import('../platform/database/connection-settings.js');
+    const { directly } = await import('../platform/database/connection-settings.js');
     // An import locks and sets limits, which need a session of their own.
-    const config = readConfig();
-    const options = await dataSourceOptions(directly(config), this.application.migrations);
-    return closeAfter(await openCurrentDatabase({ ...options, extra }, directSetting(config)), work);
+    const options = await dataSourceOptions(directly(readConfig()), this.application.migrations);
+    return closeAfter(await openCurrentDatabase({ ...options, extra }), work);
   }
 
   async document(): Promise<OpenApiDocument> {

@@ -16,6 +16,8 @@ export const LIMITS = {
    * every read of the table queues.
    */
   acquireTimeoutMs: 5_000,
+  /** Longest wait of a start for a database that is away. Shorter than the startup probe of `ops/kubernetes`. */
+  startTimeoutMs: 120_000,
   /** Age at which a pooled connection is replaced, so that an old server or password goes out of use. */
   databaseConnectionMaxAgeMs: 1_800_000,
 };

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import {
   createEmptyTestDatabase,
   createTestDatabase,
@@ -12,6 +13,8 @@ import {
 } from '../support/database.js';
 import { handedOver } from '../support/engines.js';
 import { administer } from '../support/postgresql-database.js';
+import { limits } from '../support/limits.js';
+import { until } from '../support/until.js';
 import { Services } from './support/services.js';
 
 /*
@@ -100,10 +103,34 @@ if (engine === 'postgresql') {
   ])('DATABASE_URL %s', async (_, change, expected) => {
     const url = new URL(database.settings.DATABASE_URL ?? '');
     change(url);
-    const line = await services.refusal({ DATABASE_URL: url.href });
+    const line = await services.refusal({ DATABASE_URL: url.href, ...limits({ startTimeoutMs: 0 }) });
     expect(line).toMatch(/^petstore: DATABASE_URL: /);
     expect(line).toMatch(expected);
     expect(line).not.toMatch(/secret-word|:\/\//);
+  });
+
+  test('a proxy without a database behind it: a command ends with one line, and a start waits for the database', async () => {
+    const url = new URL(database.settings.DATABASE_URL ?? '');
+    const { hostname, port } = url;
+    let isAway = true;
+    const proxy = createServer((client) => {
+      if (isAway) client.destroy();
+      else pipeline(client, connect(Number(port), hostname), client, () => undefined);
+    }).listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    Object.assign(url, { hostname: '127.0.0.1', port: String((proxy.address() as AddressInfo).port) });
+    const fault = `petstore: DATABASE_URL: ${url.host} closed the connection during log-in: is the database behind it up?`;
+    for (const sslmode of ['', '?sslmode=verify-full']) {
+      const settings = { DATABASE_URL: url.href + sslmode };
+      expect(await services.refusal(settings, [CLI, 'keys', 'list'])).toBe(fault);
+    }
+    const service = services.start({ DATABASE_URL: url.href });
+    await until(() => service.stderr !== '');
+    isAway = false;
+    await service.origin();
+    expect(service.stderr).toContain(`${fault} The start waits for at most 120 s.\n`);
+    await service.kill();
+    proxy.close();
   });
 
   describe('a database user without rights', () => {

@@ -4,31 +4,55 @@ import type pg from 'pg';
 import type { Config } from '../../config.js';
 import { StartupError } from '../errors/startup-error.js';
 import { processIdOf } from '../internals/pg.js';
-import {
-  APPLICATION_NAME,
-  createServerClient,
-  directly,
-  type PrimarySetting,
-  sessionLimits,
-} from './connection-settings.js';
+import { APPLICATION_NAME, createServerClient, directly, isDirect, sessionLimits } from './connection-settings.js';
 import { checkLimitsOfRole } from './session-limits.js';
+
+/** Pause in ms between two attempts to reach a database that is away. */
+const RETRY_MS = 500;
+
+/** Failures that end by themselves: nobody answers, the connection is cut, PostgreSQL starts, stops or is full. */
+const AWAY_CODES = /^(E(CONN|TIMEDOUT|HOST|NET|AI_AGAIN|PIPE)|ENOTFOUND$|ENOENT$|57P0|53300$)/;
+const AWAY_MESSAGES = /^(Connection terminated|timeout expired)/;
+
+/** The database is away, and may come back. */
+class DatabaseAway extends StartupError {}
+
+/**
+ * Connects to the primary, as `checkConnection` does. Waits for a database that is away, such as during a failover: a start
+ * that ends would be delayed further by its process manager. Standard error tells why.
+ *
+ * @throws StartupError when the database refuses, or is away for longer than `startTimeoutMs`
+ */
+export async function awaitConnection(config: Config): Promise<void> {
+  const deadline = performance.now() + config.startTimeoutMs;
+  for (let isTold = false; ; await sleep(RETRY_MS)) {
+    try {
+      return await checkConnection(config);
+    } catch (error) {
+      if (!(error instanceof DatabaseAway) || performance.now() >= deadline) throw error;
+      const wait = `The start waits for at most ${config.startTimeoutMs / 1_000} s.`;
+      if (!isTold) process.stderr.write(`petstore: ${error.message} ${wait}\n`);
+      isTold = true;
+    }
+  }
+}
 
 /**
  * Connects to the primary. Without this check a start would fail with an error of the pool, which does not name the wrong
  * setting. Replicas are not connected to, because the service must start without them.
  *
- * @param setting the setting from which `config.databaseUrl` was taken
  * @throws StartupError that names the setting and what to do, and never the URI: it contains the password
  */
-export async function checkConnection(config: Config, setting: PrimarySetting = 'DATABASE_URL'): Promise<void> {
-  const { databaseUrl, databaseDirectUrl } = config;
+export async function checkConnection(config: Config): Promise<void> {
+  const { databaseUrl } = config;
   if (databaseUrl === undefined) return;
-  await checkPrimary(setting, databaseUrl, config);
-  if (databaseDirectUrl !== undefined) await checkConnection(directly(config), 'DATABASE_DIRECT_URL');
+  await checkPrimary(databaseUrl, config);
+  if (!isDirect(config)) await checkConnection(directly(config));
 }
 
-async function checkPrimary(setting: PrimarySetting, url: string, config: Config): Promise<void> {
+async function checkPrimary(url: string, config: Config): Promise<void> {
   const { acquireTimeoutMs, databaseDirectUrl } = config;
+  const setting = url === databaseDirectUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL';
   const client = createServerClient(config, url, {
     connectionTimeoutMillis: acquireTimeoutMs,
     query_timeout: acquireTimeoutMs,
@@ -38,10 +62,13 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
   client.on('error', () => undefined);
   try {
     await client.connect();
-    if (databaseDirectUrl === undefined) await warnOfPooler(setting, client);
+    if (isDirect(config)) await warnOfPooler(setting, client);
     else await checkLimitsOfRole(client, sessionLimits(config));
   } catch (error) {
-    throw new StartupError(`${setting}: ${connectionAdvice(error as Error, client)}`);
+    const { code = '', message, syscall = 'connect' } = error as NodeJS.ErrnoException;
+    const isAway = (AWAY_CODES.test(code) && syscall !== 'open') || AWAY_MESSAGES.test(message);
+    const Fault = isAway ? DatabaseAway : StartupError;
+    throw new Fault(`${setting}: ${connectionAdvice(error as Error, client)}`);
   } finally {
     // Waits no longer than for a connection: a full pooler may not answer.
     await Promise.race([client.end().catch(() => undefined), sleep(acquireTimeoutMs, undefined, { ref: false })]);
@@ -49,7 +76,7 @@ async function checkPrimary(setting: PrimarySetting, url: string, config: Config
 }
 
 /** On connecting, PostgreSQL sends the id of the process that serves the client; a pooler sends another id. */
-async function warnOfPooler(setting: PrimarySetting, client: pg.Client): Promise<void> {
+async function warnOfPooler(setting: string, client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   if (rows[0]?.pid === processIdOf(client)) return;
   new Logger('Database').warn(
@@ -82,6 +109,9 @@ function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): stri
       return `PostgreSQL at ${host} refuses user '${user}'. Correct user and password, or allow them in pg_hba.conf.`;
     case '3D000':
       return `PostgreSQL at ${host} has no database '${database}'. Create it (createdb ${database}), or correct the name.`;
+  }
+  if (error.code === 'ECONNRESET' || error.message.startsWith('Connection terminated')) {
+    return `${host} closed the connection during log-in: is the database behind it up?`;
   }
   const reason = (error.message || error.code || 'no reason given').split('\n')[0];
   return `PostgreSQL at ${host} cannot be used: ${reason}. Correct host, port, sslmode or certificates, or mend the server.`;

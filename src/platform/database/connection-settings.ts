@@ -6,19 +6,14 @@ import { type SessionLimits, sessionPreparation } from './session-limits.js';
 
 export { hangUp } from '../internals/pg.js';
 
-/** The settings that hold a URI of the primary. */
-export type PrimarySetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
-
 /** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
 export function directly(config: Config): Config {
-  const { databaseDirectUrl } = config;
-  if (databaseDirectUrl === undefined) return config;
-  return { ...config, databaseUrl: databaseDirectUrl, databaseDirectUrl: undefined };
+  return { ...config, databaseUrl: config.databaseDirectUrl ?? config.databaseUrl };
 }
 
-/** The setting that `directly` takes its URI from. */
-export function directSetting({ databaseDirectUrl }: Config): PrimarySetting {
-  return databaseDirectUrl === undefined ? 'DATABASE_URL' : 'DATABASE_DIRECT_URL';
+/** Whether each connection of `databaseUrl` has a session of its own, as far as the settings tell. */
+export function isDirect({ databaseUrl, databaseDirectUrl }: Config): boolean {
+  return databaseDirectUrl === undefined || databaseDirectUrl === databaseUrl;
 }
 
 /** The name of our connections in PostgreSQL's `pg_stat_activity`. */

@@ -3,13 +3,7 @@ import type { DataSource, DataSourceOptions, EntityTarget, ObjectLiteral } from 
 import type { Config } from '../../config.js';
 import type { MigrationSource } from '../application.js';
 import { checkConnection } from './connection-check.js';
-import {
-  directly,
-  directSetting,
-  embeddedConnectionSettings,
-  type PrimarySetting,
-  serverConnectionSettings,
-} from './connection-settings.js';
+import { directly, embeddedConnectionSettings, isDirect, serverConnectionSettings } from './connection-settings.js';
 import { ServicePool } from './connections/service-pool.js';
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { migrate } from './schema/migrate.js';
@@ -46,20 +40,19 @@ export async function dataSourceOptions(
 /**
  * Opens a data source, and the embedded engine if DATABASE_URL is not set. `destroy` closes both.
  *
- * @param setting the setting from which `databaseUrl` was taken
  * @throws StartupError when the database cannot be reached or opened
  */
-async function openDataSource(options: DatabaseOptions, setting?: PrimarySetting): Promise<DataSource> {
+async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
   const { config } = options;
   const { databaseUrl } = config;
-  await checkConnection(config, setting);
+  await checkConnection(config);
   const engine = databaseUrl === undefined ? await EmbeddedEngine.open(config.dataDir) : undefined;
   const extra =
     databaseUrl === undefined
       ? { ...embeddedConnectionSettings(config), ...(engine && { stream: engine.createStream }) }
       : {
           ...(options.extra as object),
-          ...serverConnectionSettings(config, databaseUrl, config.databaseDirectUrl === undefined),
+          ...serverConnectionSettings(config, databaseUrl, isDirect(config)),
         };
   try {
     return await new ServiceDataSource({ ...options, extra }, engine).initialize();
@@ -83,19 +76,18 @@ export async function openDatabase(
   }: { entities?: EntityTarget<ObjectLiteral>[]; migrations?: readonly MigrationSource[] } = {},
 ): Promise<DataSource> {
   const options = await dataSourceOptions(directly(config), migrations);
-  return openDataSource({ ...options, entities: entities as DatabaseOptions['entities'] }, directSetting(config));
+  return openDataSource({ ...options, entities: entities as DatabaseOptions['entities'] });
 }
 
 /**
  * Opens the database for the application, with a schema that this version can run on. MIGRATE_ON_START decides whether
  * pending migrations are applied or refused. `destroy` closes the database.
  *
- * @param setting the setting from which `databaseUrl` was taken
  * @throws StartupError when the database cannot be reached or opened, its schema is outdated, or it is newer and not
  * backward compatible
  */
-export async function openCurrentDatabase(options: DatabaseOptions, setting?: PrimarySetting): Promise<DataSource> {
-  const dataSource = await openDataSource(options, setting);
+export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
+  const dataSource = await openDataSource(options);
   try {
     if (options.config.migrateOnStart) await migrateOnStart(dataSource, options);
     await assertSchemaIsUsable(dataSource);
@@ -112,10 +104,7 @@ async function migrateOnStart(dataSource: DataSource, options: DatabaseOptions):
   const isEmbedded = config.databaseUrl === undefined;
   const direct = isEmbedded
     ? dataSource
-    : await openDataSource(
-        { ...options, config: directly(config), entities: [], extra: undefined },
-        directSetting(config),
-      );
+    : await openDataSource({ ...options, config: directly(config), entities: [], extra: undefined });
   try {
     await migrate(direct);
   } finally {

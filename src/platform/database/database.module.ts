@@ -2,6 +2,7 @@ import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
+import { awaitConnection } from './connection-check.js';
 import { answerTimeoutMs } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions, openCurrentDatabase } from './data-source.js';
 import { Database } from './database.js';
@@ -20,10 +21,13 @@ import { Database } from './database.js';
         ...(await dataSourceOptions(config, migrations)),
         extra: { answerTimeoutMs: answerTimeoutMs(config) },
         autoLoadEntities: true,
-        // A failed start ends the process at once; the process manager starts it again.
+        // `awaitConnection` waits. What fails after it ends the process; the process manager starts it again.
         toRetry: () => false,
       }),
-      dataSourceFactory: (options) => openCurrentDatabase(options as DatabaseOptions),
+      dataSourceFactory: async (options) => {
+        await awaitConnection((options as DatabaseOptions).config);
+        return openCurrentDatabase(options as DatabaseOptions);
+      },
     }),
   ],
   providers: [Database],

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { migrationStatus } from '../schema/migration-history.js';
-import { schemaFault, type SchemaFault } from '../schema/schema-check.js';
+import { schemaFault } from '../schema/schema-check.js';
 
 /** Whether the database can serve the requests of this version. */
-export type Readiness = 'ready' | 'unreachable' | SchemaFault;
+export type Readiness = 'ready' | 'unreachable' | Error;
 
 /** Shortest time in ms between two queries. */
 const INTERVAL_MS = 1_000;

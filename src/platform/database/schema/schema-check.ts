@@ -2,14 +2,6 @@ import type { DataSource } from 'typeorm';
 import { StartupError } from '../../errors/startup-error.js';
 import { migrationStatus, type MigrationStatus } from './migration-history.js';
 
-/** Why this version cannot run on a schema. */
-export interface SchemaFault {
-  /** A sentence that names the migration. */
-  readonly message: string;
-  /** What the operator must do. */
-  readonly remedy: string;
-}
-
 /**
  * Refuses a schema that lacks a migration of this version, or has one that this version does not know and that is not
  * declared backward compatible.
@@ -18,26 +10,25 @@ export interface SchemaFault {
  */
 export async function assertSchemaIsUsable(dataSource: DataSource): Promise<void> {
   const fault = schemaFault(await migrationStatus(dataSource));
-  if (fault !== undefined) throw new StartupError(`${fault.message} ${fault.remedy}`);
+  if (fault !== undefined) throw fault;
 }
 
-/** Why this version cannot run on a schema with these migrations; undefined if it can. */
-export function schemaFault(status: readonly MigrationStatus[]): SchemaFault | undefined {
+/** Why this version cannot run on a schema with these migrations, and what to do; undefined if it can. */
+export function schemaFault(status: readonly MigrationStatus[]): StartupError | undefined {
   const [missing, ...others] = status.filter(({ appliedAt }) => appliedAt === undefined);
   if (missing !== undefined) {
     const more = others.length > 0 ? ` and ${others.length} more` : '';
-    return {
-      message: `The database schema is outdated: it lacks ${missing.name}${more}.`,
-      remedy: 'Run: npm run petstore -- migrate',
-    };
+    return new StartupError(
+      `The database schema is outdated: it lacks ${missing.name}${more}. Run: npm run petstore -- migrate`,
+    );
   }
   const incompatible = status.filter(({ isKnown, backwardCompatible }) => !isKnown && !backwardCompatible);
   if (incompatible.length > 0) {
     const names = incompatible.map(({ name }) => name).join(', ');
-    return {
-      message: `The database schema is newer than this version and not backward compatible: it has ${names}.`,
-      remedy: 'Start the version that applied it, or revert with that version: npm run petstore -- migrate:revert',
-    };
+    return new StartupError(
+      `The database schema is newer than this version and not backward compatible: it has ${names}. ` +
+        'Start the version that applied it, or revert with that version: npm run petstore -- migrate:revert',
+    );
   }
   return undefined;
 }
