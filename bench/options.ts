@@ -21,6 +21,7 @@ export interface Options {
   readonly servers: readonly string[];
   readonly fastPaths?: readonly string[];
   readonly processes: readonly number[];
+  readonly ordinary?: boolean;
   readonly keys?: number;
   readonly idempotencyRows?: number;
   readonly chart?: string;
@@ -40,6 +41,10 @@ export function readOptions(): Options {
     .option('--fast-paths <values...>', `runs ${OURS} once for each of these values of FAST_PATHS, on or off`)
     .addOption(
       list('--processes <list>', `runs ${OURS} once with each of these values of WEB_CONCURRENCY`, numbers, [1]),
+    )
+    .option(
+      '--ordinary',
+      `compares only ${OURS} with itself beside what teams add: a generated feature, an interceptor, a guard`,
     )
     .option('--keys <n>', `runs ${OURS} also with this many API keys, all in use; needs --idempotency-rows`, number)
     .option(

@@ -8,6 +8,7 @@ import { startPostgresqlServer } from '../test/support/postgresql-server.js';
 import { grow, readUpkeep, UPKEEP_SETTINGS, untilRemoval } from './growth.js';
 import { readLoadResult } from './load/load-result.js';
 import { GROWN, OURS, readOptions } from './options.js';
+import { buildOrdinary, ownWorkload, reportOrdinary, TEAMS } from './ordinary.js';
 import { buildPeers, type Command } from './peers.js';
 import { cpuUs, descendants, type RunningServer, startServer } from './processes.js';
 import { type Measurement, report, type Result } from './report.js';
@@ -46,7 +47,7 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => proc
 
 const postgresql = await startPostgresqlServer({ ...DATABASE_SETTINGS, ...(isGrown && UPKEEP_SETTINGS) });
 try {
-  await run();
+  await (options.ordinary ? runOrdinary() : run());
 } finally {
   await postgresql.stop();
   rmSync(directory, { recursive: true });
@@ -104,6 +105,44 @@ async function run(): Promise<void> {
   }
 }
 
+/** Measures this service beside what a team adds to it. */
+async function runOrdinary(): Promise<void> {
+  const [size = 0] = options.rows;
+  const apiKeys = join(directory, 'key.txt');
+  progress('Generating a feature, and building the service with it');
+  const copy = await buildOrdinary();
+  try {
+    const databaseUrl = await fill(size, '', copy.path);
+    await query(databaseUrl, `INSERT INTO thing (name) SELECT 'Thing ' || n FROM generate_series(1, ${size}) n`);
+    await query(databaseUrl, 'VACUUM ANALYZE thing');
+    const env = { DATABASE_URL: databaseUrl };
+    const keys = ['keys', 'create', '--client', 'bench', '--quiet'];
+    writeFileSync(apiKeys, (await copy.run('dist/src/cli.js', keys, env)).trim());
+    // The commands of the copy do not know the feature, which only the program of `ordinary.ts` adds.
+    await query(databaseUrl, "UPDATE api_key SET scopes = scopes || '{things:read,things:write}'");
+    const [node, flag] = OURS_COMMAND;
+    const command: Command = [node, flag as string, join(copy.path, 'dist/src/ordinary.main.js')];
+    for (const [label, TEAM] of Object.entries(TEAMS)) {
+      contestants.push({ rows: size, apiKeys, ...(await start(OURS, databaseUrl, { label, command, TEAM })) });
+    }
+    const results: Result[] = [];
+    for (const workload of workloads.filter(({ name }) => options.workloads.includes(name))) {
+      const own = ownWorkload(workload);
+      const withFeature = contestants.filter(({ name }) => TEAMS[name]?.includes('feature'));
+      for (const connections of options.connections) {
+        results.push(...(await measureWorkload(workload, connections)));
+        if (own) results.push(...(await measureWorkload(own, connections, withFeature)));
+      }
+    }
+    const failed = results.find(({ failures }) => failures > 0);
+    if (failed) throw new Error(`${failed.server} failed requests of ${failed.workload}.`);
+    reportOrdinary(results);
+  } finally {
+    for (const contestant of contestants) await contestant.stop();
+    await copy.remove();
+  }
+}
+
 /** Starts this service on a catalogue with API keys and idempotency keys, and waits until it removes expired ones. */
 async function startGrown(size: number): Promise<string> {
   const databaseUrl = await fill(size, '_grown');
@@ -117,10 +156,10 @@ async function startGrown(size: number): Promise<string> {
 }
 
 /** Medians over all rounds. Every server has one turn in each round. */
-async function measureWorkload(workload: Workload, connections: number): Promise<Result[]> {
-  const measured = new Map<Contestant, Measurement[]>(contestants.map((contestant) => [contestant, []]));
+async function measureWorkload(workload: Workload, connections: number, measuring = contestants): Promise<Result[]> {
+  const measured = new Map<Contestant, Measurement[]>(measuring.map((contestant) => [contestant, []]));
   const files = new Map<Contestant, string>();
-  for (const contestant of contestants) {
+  for (const contestant of measuring) {
     const file = join(directory, `${contestants.indexOf(contestant)}-${workload.name}.txt`);
     writeFileSync(file, (await workload.lines(contestant.rows, walker(contestant))).join('\n'));
     files.set(contestant, file);
@@ -129,7 +168,7 @@ async function measureWorkload(workload: Workload, connections: number): Promise
   }
   for (let round = 1; round <= options.rounds; round++) {
     progress(`${workload.name}, ${connections} connection(s): round ${round} of ${options.rounds}`);
-    for (const contestant of contestants) {
+    for (const contestant of measuring) {
       const file = files.get(contestant) as string;
       measured.get(contestant)?.push(await turn(contestant, file, connections, options.seconds));
     }
@@ -234,11 +273,13 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
  * @param fastPaths FAST_PATHS of this service, also added to its name; empty for the default
  * @param processes WEB_CONCURRENCY of this service, also added to its name unless it is 1
  * @param label the name in the table, before these values
+ * @param command another program than that of the name
+ * @param TEAM what a team adds, for the program of `ordinary.ts`
  */
 function start(
   name: string,
   databaseUrl: string,
-  { fastPaths = '', processes = 1, label = name } = {},
+  { fastPaths = '', processes = 1, label = name, command = undefined as Command | undefined, TEAM = '' } = {},
 ): Promise<RunningServer> {
   const environment = {
     DATABASE_URL: databaseUrl,
@@ -249,35 +290,37 @@ function start(
     NODE_ENV: 'production',
     FAST_PATHS: fastPaths,
     WEB_CONCURRENCY: String(processes),
+    TEAM,
     // The peers do not limit requests in flight.
     MAX_REQUESTS_IN_FLIGHT: String(Math.max(1_000, ...options.connections)),
   };
-  const command = name === OURS ? OURS_COMMAND : (peers.get(name) as Command);
   const fullName = [label, fastPaths, processes === 1 ? '' : `${processes} processes`].filter(Boolean).join(' ');
-  return startServer(fullName, command, environment, '/v1/pets?limit=1', API_KEY);
+  const program = (command ?? (name === OURS ? OURS_COMMAND : peers.get(name))) as Command;
+  return startServer(fullName, program, environment, '/v1/pets?limit=1', API_KEY);
 }
 
 /** Makes a database with this many animals, with the service's own commands. */
-async function fill(rows: number, suffix = ''): Promise<string> {
+async function fill(rows: number, suffix = '', root = ROOT): Promise<string> {
   progress(`Filling a catalogue of ${rows} animals`);
   const name = `bench_${rows}${suffix}`;
-  const administrator = new pg.Client(postgresql.url);
-  await administrator.connect();
-  await administrator.query(`CREATE DATABASE ${name}`);
-  await administrator.end();
+  await query(postgresql.url, `CREATE DATABASE ${name}`);
   const url = new URL(postgresql.url);
   url.pathname = `/${name}`;
   const petstore = (...args: string[]): void => {
     const env = { ...process.env, DATABASE_URL: url.href, STATEMENT_TIMEOUT_MS: '600000' };
-    execFileSync(process.execPath, [join(ROOT, 'dist/src/cli.js'), ...args], { env, stdio: ['ignore', 'ignore', 2] });
+    execFileSync(process.execPath, [join(root, 'dist/src/cli.js'), ...args], { env, stdio: ['ignore', 'ignore', 2] });
   };
   petstore('migrate');
   petstore('seed', '--count', String(rows));
-  const client = new pg.Client(url.href);
-  await client.connect();
-  await client.query('VACUUM ANALYZE pet');
-  await client.end();
+  await query(url.href, 'VACUUM ANALYZE pet');
   return url.href;
+}
+
+async function query(url: string, sql: string): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query(sql);
+  await client.end();
 }
 
 function median(values: number[]): number {

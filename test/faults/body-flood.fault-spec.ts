@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
@@ -58,7 +59,7 @@ interface Others {
  * per turn of its event loop, so a new one would wait behind hundreds of bodies.
  */
 async function callAsOthers(): Promise<{ stop: () => Promise<Others> }> {
-  const clients = new URL('support/clients.js', import.meta.url).pathname;
+  const clients = join(import.meta.dirname, 'support/clients.js');
   const child = spawn(process.execPath, [clients, origin, API_KEY, '1', String(MOST_SECONDS + 60)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

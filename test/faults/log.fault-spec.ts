@@ -101,7 +101,7 @@ class Writer {
   private readonly answers: AsyncIterator<string>;
 
   constructor(output: number) {
-    const program = new URL('support/log-writer.js', import.meta.url).pathname;
+    const program = join(import.meta.dirname, 'support/log-writer.js');
     this.child = spawn(process.execPath, ['--expose-gc', program], { stdio: ['pipe', output, 'pipe'] });
     this.ended = once(this.child, 'close').then(([code]) => {
       this.hasEnded = true;

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REFUSAL_PAUSE_MS } from '../../src/platform/server/requests/server-limits.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
@@ -59,7 +60,7 @@ interface Figures {
 async function load(clients: number, seconds: number): Promise<Figures> {
   const generator = spawn(
     process.execPath,
-    [new URL('support/clients.js', import.meta.url).pathname, origin, API_KEY, String(clients), String(seconds)],
+    [join(import.meta.dirname, 'support/clients.js'), origin, API_KEY, String(clients), String(seconds)],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   let output = '';

@@ -20,7 +20,7 @@ import { freePort } from '../support/programs.js';
  * from an accidental DELETE.
  */
 
-const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
 const PAGE = readFileSync(new URL('../../docs/backup.md', import.meta.url), 'utf8');
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
 const DATABASE = 'petstore';

@@ -21,7 +21,7 @@ import { limits } from '../support/limits.js';
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
-const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
 
 import.meta.jest.setTimeout(120_000);
 

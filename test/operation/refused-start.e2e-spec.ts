@@ -41,7 +41,7 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
 
 testOnce('a BOOTSTRAP_API_KEY that looks like a key of this service but has a wrong checksum', async () => {
   const line = await services.refusal({ ...database.settings, BOOTSTRAP_API_KEY: `pets_${'secret0'.repeat(7)}` });

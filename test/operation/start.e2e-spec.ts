@@ -17,7 +17,7 @@ import { Services } from './support/services.js';
 // Each start takes a second, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
-const ROOT = new URL('../..', import.meta.url).pathname;
+const ROOT = join(import.meta.dirname, '../..');
 const BOOTSTRAP_API_KEY = 'bootstrap-key-of-the-tests';
 
 let database: TestDatabase;

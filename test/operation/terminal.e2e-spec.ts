@@ -13,7 +13,7 @@ import { CTRL_C, TerminalProcess } from '../support/terminal-process.js';
 // Each start takes seconds, or many on a busy machine.
 import.meta.jest.setTimeout(120_000);
 
-const ROOT = new URL('../..', import.meta.url).pathname;
+const ROOT = join(import.meta.dirname, '../..');
 const MAIN = join(ROOT, 'dist/src/main.js');
 const API_KEY = 'bootstrap-key-of-the-tests';
 

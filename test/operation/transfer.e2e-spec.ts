@@ -15,7 +15,7 @@ import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 
 import.meta.jest.setTimeout(240_000);
 
-const CLI = new URL('../../dist/src/cli.js', import.meta.url).pathname;
+const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
 /** Enough for several frames, so that a command can be stopped between two of them. */
 const ANIMALS = 60_000;
 

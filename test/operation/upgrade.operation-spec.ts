@@ -19,7 +19,7 @@ import { until } from '../support/until.js';
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = join(import.meta.dirname, '../../');
 const DATABASE = 'petstore';
 
 const MIGRATIONS = {

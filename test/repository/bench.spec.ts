@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { readLoadResult } from '../../bench/load/load-result.js';
 import { buildPeers } from '../../bench/peers.js';
@@ -11,7 +12,7 @@ test.each([
   [['--servers', 'petstore,gone'], '"gone" is unknown. Choose from petstore, hand-written, '],
   [['--rows', '1000,x'], '"x" is no positive integer'],
 ])('it refuses %j before it starts anything', async (options, fault) => {
-  const cwd = new URL('../..', import.meta.url).pathname;
+  const cwd = join(import.meta.dirname, '../..');
   await expect(promisify(execFile)(process.execPath, [...BENCH, ...options], { cwd })).rejects.toMatchObject({
     code: 1,
     stdout: '',

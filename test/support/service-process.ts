@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FAST_PATHS_SETTING } from './fast-paths.js';
 
 /** Node's arguments for the built service. */
-const BUILD = [new URL('../../dist/src/main.js', import.meta.url).pathname];
+const BUILD = [join(import.meta.dirname, '../../dist/src/main.js')];
 
 /** A process of the service, on a free port unless the settings name one. */
 export class ServiceProcess {

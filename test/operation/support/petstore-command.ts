@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 
-const CLI = new URL('../../../dist/src/cli.js', import.meta.url).pathname;
+const CLI = join(import.meta.dirname, '../../../dist/src/cli.js');
 
 /** Longest time in ms of a command: many times what an idle machine needs. */
 const TIMEOUT_MS = 100_000;
