@@ -1,4 +1,4 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { readConfig } from '../../src/config.js';
@@ -44,10 +44,25 @@ test('a DATA_DIR that is a file, below one, or that cannot be written is refused
   }
 });
 
-test('a broken database is refused', async () => {
-  await writeFile(join(dataDir, 'postgres', 'global', 'pg_control'), 'not a control file');
+test('a database of another user is refused: its owner could not open the files that this process would make', async () => {
+  const cluster = join(dataDir, 'postgres');
+  await chown(cluster, 65_534, 65_534);
+  await expect(open()).rejects.toMatchObject({
+    name: StartupError.name,
+    message: `The database '${cluster}' belongs to the user with the id 65534. Run this as that user.`,
+  });
+  expect(await readdir(dataDir)).toEqual(['postgres']);
+});
+
+test('a broken database is refused, and a file named that cannot be read', async () => {
+  const file = join(dataDir, 'postgres', 'global', 'pg_control');
+  await writeFile(file, 'not a control file');
   const message = expect.stringMatching(
-    /^The embedded database in DATA_DIR '.+' does not open \(.+\)\. If its disk is full, .+ Else restore it, set DATA_DIR to another /,
+    /^The embedded database in DATA_DIR '.+' does not open \(.+\)\. If its disk is full, .+ only if neither helps\.$/,
   ) as string;
   await expect(open()).rejects.toMatchObject({ name: StartupError.name, message });
+  // Tests may run as root, who may read every file but none behind this link.
+  await rm(file);
+  await symlink('nowhere', file);
+  await expect(open()).rejects.toThrow(`This user may not read and write '${file}': give it to this user (chown).`);
 });

@@ -1,7 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { execFile, type ExecFileException } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { access, constants, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -29,24 +29,30 @@ export class EmbeddedEngine {
   /**
    * Opens the database in a directory. Makes the directory, in one that exists, and the database.
    *
-   * @throws StartupError when the path is no writable directory, another process uses it, or the database is damaged
+   * @throws StartupError when the path is no writable directory, another process uses it, or the database belongs to another
+   *   user or is damaged
    */
   static async open(dataDir: string): Promise<EmbeddedEngine> {
     const lock = await makeAndLock(dataDir);
     const cluster = resolve(dataDir, CLUSTER);
     try {
-      if (!existsSync(cluster)) await initialise(dataDir, cluster);
+      if (existsSync(cluster)) await refuseForeign(cluster);
+      else await initialise(dataDir, cluster);
       const { PGlite } = await import('@electric-sql/pglite');
       return new EmbeddedEngine(await PGlite.create({ dataDir: cluster }), lock);
     } catch (error) {
       await lock.release();
       if (error instanceof StartupError) throw error;
       const reason = String((error as Error | undefined)?.message ?? error).split('\n')[0];
-      throw new StartupError(
-        `The embedded database in DATA_DIR '${dataDir}' does not open (${reason}). If its disk is full, free 64 MiB: nothing ` +
-          'that was stored is lost. Else restore it, set DATA_DIR to another directory on a local disk, or set DATABASE_URL.',
-        { cause: error },
-      );
+      const file = await unusableFile(cluster);
+      const advice =
+        file === undefined
+          ? 'If its disk is full, free 64 MiB; if it is no local disk, move it to one: nothing that was stored is lost. ' +
+            'Restore a backup only if neither helps.'
+          : `This user may not read and write '${file}': give it to this user (chown). Nothing that was stored is lost.`;
+      throw new StartupError(`The embedded database in DATA_DIR '${dataDir}' does not open (${reason}). ${advice}`, {
+        cause: error,
+      });
     }
   }
 
@@ -85,6 +91,26 @@ async function makeAndLock(dataDir: string): Promise<DirectoryLock> {
       { cause: error },
     );
   }
+}
+
+/** @throws StartupError for the database of another user, who could not open the files that this process would make */
+async function refuseForeign(cluster: string): Promise<void> {
+  const { uid } = await stat(cluster);
+  if (uid === process.geteuid?.()) return;
+  throw new StartupError(`The database '${cluster}' belongs to the user with the id ${uid}. Run this as that user.`);
+}
+
+/** The first file or directory of a database that this user may not read and write; undefined if there is none. */
+async function unusableFile(cluster: string): Promise<string | undefined> {
+  const names = await readdir(cluster, { recursive: true }).catch(() => []);
+  for (const path of [cluster, ...names.map((name) => join(cluster, name))]) {
+    const isUsable = await access(path, constants.R_OK | constants.W_OK).then(
+      () => true,
+      () => false,
+    );
+    if (!isUsable) return path;
+  }
+  return undefined;
 }
 
 /** Runs initdb in a child process: it needs about 500 MB, which a process returns to the system only when it ends. */
