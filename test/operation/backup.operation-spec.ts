@@ -45,7 +45,7 @@ beforeAll(async () => {
   if (user) for (const path of [backup, join(backup, 'wal')]) chownSync(path, user.uid, user.gid);
   const archiving = Object.fromEntries(
     block('ini', 'Point in time')
-      .replaceAll('$BACKUP', backup)
+      .replaceAll('/mnt/backup', backup)
       .trim()
       .split('\n')
       .map((line) => /^(\w+) = '?(.+?)'?$/.exec(line)?.slice(1) as [string, string]),
