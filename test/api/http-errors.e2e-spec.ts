@@ -21,8 +21,10 @@ function expectRawError(answer: string, status: number, code: string): void {
 }
 
 describe('requests that no HTTP client sends', () => {
-  test('an asterisk gets an Error too', async () => {
-    expectRawError(await raw('OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'), 404, 'route_not_found');
+  test('OPTIONS * gets 204 with the methods of all routes, and GET * an Error', async () => {
+    const answer = await raw('OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 204 [^]*\r\nAllow: GET, HEAD, OPTIONS, POST\r\n/);
+    expectRawError(await raw('GET * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'), 400, 'bad_request');
   });
 
   test.each([

@@ -27,9 +27,9 @@ export function canReadRoutes(createProbe: () => Express = express): boolean {
   return false;
 }
 
-/** The methods of the routes that match a path. */
+/** The methods of the routes that match a path; of all routes for `*` (RFC 9110, section 9.3.7). */
 export function routedMethods(app: Express, path: string): string[] {
   const layers = app.router.stack as unknown as Layer[];
-  const routes = layers.flatMap((layer) => (layer.route && layer.match(path) ? layer.route : []));
+  const routes = layers.flatMap((layer) => (layer.route && (path === '*' || layer.match(path)) ? layer.route : []));
   return [...new Set(routes.flatMap(({ methods }) => Object.keys(methods)))].map((method) => method.toUpperCase());
 }
