@@ -1,5 +1,6 @@
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { asUnavailable } from '../../src/platform/database/connections/connection-errors.js';
+import { Database } from '../../src/platform/database/database.js';
 import { KeyUsageRetention } from '../../src/platform/key-usage/key-usage.module.js';
 import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -214,24 +215,34 @@ describeOnPostgresql('two instances', () => {
     await database.drop();
   });
 
-  test('usage has the sum of both, also when they write the same keys at the same moment', async () => {
-    const [one, two] = apps;
-    const keys = one.nest.get(ApiKeysService);
-    const made = await Promise.all(
-      Array.from({ length: 40 }, (_, index) => keys.create({ client: `client-${index}` })),
-    );
-    const ids = made.map(({ key }) => key.id);
-    const rounds = 30;
-    for (let round = 0; round < rounds; round++) {
-      // In opposite orders, which could cause a deadlock.
-      for (const id of ids) one.nest.get(KeyUsage).count(id, 'getPet', 'one');
-      for (const id of [...ids].reverse()) two.nest.get(KeyUsage).count(id, 'getPet', 'two');
-      await Promise.all(apps.map((app) => app.nest.get(KeyUsage).write()));
-    }
-    const today = new Date().toISOString().slice(0, 10);
-    const summary = await one.nest.get(KeyUsage).sumByClient('getPet', today, 1 + Math.ceil(60_000 / DAY));
-    expect(summary.size).toBe(40);
-    expect([...summary.values()].every(({ calls }) => calls === BigInt(2 * rounds))).toBe(true);
-    expect(apps.map(({ log }) => log.text).join('')).not.toContain('could not be written');
+  test('usage has the sum of both, and rows are locked in the order of their keys, so that no two writes deadlock', async () => {
+    const [one, two] = apps.map(({ nest }) => nest.get(KeyUsage)) as [KeyUsage, KeyUsage];
+    const keys = apps[0].nest.get(ApiKeysService);
+    const [{ key: low }, { key: high }] = [await keys.create({ client: 'low' }), await keys.create({ client: 'high' })];
+    // Behind the other one in its table, too: a scan finds them in the opposite order.
+    await apps[0].sql('UPDATE api_key SET prefix = prefix WHERE id = $1', [low.id]);
+    const count = (usage: KeyUsage): void => [high, low].forEach(({ id }) => usage.count(id, 'getPet', undefined));
+    for (const usage of [one, two]) count(usage);
+    await Promise.all([one.write(), two.write()]);
+
+    count(one);
+    let writing: Promise<void> | undefined;
+    const other = apps[1].nest.get(Database).transaction(async (transaction) => {
+      const text = 'SELECT FROM key_usage WHERE key_id = $1 FOR UPDATE NOWAIT';
+      await transaction.run({ name: '', text }, [high.id]);
+      writing = one.write();
+      const blocked = `SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE NOT granted AND datname = current_database()`;
+      await until(async () => (await apps[1].sql(blocked)).length > 0);
+      await transaction.run({ name: '', text }, [low.id]);
+    });
+    await expect(other).rejects.toMatchObject({ code: '55P03' });
+    await writing;
+    const today = new Date(apps[0].clock.now()).toISOString().slice(0, 10);
+    const summary = await one.sumByClient('getPet', today, 2);
+    expect([...summary].map(([client, { calls }]) => [client, calls])).toEqual([
+      ['high', 3n],
+      ['low', 3n],
+    ]);
   });
 });

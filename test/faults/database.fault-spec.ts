@@ -229,16 +229,14 @@ test('the server hangs: a flood is answered at once, with bounded memory, and ch
   expect(peak - before).toBeLessThan(50);
 });
 
-test('a table is locked: readiness stays 200, and no request waits longer than promised', async () => {
+test('a table is locked: no request waits longer than promised', async () => {
   const locker = new pg.Client({ connectionString: superUrl() });
   await locker.connect();
-  const outcomes = await underLoad('table locked', async (witness) => {
+  const outcomes = await underLoad('table locked', async () => {
     await locker.query('BEGIN');
     await locker.query('LOCK TABLE pet IN ACCESS EXCLUSIVE MODE');
     await sleep(10_000);
     await locker.query('COMMIT');
-    // The database itself is reachable.
-    expect(tally(witness.readiness)).toEqual({ 200: witness.readiness.length });
   });
   await locker.end();
   // PostgreSQL has cancelled these statements, so it is certain that they changed nothing.

@@ -24,6 +24,15 @@ afterAll(() => app.close());
 /** Runs SQL on a connection of the service. */
 const run = (text: string, values: unknown[] = []): Promise<unknown[][]> => database.write({ name: '', text }, values);
 
+/** The connections on which `work` runs its statements. */
+async function clientsOf(work: () => Promise<unknown>): Promise<Set<unknown>> {
+  const used = new Set<unknown>();
+  const note = (client: unknown): unknown => used.add(client);
+  pool.on('acquire', note);
+  await work().finally(() => pool.off('acquire', note));
+  return used;
+}
+
 test('a statement that PostgreSQL refuses closes no connection, and the next one with that name succeeds', async () => {
   const used = new Set<unknown>();
   const removed: unknown[] = [];
@@ -231,12 +240,17 @@ describe('statements that a connection has prepared, and cannot use any more', (
             Array.from({ length: 4 }, () => database.write(STATEMENTS[name], values[name])),
           ),
         );
-      for (let round = 0; round < 3; round++) await all();
+      for (let round = 0; round < 2; round++) await all();
+      const stale = await clientsOf(all);
       await change();
       const [[before]] = (await app.sql('SELECT count(*)::int FROM typed')) as [[number]];
       for (let round = 0; round < 3; round++) {
         for (const rows of (await all()).slice(4)) expect(rows).toEqual([[7, 'calm']]);
       }
+      // On a connection that is kept, each execution would fail once more.
+      const find = (): Promise<unknown[][]> => database.write(STATEMENTS.find, ['calm']);
+      const used = await clientsOf(() => Promise.all(Array.from({ length: 6 }, find)));
+      expect([...used].filter((client) => stale.has(client))).toEqual([]);
       expect(await app.sql('SELECT count(*)::int FROM typed')).toEqual([[before + 3 * 8]]);
     });
 

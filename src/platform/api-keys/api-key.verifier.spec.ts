@@ -27,6 +27,13 @@ test('a look-up that is older than a change of its key answers its own callers, 
   await nextQuery();
   expect(await before).toMatchObject({ id: 1n, revokedAt: null });
   stored = row(new Date(0));
-  await Promise.all([nextQuery(), expect(after).rejects.toMatchObject({ definition: REVOKED_API_KEY })]);
+  const next = verifier.verify(secret);
+  expect(next).toBeInstanceOf(Promise);
+  await Promise.all([
+    nextQuery(),
+    nextQuery(),
+    expect(next).rejects.toThrow(),
+    expect(after).rejects.toMatchObject({ definition: REVOKED_API_KEY }),
+  ]);
   expect(() => verifier.verify(secret)).toThrow(REVOKED_API_KEY.message);
 });

@@ -67,21 +67,23 @@ test('a silence fails statements in flight, and refuses new callers, with promis
   clients.forEach((client) => client.release());
 });
 
-test('after a silence every connection is new, also one that replaces a connection that was being opened', async () => {
+test('after a silence every connection is new, also one that was being opened for a caller who waited before it', async () => {
   (await pool.connect()).release();
   const [old] = sockets;
   // The server accepts the next connection and never answers.
   greeting = Buffer.alloc(0);
   const held = await pool.connect();
-  const opening = pool.connect();
+  const [opening, waiting] = [pool.connect(), pool.connect()];
   while (sockets.length < 2) await once(server, 'connection');
   pool.beginSilence(SILENCE);
   await expect(opening).rejects.toBe(SILENCE);
   held.release();
+  while (sockets.length < 3) await once(server, 'connection');
   greeting = Buffer.concat([AUTHENTICATED, READY]);
   pool.endSilence();
+  await expect(waiting).rejects.toBe(SILENCE);
   const clients: PoolClient[] = [await pool.connect(), await pool.connect()];
-  expect(sockets).toHaveLength(4);
+  expect(sockets).toHaveLength(5);
   expect([old?.destroyed, pool.totalCount, pool.waitingCount]).toEqual([true, 2, 0]);
   clients.forEach((client) => client.release());
 });
