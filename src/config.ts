@@ -15,6 +15,8 @@ interface DerivedValues {
   readonly migrateOnStart: boolean;
   /** Base URL of links in answers, without a trailing slash. */
   readonly publicBaseUrl: string;
+  /** Whether lines that modules log name the request that is being served. */
+  readonly requestInLog: boolean;
   /** Whether the fast paths are used. Without them the service is slower and otherwise the same. */
   readonly fastPaths: boolean;
 }
@@ -55,6 +57,8 @@ export function readConfig(environment: Environment = process.env): Config {
     ...values,
     migrateOnStart: migrateOnStart === undefined ? databaseUrl === undefined : migrateOnStart === 'true',
     publicBaseUrl: values.productionBaseUrl ?? `http://localhost:${values.port || 3000}/v1`,
+    requestInLog:
+      values.requestInLog === undefined ? parseInt(process.versions.node) >= 24 : values.requestInLog === 'true',
     fastPaths: values.fastPaths === 'on',
     headersTimeoutMs: Math.min(LIMITS.headersTimeoutMs, values.requestTimeoutMs),
     maxConnections: connectionsWithin(OPEN_FILES_LIMIT, databasePoolSize * (1 + databaseReplicaUrls.length)),

@@ -8,7 +8,7 @@ export { Public } from '../platform/auth/public.decorator.js';
 export { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
 export { Deprecated, Stability } from '../platform/deprecation/deprecation.decorators.js';
 
-// Input: classes for bodies and queries. Answers: JSON that is written already.
+// Input, and the members of answers.
 export { BodyLimit } from '../platform/input/body.guard.js';
 export {
   BooleanProperty,
@@ -20,7 +20,8 @@ export {
   OpaqueParameter,
   TextProperty,
 } from '../platform/input/property.decorators.js';
-export { JsonBody } from '../platform/json/json-body.js';
+export { PathId } from '../platform/input/path-id.decorator.js';
+export { shared } from '../platform/json/json-text.js';
 
 // Lists in pages.
 export { Keyset, type Page } from '../platform/paging/keyset.js';
@@ -49,6 +50,3 @@ export { Clock } from '../platform/clock.js';
 export { Database, type Transaction } from '../platform/database/database.js';
 export type { Migration } from '../platform/database/schema/migration-history.js';
 export { Metrics } from '../platform/metrics/metrics.js';
-
-// Requests and logging.
-export { PassesRequestToLog } from '../platform/server/requests/request-context.js';

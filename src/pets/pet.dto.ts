@@ -1,6 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { EnumProperty, Int64Property, TextProperty } from '../platform/input/property.decorators.js';
-import { writeString } from '../platform/json/json-writer.js';
 import { ArraySchema } from '../platform/openapi/openapi.decorators.js';
 import { Keyset } from '../platform/paging/keyset.js';
 import {
@@ -67,6 +66,13 @@ export class Pet {
 
   @EnumProperty({ ...STATUS, description: 'Availability of the animal.' })
   status: PetStatus;
+
+  constructor(id: bigint, name: string, categoryId: bigint, status: PetStatus) {
+    this.id = id;
+    this.name = name;
+    this.categoryId = categoryId;
+    this.status = status;
+  }
 }
 
 /** The array of animals that listPets returns. */
@@ -87,17 +93,7 @@ export class ListPetsQuery {
   cursor?: string;
 }
 
-/** The JSON text of an animal. An id gives the same digits as a bigint and as an entity's decimal string. */
-export function writePet({ id, name, categoryId, status }: Pet | PetEntity): string {
-  return `{"id":${id},"name":${writeString(name)},"categoryId":${categoryId},"status":"${status}"}`;
-}
-
-/** The JSON text of a page of animals. */
-export function writePets(pets: readonly (Pet | PetEntity)[]): string {
-  return `[${pets.map(writePet).join()}]`;
-}
-
 /** Converts an entity. */
 export function toPet({ id, name, categoryId, status }: PetEntity): Pet {
-  return { id: BigInt(id), name, categoryId: BigInt(categoryId), status };
+  return new Pet(BigInt(id), name, BigInt(categoryId), status);
 }

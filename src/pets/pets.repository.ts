@@ -6,7 +6,7 @@ import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js'
 import { Idempotency } from '../platform/idempotency/idempotency.js';
 import { INT64_MAX } from '../platform/json/int64.js';
 import type { Page } from '../platform/paging/keyset.js';
-import { type NewPet, type Pet, PETS_ORDER, toPet } from './pet.dto.js';
+import { type NewPet, Pet, PETS_ORDER, toPet } from './pet.dto.js';
 import { PetEntity, type PetStatus } from './pet.entity.js';
 
 /** A page: at most `limit` animals with ids from `firstId` on. */
@@ -25,8 +25,8 @@ export class PetsRepository {
     protected readonly database: Database,
   ) {}
 
-  /** A page of animals as they are stored, by ascending id; from a read replica if there is one. */
-  async list(request: PageRequest): Promise<Page<PetEntity>> {
+  /** A page of animals, by ascending id; from a read replica if there is one. */
+  async list(request: PageRequest): Promise<Page<Pet>> {
     const { firstId, limit, status } = request;
     const found = await this.database.readReplica((manager) => {
       // One animal more than the page holds shows whether another page follows.
@@ -43,7 +43,7 @@ export class PetsRepository {
         .addOrderBy('pet.id')
         .getMany();
     });
-    return PETS_ORDER.page(found, request, { status });
+    return PETS_ORDER.page(found.map(toPet), request, { status });
   }
 
   /** The animal with this id, from the primary: a client must find the animal it just created. */
@@ -64,6 +64,6 @@ export class PetsRepository {
       await manager.insert(PetEntity, pet);
       return pet.id;
     });
-    return { id: BigInt(id), name, categoryId, status };
+    return new Pet(BigInt(id), name, categoryId, status);
   }
 }

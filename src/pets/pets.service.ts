@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
+import { ApiError } from '../platform/errors/api-error.js';
 import { defineError } from '../platform/errors/error-catalogue.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
 import { INT64_MAX, INT64_MIN } from '../platform/json/int64.js';
 import type { Page } from '../platform/paging/keyset.js';
 import { type ListPetsQuery, type NewPet, type Pet, PETS_ORDER } from './pet.dto.js';
-import type { PetEntity } from './pet.entity.js';
 import { PetsRepository } from './pets.repository.js';
 
 export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
@@ -16,18 +16,24 @@ export class PetsService {
   constructor(private readonly repository: PetsRepository) {}
 
   /**
-   * A page of animals as they are stored, by ascending id; `toPet` converts one. Requests may share the array: do not
-   * change it.
+   * A page of animals, by ascending id. Requests may share it, so it is frozen.
    *
    * @throws ApiError INVALID_CURSOR
    */
-  async list({ limit, status, cursor }: ListPetsQuery): Promise<Page<PetEntity>> {
+  async list({ limit, status, cursor }: ListPetsQuery): Promise<Page<Pet>> {
     const after = PETS_ORDER.decode(cursor, { status });
     if (after === INT64_MAX) {
       return { items: [], nextCursor: undefined };
     }
     const firstId = after === undefined ? INT64_MIN : after + 1n;
     return this.repository.list({ firstId, limit, status });
+  }
+
+  /** @throws ApiError PET_NOT_FOUND */
+  async get(id: bigint): Promise<Pet> {
+    const pet = await this.repository.find(id);
+    if (pet === undefined) throw new ApiError(PET_NOT_FOUND);
+    return pet;
   }
 
   /** The animal with this id; undefined when there is none. */

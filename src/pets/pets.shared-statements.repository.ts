@@ -6,9 +6,10 @@ import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js'
 import type { Idempotency } from '../platform/idempotency/idempotency.js';
 import type { IdempotentInserts } from '../platform/idempotency/idempotent-inserts.js';
 import { compareInt64Texts, INT64_MAX } from '../platform/json/int64.js';
+import { shared } from '../platform/json/json-text.js';
 import type { Page } from '../platform/paging/keyset.js';
 import { MAX_PAGE_SIZE } from '../platform/paging/paging.decorators.js';
-import { type NewPet, type Pet, PETS_ORDER, toPet } from './pet.dto.js';
+import { type NewPet, Pet, PETS_ORDER } from './pet.dto.js';
 import type { PetEntity, PetStatus } from './pet.entity.js';
 import { type PageRequest, PetsRepository } from './pets.repository.js';
 
@@ -104,8 +105,8 @@ const INSERT_LIMITS = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20
  * page share its result. The results equal those of `PetsRepository`; a test runs both side by side.
  */
 export class SharedStatementsPetsRepository extends PetsRepository {
-  private readonly pages: Batches<PageRequest, Page<PetEntity>>;
-  private readonly pagesWithStatus: Batches<PageRequest, Page<PetEntity>>;
+  private readonly pages: Batches<PageRequest, Page<Pet>>;
+  private readonly pagesWithStatus: Batches<PageRequest, Page<Pet>>;
   private readonly finds: Batches<bigint, Pet | undefined>;
   private readonly inserts: Batches<NewPet, bigint>;
   private readonly insertsOnce: IdempotentInserts<NewPet>;
@@ -113,7 +114,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   constructor(pets: Repository<PetEntity>, idempotency: Idempotency, database: Database) {
     super(pets, idempotency, database);
     const waitMs = database.acquireTimeoutMs;
-    const pages = (statements: PageStatements): Batches<PageRequest, Page<PetEntity>> =>
+    const pages = (statements: PageStatements): Batches<PageRequest, Page<Pet>> =>
       new Batches((requests) => this.readPages(requests, statements), { ...PAGE_LIMITS, waitMs });
     this.pages = pages(PAGES);
     this.pagesWithStatus = pages(PAGES_WITH_STATUS);
@@ -122,7 +123,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     this.insertsOnce = idempotency.inserts(INSERT_ONCE, ({ name, categoryId, status }) => [name, categoryId, status]);
   }
 
-  override list(request: PageRequest): Promise<Page<PetEntity>> {
+  override list(request: PageRequest): Promise<Page<Pet>> {
     const { firstId, limit, status } = request;
     return (status === undefined ? this.pages : this.pagesWithStatus).run(request, `${limit} ${status} ${firstId}`);
   }
@@ -135,29 +136,31 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     const { name, categoryId, status } = newPet;
     const pet = { name, categoryId, status };
     const id = await (key === undefined ? this.inserts.run(pet) : this.insertsOnce.insert(key, newPet));
-    return { id, ...pet };
+    return new Pet(id, name, categoryId, status);
   }
 
-  private async readPages(requests: readonly PageRequest[], { one, many }: PageStatements): Promise<Page<PetEntity>[]> {
+  private async readPages(requests: readonly PageRequest[], { one, many }: PageStatements): Promise<Page<Pet>[]> {
     const [first] = requests as [PageRequest];
     const { firstId, limit, status } = first;
     if (requests.length === 1) {
       const values = status === undefined ? [firstId] : [firstId, status];
       const rows = await this.database.read<Row>(one(limit + 1), values);
-      return [pageOf(rows.map(entityOf), first)];
+      return [pageOf(rows, first)];
     }
-    const found: PetEntity[][] = requests.map(() => []);
+    const found: Row[][] = requests.map(() => []);
     const rows = await this.database.read<[...Row, position: string]>(many, [
       arrayOf(requests.map((request) => request.firstId)),
       arrayOf(requests.map((request) => request.limit + 1)),
       arrayOf(requests.flatMap((request) => request.status ?? [])),
     ]);
     // PostgreSQL counts positions from 1.
-    for (const row of rows) found[Number(row[4]) - 1]?.push(entityOf(row));
+    for (const [id, name, categoryId, status, position] of rows) {
+      found[Number(position) - 1]?.push([id, name, categoryId, status]);
+    }
     return requests.map((request, index) => {
       // PostgreSQL usually returns them in order but does not promise it.
-      const pets = (found[index] ?? []).sort((pet, other) => compareInt64Texts(pet.id, other.id));
-      return pageOf(pets, request);
+      const page = (found[index] ?? []).sort(([id], [other]) => compareInt64Texts(id, other));
+      return pageOf(page, request);
     });
   }
 
@@ -168,7 +171,7 @@ export class SharedStatementsPetsRepository extends PetsRepository {
     const found = new Map(rows.map((row) => [row[0], row]));
     return ids.map((id) => {
       const row = found.get(id.toString());
-      return row && toPet(entityOf(row));
+      return row && petOf(row);
     });
   }
 
@@ -185,12 +188,14 @@ export class SharedStatementsPetsRepository extends PetsRepository {
   }
 }
 
-function entityOf([id, name, categoryId, status]: readonly [...Row, ...unknown[]]): PetEntity {
-  return { id, name, categoryId, status };
+function petOf([id, name, categoryId, status]: Row): Pet {
+  return new Pet(BigInt(id), name, BigInt(categoryId), status);
 }
 
-function pageOf(found: readonly PetEntity[], request: PageRequest): Page<PetEntity> {
-  return PETS_ORDER.page(found, request, { status: request.status });
+function pageOf(rows: readonly Row[], request: PageRequest): Page<Pet> {
+  const page = PETS_ORDER.page(rows.map(petOf), request, { status: request.status });
+  shared(page.items);
+  return page;
 }
 
 /** A PostgreSQL array literal of values that need no quotes. */

@@ -221,6 +221,14 @@ const STOP = {
 
 const OBSERVATION = {
   logLevel: choice('LOG_LEVEL', LOG_LEVELS, 'info', 'Lowest level to log.'),
+  requestInLog: choice(
+    'REQUEST_IN_LOG',
+    ['true', 'false'],
+    undefined,
+    'true: lines that modules log while they serve a request have its id and operation, by AsyncLocalStorage; the default ' +
+      'on Node 24 and later, where it costs little. false: only lines to which the code passes `request.context`; the ' +
+      'default on Node 20 and 22, where it slows down every promise of the process.',
+  ),
   otlpEndpoint: optional(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     'an http or https URL such as http://collector.example:4318',

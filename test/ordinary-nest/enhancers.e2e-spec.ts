@@ -19,11 +19,14 @@ import {
   type PipeTransform,
   type Provider,
   Scope,
+  UseInterceptors,
 } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
+import { INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, Reflector } from '@nestjs/core';
 import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
-import { map, type Observable } from 'rxjs';
+import { map, type Observable, of, tap, timeout } from 'rxjs';
+import { PetsController } from '../../src/pets/pets.controller.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { StartupError } from '../../src/platform/errors/startup-error.js';
@@ -194,28 +197,64 @@ describe('animals', () => {
     }
   });
 
-  test('reach an interceptor as values with all digits', async () => {
-    const created = await app.client.post('/v1/pets', { name: 'Max', categoryId: LARGEST }, wrap);
-    const { id } = (created.json as { data: { id: number } }).data;
-    expect([created.status, created.json]).toEqual([
-      201,
-      { data: { id, name: 'Max', categoryId: LARGEST, status: 'available' } },
-    ]);
-    expect(created.headers.location).toContain(`/pets/${id}`);
-    expect((await app.client.get('/v1/pets', wrap)).json).toEqual({
-      data: expect.arrayContaining([expect.objectContaining({ id })]) as object,
-    });
-  });
-});
+  const cached = new Map<string, unknown>();
+  /** Interceptors as Nest's documentation has them, by the value of `X-Interceptor`. */
+  const KINDS: Record<string, NestInterceptor> = {
+    serializer: new ClassSerializerInterceptor(new Reflector()),
+    cache: {
+      intercept: (execution, next) => {
+        const { method, url } = execution.switchToHttp().getRequest<Request>();
+        if (method === 'GET' && cached.has(url)) return of(cached.get(url));
+        return next.handle().pipe(tap((value) => cached.set(url, value)));
+      },
+    },
+    timeout: { intercept: (_, next) => next.handle().pipe(timeout(60_000)) },
+    mapping: { intercept: (_, next) => next.handle().pipe(map((data: unknown) => ({ data }))) },
+  };
 
-test('the start fails for a request-scoped interceptor for all modules', async () => {
-  @Injectable({ scope: Scope.REQUEST })
-  class RequestInterceptor extends WrappingInterceptor {}
-  @Module({ providers: [{ provide: APP_INTERCEPTOR, scope: Scope.REQUEST, useClass: RequestInterceptor }] })
+  class ChosenInterceptor implements NestInterceptor {
+    intercept(execution: ExecutionContext, next: CallHandler) {
+      const { headers } = execution.switchToHttp().getRequest<Request>();
+      return KINDS[String(headers['x-interceptor'])]?.intercept(execution, next) ?? next.handle();
+    }
+  }
+  @Module({ providers: [{ provide: APP_INTERCEPTOR, useClass: ChosenInterceptor }] })
+  class GlobalModule {}
+  @Module({ providers: [{ provide: APP_INTERCEPTOR, scope: Scope.REQUEST, useClass: ChosenInterceptor }] })
   class RequestScopedModule {}
-  await expect(createTestApp({ features: [RequestScopedModule] })).rejects.toThrow(
-    'An APP_INTERCEPTOR that is made for each request cannot see the answers of all modules.',
-  );
+
+  test.each<[string, Parameters<typeof createTestApp>[0]]>([
+    ['APP_INTERCEPTOR', { features: [GlobalModule] }],
+    ['APP_INTERCEPTOR made for each request', { features: [RequestScopedModule] }],
+    ['useGlobalInterceptors', { setUp: (nest) => void nest.useGlobalInterceptors(new ChosenInterceptor()) }],
+    ['@UseInterceptors', {}],
+  ])('reach interceptors as values, and keep all digits: %s', async (way, options) => {
+    if (way === '@UseInterceptors') UseInterceptors(ChosenInterceptor)(PetsController);
+    cached.clear();
+    const bound = await createTestApp(options);
+    const { client } = bound;
+    try {
+      const pet = { name: 'Max', categoryId: LARGEST };
+      const { headers } = await client.post('/v1/pets', pet);
+      const { pathname } = new URL(String(headers.location));
+      for (const kind of Object.keys(KINDS)) {
+        const chosen = { headers: { 'x-interceptor': kind } };
+        const sent = (text: string): string => (kind === 'mapping' ? `{"data":${text}}` : text);
+        // Twice: the second answer is from the cache.
+        for (const path of ['/v1/pets', '/v1/pets', pathname, pathname]) {
+          const [plain, answer] = [await client.get(path), await client.get(path, chosen)];
+          expect([way, kind, answer.status, answer.text]).toEqual([way, kind, 200, sent(plain.text)]);
+        }
+        const created = await client.post('/v1/pets', pet, chosen);
+        const found = await client.get(new URL(String(created.headers.location)).pathname);
+        expect([created.status, created.text]).toEqual([201, sent(found.text)]);
+        cached.clear();
+      }
+    } finally {
+      if (way === '@UseInterceptors') Reflect.deleteMetadata(INTERCEPTORS_METADATA, PetsController);
+      await bound.close();
+    }
+  });
 });
 
 test.each(['enableVersioning', 'setGlobalPrefix'] as const)(

@@ -30,6 +30,7 @@ import {
   Res,
   Scope,
   Session,
+  StreamableFile,
   type Type,
   UseGuards,
   UseInterceptors,
@@ -47,8 +48,7 @@ import { readConfig } from '../../src/config.js';
 import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
 import { callHandlersDirectly } from '../../src/platform/internals/handler-calls.js';
 import { importNestInternals } from '../../src/platform/internals/nest-internals.js';
-import { PrecedingInterceptor } from '../../src/platform/internals/preceding-interceptor.js';
-import { JsonBody } from '../../src/platform/json/json-body.js';
+import { DirectInterceptor } from '../../src/platform/internals/direct-interceptor.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 
 /** The calls for the current request, in order. */
@@ -79,13 +79,20 @@ function guard(name: string, verdict: () => unknown, scope = Scope.DEFAULT): Typ
 
 // Interceptors
 
-function preceding(name: string, act: () => void = () => undefined): Type<NestInterceptor> {
+function direct(
+  name: string,
+  act: () => void = () => undefined,
+  change: (result: unknown) => unknown = (result) => result,
+): Type<NestInterceptor> {
   @Injectable()
-  class NotingInterceptor extends PrecedingInterceptor {
+  class NotingInterceptor extends DirectInterceptor {
     private readonly label = name;
-    override precede(context: ExecutionContext): void {
+    override before(context: ExecutionContext): void {
       note(`precede ${this.label} ${context.getHandler().name} ${context.getArgs().length}`);
       act();
+    }
+    override after(result: unknown): unknown {
+      return change(result);
     }
   }
   return NotingInterceptor;
@@ -95,7 +102,7 @@ function ordinary(name: string, change: (next: Observable<unknown>) => Observabl
   @Injectable()
   class NotingInterceptor implements NestInterceptor {
     /** A member that has the name of the platform's own method by chance, and must not be called. */
-    precede(): void {
+    before(): void {
       note('never');
     }
     intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -106,8 +113,8 @@ function ordinary(name: string, change: (next: Observable<unknown>) => Observabl
   return NotingInterceptor;
 }
 
-class OverridingInterceptor extends PrecedingInterceptor {
-  override precede(): void {
+class OverridingInterceptor extends DirectInterceptor {
+  override before(): void {
     note('precede overriding');
   }
   override intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -213,18 +220,18 @@ const CASES: Record<string, Case> = {
         guard('refusing', () => Promise.resolve(false)),
         guard('never asked', () => true),
       ),
-      UseInterceptors(preceding('never')),
+      UseInterceptors(direct('never')),
       HttpCode(202),
       Header('X-Handler', 'never'),
     ],
     status: 403,
   },
   'a guard that is made for each request': { on: [UseGuards(guard('request', () => true, Scope.REQUEST))] },
-  'preceding ones, behind the guards and before the pipes': {
-    onController: [UseInterceptors(preceding('controller'))],
+  'direct ones, behind the guards and before the pipes': {
+    onController: [UseInterceptors(direct('controller'))],
     on: [
       UseGuards(guard('first', () => Promise.resolve(true))),
-      UseInterceptors(preceding('handler'), preceding('last')),
+      UseInterceptors(direct('handler'), direct('last')),
       UsePipes(pipe('piped')),
     ],
     parameters: [Param('id')],
@@ -240,18 +247,46 @@ const CASES: Record<string, Case> = {
       'handler',
     ],
   },
-  'a preceding one that throws': {
-    on: [UseInterceptors(preceding('throwing', fails('preceded')), preceding('never'))],
+  'direct ones that change what the handler returned, the inner one first': {
+    on: [
+      UseInterceptors(
+        direct('outer', undefined, (result) => [result, 'outer']),
+        direct('inner', undefined, (result) => [result, 'inner']),
+      ),
+    ],
+    handle: () => 'value',
+    text: '[["value","inner"],"outer"]',
+  },
+  'a direct one behind an observable': {
+    on: [UseInterceptors(direct('last', undefined, (result) => ({ last: result })))],
+    handle: () => of(1, 2),
+    text: '{"last":2}',
+  },
+  'a file that an observable emits': {
+    handle: () => of(new StreamableFile(Buffer.from('bytes'))),
+    text: 'bytes',
+  },
+  'an object whose parts are sent as they are made': {
+    handle: () => ({
+      // eslint-disable-next-line @typescript-eslint/require-await -- an iterable as a handler returns it
+      async *[Symbol.asyncIterator]() {
+        yield 'part';
+      },
+    }),
+    text: 'part',
+  },
+  'a direct one that throws': {
+    on: [UseInterceptors(direct('throwing', fails('preceded')), direct('never'))],
     status: 400,
   },
-  'a preceding one whose intercept is overridden': {
+  'a direct one whose intercept is overridden': {
     on: [UseInterceptors(OverridingInterceptor)],
     handle: () => 'value',
     text: '{"overridden":"value"}',
   },
   'a mix of both': {
-    onController: [UseInterceptors(preceding('outer'), wrapping)],
-    on: [UseInterceptors(preceding('inner'), catching)],
+    onController: [UseInterceptors(direct('outer'), wrapping)],
+    on: [UseInterceptors(direct('inner'), catching)],
     handle: fails('caught'),
     text: '{"wrapped":"caught"}',
   },
@@ -312,9 +347,9 @@ const CASES: Record<string, Case> = {
   },
   'a value': { handle: () => ({ a: [1, 2n] }), text: '{"a":[1,2]}' },
   'a thenable, asked once': { handle: () => thenable('value'), text: 'value' },
-  'a JsonBody with a status and header fields': {
+  'a value with a status and header fields': {
     on: [HttpCode(202), Header('X-Handler', 'set'), Header('X-Made', () => 'made')],
-    handle: () => JsonBody.of({ a: 1 }),
+    handle: () => ({ a: 1 }),
     status: 202,
     text: '{"a":1}',
     headers: { 'x-handler': 'set', 'x-made': 'made', 'cache-control': 'no-store' },
@@ -353,7 +388,7 @@ const CONTROLLERS = Object.values(CASES).map(controllerOf);
 /** They note their calls, and change no answer. */
 const GLOBALS: Provider[] = [
   { provide: APP_GUARD, useClass: guard('global', () => true) },
-  { provide: APP_INTERCEPTOR, useClass: preceding('global') },
+  { provide: APP_INTERCEPTOR, useClass: direct('global') },
   { provide: APP_PIPE, useClass: pipe('global') },
   { provide: APP_FILTER, useClass: NotingFilter },
 ];
@@ -414,10 +449,10 @@ test.each(Object.entries(CASES))('as by Nest: %s', async (name, { status = 200, 
   if (calls) expect(expected.calls).toEqual(calls);
 });
 
-describe('the method intercept of preceding interceptors', () => {
-  let intercept: jest.SpiedFunction<PrecedingInterceptor['intercept']>;
+describe('the method intercept of direct interceptors', () => {
+  let intercept: jest.SpiedFunction<DirectInterceptor['intercept']>;
   beforeEach(() => {
-    intercept = jest.spyOn(PrecedingInterceptor.prototype, 'intercept');
+    intercept = jest.spyOn(DirectInterceptor.prototype, 'intercept');
   });
   afterEach(() => jest.restoreAllMocks());
 

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { Config } from '../../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { OPERATION_REMOVED } from '../errors/error-catalogue.js';
-import { PrecedingInterceptor } from '../internals/preceding-interceptor.js';
+import { DirectInterceptor } from '../internals/direct-interceptor.js';
 
 /** The Reflect metadata key of a handler's Deprecation. */
 export const DEPRECATION_METADATA = 'petstore:deprecation';
@@ -34,7 +34,7 @@ interface Announcement {
 
 /** Adds the header fields of `@Deprecated` to every answer of a handler, and answers 410 from the sunset on. */
 @Injectable()
-export class DeprecationInterceptor extends PrecedingInterceptor {
+export class DeprecationInterceptor extends DirectInterceptor {
   /** By operation. */
   private readonly announcements = new Map<string, Announcement>();
 
@@ -42,7 +42,7 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     super();
   }
 
-  override precede(execution: ExecutionContext): void {
+  override before(execution: ExecutionContext): void {
     const { deprecation, deprecationField, sunsetField, links } = this.announcementOf(execution);
     const response = execution.getArgByIndex<Response>(1);
     response.setHeader('Deprecation', deprecationField);
@@ -52,9 +52,9 @@ export class DeprecationInterceptor extends PrecedingInterceptor {
     if (this.isRemoved(execution)) throw new ApiError(OPERATION_REMOVED, removalMessage(deprecation));
   }
 
-  /** Answers 410 from the sunset on, as {@link precede} does; for code that runs before interceptors. */
+  /** Answers 410 from the sunset on, as {@link before} does; for code that runs before interceptors. */
   refuseRemoved(execution: ExecutionContext): void {
-    if (this.isRemoved(execution)) this.precede(execution);
+    if (this.isRemoved(execution)) this.before(execution);
   }
 
   private isRemoved(execution: ExecutionContext): boolean {

@@ -10,11 +10,10 @@ import { Application } from '../application.js';
 import { Public } from '../auth/public.decorator.js';
 import { ApiError } from '../errors/api-error.js';
 import { ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
-import { entityTag } from '../json/json-body.js';
+import { entityTag } from '../json/json-text.js';
 import { renderGuide } from './guide.js';
 import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
-import { PassesRequestToLog } from '../server/requests/request-context.js';
 
 const PAGE_HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',
@@ -47,7 +46,6 @@ const ASSETS = new Map([
 /** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
 @ApiExcludeController()
-@PassesRequestToLog()
 @Controller({ version: VERSION_NEUTRAL })
 export class DocsPagesController {
   private guide: Guide | undefined;

@@ -5,7 +5,6 @@ import { Public } from '../auth/public.decorator.js';
 import { Database } from '../database/database.js';
 import { serviceUnavailable } from '../errors/service-unavailable.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
-import { PassesRequestToLog } from '../server/requests/request-context.js';
 
 interface ReadyAnswer {
   readonly status: 'ok';
@@ -15,7 +14,6 @@ interface ReadyAnswer {
 /** Health checks for load balancers and process managers. Public. */
 @Public()
 @ApiExcludeController()
-@PassesRequestToLog()
 @Controller({ path: 'health', version: VERSION_NEUTRAL })
 export class HealthController {
   constructor(

@@ -6,6 +6,7 @@ import {
   ROUTE_ARGS_METADATA,
   RouteParamtypes,
 } from '../internals/nest-metadata.js';
+import { isInputClass } from './input-class.js';
 
 /** A method of a controller. */
 export type Handler = (...parameters: never[]) => unknown;
@@ -40,6 +41,14 @@ export function parametersOf(controller: Type, handler: Handler): HandlerParamet
       hasPipe: isPiped || pipes.length > 0,
     };
   });
+}
+
+/** The class that a handler declares for its whole query; undefined without one. */
+export function queryClassOf(controller: Type, handler: Handler): Type | undefined {
+  const query = parametersOf(controller, handler).find(
+    ({ source, data }) => source === RouteParamtypes.QUERY && data === undefined,
+  );
+  return isInputClass(query?.metatype) ? query.metatype : undefined;
 }
 
 /** The media types of `@ApiConsumes` of a handler and its controller; undefined without any. */

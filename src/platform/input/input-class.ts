@@ -1,8 +1,9 @@
 import { applyDecorators, type Type } from '@nestjs/common';
-import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ApiProperty, type ApiPropertyOptions, DECORATORS } from '@nestjs/swagger';
 import { Transform } from 'class-transformer';
 import { getMetadataStorage, ValidateBy } from 'class-validator';
 import { hasTransformersBeside } from '../internals/class-transformer.js';
+import { writeByDeclaration } from '../json/json-writer.js';
 
 /** Returned instead of a value that a rule refuses. */
 export const INVALID = Symbol('INVALID');
@@ -91,6 +92,15 @@ export function checkedProperty(
     )(prototype, key);
   };
 }
+
+// Answers: an instance of a class with a decorator of ours has the members that the document has.
+writeByDeclaration((prototype) => {
+  const rules = getMetadataStorage().getTargetValidationMetadatas(prototype.constructor, '', true, false);
+  if (!rules.some(({ context }) => context instanceof CheckedProperty)) return undefined;
+  // @nestjs/swagger puts a colon before each name.
+  const names = Reflect.getMetadata(DECORATORS.API_MODEL_PROPERTIES_ARRAY, prototype) as readonly string[];
+  return names.map((name) => name.slice(1));
+});
 
 /** A class that a handler declares for its input. */
 export interface InputClass {

@@ -10,10 +10,11 @@ import {
 import type { RouteParamtypes } from '@nestjs/common/internal';
 import type { ContextUtils, GuardsConsumer } from '@nestjs/core/internal';
 import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
-import { JsonBody } from '../json/json-body.js';
+import { isObservable, lastValueFrom } from 'rxjs';
+import { isDeclared } from '../json/json-writer.js';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
 import { logOtherInternals } from './other-internals.js';
-import { PrecedingInterceptor } from './preceding-interceptor.js';
+import { DirectInterceptor } from './direct-interceptor.js';
 
 /** Imported dynamically, because a static import of a missing module would fail the start. */
 const NEST = await importNestInternals().catch(() => null);
@@ -67,8 +68,8 @@ type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
  * interceptors, pipes, the handler, its answer.
  *
  * Nest awaits each guard, each pipe of each parameter and the answer, and wraps each interceptor in an observable. For a
- * short request this is as much work as all the rest. Here only promises are awaited, preceding interceptors are plain
- * calls, and a `JsonBody` is sent at once. Nest's own code calls the handlers that do more: those with other interceptors or
+ * short request this is as much work as all the rest. Here only promises are awaited, direct interceptors are plain calls,
+ * and values are sent at once. Nest's own code calls the handlers that do more: those with other interceptors or
  * request scope, and those that send events, redirect, render, or write the response themselves.
  */
 function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
@@ -91,8 +92,10 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         !router.isResponseHandled(instance, methodName, parameters) &&
         !this.reflectRedirect(callback) &&
         !this.reflectRenderTemplate(callback);
-      if (!isOrdinary || !interceptors.every(isPreceding)) return super.create(...creation);
+      if (!isOrdinary || !interceptors.every(isDirect)) return super.create(...creation);
 
+      const before = interceptors.filter((each) => each.before !== DirectInterceptor.prototype.before);
+      const after = interceptors.filter((each) => each.after !== DirectInterceptor.prototype.after).reverse();
       const pipes = router.pipesContextCreator.create(...bound);
       const piped = parameters.filter(({ type }) => this.isPipeable(type));
       router.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, piped);
@@ -121,10 +124,8 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         // Before the interceptors and the handler, which may change them.
         responseController.setStatus(response, httpStatusCode);
         if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
-        if (interceptors.length > 0) {
-          const context = new ExecutionContextHost([request, response, next], controller, callback);
-          for (const interceptor of interceptors) interceptor.precede(context);
-        }
+        const context = new ExecutionContextHost([request, response, next], controller, callback);
+        for (const interceptor of before) interceptor.before(context);
         const values: unknown[] = [];
         try {
           if (fillByNest !== undefined) await fillByNest(values, request, response, next);
@@ -142,8 +143,12 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
           markRejectedByPipes(request);
           throw error;
         }
-        const result: unknown = await callback.apply(instance, values);
-        if (result instanceof JsonBody) applicationRef.reply(response, result);
+        let result: unknown = await callback.apply(instance, values);
+        if (after.length > 0) {
+          if (isObservable(result)) result = await lastValueFrom(result);
+          for (const interceptor of after) result = interceptor.after(result, context);
+        }
+        if (Array.isArray(result) || isValue(result)) applicationRef.reply(response, result);
         else await sendByNest(result, response, request);
       };
     }
@@ -164,8 +169,14 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
   };
 }
 
-function isPreceding(interceptor: NestInterceptor): interceptor is PrecedingInterceptor {
-  return interceptor.intercept === PrecedingInterceptor.prototype.intercept;
+function isDirect(interceptor: NestInterceptor): interceptor is DirectInterceptor {
+  return interceptor.intercept === DirectInterceptor.prototype.intercept;
+}
+
+/** Whether Nest would send a result as it is: not an observable, a stream, a file or a web `Response`. */
+function isValue(result: unknown): boolean {
+  if (typeof result !== 'object' || result === null || isDeclared(result)) return true;
+  return Object.getPrototypeOf(result) === Object.prototype && !(Symbol.asyncIterator in result);
 }
 
 /**

@@ -4,6 +4,8 @@
  * out of objects and null in arrays, NaN and the infinities are null, and an unpaired surrogate is escaped.
  * Not supported: boxed primitives (`new Number(1)`), which are written as objects.
  *
+ * An instance of a class that declares its members (`writeByDeclaration`) is written with exactly these, in their order.
+ *
  * @throws TypeError when the value has no JSON text at all, as undefined
  * @throws RangeError when the value contains itself
  */
@@ -32,19 +34,70 @@ function write(value: unknown, key: string | number): string | undefined {
       if (value === null) {
         return 'null';
       }
-      return Array.isArray(value) ? writeArray(value) : writeObject(value as Members);
+      return Array.isArray(value) ? writeArray(value) : (writerOf(value) ?? writeObject)(value as Members);
     default:
       return undefined;
   }
 }
 
 type Members = Record<string, unknown>;
+type Writer = (object: Members) => string;
+
+/** By prototype; null for classes that declare no members. */
+const writers = new WeakMap<object, Writer | null>();
+let declaredMembers: (prototype: object) => readonly string[] | undefined = () => undefined;
+
+/**
+ * Sets how the members that a class declares are found.
+ *
+ * @param find returns their names in order, or undefined for a class that declares none. Called once for each class.
+ */
+export function writeByDeclaration(find: typeof declaredMembers): void {
+  declaredMembers = find;
+}
+
+/** Whether an object is an instance of a class that declares its members. */
+export function isDeclared(object: object): boolean {
+  return writerOf(object) !== undefined;
+}
+
+function writerOf(object: object): Writer | undefined {
+  const prototype = Object.getPrototypeOf(object) as object | null;
+  if (prototype === Object.prototype || prototype === null) return undefined;
+  let writer = writers.get(prototype);
+  if (writer === undefined) {
+    const names = 'toJSON' in prototype ? undefined : declaredMembers(prototype);
+    writers.set(prototype, (writer = names ? writerOfMembers(names) : null));
+  }
+  return writer ?? undefined;
+}
+
+function writerOfMembers(names: readonly string[]): Writer {
+  const members = names.map((name) => ({ name, start: `${writeString(name)}:` }));
+  return (object) => {
+    let text = '';
+    for (const { name, start } of members) {
+      const member = write(object[name], name);
+      if (member !== undefined) text += (text === '' ? '{' : ',') + start + member;
+    }
+    return text === '' ? '{}' : text + '}';
+  };
+}
 
 function writeArray(array: readonly unknown[]): string {
   let text = '[';
+  // Usually all items are of one class.
+  const first = array[0];
+  const writeItem = typeof first === 'object' && first !== null ? writerOf(first) : undefined;
+  const prototype: unknown = writeItem && Object.getPrototypeOf(first);
   // By index, not by iterator: holes are null.
   for (let index = 0; index < array.length; index++) {
-    text += (index === 0 ? '' : ',') + (write(array[index], index) ?? 'null');
+    const item = array[index];
+    if (index > 0) text += ',';
+    text +=
+      writeItem && typeof item === 'object' && item !== null && Object.getPrototypeOf(item) === prototype
+        ? writeItem(item as Members)
+        : (write(item, index) ?? 'null');
   }
   return text + ']';
 }

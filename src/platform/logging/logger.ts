@@ -101,8 +101,8 @@ type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
  * Writes the lines of Nest's `Logger`, which all modules use, to the log of the process. After the message a caller may pass,
  * in any order:
  *
- * - `request.context`: it becomes `requestId`, `traceId` and `operation`. The default is the current request, except in
- *   applications without it (see `PassesRequestToLog`).
+ * - `request.context`: it becomes `requestId`, `traceId` and `operation`. The default is the current request, if
+ *   REQUEST_IN_LOG is true.
  * - An error, or its stack as a text: it becomes `error` or `stack`.
  * - Anything else: it becomes part of `details`.
  *

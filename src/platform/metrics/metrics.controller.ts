@@ -3,10 +3,8 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { Registry } from 'prom-client';
 import { RequireScopes } from '../auth/require-scopes.decorator.js';
 import { ScrapedMetrics } from './scraped-metrics.js';
-import { PassesRequestToLog } from '../server/requests/request-context.js';
 
 @ApiExcludeController()
-@PassesRequestToLog()
 @Controller({ path: 'metrics', version: VERSION_NEUTRAL })
 export class MetricsController {
   constructor(private readonly metrics: ScrapedMetrics) {}

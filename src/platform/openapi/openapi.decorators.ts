@@ -1,5 +1,5 @@
 import { applyDecorators, SetMetadata, type Type } from '@nestjs/common';
-import { ApiExtraModels, ApiSchema, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, ApiSchema, ApiTags, DECORATORS, getSchemaPath } from '@nestjs/swagger';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
 
 export const TAG_METADATA = 'petstore:tag';
@@ -23,4 +23,10 @@ export function ArraySchema(item: Type, description: string, maxItems: number): 
   // In a variable: the type of `ApiSchema` lacks members that it accepts, and TypeScript rejects them in a literal.
   const schema = { description, type: 'array', maxItems, items: { $ref: getSchemaPath(item) } };
   return applyDecorators(ApiExtraModels(item), ApiSchema(schema));
+}
+
+/** Whether a class is an {@link ArraySchema}. */
+export function isArraySchema(type: Type): boolean {
+  const schemas = Reflect.getMetadata(DECORATORS.API_SCHEMA, type) as { type?: string }[] | undefined;
+  return schemas?.some((schema) => schema.type === 'array') === true;
 }

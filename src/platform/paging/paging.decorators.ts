@@ -2,7 +2,7 @@ import { applyDecorators, type Type, UseInterceptors } from '@nestjs/common';
 import { ApiExtraModels, ApiOkResponse, getSchemaPath } from '@nestjs/swagger';
 import { INVALID_CURSOR } from '../errors/error-catalogue.js';
 import { IntegerParameter, OpaqueParameter } from '../input/property.decorators.js';
-import { FailsWith } from '../openapi/openapi.decorators.js';
+import { FailsWith, isArraySchema } from '../openapi/openapi.decorators.js';
 import { NEXT_PAGE_HEADER } from '../openapi/response-headers.js';
 import { CURSOR_PATTERN, MAX_CURSOR_LENGTH } from './keyset.js';
 import { PageInterceptor } from './page.interceptor.js';
@@ -33,12 +33,15 @@ export function CursorParameter(description: string): PropertyDecorator {
 /**
  * For a handler that returns a `Page`: the body is the array of its items, and `Link` names the next page (RFC 8288).
  * Documents both, and the error `invalid_cursor`.
+ *
+ * @param type the class of the items, or an `@ArraySchema` of them
  */
-export function Paged(item: Type, description: string): MethodDecorator {
-  const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(item) } };
+export function Paged(type: Type, description: string): MethodDecorator {
+  const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(type) } };
   return applyDecorators(
-    ApiExtraModels(item),
-    ApiOkResponse({ description, schema, headers: NEXT_PAGE_HEADER }),
+    ...(isArraySchema(type)
+      ? [ApiOkResponse({ description, type, headers: NEXT_PAGE_HEADER })]
+      : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers: NEXT_PAGE_HEADER })]),
     FailsWith(INVALID_CURSOR),
     UseInterceptors(PageInterceptor),
   );

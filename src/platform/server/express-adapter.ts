@@ -58,7 +58,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   private drain!: Drain;
   private replies!: Replies;
   private observer: RequestObserver | undefined;
-  private namesRequestsInLog = false;
   private hasCors = false;
 
   /** Listener of every response; `this` is the response. */
@@ -93,11 +92,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   /** Registers the observer of all answers; there is only one. */
   observe(observer: RequestObserver): void {
     this.observer = observer;
-  }
-
-  /** Adds the id and operation of the current request to the lines of Nest's Logger from now on. */
-  nameRequestsInLog(): void {
-    this.namesRequestsInLog = true;
   }
 
   /** The requests in flight and open connections at this moment, and the connections dropped since the start. */
@@ -165,7 +159,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
       // sent instead.
       if (error) process.nextTick(() => this.refuse(request, response, request.context.bodyError ?? error));
-      else if (this.namesRequestsInLog) serveFor(request.context, () => this.callExpress(request, response));
+      else if (this.config.requestInLog) serveFor(request.context, () => this.callExpress(request, response));
       else this.callExpress(request, response);
     };
     // A pipelined request begins at the end of the one before, whose span is active then.

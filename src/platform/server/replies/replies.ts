@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { type ApiError, ErrorBody } from '../../errors/api-error.js';
-import { JsonBody } from '../../json/json-body.js';
+import { jsonTextOf } from '../../json/json-text.js';
 import type { Drain } from '../connections/drain.js';
 import { announcesBody } from '../requests/request-checks.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
@@ -84,7 +84,6 @@ export class Replies {
   }
 
   private sendJson(response: Response, body: unknown): void {
-    const json = body instanceof JsonBody ? body : JsonBody.of(body);
     if (body instanceof ErrorBody) {
       for (const name of FIELDS_OF_CONTENT) {
         if (response.hasHeader(name)) response.removeHeader(name);
@@ -94,15 +93,15 @@ export class Replies {
       response.setHeader('Content-Type', 'application/json');
       response.setHeader('Cache-Control', 'no-store');
       Object.assign(response.req.context, { errorCode: body.code, unavailableCause });
-      this.end(response, json.text);
+      this.end(response, jsonTextOf(body, false).text);
       return;
     }
     if (!response.hasHeader('Content-Type')) response.setHeader('Content-Type', 'application/json');
     setCaching(response);
-    if (response.statusCode === 200 && isRead(response.req) && !response.hasHeader('ETag')) {
-      response.setHeader('ETag', json.entityTag);
-    }
-    this.endUnlessFresh(response, json.text);
+    const isTagged = response.statusCode === 200 && isRead(response.req) && !response.hasHeader('ETag');
+    const { text, tag } = jsonTextOf(body, isTagged);
+    if (isTagged) response.setHeader('ETag', tag as string);
+    this.endUnlessFresh(response, text);
   }
 
   /** Ends the response; with 304 and no body if the client has this representation already (RFC 9110, section 13). */

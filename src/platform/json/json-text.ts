@@ -1,0 +1,41 @@
+import { hash } from 'node:crypto';
+import { writeJson } from './json-writer.js';
+
+interface JsonText {
+  readonly text: string;
+  /** The weak entity tag of the text; undefined if it was not asked for. */
+  tag?: string;
+}
+
+/** The texts of shared arrays; null until the first answer. */
+const texts = new WeakMap<object, JsonText | null>();
+
+/**
+ * Declares that several answers share an array of objects: its text and entity tag are made once. The array and its objects
+ * are frozen, so an interceptor that would change them for all answers fails; it may return others.
+ *
+ * @param items objects whose members are no objects
+ */
+export function shared<Items extends readonly object[]>(items: Items): Items {
+  for (const item of items) Object.freeze(item);
+  texts.set(Object.freeze(items), null);
+  return items;
+}
+
+/**
+ * The JSON text of an answer, by the rules of `writeJson`; that of a {@link shared} array is kept.
+ *
+ * @param isTagged whether the entity tag is needed
+ */
+export function jsonTextOf(value: unknown, isTagged: boolean): JsonText {
+  const kept = texts.get(value as object);
+  const json = kept ?? { text: writeJson(value) };
+  if (isTagged) json.tag ??= entityTag(json.text);
+  if (kept === null) texts.set(value as object, json);
+  return json;
+}
+
+/** A weak entity tag (RFC 9110, section 8.8.3) of a representation: the same bytes give the same tag on every instance. */
+export function entityTag(body: string): string {
+  return `W/"${hash('sha1', body, 'base64url')}"`;
+}
