@@ -37,11 +37,21 @@ const THROWN: Record<string, () => Error> = {
   request: () => new BadRequestException(['one fault', 'another fault']),
 };
 
+const cycle: unknown[] = [];
+cycle.push(cycle);
+
+/** Values that are too deep for JSON. */
+const UNWRITABLE: Record<string, unknown> = {
+  cycle,
+  deep: Array.from({ length: 100_000 }).reduce((inner) => [inner], 0),
+};
+
 @Public()
 @Controller('test-exceptions')
 class TestExceptionsController {
   @Get(':name')
-  fail(@Param('name') name: string): void {
+  fail(@Param('name') name: string): unknown {
+    if (name in UNWRITABLE) return UNWRITABLE[name];
     throw THROWN[name]?.() ?? new HttpException(`Status ${name}.`, Number(name));
   }
 }
@@ -128,6 +138,8 @@ test.each([
   ['bug', 'internal_error', { type: 'TypeError', message: 'hidden-words' }],
   ['internal', 'internal_error', { message: 'hidden-words' }],
   ['catalogued', 'oven_broken', { cause: { message: 'hidden-words' } }],
+  ['cycle', 'internal_error', { type: 'RangeError' }],
+  ['deep', 'internal_error', { type: 'RangeError' }],
 ])('every 500 is logged as an error of its request: %s', async (name, code, error) => {
   const headers = { 'x-request-id': `bug-${name}` };
   const answer = await app.client.get(`/v1/test-exceptions/${name}`, { headers, expects500: true });

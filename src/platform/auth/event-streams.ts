@@ -14,8 +14,8 @@ export const MAX_STREAMS_PER_KEY = 100;
 /** The open event streams (`@Sse()`): a stream is cut when its key is revoked or expires. */
 @Injectable()
 export class EventStreams {
-  /** Open streams, by id of the key. */
-  private readonly open = new Map<bigint, number>();
+  /** The requests of open streams, each with the id of its key. */
+  private readonly open = new Map<Request, bigint>();
 
   constructor(private readonly verifier: ApiKeyVerifier) {}
 
@@ -26,18 +26,16 @@ export class EventStreams {
    */
   admit(request: Request, { id }: StoredApiKey, token: string): void {
     if (request.context.isOver) return;
-    const others = this.open.get(id) ?? 0;
+    const others = [...this.open.values()].filter((other) => other === id).length;
     if (others >= MAX_STREAMS_PER_KEY) {
       const message = `This API key has ${others} event streams open. Close one, and try again.`;
       throw new ApiError(RATE_LIMITED, message, { 'Retry-After': '10' });
     }
-    this.open.set(id, others + 1);
+    this.open.set(request, id);
     const timer = setInterval(() => void this.check(request, token), CHECK_INTERVAL_MS);
     request.res?.once('close', () => {
       clearInterval(timer);
-      const left = (this.open.get(id) as number) - 1;
-      if (left === 0) this.open.delete(id);
-      else this.open.set(id, left);
+      this.open.delete(request);
     });
   }
 

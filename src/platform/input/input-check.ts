@@ -41,32 +41,31 @@ function check(controller: Type, handler: Handler): void {
     if (decorator === undefined) continue;
     const { data, metatype } = parameter;
     const where = `${decorator}(${data === undefined ? '' : `'${data}'`}) of ${controller.name}.${handler.name}`;
-    const unfillable = getsStrings(parameter, types) ? propertyForJson(metatype) : undefined;
-    if (unfillable !== undefined) {
+    const name = (metatype as Type | undefined)?.name;
+    if (!isChecked(parameter, types !== undefined)) {
       throw new Error(
-        `${where} gets strings alone, so ${unfillable} of ${(metatype as Type).name} could never be valid. ` +
-          'Use @Int64Parameter or @IntegerParameter, or an @EnumProperty of two values.',
+        `${where} is declared as ${name}, which nothing would check. Declare a class for the whole body, query or path, and ` +
+          'string for a single value, or use a pipe. With @ApiConsumes a body may be a string or a Buffer.',
       );
     }
-    if (isChecked(parameter, types !== undefined)) continue;
-    throw new Error(
-      `${where} is declared as ` +
-        `${(metatype as Type).name}, which nothing would check. Declare a class for the whole body, query or path, and ` +
-        'string for a single value, or use a pipe. With @ApiConsumes a body may be a string or a Buffer.',
-    );
+    const unfillable = propertyWithoutStrings(parameter, types);
+    if (unfillable !== undefined) {
+      throw new Error(
+        `${where} gets strings alone, so ${unfillable} of ${name} could never be valid. Use @Int64Parameter or ` +
+          '@IntegerParameter, or an @EnumProperty of two values.',
+      );
+    }
   }
 }
 
-/** Whether a parameter is filled from a query, a path or a form, without a pipe that might convert the strings. */
-function getsStrings({ source, hasPipe }: HandlerParameter, types: readonly string[] = []): boolean {
+/** The name of a property that refuses every string, although a query, a path or a form gives strings alone. */
+function propertyWithoutStrings(
+  { source, metatype, hasPipe }: HandlerParameter,
+  types: string[] = [],
+): string | undefined {
   const isForm = types.length > 0 && types.every((type) => /urlencoded$|^multipart\//.test(type));
-  return !hasPipe && (source === QUERY || source === PARAM || (source === BODY && isForm));
-}
-
-/** The name of a property that refuses every string. */
-function propertyForJson(metatype: unknown): string | undefined {
-  const properties = isInputClass(metatype) ? inputClassOf(metatype).properties : undefined;
-  return properties?.find(({ refusesStrings }) => refusesStrings)?.name;
+  if (hasPipe || !isInputClass(metatype) || (source === BODY && !isForm)) return undefined;
+  return inputClassOf(metatype).properties?.find(({ refusesStrings }) => refusesStrings)?.name;
 }
 
 /** @param hasTypes whether `@ApiConsumes` names the media types of the body */
