@@ -1,5 +1,6 @@
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
+import { rawRequest } from '../support/raw-request.js';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -84,6 +85,22 @@ describe('GET /v1/pets', () => {
       headers: { host: 'evil.example', 'x-forwarded-host': 'evil.example' },
     });
     expect(answer.headers.link).toMatch(/^<http:\/\/localhost:3000\/v1\/pets\?limit=1&cursor=[\w-]+>; rel="next"$/);
+  });
+
+  test.each([
+    ['an absolute target', 'http://evil.example/v1/pets?status=sold&limit=1', 'limit=1&status=sold'],
+    ['no limit', '/v1/pets', 'limit=20'],
+    ['escapes and a cursor', '/v1/pets?%63ursor=FIRST&%6cimit=1&status=%73old', '%6cimit=1&status=%73old'],
+  ])('the link of %s has the parameters that were sent, and the limit', async (_, target, parameters) => {
+    await fill(50);
+    const first = nextOf(await app.client.get('/v1/pets?limit=1&status=sold')) as string;
+    const sent = target.replace('FIRST', new URLSearchParams(first).get('cursor') as string);
+    const head = `GET ${sent} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer ${app.apiKey}\r\n\r\n`;
+    const answer = await rawRequest(app.port, head);
+    expect(answer).toContain('HTTP/1.1 200 OK');
+    expect(/Link: <(.*)cursor=[\w-]+>; rel="next"/.exec(answer)?.[1]).toBe(
+      `http://localhost:3000/v1/pets?${parameters}&`,
+    );
   });
 
   test.each(['0', '101', '-1', '', '1e1', '05'])('400 invalid_parameter: limit=%s is not clamped', async (limit) => {

@@ -29,7 +29,8 @@ function write(value: unknown, key: string | number): string | undefined {
       return Number.isFinite(value) ? String(value) : 'null';
     case 'bigint':
     case 'boolean':
-      return String(value);
+      // Faster than `String`.
+      return `${value}`;
     case 'object':
       if (value === null) {
         return 'null';
@@ -73,12 +74,13 @@ function writerOf(object: object): Writer | undefined {
 }
 
 function writerOfMembers(names: readonly string[]): Writer {
-  const members = names.map((name) => ({ name, start: `${writeString(name)}:` }));
+  const members = names.map((name) => ({ name, first: `{${writeString(name)}:`, next: `,${writeString(name)}:` }));
   return (object) => {
     let text = '';
-    for (const { name, start } of members) {
-      const member = write(object[name], name);
-      if (member !== undefined) text += (text === '' ? '{' : ',') + start + member;
+    for (const { name, first, next } of members) {
+      const value = object[name];
+      const member = typeof value === 'string' ? writeString(value) : write(value, name);
+      if (member !== undefined) text += `${text === '' ? first : next}${member}`;
     }
     return text === '' ? '{}' : text + '}';
   };

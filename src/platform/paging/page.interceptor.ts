@@ -1,6 +1,6 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { type ParsedUrlQuery, stringify } from 'node:querystring';
+import { unescape } from 'node:querystring';
 import { Config } from '../../config.js';
 import { type Handler, queryClassOf } from '../input/handler-parameters.js';
 import { DirectInterceptor } from '../internals/direct-interceptor.js';
@@ -12,8 +12,8 @@ export class PageInterceptor extends DirectInterceptor {
   /** The public URL before the paths of routes. */
   private readonly root: string;
 
-  /** The page size of a request without `limit`, by handler. */
-  private readonly defaultLimits = new Map<unknown, string | undefined>();
+  /** The parameter `limit` of a request without it, by handler. */
+  private readonly defaultLimits = new Map<unknown, string>();
 
   constructor({ publicBaseUrl }: Config) {
     super();
@@ -23,24 +23,35 @@ export class PageInterceptor extends DirectInterceptor {
   override after(result: unknown, context: ExecutionContext): unknown {
     const { items, nextCursor } = result as Page<unknown>;
     if (nextCursor !== undefined) {
-      const { path, query } = context.getArgByIndex<Request>(0);
-      const { limit = this.defaultLimitOf(context), ...filters } = query as ParsedUrlQuery;
-      delete filters['cursor'];
-      const parameters = stringify({ ...(limit !== undefined && { limit }), ...filters, cursor: nextCursor });
-      // Characters that a URL must not have could end the link. Escapes of the client stay as they are.
-      const address = `${this.root}${encodeURI(path).replaceAll('%25', '%')}?${parameters}`;
+      const address = `${this.root}${this.addressOf(context)}cursor=${nextCursor}`;
       context.getArgByIndex<Response>(1).appendHeader('Link', `<${address}>; rel="next"`);
     }
     return items;
   }
 
-  private defaultLimitOf(context: ExecutionContext): string | undefined {
+  /** Path and parameters of the request, without its cursor. */
+  private addressOf(context: ExecutionContext): string {
+    const { path, originalUrl } = context.getArgByIndex<Request>(0);
+    const queryAt = originalUrl.indexOf('?') + 1;
+    let limit: string | undefined;
+    let filters = '';
+    for (const parameter of queryAt > 0 ? originalUrl.slice(queryAt).split('&') : []) {
+      const name = unescape(parameter.split('=', 1)[0] as string);
+      if (name === 'limit') limit = `${parameter}&`;
+      else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
+    }
+    // Characters that a URL must not have could end the link. Escapes of the client stay as they are.
+    return encodeURI(`${path}?${limit ?? this.defaultLimitOf(context)}${filters}`).replaceAll('%25', '%');
+  }
+
+  private defaultLimitOf(context: ExecutionContext): string {
     const handler = context.getHandler() as Handler;
-    if (!this.defaultLimits.has(handler)) {
+    let parameter = this.defaultLimits.get(handler);
+    if (parameter === undefined) {
       const Query = queryClassOf(context.getClass(), handler);
       const { limit } = Query ? (new Query() as { limit?: number }) : {};
-      this.defaultLimits.set(handler, limit?.toString());
+      this.defaultLimits.set(handler, (parameter = limit === undefined ? '' : `limit=${limit}&`));
     }
-    return this.defaultLimits.get(handler);
+    return parameter;
   }
 }
