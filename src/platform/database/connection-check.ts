@@ -65,9 +65,7 @@ async function checkPrimary(url: string, config: Config): Promise<void> {
     if (isDirect(config)) await warnOfPooler(setting, client);
     else await checkLimitsOfRole(client, sessionLimits(config));
   } catch (error) {
-    const { code = '', message, syscall = 'connect' } = error as NodeJS.ErrnoException;
-    const isAway = (AWAY_CODES.test(code) && syscall !== 'open') || AWAY_MESSAGES.test(message);
-    const Fault = isAway ? DatabaseAway : StartupError;
+    const Fault = isAway(error as Error) ? DatabaseAway : StartupError;
     throw new Fault(`${setting}: ${connectionAdvice(error as Error, client)}`);
   } finally {
     // Waits no longer than for a connection: a full pooler may not answer.
@@ -86,6 +84,15 @@ async function warnOfPooler(setting: string, client: pg.Client): Promise<void> {
   );
 }
 
+function isAway(error: NodeJS.ErrnoException): boolean {
+  return (!isOfFile(error) && AWAY_CODES.test(error.code ?? '')) || AWAY_MESSAGES.test(error.message);
+}
+
+/** Whether the file of a password or certificate cannot be read. A socket of PostgreSQL has a path, too. */
+function isOfFile({ path, syscall }: NodeJS.ErrnoException): boolean {
+  return path !== undefined && syscall !== 'connect';
+}
+
 /**
  * Why a connection to the primary has failed, and what the operator can do about it. Never quotes the URI, which contains
  * the password.
@@ -94,8 +101,7 @@ async function warnOfPooler(setting: string, client: pg.Client): Promise<void> {
  */
 function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): string {
   if (error instanceof StartupError) return error.message;
-  // A socket of PostgreSQL has a path, too.
-  if (error.path !== undefined && error.syscall !== 'connect') {
+  if (isOfFile(error)) {
     return `its file '${error.path}' cannot be read (${error.code}). Correct its path or rights.`;
   }
   const { user, database } = client;
