@@ -1,31 +1,18 @@
-/** Largest edit distance of a typing error. */
-const MAX_DISTANCE = 2;
+/** Longest part of a name, in characters, that a typing error changes. */
+const MAX_CHANGE = 2;
 
-/** The known name that was probably meant; undefined if none is similar. */
+/** The known name that was probably meant: it differs in one place only; undefined if none does. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
-  let nearest: string | undefined;
-  let shortest = MAX_DISTANCE + 1;
-  for (const candidate of known) {
-    // Skips names of other lengths, so that a very long unknown name costs nothing.
-    const isNear = Math.abs(candidate.length - name.length) <= MAX_DISTANCE;
-    const distance = isNear ? levenshteinDistance(name.toLowerCase(), candidate.toLowerCase()) : Infinity;
-    if (distance < shortest) {
-      shortest = distance;
-      nearest = candidate;
-    }
-  }
-  return nearest;
+  const typed = name.toLowerCase();
+  return known.find((candidate) => changeBetween(typed, candidate.toLowerCase()) <= MAX_CHANGE);
 }
 
-function levenshteinDistance(left: string, right: string): number {
-  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (let row = 1; row <= left.length; row++) {
-    const current = [row];
-    for (let column = 1; column <= right.length; column++) {
-      const replaced = (previous[column - 1] as number) + (left[row - 1] === right[column - 1] ? 0 : 1);
-      current.push(Math.min(replaced, (previous[column] as number) + 1, (current[column - 1] as number) + 1));
-    }
-    previous = current;
-  }
-  return previous[right.length] as number;
+/** The length of the longer text without the beginning and the end that both have in common. */
+function changeBetween(one: string, other: string): number {
+  const shorter = Math.min(one.length, other.length);
+  let start = 0;
+  while (start < shorter && one[start] === other[start]) start++;
+  let end = 0;
+  while (end < shorter - start && one.at(-1 - end) === other.at(-1 - end)) end++;
+  return Math.max(one.length, other.length) - start - end;
 }
