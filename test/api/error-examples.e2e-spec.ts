@@ -1,5 +1,6 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import { createTestApp, type TestApp } from '../support/app.js';
@@ -14,9 +15,16 @@ let release: () => void;
 @Public()
 @Controller('test-errors')
 class TestErrorsController {
+  constructor(private readonly dataSource: DataSource) {}
+
   @Get('hold')
   async hold(): Promise<void> {
     await new Promise<void>((resolve) => (release = resolve));
+  }
+
+  @Get('slow')
+  async slow(): Promise<void> {
+    await this.dataSource.query(`DO $$ BEGIN RAISE 'secret internals' USING ERRCODE = '57014'; END $$`);
   }
 
   @Get('bug')
@@ -115,6 +123,7 @@ const PROVOCATIONS: Record<string, () => Promise<unknown>> = {
   },
   headers_too_large: () => raw(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`),
   internal_error: () => app.client.get('/v1/test-errors/bug'),
+  took_too_long: () => app.client.get('/v1/test-errors/slow', { expects500: true }),
   unavailable: async () => {
     const held = app.client.get('/v1/test-errors/hold');
     while ((release as unknown) === undefined) await sleep(5);

@@ -20,7 +20,7 @@ const FAULTS: Record<string, (database: Database, dataSource: DataSource) => unk
   constraint: (database) =>
     database.write({ name: '', text: `INSERT INTO pet (name, category_id) VALUES ('secret_row', NULL)` }, []),
   cancelled: (database) =>
-    database.write({ name: '', text: `DO $$ BEGIN RAISE 'hidden_column' USING ERRCODE = '57014'; END $$` }, []),
+    database.write({ name: '', text: `DO $$ BEGIN RAISE 'hidden_column' USING ERRCODE = '53100'; END $$` }, []),
   orm: (_, dataSource) => dataSource.query('SELEC $1', ['secret_row']),
   bug: () => (undefined as unknown as { hidden_column: () => void }).hidden_column(),
   file: () => readFile('/hidden_column/file'),

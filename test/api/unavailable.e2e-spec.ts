@@ -178,13 +178,27 @@ describe('a pool of one connection', () => {
   test('503 through TypeORM also says whether a change may have been made', async () => {
     const dataSource = one.nest.get(DataSource);
     const end = 'pg_terminate_backend(pg_backend_pid())';
-    await expect(dataSource.query(`SELECT ${end}`)).rejects.toMatchObject({
-      definition: UNAVAILABLE,
-      message: NOT_DONE,
-    });
-    const change = dataSource.query(`UPDATE client SET name = 'Max' WHERE ${end}`);
-    await expect(change).rejects.toMatchObject({ definition: UNAVAILABLE, message: UNKNOWN });
+    const read = dataSource.createQueryBuilder().select(end).from('client', 'client').where('1 = 1');
+    await one.sql(`INSERT INTO client (name) VALUES ('Max') ON CONFLICT DO NOTHING`);
+    await expect(read.getRawMany()).rejects.toMatchObject({ definition: UNAVAILABLE, message: NOT_DONE });
+    for (const change of [
+      `UPDATE client SET name = 'Max' WHERE ${end}`,
+      `SELECT ${end}`,
+      `WITH a AS (SELECT ${end}) TABLE a`,
+    ])
+      await expect(dataSource.query(change)).rejects.toMatchObject({ definition: UNAVAILABLE, message: UNKNOWN });
     await expect(dataSource.query('SELECT nonsense')).rejects.toMatchObject({ name: 'QueryFailedError' });
     expect(await database.write({ name: '', text: 'SELECT 1' }, [])).toEqual([[1]]);
+  });
+
+  test('a QueryFailedError stays one for a statement that takes too long, and for a change in a READ ONLY transaction', async () => {
+    const failed = (code: string): object => ({ name: 'QueryFailedError', code });
+    const slow = one.nest.get(DataSource).query('SELECT pg_sleep(3)');
+    await expect(slow).rejects.toMatchObject(failed('57014'));
+    const readOnly = database.transaction(async ({ manager }) => {
+      await manager.query('SET TRANSACTION READ ONLY');
+      await manager.query(`INSERT INTO client (name) VALUES ('Tom')`);
+    });
+    await expect(readOnly).rejects.toMatchObject(failed('25006'));
   });
 });

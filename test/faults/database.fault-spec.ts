@@ -146,7 +146,7 @@ const untilSome = (witness: Witness, condition: (outcome: Outcome) => boolean): 
   until(() => witness.outcomes.some(condition));
 
 const messages = (outcomes: readonly Outcome[]): Set<string> =>
-  new Set(outcomes.filter(({ status }) => status === 503).map(messageOf));
+  new Set(outcomes.filter(({ status }) => Number(status) >= 500).map(messageOf));
 
 test('the service survives a shutdown and a new start of the database server', async () => {
   const outcomes = await underLoad('shut down', async () => {

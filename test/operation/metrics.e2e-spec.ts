@@ -125,8 +125,10 @@ describe('an application with small limits', () => {
     await until(scrape, UNAVAILABLE('findOwn', 'other'), 1);
   });
 
-  test('503 by cause: a statement that takes too long', async () => {
-    expect((await app.client.get('/v1/test-gated/slow')).status).toBe(503);
+  test('500 by cause: a statement that takes too long, without an error in the log', async () => {
+    const { json } = await app.client.get('/v1/test-gated/slow', { expects500: true });
+    expect(json).toMatchObject({ code: 'took_too_long', status: 500 });
+    expect(app.log.lines.filter(({ level }) => level >= 50)).toEqual([]);
     await until(scrape, UNAVAILABLE('findSlow', 'database_slow'), 1);
   });
 

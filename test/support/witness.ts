@@ -21,9 +21,9 @@ function createdName({ request }: Outcome): string | undefined {
   return request.body === undefined ? undefined : (JSON.parse(request.body) as { name: string }).name;
 }
 
-/** Messages of 503 answers: the change was certainly not made, or it may have been made. */
+/** Messages of answers: the change was certainly not made, or it may have been made. */
 export const NOT_DONE =
-  /^The (database is not available|service did not get to the request in time|service has more requests than it can answer)\. Try again\.$/;
+  /^The ((database is not available|service did not get to the request in time|service has more requests than it can answer)\. Try again|request took too long, .+)\.$/;
 export const OUTCOME_UNKNOWN =
   /^The database did not confirm the change in time; it may have been made\. .*Idempotency-Key/;
 
@@ -107,14 +107,15 @@ export class Witness {
       const shown = `${request.method} ${request.path}: ${status ?? failure} ${text}, after ${Math.round(durationMs)} ms`;
       if (durationMs > slowestMs) throw new Error(`Too slow: ${shown}`);
       if (status === (request.method === 'POST' ? 201 : 200)) continue;
-      if (status !== 503) throw new Error(`Not promised: ${shown}`);
+      const [code, retryAfter] = status === 500 ? ['took_too_long', undefined] : ['unavailable', '1'];
+      if (status !== 503 && status !== 500) throw new Error(`Not promised: ${shown}`);
       const error = JSON.parse(text) as { code: string; message: string; status: number };
       const isChange = request.method === 'POST';
       if (
         Object.keys(error).join() !== 'code,message,status' ||
-        error.code !== 'unavailable' ||
-        error.status !== 503 ||
-        headers['retry-after'] !== '1' ||
+        error.code !== code ||
+        error.status !== status ||
+        headers['retry-after'] !== retryAfter ||
         !(NOT_DONE.test(error.message) || (isChange && OUTCOME_UNKNOWN.test(error.message)))
       ) {
         throw new Error(`Not promised: ${shown}`);
@@ -178,7 +179,8 @@ export function balance(outcomes: readonly Outcome[], rows: readonly PetRow[]): 
   const acknowledged = creations.filter(({ status }) => status === 201);
   const others = creations.filter(({ status }) => status !== 201);
   const denied = others.filter(
-    ({ status, text }) => status === 503 && !OUTCOME_UNKNOWN.test((JSON.parse(text) as { message: string }).message),
+    ({ status, text }) =>
+      Number(status) >= 500 && !OUTCOME_UNKNOWN.test((JSON.parse(text) as { message: string }).message),
   );
   return {
     acknowledged: acknowledged.length,

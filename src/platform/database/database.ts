@@ -38,8 +38,8 @@ export interface TransactionOptions {
  * are exact decimal strings.
  *
  * Every method that runs a statement throws ApiError UNAVAILABLE when the database is unreachable, overloaded or
- * read-only, no connection is free in time, or the statement is cancelled. The original error is its `cause`; its message
- * says whether a change may have been made. Other errors of PostgreSQL are thrown unchanged.
+ * read-only, or no connection is free in time. The original error is its `cause`; its message says whether a change may have
+ * been made. Other errors of PostgreSQL are thrown unchanged.
  */
 @Injectable()
 export class Database implements OnModuleInit, OnApplicationShutdown {
@@ -149,7 +149,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
         });
       });
     } catch (error) {
-      throw asUnavailable(error);
+      throw asUnavailable(error, false, this.pool.isWritable);
     }
   }
 

@@ -77,7 +77,7 @@ class ServiceQueryRunner extends PostgresQueryRunner {
 
   // `never` fits the result types of all of TypeORM's overloads.
   override async query(text: string, parameters?: unknown[], useStructuredResult?: boolean): Promise<never> {
-    const isChange = this.mayChange(text);
+    const isChange = this.mayChange(text, useStructuredResult);
     let isSent = false;
     try {
       if (isChange) this.pool.admitChange();
@@ -101,7 +101,7 @@ class ServiceQueryRunner extends PostgresQueryRunner {
       return (await super.query(text, parameters, useStructuredResult)) as never;
     } catch (error) {
       if (isSent && isConnectionFailure(error)) this.failure = error;
-      throw asUnavailable(error, isSent && isChange);
+      throw asUnavailable(error, isSent && isChange, this.pool.isWritable);
     }
   }
 
@@ -115,8 +115,11 @@ class ServiceQueryRunner extends PostgresQueryRunner {
     return super.release();
   }
 
-  /** Whether a statement may be committed when it is answered: a COMMIT, or any but SELECT outside a transaction. */
-  private mayChange(text: string): boolean {
-    return text === 'COMMIT' || !(this.isTransactionActive || /^\s*SELECT\b/i.test(text));
+  /**
+   * Whether a change may be committed when a statement is answered: a COMMIT, or any outside a transaction. Only a SELECT of
+   * TypeORM itself, which asks for a structured result, reads for certain: others may call a function.
+   */
+  private mayChange(text: string, isStructured = false): boolean {
+    return text === 'COMMIT' || !(this.isTransactionActive || (isStructured && text.startsWith('SELECT ')));
   }
 }

@@ -201,6 +201,12 @@ export const INTERNAL_ERROR = defineError(
   // Sent with every 500, so it must not reveal the cause.
   'The service failed to answer; quote the X-Request-Id when you report it.',
 );
+export const TOOK_TOO_LONG = defineError(
+  'took_too_long',
+  500,
+  'A statement of the request needs more time than the database gives it. The same request would take too long again.',
+  'The request took too long, and was given up. The same request would take too long again.',
+);
 export const SERVER_ERROR = defineError(
   'server_error',
   500,

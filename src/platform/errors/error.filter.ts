@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Observable, throwError } from 'rxjs';
 import { LimitedWarnings } from '../limited-warnings.js';
 import { ApiError, RequestAbortedError } from './api-error.js';
+import { tookTooLong } from './service-unavailable.js';
 import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
 
 /** The HTTP server's way to answer with an error. */
@@ -18,7 +19,7 @@ interface ErrorAnswers extends AbstractHttpAdapter {
  * - Nest's own exceptions and those of http-errors keep their status (see `http-exception.ts`). A status below 400 is no
  *   error: its response is sent as stock Nest sends it.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
- * - The cause of other 5xx is logged as a warning.
+ * - The cause of other 5xx, and of a statement that took too long, is logged as a warning.
  * - A RequestAbortedError gets no answer. Neither does any other failure, except an ApiError, if the client has closed the
  *   connection while its body was arriving: multer and other readers of bodies then throw errors of their own.
  *
@@ -55,9 +56,9 @@ export class ErrorFilter implements ExceptionFilter {
     }
     const error = toApiError(exception);
     const { status } = error.definition;
-    if (status === 500) {
+    if (status === 500 && error.unavailableCause === undefined) {
       this.logger.error(exception, context);
-    } else if (status > 500 && error.cause instanceof Error) {
+    } else if (status >= 500 && error.cause instanceof Error) {
       this.warnings.warn(`Answered ${status}: ${error.cause.message}`, error.cause, context);
     }
     adapter.sendError(response, error);
@@ -67,8 +68,14 @@ export class ErrorFilter implements ExceptionFilter {
 /** The ApiError to send for anything that was thrown. */
 export function toApiError(exception: unknown): ApiError {
   if (exception instanceof ApiError) return exception;
+  if (isCancelledStatement(exception)) return tookTooLong(exception);
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
   return known ?? httpError(500, '', { cause: exception });
+}
+
+/** Whether PostgreSQL has cancelled a statement (SQLSTATE query_canceled). TypeORM's QueryFailedError has the code, too. */
+function isCancelledStatement(exception: unknown): boolean {
+  return exception instanceof Error && 'code' in exception && exception.code === '57014';
 }
 
 /** The body that stock Nest sends for an exception. */

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import pg, { type ClientBase } from 'pg';
 
 /*
@@ -9,7 +10,7 @@ interface ClientInternals {
   /** The statement that PostgreSQL has neither answered nor refused. */
   readonly _activeQuery?: { handleError(error: Error, connection: object): void } | null;
   readonly processID: number;
-  readonly connection: { readonly stream: { write: unknown; destroy(error?: Error): void } };
+  readonly connection: EventEmitter & { readonly stream: { write: unknown; destroy(error?: Error): void } };
 }
 
 /** Imported dynamically, because a static import of a missing module would fail the start. */
@@ -25,6 +26,15 @@ export function processIdOf(client: ClientBase): number {
 /** Corrects the process id of a connection: a pooler sends an id of its own. */
 export function setProcessId(client: ClientBase, processID: number): void {
   Object.assign(client, { processID });
+}
+
+/** Collects the parameters that the server of a connection reports, by name, as soon as they change. */
+export function collectParameters(client: ClientBase, parameters: Map<string, string>): void {
+  internalsOf(client).connection.on(
+    'parameterStatus',
+    (parameter: Record<'parameterName' | 'parameterValue', string>) =>
+      parameters.set(parameter.parameterName, parameter.parameterValue),
+  );
 }
 
 /** The statement that a client has sent, and that PostgreSQL has neither answered nor refused. */

@@ -18,7 +18,7 @@ export class Metrics implements OnApplicationShutdown {
 
   readonly unavailable = new Counter({
     name: 'petstore_http_unavailable_total',
-    help: 'Answers 503 by operation and cause, which docs/runbook.md describes. operation is empty where the request was refused before its route was known.',
+    help: 'Answers 503, and 500 took_too_long, by operation and cause, which docs/runbook.md describes. operation is empty where the request was refused before its route was known.',
     labelNames: ['operation', 'cause'] as const,
     registers: [this.registry],
   });

@@ -37,8 +37,8 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     const status = response.statusCode;
     const labels = { operation: operation ?? '', method, status: aborted ? 'aborted' : status };
     this.metrics.requestDurations.observe(labels, duration / 1000);
-    // 'other': code of a module has sent it.
-    const cause = status === 503 ? (context.unavailableCause ?? 'other') : undefined;
+    // 'other': code of a module has sent the 503.
+    const cause = context.unavailableCause ?? (status === 503 ? 'other' : undefined);
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
     this.writeLine({
       requestId,

@@ -30,6 +30,7 @@ import {
   REVOKED_API_KEY,
   ROUTE_NOT_FOUND,
   SERVER_ERROR,
+  TOOK_TOO_LONG,
   UNAVAILABLE,
   UNSUPPORTED_MEDIA_TYPE,
   VALIDATION_FAILED,
@@ -68,7 +69,7 @@ const SHARED_RESPONSES: Readonly<Record<number | 'default', SharedResponse>> = {
     headers: ['Accept', ...RATE_LIMIT_HEADERS],
   },
   429: { name: 'TooManyRequests', failures: [RATE_LIMITED], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
-  500: { name: 'InternalError', failures: [INTERNAL_ERROR], headers: RATE_LIMIT_HEADERS },
+  500: { name: 'InternalError', failures: [INTERNAL_ERROR, TOOK_TOO_LONG], headers: RATE_LIMIT_HEADERS },
   503: { name: 'Unavailable', failures: [UNAVAILABLE], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
   default: { name: 'OtherError', failures: OTHER_ERRORS, headers: ['Allow'] },
 };
@@ -151,6 +152,7 @@ function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: O
     ...(traits.deprecation ? [OPERATION_REMOVED] : []),
     ...traits.failures,
     INTERNAL_ERROR,
+    TOOK_TOO_LONG,
     UNAVAILABLE,
   ];
 }

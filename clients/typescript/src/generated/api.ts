@@ -203,7 +203,11 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `internal_error`: The service failed; the request id finds the cause. */
+        /**
+         * @description Internal Server Error.
+         *     - `internal_error`: The service failed; the request id finds the cause.
+         *     - `took_too_long`: A statement of the request needs more time than the database gives it. The same request would take too long again.
+         */
         InternalError: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

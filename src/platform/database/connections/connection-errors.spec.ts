@@ -14,7 +14,6 @@ test.each([
   ['database_away', undefined, 'Cannot use a pool after calling end on the pool'],
   ['database_away', undefined, 'Client has encountered a connection error and is not queryable'],
   ['database_busy', undefined, 'timeout exceeded when trying to connect'],
-  ['database_slow', '57014', 'canceling statement due to statement timeout'],
   ['database_slow', undefined, 'Query read timeout'],
   ['database_refused', '53100', 'could not extend file'],
   ['database_refused', '53300', 'too many connections'],
@@ -30,13 +29,18 @@ test.each([
   }
 });
 
-test.each(['23505', '22003', '42P01', '42601', '40001', 'ERR_ASSERTION', undefined])(
+test.each(['23505', '22003', '42P01', '42601', '40001', '57014', 'ERR_ASSERTION', undefined])(
   '500: %s stays as it is',
   (code) => {
     const error = failure(code);
     expect(asUnavailable(error)).toBe(error);
   },
 );
+
+test('500: a change in a READ ONLY transaction of a database that accepts changes', () => {
+  const error = new QueryFailedError('INSERT', [], failure('25006'));
+  expect(asUnavailable(error, true, true)).toBe(error);
+});
 
 test('503: a missing file that a connection needs; an error of a file that a feature opens stays as it is', () => {
   const error = Object.assign(failure('ENOENT'), { syscall: 'open', path: '/run/secrets/password' });
@@ -57,7 +61,7 @@ test.each(['ECONNRESET', '57P01', '57P02', '08006', undefined])(
   },
 );
 
-test.each(['25006', '53100', '53300', '57014'])('503: %s after a change was sent; the change was not made', (code) => {
+test.each(['25006', '53100', '53300'])('503: %s after a change was sent; the change was not made', (code) => {
   for (const thrown of [failure(code), new QueryFailedError('INSERT', [], failure(code))]) {
     expect((asUnavailable(thrown, true) as ApiError).message).toBe('The database is not available. Try again.');
   }

@@ -8,13 +8,13 @@ const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'shutdown', 'getaddrin
 
 /**
  * SQLSTATE classes and codes that are not about the statement: connection exceptions, refused log-ins, unknown database,
- * exhausted resources, system errors; and: the server shuts down, starts, cancels, ends a transaction that was left open, or
- * is a standby (PostgreSQL, appendix A).
+ * exhausted resources, system errors; and: the server shuts down, starts, ends a transaction that was left open, or is a
+ * standby (PostgreSQL, appendix A).
  */
-const SQLSTATES = /^(08...|28...|3D000|53...|58...|57P0[1-5]|57014|25006|25P0[34])$/;
+const SQLSTATES = /^(08...|28...|3D000|53...|58...|57P0[1-5]|25006|25P0[34])$/;
 
 /** The subset of SQLSTATES with which PostgreSQL refuses one statement. The statement has had no effect. */
-const REFUSALS = /^(53...|58...|57014|25006)$/;
+const REFUSALS = /^(53...|58...|25006)$/;
 
 /** Messages of PgBouncer when it has no session for a client. It has sent nothing to PostgreSQL. */
 const POOLER_REFUSALS =
@@ -116,9 +116,10 @@ function isRefusal(error: Error): boolean {
  *
  * @param isSentChange whether PostgreSQL may have received a change; if so, and unless it refused the statement, the message
  *   says that the outcome is unknown
+ * @param isWritable whether the database accepts changes; if so, one was refused because its transaction is READ ONLY
  */
-export function asUnavailable(error: unknown, isSentChange = false): unknown {
-  if (!isConnectionFailure(error)) return error;
+export function asUnavailable(error: unknown, isSentChange = false, isWritable = false): unknown {
+  if (!isConnectionFailure(error) || (isWritable && failureOf(error).code === '25006')) return error;
   return isSentChange && !isRefusal(error) ? outcomeUnknown(error) : unavailable(error);
 }
 
@@ -143,7 +144,7 @@ export function isOutcomeUnknown(error: unknown): boolean {
 /** The cause for operators: slow statements, a busy pool, a refusal by PostgreSQL, or an unreachable database. */
 function causeOf(error: Error): UnavailableCause {
   const { code, message } = failureOf(error);
-  if (code === '57014' || message === 'Query read timeout') return 'database_slow';
+  if (message === 'Query read timeout') return 'database_slow';
   // pg-pool's message when all connections of the pool are busy.
   if (message === 'timeout exceeded when trying to connect') return 'database_busy';
   return typeof code === 'string' && REFUSALS.test(code) ? 'database_refused' : 'database_away';

@@ -69,11 +69,15 @@ export function knownMigrations(dataSource: DataSource): Map<string, Migration> 
 /** The applied migrations by name, in the order in which they were applied. */
 export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<string, AppliedMigration>> {
   const exists = `SELECT to_regclass('schema_migration') IS NOT NULL AS exists`;
-  const [{ exists: hasTable }] = (await queryRunner.query(exists)) as [{ exists: boolean }];
-  if (!hasTable) return new Map();
-  const rows = (await queryRunner.query(
+  // Structured results: these read for certain (see `ServiceQueryRunner`).
+  const { records: found } = await queryRunner.query(exists, [], true);
+  if (!(found as [{ exists: boolean }])[0].exists) return new Map();
+  const { records } = await queryRunner.query(
     `SELECT name, applied_at, backward_compatible FROM schema_migration ORDER BY id`,
-  )) as { name: string; applied_at: Date; backward_compatible: boolean }[];
+    [],
+    true,
+  );
+  const rows = records as { name: string; applied_at: Date; backward_compatible: boolean }[];
   return new Map(
     rows.map((row) => [row.name, { appliedAt: row.applied_at, backwardCompatible: row.backward_compatible }]),
   );

@@ -129,9 +129,15 @@ test('a refused input gets its own error, and the other inputs of its statement 
   expect(executed).toEqual([[1, 13, 2], [1], [13], [2]]);
 });
 
-test('after a failure that is no answer of PostgreSQL, all inputs fail, and no statement is repeated', async () => {
+test.each([
+  ['a failure that is no answer of PostgreSQL', new Error('unknown outcome')],
+  ['a statement that took too long', Object.assign(new pg.DatabaseError('canceled', 0, 'error'), { code: '57014' })],
+])('after %s, all inputs fail, and no statement is repeated', async (_, failure) => {
   let calls = 0;
-  const queue = new Batches(() => Promise.reject(new Error(`unknown outcome ${++calls}`)), LIMITS);
+  const queue = new Batches(() => {
+    calls++;
+    return Promise.reject(failure);
+  }, LIMITS);
   const outcomes = await Promise.allSettled([1, 2, 3].map((input) => queue.run(input)));
   expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
   expect(calls).toBe(1);

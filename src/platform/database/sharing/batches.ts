@@ -160,8 +160,9 @@ export class Batches<Input, Output> {
       const outputs = await execute(inputs);
       batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
     } catch (error) {
-      // Only an error from PostgreSQL itself proves that the statement had no effect.
-      if (batch.length === 1 || !(error instanceof pg.DatabaseError)) {
+      // Only an error from PostgreSQL itself proves that the statement had no effect. One that took too long (57014) would mostly
+      // take too long again.
+      if (batch.length === 1 || !(error instanceof pg.DatabaseError) || error.code === '57014') {
         batch.forEach(({ reject }) => reject(error));
       } else {
         await this.serveAlone(batch);
