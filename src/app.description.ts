@@ -45,10 +45,11 @@ const APPLICATION: Application = {
   release: (JSON.parse(readFileSync(PACKAGE as URL, 'utf8')) as { version: string }).version,
   defaultScopes: ['pets:read', 'pets:write'],
   migrations: [],
+  typeorm: {},
 };
 
 /** The application of this service with what a project adds. */
-export function applicationOf({ document = {}, defaultScopes, migrations }: AppOptions = {}): Application {
+export function applicationOf({ document = {}, defaultScopes, migrations, typeorm }: AppOptions = {}): Application {
   const { tags = [], guide, ...info } = document;
   const names = new Set(tags.map(({ name }) => name));
   return {
@@ -58,5 +59,6 @@ export function applicationOf({ document = {}, defaultScopes, migrations }: AppO
     readGuide: guide ?? APPLICATION.readGuide,
     defaultScopes: defaultScopes ?? APPLICATION.defaultScopes,
     migrations: migrations ?? APPLICATION.migrations,
+    typeorm: typeorm ?? APPLICATION.typeorm,
   };
 }

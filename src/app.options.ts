@@ -1,6 +1,6 @@
 import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
-import type { MigrationSource } from './platform/application.js';
+import type { MigrationSource, TypeOrmOptions } from './platform/application.js';
 
 /** What a project adds to the application. */
 export interface AppOptions {
@@ -11,6 +11,11 @@ export interface AppOptions {
    * service's included, are applied in the order of the timestamps in their names.
    */
   readonly migrations?: readonly MigrationSource[];
+  /**
+   * Options of TypeORM, such as `namingStrategy`, `subscribers`, `logging` with a `logger`, and `cache`. They act on what TypeORM
+   * sends, in the service.
+   */
+  readonly typeorm?: TypeOrmOptions;
   /** Texts that replace or extend those of the OpenAPI document and the documentation pages. */
   readonly document?: DocumentOptions;
   /** Scopes of a new API key for which none are named. They replace the service's defaults. */

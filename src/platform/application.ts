@@ -2,13 +2,20 @@ import type { VersioningOptions } from '@nestjs/common';
 // Not from '@nestjs/common' itself: `petstore --help` would load all of Nest.
 import { VersioningType } from '@nestjs/common/enums/version-type.enum.js';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
-import type { MigrationInterface } from 'typeorm';
+import type { DataSourceOptions, MigrationInterface } from 'typeorm';
 
 /**
  * A migration class, or the `file:` URL of a directory of compiled files named
  * `<13 digits of the time in ms>-<what it does>.js`, which export migration classes.
  */
 export type MigrationSource = (new () => MigrationInterface) | URL;
+
+/** TypeORM's options that a project may set. Settings, migrations and the platform decide about the others. */
+export type TypeOrmOptions = Pick<
+  DataSourceOptions,
+  | ('cache' | 'entitySkipConstructor' | 'invalidWhereValuesBehavior' | 'isolateWhereStatements' | 'isolationLevel')
+  | ('logger' | 'logging' | 'maxQueryExecutionTime' | 'namingStrategy' | 'relationLoadStrategy' | 'subscribers')
+>;
 
 /** The API version of handlers that declare none. */
 export const DEFAULT_VERSION = '1';
@@ -35,4 +42,5 @@ export abstract class Application {
   readonly defaultScopes: readonly [string, ...string[]];
   /** Migrations besides those in `migrations/`. All are applied in the order of the timestamps in their names. */
   readonly migrations: readonly MigrationSource[];
+  readonly typeorm: TypeOrmOptions;
 }

@@ -1,11 +1,36 @@
-import { Controller, Get, Injectable, Module, type Type } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  type INestApplication,
+  Injectable,
+  Module,
+  type Type,
+  ValidationPipe,
+  VERSION_NEUTRAL,
+} from '@nestjs/common';
+import { APP_PIPE } from '@nestjs/core';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import type { QueryRunner } from 'typeorm';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import {
+  Column,
+  DataSource,
+  DefaultNamingStrategy,
+  Entity,
+  type EntitySubscriberInterface,
+  EventSubscriber,
+  type InsertEvent,
+  type Logger,
+  PrimaryColumn,
+  type QueryRunner,
+} from 'typeorm';
+import type { AppOptions } from '../../src/app.options.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Public } from '../../src/platform/auth/public.decorator.js';
 import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { Clock } from '../../src/platform/clock.js';
 import { Database } from '../../src/platform/database/database.js';
 import type { Migration } from '../../src/platform/database/schema/migration-history.js';
+import { StartupError } from '../../src/platform/errors/startup-error.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { Metrics } from '../../src/platform/metrics/metrics.js';
 import { Tag } from '../../src/platform/openapi/openapi.decorators.js';
@@ -21,6 +46,37 @@ class Harbour {
   }
 }
 
+@Entity('test_ship')
+class ShipEntity {
+  @PrimaryColumn({ type: 'varchar', length: 50 })
+  name: string;
+
+  @Column({ type: 'bigint', nullable: true })
+  petId: string | null;
+}
+
+/** Columns without a name of their own are in snake case. */
+class SnakeCase extends DefaultNamingStrategy {
+  override columnName(property: string, name: string): string {
+    return name || property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  }
+}
+
+const launched: string[] = [];
+
+@EventSubscriber()
+class Launches implements EntitySubscriberInterface<ShipEntity> {
+  listenTo(): typeof ShipEntity {
+    return ShipEntity;
+  }
+
+  afterInsert({ entity }: InsertEvent<ShipEntity>): void {
+    launched.push(entity.name);
+  }
+}
+
+const logged: string[] = [];
+
 @Tag('Store', 'Ships.')
 @Controller('test-ships')
 class TestShipsController {
@@ -35,8 +91,33 @@ class TestShipsController {
   }
 }
 
-@Module({ controllers: [TestShipsController], providers: [Harbour] })
+@Module({
+  imports: [TypeOrmModule.forFeature([ShipEntity])],
+  controllers: [TestShipsController],
+  providers: [Harbour],
+})
 class ShipsModule {}
+
+const implicit = new ValidationPipe({ transform: true, transformOptions: { enableImplicitConversion: true } });
+
+@Module({ providers: [{ provide: APP_PIPE, useValue: implicit }] })
+class ImplicitModule {}
+
+/** A module with one public handler of GET. */
+function routeOf(path: string, version: string | typeof VERSION_NEUTRAL = VERSION_NEUTRAL): Type {
+  @Public()
+  @Controller({ version })
+  class TestController {
+    @Get(path)
+    answer(): string {
+      return path;
+    }
+  }
+
+  @Module({ controllers: [TestController] })
+  class TestModule {}
+  return TestModule;
+}
 
 /** Refers to a table of the service and to the table of the other migration, so it must run after both. */
 class FillShips1795500000001 implements Migration {
@@ -73,7 +154,13 @@ const ADDED = {
     guide: () => '# All about ships',
   },
   defaultScopes: ['pets:read', 'ships:read'],
-} as const;
+  typeorm: {
+    namingStrategy: new SnakeCase(),
+    subscribers: [Launches],
+    logging: true,
+    logger: { logQuery: (text: string) => logged.push(text) } as unknown as Logger,
+  },
+} satisfies AppOptions;
 
 describe('a project', () => {
   let app: TestApp;
@@ -110,6 +197,17 @@ describe('a project', () => {
     expect([paths.slice(0, 2), paths.at(-1)]).toEqual([['/pets', '/pets/{petId}'], '/test-ships']);
     expect((await app.client.get('/docs/guide')).text).toContain('All about ships');
     expect((await app.client.get('/docs')).text).toContain('Ship Service');
+  });
+
+  test("its naming strategy, subscribers and logger act on TypeORM's statements", async () => {
+    await app.nest.get(DataSource).getRepository(ShipEntity).insert({ name: 'Beagle', petId: null });
+    expect(await app.sql(`SELECT pet_id FROM test_ship WHERE name = 'Beagle'`)).toEqual([[null]]);
+    expect([launched, logged.filter((text) => text.startsWith('INSERT'))]).toEqual([
+      ['Beagle'],
+      [expect.stringContaining('"pet_id"')],
+    ]);
+    const apiKey = await app.createApiKey('pets:write');
+    expect((await app.client.post('/v1/pets', { name: 'Rex', categoryId: 7 }, { apiKey })).status).toBe(201);
   });
 
   test('a key that is created without scopes has the scopes of the project', async () => {
@@ -158,4 +256,29 @@ test('a module without imports gets every provider of the platform that packages
   } finally {
     await app.close();
   }
+});
+
+test.each([
+  [
+    {
+      setUp: (nest: INestApplication) =>
+        void nest.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true })),
+    },
+    /^forbidNonWhitelisted of a global ValidationPipe has no effect: /,
+  ],
+  [{ features: [ImplicitModule] }, /^enableImplicitConversion of a global ValidationPipe has no effect: /],
+  [
+    { features: [routeOf('health/:check')] },
+    /^The route \/health\/live is never reached: \/health\/:check stands before it\. /,
+  ],
+  [{ features: [routeOf('metrics')] }, /^The route \/metrics is never reached: \/metrics stands before it\. /],
+  [
+    { features: [routeOf('pets/test-search', '1')] },
+    /^The route \/v1\/pets\/test-search is never reached: \/v1\/pets\/:petId stands before it\. /,
+  ],
+])('a start that would ignore what a project adds, or could not reach, fails: %#', async (options, sentence) => {
+  await expect(createTestApp(options)).rejects.toMatchObject({
+    name: StartupError.name,
+    message: expect.stringMatching(sentence) as string,
+  });
 });

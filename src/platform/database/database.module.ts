@@ -17,7 +17,8 @@ import { Database } from './database.js';
   imports: [
     TypeOrmModule.forRootAsync({
       inject: [Config, Application],
-      useFactory: async (config: Config, { migrations }: Application) => ({
+      useFactory: async (config: Config, { migrations, typeorm }: Application) => ({
+        ...typeorm,
         ...(await dataSourceOptions(config, migrations)),
         extra: { answerTimeoutMs: answerTimeoutMs(config) },
         autoLoadEntities: true,

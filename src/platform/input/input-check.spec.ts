@@ -1,6 +1,6 @@
 import { ApiConsumes } from '@nestjs/swagger';
 import { Body, Get, Headers, Param, ParseIntPipe, Query, Req, UsePipes } from '@nestjs/common';
-import type { DiscoveryService } from '@nestjs/core';
+import { ApplicationConfig, type DiscoveryService } from '@nestjs/core';
 import { InputCheck } from './input-check.js';
 import { InputPipe } from './input.pipe.js';
 import { Int64Property, TextProperty } from './property.decorators.js';
@@ -30,7 +30,8 @@ function check(decorator: ParameterDecorator, metatype: unknown, ...more: Method
   for (const decorate of [Get(), ...more]) {
     decorate(prototype, 'add', Reflect.getOwnPropertyDescriptor(prototype, 'add') as PropertyDescriptor);
   }
-  new InputCheck({ getControllers: () => [{ metatype: Things }] } as unknown as DiscoveryService).onModuleInit();
+  const discovery = { getControllers: () => [{ metatype: Things }] } as unknown as DiscoveryService;
+  new InputCheck(discovery, new ApplicationConfig()).onModuleInit();
 }
 
 test.each<[string, ParameterDecorator, unknown, ...MethodDecorator[]]>([

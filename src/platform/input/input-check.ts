@@ -1,6 +1,8 @@
 import { Injectable, type OnModuleInit, type Type } from '@nestjs/common';
-import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { StartupError } from '../errors/startup-error.js';
 import { RouteParamtypes } from '../internals/nest-metadata.js';
+import { lateOptionOf } from '../internals/other-internals.js';
 import { declaredTypesOf, type Handler, type HandlerParameter, parametersOf } from './handler-parameters.js';
 import { inputClassOf, isInputClass } from './input-class.js';
 
@@ -17,14 +19,25 @@ const DECORATORS = new Map<unknown, string>([
 /**
  * Checks the parameters of every handler at start. TypeScript's types do not exist at run time, so a declared type that
  * nothing would enforce fails the start. Parameters with a pipe, be it their own or that of the handler or controller, are
- * skipped.
+ * skipped. A global ValidationPipe of a module gets what the platform's pipe has made, so options that would decide before
+ * fail the start, too.
  */
 @Injectable()
 export class InputCheck implements OnModuleInit {
-  constructor(private readonly discovery: DiscoveryService) {}
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly application: ApplicationConfig,
+  ) {}
 
-  /** @throws Error when nothing would check the declared type of a parameter */
+  /** @throws Error when nothing would check the declared type of a parameter, or an option of a global pipe would not act */
   onModuleInit(): void {
+    const option = this.application.getGlobalPipes().map(lateOptionOf).find(Boolean);
+    if (option !== undefined) {
+      throw new StartupError(
+        `${option} of a global ValidationPipe has no effect: the platform has checked bodies, queries and paths before. ` +
+          'Remove it; @Type(() => Number) converts, and undeclared members are dropped.',
+      );
+    }
     for (const { metatype } of this.discovery.getControllers()) {
       const controller = metatype as Type;
       const prototype = controller.prototype as Record<string, Handler>;

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Logger, type PipeTransform, ValidationPipe } from '@nestjs/common';
 
 const log = new Logger('FastPaths');
 
@@ -8,4 +8,11 @@ export function logOtherInternals(name: string, difference: string): void {
     `The fast path ${name} stays off: ${difference}. Every answer is the same, only slower. ` +
       'See src/platform/internals/README.md.',
   );
+}
+
+/** An option of a ValidationPipe that cannot act on what another pipe has made; undefined without any, and for other pipes. */
+export function lateOptionOf(pipe: PipeTransform): string | undefined {
+  if (!(pipe instanceof ValidationPipe)) return undefined;
+  if (pipe['validatorOptions'].forbidNonWhitelisted) return 'forbidNonWhitelisted';
+  return pipe['transformOptions']?.enableImplicitConversion ? 'enableImplicitConversion' : undefined;
 }

@@ -22,6 +22,7 @@ const APPLICATION: Application = {
   readGuide: () => '',
   defaultScopes: ['toys:read'],
   migrations: [],
+  typeorm: {},
 };
 const PROVIDERS = [
   OpenApiDocument,
