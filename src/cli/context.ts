@@ -78,6 +78,7 @@ export class OwnContext implements CommandContext {
 
   async withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
     const { openDatabase } = await import('../platform/database/data-source.js');
+    await this.warnApart();
     return closeAfter(await openDatabase(readConfig(), this.application), work);
   }
 
@@ -88,9 +89,17 @@ export class OwnContext implements CommandContext {
   ): Promise<Result> {
     const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
     const { directly } = await import('../platform/database/connection-settings.js');
+    await this.warnApart();
     // An import locks and sets limits, which need a session of their own.
     const options = await dataSourceOptions(directly(readConfig()), this.application.migrations);
     return closeAfter(await openCurrentDatabase({ ...options, extra }), work);
+  }
+
+  /** Keeps warnings off standard output, where Nest's logger prints them: that is for results, such as a new key. */
+  private async warnApart(): Promise<void> {
+    const { Logger } = await import('@nestjs/common');
+    const warn = (message: string): void => this.tell(`petstore: ${message}\n`);
+    Logger.overrideLogger({ log: warn, warn, error: warn });
   }
 
   async document(): Promise<OpenApiDocument> {

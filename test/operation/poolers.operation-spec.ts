@@ -121,6 +121,14 @@ test('session mode, which refuses startup parameters: everything works, and the 
   expect(Object.keys(tally(outcomes))).toEqual(['200', '201']);
   await expectBalance(outcomes, 'session');
   await expectLimits(origin, service);
+  const command = services.start({ DATABASE_URL: url }, [CLI, 'keys', 'create', '--client', 'x', '--quiet']);
+  expect([await command.ended, command.stdout, command.stderr]).toEqual([
+    0,
+    expect.stringMatching(/^pets_\w+\n$/),
+    expect.stringMatching(/^petstore: DATABASE_URL leads through a pooler\. .+\n$/),
+  ]);
+  // Not a log of the service: `kill` expects no key there.
+  command.stdout = '';
   expect(service.stdout).toContain(
     'DATABASE_URL leads through a pooler. In transaction mode, DATABASE_DIRECT_URL must',
   );
