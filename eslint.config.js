@@ -45,6 +45,7 @@ export const PLATFORM_ROOMS = {
 
   openapi: ['auth', 'deprecation', 'errors', 'idempotency', 'internals'],
   paging: ['errors', 'input', 'internals', 'json', 'openapi'],
+  entities: ['database', 'database/sharing', 'errors', 'idempotency', 'json', 'paging'],
   'docs-pages': ['auth', 'errors', 'json', 'openapi', 'server/requests'],
   logging: ['server/requests'],
   metrics: ['auth', 'database', 'errors', 'key-usage', 'logging', 'rate-limit', 'server', 'server/requests'],

@@ -23,7 +23,8 @@ export {
 export { PathId } from '../platform/input/path-id.decorator.js';
 export { shared } from '../platform/json/json-text.js';
 
-// Lists in pages.
+// Repositories of entities. Lists in pages.
+export { SharedRepository } from '../platform/entities/shared.repository.js';
 export { Keyset, type Page } from '../platform/paging/keyset.js';
 export { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter, Paged } from '../platform/paging/paging.decorators.js';
 

@@ -1,7 +1,6 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { EnumProperty, Int64Property, TextProperty } from '../platform/input/property.decorators.js';
 import { ArraySchema } from '../platform/openapi/openapi.decorators.js';
-import { Keyset } from '../platform/paging/keyset.js';
 import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,
@@ -9,9 +8,6 @@ import {
   MAX_PAGE_SIZE,
 } from '../platform/paging/paging.decorators.js';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
-
-/** The sort order of listPets: by id. Its cursors hold the last id of a page. */
-export const PETS_ORDER = new Keyset('id');
 
 /** An id for examples; the first animal of each catalogue has it. */
 export const EXAMPLE_ID = 1;

@@ -2,9 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { ApiError } from '../platform/errors/api-error.js';
 import { defineError } from '../platform/errors/error-catalogue.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-import { INT64_MAX, INT64_MIN } from '../platform/json/int64.js';
 import type { Page } from '../platform/paging/keyset.js';
-import { type ListPetsQuery, type NewPet, type Pet, PETS_ORDER } from './pet.dto.js';
+import type { ListPetsQuery, NewPet, Pet } from './pet.dto.js';
 import { PetsRepository } from './pets.repository.js';
 
 export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
@@ -20,13 +19,8 @@ export class PetsService {
    *
    * @throws ApiError INVALID_CURSOR
    */
-  async list({ limit, status, cursor }: ListPetsQuery): Promise<Page<Pet>> {
-    const after = PETS_ORDER.decode(cursor, { status });
-    if (after === INT64_MAX) {
-      return { items: [], nextCursor: undefined };
-    }
-    const firstId = after === undefined ? INT64_MIN : after + 1n;
-    return this.repository.list({ firstId, limit, status });
+  list(query: ListPetsQuery): Promise<Page<Pet>> {
+    return this.repository.list(query);
   }
 
   /** @throws ApiError PET_NOT_FOUND */

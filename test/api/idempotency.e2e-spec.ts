@@ -1,6 +1,5 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository.js';
 import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
 import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
 import { Database } from '../../src/platform/database/database.js';
@@ -11,6 +10,7 @@ import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
+import { petStatements } from '../support/pet-statements.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
@@ -422,7 +422,7 @@ describeOnPostgresql('two instances', () => {
     const insert = (instance: TestApp, keys: string[]): Promise<unknown[][]> =>
       instance.nest
         .get(Database)
-        .write(PET_STATEMENTS.INSERT_ONCE, [
+        .write(petStatements(instance.nest).INSERT_ONCE, [
           keys.map(() => clientId),
           keys,
           keys.map(() => Buffer.alloc(32)),

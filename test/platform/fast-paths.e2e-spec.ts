@@ -1,8 +1,7 @@
+import { jest } from '@jest/globals';
 import type { Express, Request, Response } from 'express';
 import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
-import { PetsRepository } from '../../src/pets/pets.repository.js';
-import { SharedStatementsPetsRepository } from '../../src/pets/pets.shared-statements.repository.js';
 import { Database } from '../../src/platform/database/database.js';
 import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
 import { createTestApp } from '../support/app.js';
@@ -33,12 +32,13 @@ async function observe(setting: string): Promise<Observed> {
         used.push('other prototypes');
       if (Object.hasOwn(request.socket, '_writev')) used.push('joined-writes');
     });
+    const read = jest.spyOn(app.nest.get(Database), 'read');
     const { status } = await app.client.get('/v1/pets');
     expect(status).toBe(200);
     const { executionContextCreator } = (app.nest as any).routesResolver.routerExplorer;
     if (Object.getPrototypeOf(executionContextCreator) !== RouterExecutionContext.prototype) used.push('handler-calls');
     if (app.nest.get<any>(Database).statements.execute === executePreparedQuery) used.push('prepared-queries');
-    if (app.nest.get(PetsRepository) instanceof SharedStatementsPetsRepository) used.push('shared-statements');
+    if (read.mock.calls.length > 0) used.push('shared-statements');
     return { used: used.sort(), warnings: app.log.lines.filter(({ level }) => level >= 40).map(({ msg }) => msg) };
   } finally {
     await app.close();

@@ -4,15 +4,16 @@ import type { Repository } from 'typeorm';
 import type { Pet } from '../../src/pets/pet.dto.js';
 import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';
 import { PetsRepository } from '../../src/pets/pets.repository.js';
-import { SharedStatementsPetsRepository } from '../../src/pets/pets.shared-statements.repository.js';
 import { Database } from '../../src/platform/database/database.js';
 import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { INT64_MAX, INT64_MIN } from '../../src/platform/json/int64.js';
+import { Keyset } from '../../src/platform/paging/keyset.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /*
- * The fast path shared-statements changes only the speed: on one database, both repositories return the same for every call.
+ * The fast path shared-statements changes only the speed: on one database, a repository returns the same for every call with it
+ * and without.
  */
 
 let app: TestApp;
@@ -20,13 +21,14 @@ let plain: PetsRepository;
 let shared: PetsRepository;
 beforeAll(async () => {
   app = await createTestApp();
-  const needs = [
-    app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity)),
-    app.nest.get(Idempotency),
-    app.nest.get(Database),
-  ] as const;
-  plain = new PetsRepository(...needs);
-  shared = new SharedStatementsPetsRepository(...needs);
+  const repositoryWith = (sharesStatements: boolean): PetsRepository =>
+    new PetsRepository(
+      app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity)),
+      Object.create(app.nest.get(Database), { sharesStatements: { value: sharesStatements } }) as Database,
+      app.nest.get(Idempotency),
+    );
+  plain = repositoryWith(false);
+  shared = repositoryWith(true);
 });
 afterAll(() => app.close());
 
@@ -81,21 +83,30 @@ const find: fc.Arbitrary<Step> = fc.array(target, { minLength: 1, maxLength: 6 }
   };
 });
 const request = fc.record({
-  firstId: target,
+  after: target,
   limit: fc.oneof(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 5 })),
   status: fc.constantFrom(undefined, ...PET_STATUSES),
+  // Without an index.
+  name: fc.constantFrom(undefined, undefined, 'Rex', '{a,b}', 'none'),
 });
 const list: fc.Arbitrary<Step> = fc.array(request, { minLength: 1, maxLength: 6 }).map((requests) => {
   return async (pets) => {
-    const sent = requests.map(({ firstId, ...others }) => ({ firstId: idOf(pets, firstId), ...others }));
-    const pages = await Promise.all([plain, shared].map((from) => Promise.all(sent.map((page) => from.list(page)))));
-    const expected = sent.map(({ firstId, limit, status }) => {
-      const rest = pets.filter((pet) => pet.id >= firstId && (status === undefined || pet.status === status));
-      return [rest.slice(0, limit), rest.length > limit];
+    const sent = requests.map(({ after, ...others }) => ({ after: idOf(pets, after), ...others }));
+    const pagesOf = (from: PetsRepository): Promise<unknown[]> =>
+      Promise.all(
+        sent.map(({ after, limit, ...filters }) => {
+          const cursor = new Keyset('id').encode({ id: after }, filters);
+          return from.page({ limit, cursor }, filters);
+        }),
+      );
+    const expected = sent.map(({ after, limit, ...filters }) => {
+      const rest = pets.filter(
+        ({ id, status, name }) =>
+          id > after && [undefined, status].includes(filters.status) && [undefined, name].includes(filters.name),
+      );
+      return new Keyset('id').page(rest, { limit }, filters);
     });
-    for (const answers of pages) {
-      expect(answers.map(({ items, nextCursor }) => [items, nextCursor !== undefined])).toEqual(expected);
-    }
+    for (const from of [plain, shared]) expect(await pagesOf(from)).toEqual(expected);
     return [];
   };
 });

@@ -3,11 +3,11 @@ import { getRepositoryToken } from '@nestjs/typeorm';
 import { DataSource, type QueryRunner, type Repository } from 'typeorm';
 import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';
 import { PetsRepository } from '../../src/pets/pets.repository.js';
-import { PET_STATEMENTS } from '../../src/pets/pets.shared-statements.repository.js';
 import { Database } from '../../src/platform/database/database.js';
 import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
 import { KEY_USAGE_STATEMENTS } from '../../src/platform/key-usage/key-usage.js';
 import { IDEMPOTENCY_STATEMENTS } from '../../src/platform/idempotency/idempotency-key.repository.js';
+import { Keyset } from '../../src/platform/paging/keyset.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import {
   administerTestDatabase,
@@ -15,6 +15,7 @@ import {
   describeOnPostgresql,
   type TestDatabase,
 } from '../support/database.js';
+import { type PetStatement, petStatements } from '../support/pet-statements.js';
 
 /** Number of animals. The few pending ones have the last ids, so a list without the right index would read all others. */
 const COUNT = 200_000;
@@ -114,13 +115,13 @@ const STATUSES = PET_STATUSES;
 const FIRST_IDS = ['-9223372036854775808', 0, COUNT / 2, COUNT - PENDING, COUNT];
 
 /** Index and values of each statement. */
-const CASES: Record<keyof typeof PET_STATEMENTS, { index?: string; values: (string | number)[][] }> = {
+const CASES: Record<PetStatement, { index?: string; values: (string | number)[][] }> = {
   PAGE: { index: 'pk_pet', values: FIRST_IDS.map((id) => [id]) },
   PAGE_WITH_STATUS: {
     index: 'ix_pet_status_id',
     values: STATUSES.flatMap((status) => FIRST_IDS.map((id) => [id, status])),
   },
-  PAGES: { index: 'pk_pet', values: FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}', '{}']) },
+  PAGES: { index: 'pk_pet', values: FIRST_IDS.map((id) => [`{${id},7,8}`, '{21,2,101}']) },
   PAGES_WITH_STATUS: {
     index: 'ix_pet_status_id',
     values: STATUSES.flatMap((status) =>
@@ -140,7 +141,7 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
   test.each(Object.entries(CASES))(
     '%s shows no sequential scan, no sort and no filter',
     async (name, { index, values }) => {
-      const { text } = PET_STATEMENTS[name as keyof typeof PET_STATEMENTS];
+      const { text } = petStatements(app.nest)[name as PetStatement];
       for (const row of values) {
         const nodes = await planOf(mode, text, row);
         // Only the animals to insert are sorted and joined, not the table.
@@ -191,7 +192,8 @@ describe('PetsRepository, with TypeORM', () => {
   let repository: PetsRepository;
   beforeAll(() => {
     const pets = app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity));
-    repository = new PetsRepository(pets, app.nest.get(Idempotency), app.nest.get(Database));
+    const database = Object.create(app.nest.get(Database), { sharesStatements: { value: false } }) as Database;
+    repository = new PetsRepository(pets, database, app.nest.get(Idempotency));
   });
 
   /** The only statement that TypeORM sends for a call, and its values. */
@@ -211,7 +213,10 @@ describe('PetsRepository, with TypeORM', () => {
   }
 
   const PAGES = FIRST_IDS.flatMap((firstId) =>
-    [undefined, ...STATUSES].map((status) => ({ firstId: BigInt(firstId), limit: 20, status })),
+    [undefined, ...STATUSES].map((status) => {
+      const cursor = new Keyset('id').encode({ id: String(firstId) }, { status });
+      return { cursor, limit: 20, status };
+    }),
   );
 
   test.each(['custom', 'generic'] as const)('reads no more of a page than it returns, with a %s plan', async (mode) => {
@@ -241,7 +246,7 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
   const page = (size: number, value: string | number): string => `{${Array(size).fill(value).join()}}`;
   /** The largest batch of each statement that runs batches. */
   const BATCHES: Record<string, (string | number)[]> = {
-    PAGES: [page(16, 7), page(16, 101), '{}'],
+    PAGES: [page(16, 7), page(16, 101)],
     PAGES_WITH_STATUS: [page(16, 7), page(16, 101), page(16, 'sold')],
     FIND_MANY: [page(200, 7)],
     INSERT_MANY: [page(100, 'Rex'), page(100, 7), page(100, 'sold')],
@@ -254,8 +259,8 @@ describeOnPostgresql('with a billion rows in every table, no plan is expensive e
       const [root] = await planOf(mode, text, values);
       costs[name] = root?.['Total Cost'] ?? Infinity;
     };
-    for (const [name, { text }] of Object.entries(PET_STATEMENTS)) {
-      const values = BATCHES[name] ?? CASES[name as keyof typeof PET_STATEMENTS].values[0] ?? [];
+    for (const [name, { text }] of Object.entries(petStatements(app.nest))) {
+      const values = BATCHES[name] ?? CASES[name as PetStatement].values[0] ?? [];
       await explain(name, text, values);
     }
     for (const [name, values] of [

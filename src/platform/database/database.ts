@@ -52,6 +52,9 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   readonly replicas: Replicas | undefined;
   private readonly readinessProbe: ReadinessProbe;
 
+  /** @internal Whether requests may share statements: the fast path `shared-statements`. */
+  readonly sharesStatements: boolean;
+
   /** Longest time in ms that a request waits in a queue, and that a statement waits for a connection. */
   readonly acquireTimeoutMs: number;
 
@@ -61,6 +64,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     config: Config,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
+    this.sharesStatements = config.fastPaths;
     const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;
     const pool = (this.pool = (dataSource as ServiceDataSource).pool);
     const execute = databaseDirectUrl === undefined ? chooseExecute(config.fastPaths) : executeUnnamed;

@@ -49,21 +49,20 @@ export const IDEMPOTENCY_STATEMENTS = {
 } as const satisfies Record<string, Statement>;
 
 /**
- * Makes a statement that stores keys and inserts one row for each new key, all or nothing. Its values are arrays of the same
- * length: client ids, keys, fingerprints, and the columns. It returns client id, key and row id of the inserted rows. All of
+ * The text of a statement that stores keys and inserts one row for each new key, all or nothing. Its values are arrays of the
+ * same length: client ids, keys, fingerprints, and the columns. It returns client id, key and row id of the inserted rows. All of
  * its keys must be different.
  *
  * Keys are stored in a fixed order, so that the statements of two instances with common keys cannot deadlock.
  *
- * @param table a table with an identity column `id`
- * @param columns columns of the table, with their types
+ * @param table a table with a generated column `id`
+ * @param columns columns of the table
+ * @param types their types
  */
-export function insertOnceStatement(table: string, columns: Readonly<Record<string, string>>): Statement {
-  const names = Object.keys(columns).join(', ');
-  const values = Object.values(columns).map((type, index) => `$${index + 4}::${type}[]`);
-  return {
-    name: `${table}_insert_once`,
-    text: `WITH sent AS (
+export function insertOnceText(table: string, columns: readonly string[], types: readonly string[]): string {
+  const names = columns.join(', ');
+  const values = types.map((type, index) => `$${index + 4}::${type}[]`);
+  return `WITH sent AS (
         SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], ${values.join(', ')})
           AS sent (sent_client, sent_key, sent_fingerprint, ${names})
       ), stored AS (
@@ -75,8 +74,7 @@ export function insertOnceStatement(table: string, columns: Readonly<Record<stri
         INSERT INTO ${table} (id, ${names}) OVERRIDING SYSTEM VALUE
         SELECT stored_id::bigint, ${names} FROM stored
         JOIN sent ON sent_client = stored_client AND sent_key = stored_key
-      ) SELECT stored_client, stored_key, stored_id FROM stored`,
-  };
+      ) SELECT stored_client, stored_key, stored_id FROM stored`;
 }
 
 /** The 503 if a stored key cannot be read: it has expired at this moment, or the database is unreachable. */

@@ -117,17 +117,12 @@ export class Idempotency {
   }
 
   /**
-   * Inserts of single rows for frequent operations: one statement stores the keys and rows of all waiting requests. The fast
-   * path `shared-statements` uses it.
+   * @internal Inserts of single rows: one statement stores the keys and rows of all waiting requests.
    *
-   * @param statement a statement made by `insertOnceStatement`
-   * @param valuesOf returns the columns of a row, in the order of the statement
+   * @param statement a statement of `insertOnceText`
    */
-  inserts<Input extends object>(
-    statement: Statement,
-    valuesOf: (input: Input) => readonly unknown[],
-  ): IdempotentInserts<Input> {
-    return new IdempotentInserts(this.database, this.keys, statement, valuesOf);
+  inserts(statement: Statement): IdempotentInserts {
+    return new IdempotentInserts(this.database, this.keys, statement);
   }
 
   private async find(key: IdempotencyKey): Promise<StoredResult | undefined> {

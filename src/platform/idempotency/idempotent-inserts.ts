@@ -21,7 +21,7 @@ interface KeyedRow {
 type Outcome = string | StoredResult | undefined;
 
 /** Inserts rows, each once for its key. Requests that wait at the same moment share a statement. */
-export class IdempotentInserts<Input extends object> {
+export class IdempotentInserts {
   private readonly batches: Batches<KeyedRow, Outcome>;
 
   /** @internal */
@@ -29,7 +29,6 @@ export class IdempotentInserts<Input extends object> {
     private readonly database: Database,
     private readonly keys: IdempotencyKeyRepository,
     private readonly statement: Statement,
-    private readonly valuesOf: (input: Input) => readonly unknown[],
   ) {
     this.batches = new Batches((rows) => this.insertAll(rows), { ...LIMITS, waitMs: database.acquireTimeoutMs });
   }
@@ -38,13 +37,15 @@ export class IdempotentInserts<Input extends object> {
    * Inserts a row unless an earlier request with this key has done so, and returns the id of the row. It is committed when
    * the promise resolves.
    *
+   * @param input see `Idempotency.once`
+   * @param values the columns of the row, in the order of the statement
    * @throws ApiError IDEMPOTENCY_KEY_REUSED when the earlier request was different; UNAVAILABLE, after which the client must
    *   retry to learn the outcome
    */
-  async insert(key: IdempotencyKey, input: Input): Promise<bigint> {
+  async insert(key: IdempotencyKey, input: object, values: readonly unknown[]): Promise<bigint> {
     const fingerprint = fingerprintOf(key.operation, input);
     const name = nameOf(key.clientId, key.value);
-    const outcome = await this.batches.run({ key, name, fingerprint, values: this.valuesOf(input) });
+    const outcome = await this.batches.run({ key, name, fingerprint, values });
     if (outcome === undefined) throw unsettled();
     return BigInt(typeof outcome === 'string' ? outcome : repeat(key, fingerprint, outcome));
   }

@@ -1,6 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { Int64Parameter, Int64Property, TextProperty } from '../platform/input/property.decorators.js';
-import { Keyset } from '../platform/paging/keyset.js';
 import { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter } from '../platform/paging/paging.decorators.js';
 import type { SampleThingEntity } from './sample-thing.entity.js';
 
@@ -19,9 +18,6 @@ export class SampleThing extends NewSampleThing {
   @Int64Property(ID)
   id: bigint;
 }
-
-/** How listSampleThings sorts. */
-export const SAMPLE_THINGS_BY_ID = new Keyset('id');
 
 /** Query of listSampleThings. */
 export class ListSampleThingsQuery {

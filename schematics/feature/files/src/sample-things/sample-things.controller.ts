@@ -4,7 +4,6 @@ import type { Response } from 'express';
 import { Config } from '../config.js';
 import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
 import { type IdempotencyKey, Idempotent } from '../platform/idempotency/idempotency-key.js';
-import type { Kept } from '../platform/idempotency/idempotency.js';
 import { FailsWith, Tag } from '../platform/openapi/openapi.decorators.js';
 import { LOCATION_HEADER } from '../platform/openapi/response-headers.js';
 import type { Page } from '../platform/paging/keyset.js';
@@ -41,7 +40,7 @@ export class SampleThingsController {
     @Body() newSampleThing: NewSampleThing,
     @Idempotent() key: IdempotencyKey | undefined,
     @Res({ passthrough: true }) response: Response,
-  ): Promise<Kept<SampleThing>> {
+  ): Promise<SampleThing> {
     const created = await this.sampleThings.create(newSampleThing, key);
     response.setHeader('Location', `${this.address}/${created.id}`);
     return created;

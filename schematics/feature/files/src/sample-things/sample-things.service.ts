@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { ApiError } from '../platform/errors/api-error.js';
 import { defineError } from '../platform/errors/error-catalogue.js';
 import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-import type { Kept } from '../platform/idempotency/idempotency.js';
 import type { Page } from '../platform/paging/keyset.js';
 import type { ListSampleThingsQuery, NewSampleThing, SampleThing } from './sample-thing.dto.js';
 import { SampleThingsRepository } from './sample-things.repository.js';
@@ -24,7 +23,7 @@ export class SampleThingsService {
    * @throws ApiError INVALID_CURSOR
    */
   list(query: ListSampleThingsQuery): Promise<Page<SampleThing>> {
-    return this.repository.list(query);
+    return this.repository.page(query);
   }
 
   /** @throws ApiError SAMPLE_THING_NOT_FOUND */
@@ -39,7 +38,7 @@ export class SampleThingsService {
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */
-  create(newSampleThing: NewSampleThing, key?: IdempotencyKey): Promise<Kept<SampleThing>> {
+  create(newSampleThing: NewSampleThing, key?: IdempotencyKey): Promise<SampleThing> {
     return this.repository.insert(newSampleThing, key);
   }
 

@@ -1,0 +1,24 @@
+import type { INestApplication } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { PetEntity } from '../../src/pets/pet.entity.js';
+import { EntityStatements } from '../../src/platform/entities/entity-statements.js';
+
+/** The statements of an application on its animals. */
+export function petStatements(nest: INestApplication) {
+  const pets = new EntityStatements(nest.get(DataSource).getRepository(PetEntity));
+  const all = pets.pages([]);
+  const withStatus = pets.pages(pets.given({ status: 'sold' }).columns);
+  const inserts = pets.inserts(pets.given({ name: 'Rex', categoryId: 7n, status: 'sold' }).columns);
+  return {
+    PAGE: all.one(21),
+    PAGES: all.many,
+    PAGE_WITH_STATUS: withStatus.one(21),
+    PAGES_WITH_STATUS: withStatus.many,
+    FIND: pets.find.one,
+    FIND_MANY: pets.find.many,
+    INSERT: inserts.one,
+    INSERT_MANY: inserts.many,
+    INSERT_ONCE: inserts.once,
+  };
+}
+export type PetStatement = keyof ReturnType<typeof petStatements>;
