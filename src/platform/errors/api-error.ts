@@ -7,19 +7,17 @@ export type HeaderFields = Readonly<Record<string, string>>;
 
 /** The schema `Error` of the specification: the body of every error answer. Members are sent in this order. */
 export class ErrorBody {
-  readonly code: string;
-  readonly message: string;
-  readonly status: number;
-  /** Only errors of modules have details. */
-  readonly details: unknown;
   // Private to the language, because every other member is sent.
   readonly #error: ApiError;
 
-  constructor(error: ApiError, details: unknown) {
-    this.code = error.definition.code;
-    this.message = error.message;
-    this.status = error.definition.status;
-    this.details = details;
+  constructor(
+    readonly code: string,
+    readonly message: string,
+    readonly status: number,
+    /** Only errors of modules have details. */
+    readonly details: unknown,
+    error: ApiError,
+  ) {
     this.#error = error;
   }
 
@@ -65,7 +63,7 @@ export class ApiError extends HttpException {
    * the header fields, too.
    */
   override getResponse(): ErrorBody {
-    return new ErrorBody(this, this.details);
+    return new ErrorBody(this.definition.code, this.message, this.definition.status, this.details, this);
   }
 }
 

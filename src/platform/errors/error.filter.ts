@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Observable, throwError } from 'rxjs';
 import { LimitedWarnings } from '../limited-warnings.js';
 import { ApiError, RequestAbortedError } from './api-error.js';
-import { tookTooLong } from './service-unavailable.js';
+import { TOOK_TOO_LONG } from './error-catalogue.js';
 import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
 
 /** The HTTP server's way to answer with an error. */
@@ -68,14 +68,13 @@ export class ErrorFilter implements ExceptionFilter {
 /** The ApiError to send for anything that was thrown. */
 export function toApiError(exception: unknown): ApiError {
   if (exception instanceof ApiError) return exception;
-  if (isCancelledStatement(exception)) return tookTooLong(exception);
+  // PostgreSQL has cancelled a statement. Not 503 or 504, which clients repeat by themselves.
+  if (exception instanceof Error && 'code' in exception && exception.code === '57014') {
+    const options = { cause: exception, unavailableCause: 'database_slow' } as const;
+    return new ApiError(TOOK_TOO_LONG, TOOK_TOO_LONG.message, {}, options);
+  }
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
   return known ?? httpError(500, '', { cause: exception });
-}
-
-/** Whether PostgreSQL has cancelled a statement (SQLSTATE query_canceled). TypeORM's QueryFailedError has the code, too. */
-function isCancelledStatement(exception: unknown): boolean {
-  return exception instanceof Error && 'code' in exception && exception.code === '57014';
 }
 
 /** The body that stock Nest sends for an exception. */

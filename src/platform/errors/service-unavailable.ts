@@ -1,5 +1,5 @@
 import { ApiError, type ApiErrorOptions } from './api-error.js';
-import { TOOK_TOO_LONG, UNAVAILABLE } from './error-catalogue.js';
+import { UNAVAILABLE } from './error-catalogue.js';
 
 /**
  * Why a request is answered 503, or 500 `took_too_long`: a label of `petstore_http_unavailable_total` and a member of the
@@ -25,12 +25,4 @@ export function serviceUnavailable(
   options: ApiErrorOptions = {},
 ): ApiError {
   return new ApiError(UNAVAILABLE, message, {}, { ...options, unavailableCause });
-}
-
-/**
- * The 500 of a request with a statement that PostgreSQL has cancelled at STATEMENT_TIMEOUT_MS. Not a 503 or 504, which clients
- * repeat by themselves.
- */
-export function tookTooLong(cause: unknown): ApiError {
-  return new ApiError(TOOK_TOO_LONG, TOOK_TOO_LONG.message, {}, { cause, unavailableCause: 'database_slow' });
 }
