@@ -4,7 +4,8 @@
  */
 
 // Handlers: access, deprecation and stability.
-export { Public } from '../platform/auth/public.decorator.js';
+export { Authenticator, type Caller } from '../platform/auth/authenticator.js';
+export { Public, PUBLIC_METADATA } from '../platform/auth/public.decorator.js';
 export { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
 export { Deprecated, Stability } from '../platform/deprecation/deprecation.decorators.js';
 

@@ -2,15 +2,19 @@ import {
   Body,
   type CanActivate,
   Controller,
+  Inject,
+  Injectable,
   type MiddlewareConsumer,
   Module,
   type NestModule,
   Post,
+  Scope,
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
+import { REQUEST } from '@nestjs/core';
 import { FileInterceptor } from '@nestjs/platform-express';
-import express from 'express';
+import express, { type Request } from 'express';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
@@ -58,7 +62,23 @@ class TestUploadsController {
   }
 }
 
-@Module({ controllers: [TestNotesController, TestUploadsController] })
+@Injectable({ scope: Scope.REQUEST })
+class SentNote {
+  constructor(@Inject(REQUEST) readonly request: Request) {}
+}
+
+@Public()
+@Controller('test-sent')
+class TestSentController {
+  constructor(private readonly sent: SentNote) {}
+
+  @Post()
+  add(@Body() _: Note): unknown {
+    return this.sent.request.body;
+  }
+}
+
+@Module({ controllers: [TestNotesController, TestUploadsController, TestSentController], providers: [SentNote] })
 class NotesModule implements NestModule {
   configure(consumer: MiddlewareConsumer): void {
     consumer.apply(express.json()).forRoutes('test-notes');
@@ -70,6 +90,10 @@ beforeAll(async () => {
   app = await createTestApp({ features: [NotesModule] });
 });
 afterAll(() => app.close());
+
+test('a provider with the scope of a request sees the plain value of the body', async () => {
+  expect((await app.client.post('/v1/test-sent', { text: 'sent' })).json).toEqual({ text: 'sent' });
+});
 
 test('express.json() sets request.body, and @Body() validates it', async () => {
   const post = async (body?: unknown): Promise<unknown> => (await app.client.post('/v1/test-notes', body)).json;

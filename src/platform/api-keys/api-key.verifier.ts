@@ -73,14 +73,8 @@ export class ApiKeyVerifier {
   verify(token: string, now = this.clock.now()): StoredApiKey | Promise<StoredApiKey> {
     if (token.length > MAX_KEY_LENGTH) throw invalidToken(INVALID_API_KEY);
     const hashed = hash('sha256', token, 'base64');
-    const known = this.knownKeys.get(hashed);
-    if (known !== undefined && isFresh(known.checkedAt, now)) {
-      if (now - known.checkedAt >= REFRESH_AFTER_MS) {
-        // Errors are ignored here; the look-up runs again, and is awaited, when the entry expires.
-        this.lookUp(hashed).catch(() => undefined);
-      }
-      return usableKey(known.key, now);
-    }
+    const known = this.cachedKey(hashed, now);
+    if (known !== undefined) return usableKey(known, now);
     const unknownAt = this.unknownTokens.get(hashed);
     // A wrong checksum means a typing error or a guess, so it costs no query.
     if ((unknownAt !== undefined && isFresh(unknownAt, now)) || hasWrongChecksum(token)) {
@@ -101,6 +95,22 @@ export class ApiKeyVerifier {
   lastKnown(token: string): StoredApiKey | undefined {
     const known = this.knownKeys.get(hash('sha256', token, 'base64'));
     return known && usableKey(known.key, this.clock.now());
+  }
+
+  /** The key with a hash in base64; undefined if there is none. Throws as `verify` does. */
+  async find(hashed: string): Promise<StoredApiKey | undefined> {
+    const key = this.cachedKey(hashed, this.clock.now()) ?? (await this.lookUp(hashed));
+    return key && usableKey(key, this.clock.now());
+  }
+
+  private cachedKey(hashed: string, now: number): StoredApiKey | undefined {
+    const known = this.knownKeys.get(hashed);
+    if (known === undefined || !isFresh(known.checkedAt, now)) return undefined;
+    if (now - known.checkedAt >= REFRESH_AFTER_MS) {
+      // Errors are ignored here; the look-up runs again, and is awaited, when the entry expires.
+      this.lookUp(hashed).catch(() => undefined);
+    }
+    return known.key;
   }
 
   /** Clears the cache, because a key has changed: one query then looks up all keys in use. */

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { hash } from 'node:crypto';
 import { Application } from '../application.js';
 import { Clock } from '../clock.js';
 import { Database, type Statement } from '../database/database.js';
@@ -14,7 +15,7 @@ import {
   isScope,
 } from './api-key-format.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
-import { type Client, KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
+import { type Client, KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
 
 /** Longest name of a client and longest reason for a revocation, in characters. */
 const MAX_CLIENT_NAME_LENGTH = 255;
@@ -104,12 +105,7 @@ export class ApiKeysService {
    * @throws ApiKeyRequestError when the client's name or a scope is invalid
    */
   async create({ client, scopes = this.application.defaultScopes, expiresAt }: NewApiKey): Promise<IssuedApiKey> {
-    // \p{C} are unprintable characters; \p{Z} is white space, which is invisible at either end.
-    if (!/^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(client) || client.length > MAX_CLIENT_NAME_LENGTH) {
-      throw new ApiKeyRequestError(
-        `A client's name has 1 to ${MAX_CLIENT_NAME_LENGTH} printable characters and no white space at its ends`,
-      );
-    }
+    checkClientName(client);
     const wrongScope = scopes.find((scope) => !isScope(scope));
     if (wrongScope !== undefined) {
       throw new ApiKeyRequestError(
@@ -167,7 +163,8 @@ export class ApiKeysService {
    * already replaced
    */
   async rotate(reference: string, overlap = DEFAULT_OVERLAP_MS): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
-    const { id, createdAt, expiresAt } = await this.find(reference);
+    const { id, prefix, createdAt, expiresAt } = await this.find(reference);
+    if (prefix === NO_KEY) throw new ApiKeyRequestError(`'${id}' is no API key: its client calls in another way`);
     const now = this.clock.now();
     const secret = createApiKey();
     const expiry = expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime());
@@ -225,6 +222,22 @@ export class ApiKeysService {
     await this.insert('bootstrap', secret, this.application.defaultScopes);
   }
 
+  /**
+   * @internal The entry of a client that an `Authenticator` knows, made at its first request. It can be revoked. No token
+   * opens it: its hash is a SHA-512/256, and that of a token a SHA-256.
+   *
+   * @throws ApiError REVOKED_API_KEY; ApiKeyRequestError when the client's name is invalid
+   */
+  async ofClient(client: string): Promise<StoredApiKey> {
+    const digest = hash('sha512-256', client, 'base64');
+    const found = await this.verifier.find(digest);
+    if (found !== undefined) return found;
+    checkClientName(client);
+    const createdAt = new Date(this.clock.now());
+    await this.database.write(INSERT, [client, NO_KEY, Buffer.from(digest, 'base64'), [], createdAt, null]);
+    return (await this.verifier.find(digest)) as StoredApiKey;
+  }
+
   /** @internal Creates a key if the database has none, and returns its secret; otherwise undefined. */
   async createFirstKey(): Promise<string | undefined> {
     const [hasKeys] = (await this.database.readPrimary<[boolean]>(EXISTS, []))[0] as [boolean];
@@ -237,4 +250,13 @@ export class ApiKeysService {
     const values = [client, displayedPrefix(secret), hashApiKey(secret), scopes, createdAt, expiresAt ?? null];
     return this.database.write<KeyRow>(INSERT, values);
   }
+}
+
+/** @throws ApiKeyRequestError */
+function checkClientName(name: string): void {
+  // \p{C} are unprintable characters; \p{Z} is white space, which is invisible at either end.
+  if (/^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(name) && name.length <= MAX_CLIENT_NAME_LENGTH) return;
+  throw new ApiKeyRequestError(
+    `A client's name has 1 to ${MAX_CLIENT_NAME_LENGTH} printable characters and no white space at its ends`,
+  );
 }

@@ -6,6 +6,9 @@ export interface Client {
   readonly rateLimitPerMinute: number | null;
 }
 
+/** The `prefix` of an entry without a key: of a client that an `Authenticator` knows. Its usage and revocation are stored here. */
+export const NO_KEY = '(no key)';
+
 /** A stored key. The secret is not stored. */
 export interface StoredApiKey {
   readonly id: bigint;

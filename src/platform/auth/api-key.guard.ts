@@ -1,11 +1,13 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { API_KEY_PREFIX } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
 import { INSUFFICIENT_SCOPE, MISSING_API_KEY, UNAVAILABLE } from '../errors/error-catalogue.js';
-import type { StoredApiKey } from '../api-keys/stored-api-key.js';
+import { NO_KEY, type StoredApiKey } from '../api-keys/stored-api-key.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
+import { Authenticators } from './authenticator.js';
 import { EventStreams } from './event-streams.js';
 import { type Operation, OperationRegistry } from './operation-registry.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
@@ -17,9 +19,9 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 const METRICS_SCOPE = 'metrics:read';
 
 /**
- * Admits a request to a handler only with a valid API key, within the client's rate limit, and with the scopes of
- * `@RequireScopes`. Handlers with `@Public()` admit every request. Runs before the body is read, and synchronously if the
- * key is known and rate limits are not shared.
+ * Admits a request to a handler only with a valid API key or from a caller that an `Authenticator` knows, within the
+ * client's rate limit, and with the scopes of `@RequireScopes`. Handlers with `@Public()` admit every request. Runs before
+ * the body is read, and synchronously if the key is known and rate limits are not shared.
  *
  * @throws ApiError of status 401 or 403 with its challenge, or of status 429 with `Retry-After`
  */
@@ -32,9 +34,11 @@ export class ApiKeyGuard implements CanActivate {
     private readonly rateLimiter: RateLimiter,
     private readonly operations: OperationRegistry,
     private readonly streams: EventStreams,
+    private readonly authenticators: Authenticators,
   ) {}
 
-  canActivate(execution: ExecutionContext): boolean | Promise<boolean> {
+  /** @param isKey the request is known to bring an API key or nothing */
+  canActivate(execution: ExecutionContext, isKey = this.authenticators.all.length === 0): boolean | Promise<boolean> {
     const operation = this.operations.of(execution.getClass(), execution.getHandler());
     // No route: a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
     if (operation === undefined) return execution.getType() !== 'http';
@@ -44,12 +48,20 @@ export class ApiKeyGuard implements CanActivate {
     context.now = this.clock.now();
     if (operation.isPublic) return true;
     const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
+    if (!isKey && !token?.startsWith(API_KEY_PREFIX) && context.authorizations < 2) {
+      return this.admitCaller(execution, request, operation);
+    }
     if (token === undefined) throw new ApiError(MISSING_API_KEY);
     const key = this.verifier.verify(token, context.now);
     if (!(key instanceof Promise)) return this.admit(request, operation, key, token);
     return key
       .catch((error: unknown) => this.keyInOutage(error, operation, token))
       .then((found) => this.admit(request, operation, found, token));
+  }
+
+  private async admitCaller(execution: ExecutionContext, request: Request, operation: Operation): Promise<boolean> {
+    const caller = await this.authenticators.identify(request);
+    return caller === undefined ? this.canActivate(execution, true) : this.admit(request, operation, caller);
   }
 
   /** Without metrics, no alert would say that the database is unreachable. */
@@ -60,30 +72,37 @@ export class ApiKeyGuard implements CanActivate {
     return key;
   }
 
-  /** Counts the call, and checks the rate limit of the client and then the scopes of the key. */
+  /**
+   * Counts the call, and checks the rate limit of the client and then the scopes of the key.
+   *
+   * @param token undefined if an authenticator has found the key
+   */
   private admit(
     request: Request,
     { name, scopes, isStream }: Operation,
     key: StoredApiKey,
-    token: string,
+    token?: string,
   ): boolean | Promise<boolean> {
     const { context, headers } = request;
     context.client = key.client.name;
     context.clientId = key.client.id;
     this.usage.count(key.id, name, headers['user-agent'], context.now);
-    if (isStream) this.streams.admit(request, key, token);
+    if (isStream) {
+      this.streams.admit(request, key, () =>
+        token === undefined ? this.authenticators.identify(request) : this.verifier.verify(token),
+      );
+    }
     const shared = this.rateLimiter.admit(key.client, request.res as Response, context.now);
-    return shared === undefined
-      ? requireScopes(scopes, key.scopes)
-      : shared.then(() => requireScopes(scopes, key.scopes));
+    return shared === undefined ? requireScopes(scopes, key) : shared.then(() => requireScopes(scopes, key));
   }
 }
 
 /** @throws ApiError of status 403 for a key without all required scopes */
-function requireScopes(required: readonly string[], granted: readonly string[]): true {
-  const missing = required.filter((scope) => !granted.includes(scope));
+function requireScopes(required: readonly string[], { scopes, prefix }: StoredApiKey): true {
+  const missing = required.filter((scope) => !scopes.includes(scope));
   if (missing.length === 0) return true;
-  throw new ApiError(INSUFFICIENT_SCOPE, `The API key lacks the scope ${missing.join(', ')}.`, {
+  const subject = prefix === NO_KEY ? 'client' : 'API key';
+  throw new ApiError(INSUFFICIENT_SCOPE, `The ${subject} lacks the scope ${missing.join(', ')}.`, {
     'WWW-Authenticate': `Bearer realm="petstore", error="insufficient_scope", scope="${required.join(' ')}"`,
   });
 }

@@ -7,6 +7,7 @@ import { ApiKeysService } from '../api-keys/api-keys.service.js';
 import { KeyUsageModule } from '../key-usage/key-usage.module.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import { ApiKeyGuard } from './api-key.guard.js';
+import { Authenticators } from './authenticator.js';
 import { EventStreams } from './event-streams.js';
 import { OperationRegistry } from './operation-registry.js';
 
@@ -14,7 +15,16 @@ import { OperationRegistry } from './operation-registry.js';
 @Global()
 @Module({
   imports: [DiscoveryModule, KeyUsageModule],
-  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, RateLimiter, OperationRegistry, EventStreams, ApiKeyGuard],
+  providers: [
+    ApiKeyVerifier,
+    ApiKeysService,
+    ApiKeyChanges,
+    RateLimiter,
+    OperationRegistry,
+    EventStreams,
+    Authenticators,
+    ApiKeyGuard,
+  ],
   exports: [ApiKeysService, RateLimiter, OperationRegistry, ApiKeyGuard],
 })
 export class AuthModule implements OnApplicationBootstrap {

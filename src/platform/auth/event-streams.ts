@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import type { StoredApiKey } from '../api-keys/stored-api-key.js';
 import { ApiError } from '../errors/api-error.js';
+import { toApiError } from '../errors/error.filter.js';
 import { RATE_LIMITED } from '../errors/error-catalogue.js';
 
 /** Interval in ms at which the key of an open stream is checked. */
@@ -17,14 +17,13 @@ export class EventStreams {
   /** The requests of open streams, each with the id of its key. */
   private readonly open = new Map<Request, bigint>();
 
-  constructor(private readonly verifier: ApiKeyVerifier) {}
-
   /**
    * Counts a request for a stream, and checks its key until the response is over.
    *
+   * @param verify returns undefined or throws a 401 when the key is no longer valid
    * @throws ApiError RATE_LIMITED beyond MAX_STREAMS_PER_KEY
    */
-  admit(request: Request, { id }: StoredApiKey, token: string): void {
+  admit(request: Request, { id }: StoredApiKey, verify: () => unknown): void {
     if (request.context.isOver) return;
     const others = [...this.open.values()].filter((other) => other === id).length;
     if (others >= MAX_STREAMS_PER_KEY) {
@@ -32,19 +31,20 @@ export class EventStreams {
       throw new ApiError(RATE_LIMITED, message, { 'Retry-After': '10' });
     }
     this.open.set(request, id);
-    const timer = setInterval(() => void this.check(request, token), CHECK_INTERVAL_MS);
+    const timer = setInterval(() => void check(request, verify), CHECK_INTERVAL_MS);
     request.res?.once('close', () => {
       clearInterval(timer);
       this.open.delete(request);
     });
   }
+}
 
-  private async check(request: Request, token: string): Promise<void> {
-    try {
-      await this.verifier.verify(token);
-    } catch (error) {
-      // A stream stays open while the database is unreachable.
-      if ((error as Partial<ApiError>).definition?.status === 401) request.res?.destroy();
-    }
+async function check({ res }: Request, verify: () => unknown): Promise<void> {
+  try {
+    if ((await verify()) !== undefined) return;
+  } catch (error) {
+    // A stream stays open while the database is unreachable.
+    if (toApiError(error).definition.status !== 401) return;
   }
+  res?.destroy();
 }

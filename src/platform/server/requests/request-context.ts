@@ -24,9 +24,9 @@ export class RequestContext {
    * too. Undefined when no route matched.
    */
   operation: string | undefined;
-  /** The name of the API key's client. Set by ApiKeyGuard; undefined on public routes and without a valid key. */
+  /** The name of the client. Set by ApiKeyGuard; undefined on public routes and before the client is known. */
   client: string | undefined;
-  /** The id of the API key's client, set together with `client`. */
+  /** The id of the client, set together with `client`. */
   clientId: bigint | undefined;
   /** @internal `code` of the Error body; undefined for other answers. */
   errorCode: string | undefined;

@@ -1,0 +1,177 @@
+import {
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Injectable,
+  Module,
+  Scope,
+  Sse,
+  UnauthorizedException,
+} from '@nestjs/common';
+import { APP_GUARD, Reflector } from '@nestjs/core';
+import type { Request } from 'express';
+import { createPublicKey, generateKeyPairSync, type JsonWebKey, sign, verify } from 'node:crypto';
+import { interval, map, type Observable } from 'rxjs';
+import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { Authenticator, type Caller } from '../../src/platform/auth/authenticator.js';
+import { PUBLIC_METADATA } from '../../src/platform/auth/public.decorator.js';
+import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import { Clock } from '../../src/platform/clock.js';
+import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
+import { createTestApp, type TestApp } from '../support/app.js';
+import type { HttpAnswer } from '../support/http-client.js';
+
+/* Another way to say who calls: JWTs of ES256 and RS256 (RFC 7515) by a local set of keys (RFC 7517). */
+
+const SIGNERS = {
+  ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+};
+const KEY_SET = Object.entries(SIGNERS).map(([alg, { publicKey }]): JsonWebKey => ({
+  ...publicKey.export({ format: 'jwk' }),
+  alg,
+  kid: `key of ${alg}`,
+}));
+
+interface Claims {
+  readonly azp: string;
+  readonly scope: string;
+  readonly exp: number;
+  readonly rpm?: number;
+}
+
+function createJwt(claims: Partial<Claims> = {}, alg: keyof typeof SIGNERS = 'ES256'): string {
+  const all = { azp: 'web-shop', scope: 'pets:read pets:write', exp: Date.now() / 1000 + 60, ...claims };
+  const parts = [{ alg, kid: `key of ${alg}` }, all].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString('base64url'),
+  );
+  const key = { key: SIGNERS[alg].privateKey, dsaEncoding: 'ieee-p1363' } as const;
+  return [...parts, sign('sha256', Buffer.from(parts.join('.')), key).toString('base64url')].join('.');
+}
+
+let asked = 0;
+
+@Injectable()
+class JwtAuthenticator extends Authenticator {
+  constructor(private readonly clock: Clock) {
+    super();
+  }
+
+  authenticate({ headers }: Request): Caller | undefined {
+    asked++;
+    const [, head, body, signature] = /^Bearer ([\w-]+)\.([\w-]+)\.([\w-]+)$/i.exec(headers.authorization ?? '') ?? [];
+    if (head === undefined || body === undefined || signature === undefined) return undefined;
+    const read = (part: string): unknown => JSON.parse(Buffer.from(part, 'base64url').toString());
+    const { alg, kid } = read(head) as { alg: string; kid: string };
+    const jwk = KEY_SET.find((key) => key['kid'] === kid && key['alg'] === alg);
+    if (jwk === undefined) throw new UnauthorizedException('The token is of an unknown issuer.');
+    const key = { key: createPublicKey({ key: jwk, format: 'jwk' }), dsaEncoding: 'ieee-p1363' } as const;
+    const { azp, scope, exp, rpm } = read(body) as Claims;
+    const isValid = verify('sha256', Buffer.from(`${head}.${body}`), key, Buffer.from(signature, 'base64url'));
+    if (!isValid || exp * 1000 <= this.clock.now()) throw new UnauthorizedException('The token is not valid.');
+    return { client: azp, scopes: scope.split(' '), rateLimitPerMinute: rpm };
+  }
+}
+
+/** A guard of a team, of which a public route must be spared. */
+@Injectable()
+class ClosingGuard implements CanActivate {
+  constructor(private readonly reflector: Reflector) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const targets = [context.getHandler(), context.getClass()];
+    const isPublic = this.reflector.getAllAndOverride<boolean | undefined>(PUBLIC_METADATA, targets);
+    return isPublic === true || context.switchToHttp().getRequest<Request>().headers['x-closed'] === undefined;
+  }
+}
+
+@Controller('test-ticks')
+@RequireScopes('pets:read')
+class TestTicksController {
+  @Sse()
+  tick(): Observable<string> {
+    return interval(50).pipe(map((count) => `tick ${count}`));
+  }
+}
+
+@Module({
+  controllers: [TestTicksController],
+  providers: [JwtAuthenticator, { provide: APP_GUARD, useClass: ClosingGuard }],
+})
+class JwtModule {}
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ features: [JwtModule] });
+});
+beforeEach(() => (asked = 0));
+afterAll(() => app.close());
+
+const list = (apiKey: string): Promise<HttpAnswer> => app.client.get('/v1/pets', { apiKey });
+const codeOf = ({ status, json }: HttpAnswer): unknown => [status, (json as { code: string }).code];
+
+test.each(['ES256', 'RS256'] as const)(
+  'a JWT of %s has its scopes, limit, retries, usage and name in the log',
+  async (alg) => {
+    const azp = `client of ${alg}`;
+    const jwt = createJwt({ azp, rpm: 7 }, alg);
+    const pet = { name: 'Rex', categoryId: 1, status: 'sold' };
+    const create = (): Promise<HttpAnswer> =>
+      app.client.post('/v1/pets', pet, { apiKey: jwt, headers: { 'idempotency-key': 'same' } });
+    const created = await create();
+    expect([created.status, created.headers['ratelimit-policy']]).toEqual([201, '"client";q=7;w=60']);
+    const again = await create();
+    expect([again.text, again.headers['idempotent-replayed']]).toEqual([created.text, 'true']);
+    const refused = await list(createJwt({ azp, scope: 'pets:write' }, alg));
+    expect(refused.json).toMatchObject({ message: 'The client lacks the scope pets:read.', status: 403 });
+    expect(app.log.lines.filter(({ client }) => client === azp)).toHaveLength(3);
+    await app.nest.get(KeyUsage).write();
+    const usage = await app.nest.get(KeyUsage).sumByClient('createPet', new Date().toISOString().slice(0, 10), 2);
+    expect(usage.get(azp)?.calls).toBe(2n);
+  },
+);
+
+test('401: a JWT that is expired, changed or of another issuer, a wrong API key, and two credentials', async () => {
+  const jwt = createJwt();
+  expect((await list(createJwt({ exp: 1 }))).json).toMatchObject({ message: 'The token is not valid.', status: 401 });
+  expect((await list(`${jwt.slice(0, -4)}AAAA`)).status).toBe(401);
+  expect((await list(`eyJhbGciOiJub25lIn0${jwt.slice(jwt.indexOf('.'))}`)).status).toBe(401);
+  expect(codeOf(await list('not-a-jwt'))).toEqual([401, 'invalid_api_key']);
+  asked = 0;
+  expect(codeOf(await list(`${app.apiKey.slice(0, -1)}_`))).toEqual([401, 'invalid_api_key']);
+  expect((await list(app.apiKey)).status).toBe(200);
+  const both = { apiKey: null, headers: { authorization: [`Bearer ${jwt}`, `Bearer ${jwt}`] } };
+  expect(codeOf(await app.client.get('/v1/pets', both))).toEqual([401, 'missing_api_key']);
+  expect(asked).toBe(0);
+  expect(codeOf(await app.client.get('/v1/pets', { apiKey: null }))).toEqual([401, 'missing_api_key']);
+});
+
+test('operators limit and revoke such a client, and open streams end with the token', async () => {
+  const keys = app.nest.get(ApiKeysService);
+  const jwt = createJwt({ azp: 'partner', rpm: 7, exp: Date.now() / 1000 + 2 });
+  const stream = app.client.get('/v1/test-ticks', { apiKey: jwt }).catch(() => 'cut');
+  await list(jwt);
+  const [entry] = await keys.list({ client: 'partner' });
+  expect(entry).toMatchObject({ prefix: '(no key)', scopes: [] });
+  await expect(keys.rotate(String(entry?.id))).rejects.toThrow('is no API key: its client calls in another way');
+  await keys.limit('partner', 9);
+  expect((await list(jwt)).headers['ratelimit-policy']).toBe('"client";q=9;w=60');
+  expect(await stream).toBe('cut');
+  await keys.revoke(String(entry?.id));
+  expect(codeOf(await list(createJwt({ azp: 'partner' })))).toEqual([401, 'revoked_api_key']);
+});
+
+test('a guard of a team spares public routes by PUBLIC_METADATA', async () => {
+  const statusOf = async (path: string): Promise<number> =>
+    (await app.client.get(path, { headers: { 'x-closed': 'yes' } })).status;
+  const paths = ['/v1/pets', '/health/live', '/docs', '/openapi.json'];
+  expect(await Promise.all(paths.map(statusOf))).toEqual([403, 200, 200, 200]);
+});
+
+test('the start fails for an authenticator with the scope of a request', async () => {
+  @Injectable({ scope: Scope.REQUEST })
+  class ScopedAuthenticator extends JwtAuthenticator {}
+  @Module({ providers: [ScopedAuthenticator] })
+  class ScopedModule {}
+  await expect(createTestApp({ features: [ScopedModule] })).rejects.toThrow('ScopedAuthenticator must be a singleton');
+});
