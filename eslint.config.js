@@ -46,12 +46,12 @@ export const PLATFORM_ROOMS = {
   openapi: ['auth', 'deprecation', 'errors', 'idempotency', 'internals'],
   paging: ['errors', 'input', 'internals', 'json', 'openapi'],
   entities: ['database', 'database/sharing', 'errors', 'idempotency', 'json', 'paging'],
-  'docs-pages': ['auth', 'errors', 'json', 'openapi', 'server/requests'],
+  'docs-pages': ['auth', 'errors', 'json', 'openapi'],
   logging: ['server/requests'],
-  metrics: ['auth', 'database', 'errors', 'key-usage', 'logging', 'rate-limit', 'server', 'server/requests'],
+  metrics: ['auth', 'database', 'errors', 'key-usage', 'logging', 'rate-limit', 'server'],
   observability: ['errors', 'key-usage', 'logging', 'metrics', 'server', 'server/requests'],
   tracing: ['server/requests'],
-  health: ['auth', 'database', 'errors', 'server', 'server/requests'],
+  health: ['auth', 'database', 'errors', 'server'],
   'process-group': ['logging', 'metrics'],
 };
 
@@ -305,6 +305,10 @@ export default tseslint.config(
         {
           selector: 'ImportDeclaration[importKind="type"][source.value=/\\.dto\\.js$/]',
           message: 'Import the classes of a DTO as values: validation needs them at run time.',
+        },
+        {
+          selector: 'ImportDeclaration[source.value=/package.platform/] > ImportSpecifier[imported.name="Database"]',
+          message: 'A controller asks its service.',
         },
       ],
     },

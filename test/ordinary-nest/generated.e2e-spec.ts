@@ -169,7 +169,7 @@ test("compiler, linter and formatter accept two resources of Nest's own", async 
     "import { IsString } from 'class-validator';\nexport class CreateGizmoDto { @IsString() name: string; }\n",
   );
   for (const path of ['src/gadgets/gadgets.controller.ts', 'src/gizmos/gizmos.controller.ts']) {
-    const text = (await copy.read(path)).replace('@Controller(', '@RequireScopes()\n@Controller(');
+    const text = (await copy.read(path)).replace(/@(?=Controller\()/, '@RequireScopes()\n@');
     const line = "import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';\n";
     await writeFile(join(copy.path, path), line + text);
   }

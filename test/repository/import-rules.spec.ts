@@ -38,7 +38,7 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/app.module.ts', './pets/pets.service.js', 'The application imports the modules of features'],
   ['src/app.setup.ts', './cli/terminal.js', 'Only cli.ts and start-service.ts import the commands'],
   ['src/cli/program.ts', '../start/start-service.js', 'The start imports the commands'],
-  ['src/pets/pets.service.ts', '../package/platform.js', 'Nobody imports the entry points'],
+  ['src/pets/pets.service.ts', '../package/index.js', 'Nobody imports the entry points'],
   ['src/app.setup.ts', '../test/support/app.js', 'imports no test'],
   ['migrations/1795219200000-create-pet.ts', 'pg', 'imports only TypeORM'],
   ['src/pets/pet.entity.ts', './pet.dto.js', 'imports only TypeORM and entities'],
@@ -59,6 +59,11 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
 const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
   ['src/pets/pet.dto.spec.ts', `it('works', () => undefined);`, 'Write test'],
   ['src/pets/pets.controller.ts', `export * from './pets.service.js';`, 'No barrels'],
+  [
+    'src/pets/pets.controller.ts',
+    `import { Database } from '../package/platform.js'; void Database;`,
+    'A controller asks its service',
+  ],
   ['src/cli/terminal.ts', `export default 1;`, 'Prefer named exports'],
   ['src/main.ts', `export const { env } = process;`, 'Only config.ts and settings/environment-file.ts read it'],
   ['src/pets/pets.controller.ts', `export const a = (b: never) => b._c;`, 'Only src/platform/internals uses private'],

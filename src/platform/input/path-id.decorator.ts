@@ -6,10 +6,10 @@ import { parseInt64 } from '../json/int64.js';
 import type { Described } from './input-class.js';
 
 /**
- * A parameter of a handler: an id in the path, an int64 in decimal without plus sign and leading zeros. The handler gets an
+ * A parameter of a handler: an id in the path, a decimal int64 without plus sign and leading zeros. The handler gets an
  * exact bigint. No resource has another id, so any other text is answered like an unknown id.
  *
- * @example getPet(@PathId('petId', PET_NOT_FOUND, { description: 'Identifier of the animal.', example: 1 }) petId: bigint)
+ * @example getOrder(@PathId('orderId', ORDER_NOT_FOUND, { description: 'Its identifier.', example: 1 }) id: bigint)
  * @param name its name in the route
  * @param notFound the error of an unknown id; name it in `@FailsWith` too
  */
