@@ -1,9 +1,10 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { Int64Parameter, Int64Property, TextProperty } from '../platform/input/property.decorators.js';
+import { Int64Property, TextProperty } from '../platform/input/property.decorators.js';
 import { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter } from '../platform/paging/paging.decorators.js';
 import type { SampleThingEntity } from './sample-thing.entity.js';
 
-const ID = { description: 'Unique identifier, assigned by the service on creation.', example: 1 };
+/** The id, as answers and paths have it. */
+export const ID = { description: 'Unique identifier, assigned by the service on creation.', example: 1 };
 
 /** Body of createSampleThing. */
 @ApiSchema({ description: 'The sample thing to add. Members that are not listed here are ignored.' })
@@ -26,12 +27,6 @@ export class ListSampleThingsQuery {
 
   @CursorParameter('Where the page begins: from the `Link` of the page before.')
   cursor?: string;
-}
-
-/** Path of getSampleThing and deleteSampleThing. */
-export class SampleThingPath {
-  @Int64Parameter(ID)
-  sampleThingId: bigint;
 }
 
 export function toSampleThing({ id, name }: SampleThingEntity): SampleThing {

@@ -1,27 +1,28 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
+import { Body, Controller, Delete, Get, HttpCode, Post, Query, Res } from '@nestjs/common';
 import { ApiBody, ApiCreatedResponse, ApiNoContentResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { Config } from '../config.js';
-import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';
-import { type IdempotencyKey, Idempotent } from '../platform/idempotency/idempotency-key.js';
-import { FailsWith, Tag } from '../platform/openapi/openapi.decorators.js';
-import { LOCATION_HEADER } from '../platform/openapi/response-headers.js';
-import type { Page } from '../platform/paging/keyset.js';
-import { Paged } from '../platform/paging/paging.decorators.js';
-import { ListSampleThingsQuery, NewSampleThing, SampleThing, SampleThingPath } from './sample-thing.dto.js';
+import {
+  Config,
+  FailsWith,
+  type IdempotencyKey,
+  Idempotent,
+  LOCATION_HEADER,
+  type Page,
+  Paged,
+  PathId,
+  RequireScopes,
+  Tag,
+} from '../package/platform.js';
+import { ID, ListSampleThingsQuery, NewSampleThing, SampleThing } from './sample-thing.dto.js';
 import { SAMPLE_THING_NOT_FOUND, SampleThingsService } from './sample-things.service.js';
 
 @Tag('Sample things', 'The sample things of this service.')
 @Controller('sample-things')
 export class SampleThingsController {
-  private readonly address: string;
-
   constructor(
     private readonly sampleThings: SampleThingsService,
-    config: Config,
-  ) {
-    this.address = `${config.publicBaseUrl}/sample-things`;
-  }
+    private readonly config: Config,
+  ) {}
 
   @Get()
   @RequireScopes('sample-things:read')
@@ -42,7 +43,7 @@ export class SampleThingsController {
     @Res({ passthrough: true }) response: Response,
   ): Promise<SampleThing> {
     const created = await this.sampleThings.create(newSampleThing, key);
-    response.setHeader('Location', `${this.address}/${created.id}`);
+    response.setHeader('Location', `${this.config.publicBaseUrl}/sample-things/${created.id}`);
     return created;
   }
 
@@ -51,8 +52,8 @@ export class SampleThingsController {
   @ApiOperation({ summary: 'Get one sample thing', description: 'One sample thing by its identifier.' })
   @ApiOkResponse({ type: SampleThing, description: 'The sample thing.' })
   @FailsWith(SAMPLE_THING_NOT_FOUND)
-  getSampleThing(@Param() { sampleThingId }: SampleThingPath): Promise<SampleThing> {
-    return this.sampleThings.get(sampleThingId);
+  getSampleThing(@PathId('sampleThingId', SAMPLE_THING_NOT_FOUND, ID) id: bigint): Promise<SampleThing> {
+    return this.sampleThings.get(id);
   }
 
   @Delete(':sampleThingId')
@@ -61,7 +62,7 @@ export class SampleThingsController {
   @ApiOperation({ summary: 'Delete one sample thing', description: 'Deletes one sample thing by its identifier.' })
   @ApiNoContentResponse({ description: 'The sample thing is deleted.' })
   @FailsWith(SAMPLE_THING_NOT_FOUND)
-  deleteSampleThing(@Param() { sampleThingId }: SampleThingPath): Promise<void> {
-    return this.sampleThings.delete(sampleThingId);
+  deleteSampleThing(@PathId('sampleThingId', SAMPLE_THING_NOT_FOUND, ID) id: bigint): Promise<void> {
+    return this.sampleThings.delete(id);
   }
 }

@@ -66,12 +66,12 @@ test('204: one is deleted, and then 404', async () => {
   }
 });
 
-test('400, 401 and 403: input, key and scopes are checked', async () => {
+test('400, 401, 403 and 404: input, key and scopes are checked', async () => {
   expect((await app.client.post(PATH, {}, { apiKey })).json).toMatchObject({
     status: 400,
     message: 'name is required',
   });
-  expect((await app.client.get(`${PATH}/one`, { apiKey })).status).toBe(400);
+  expect((await app.client.get(`${PATH}/one`, { apiKey })).status).toBe(404);
   expect((await app.client.get(`${PATH}?cursor=made-up`, { apiKey })).json).toMatchObject({ code: 'invalid_cursor' });
   expect((await app.client.get(PATH, { apiKey: null })).status).toBe(401);
   expect((await app.client.get(PATH)).json).toMatchObject({ code: 'insufficient_scope', status: 403 });
