@@ -106,7 +106,6 @@ test.each([
   ['REDIS_URL', 'http://secret.example', 'a Redis URI such as redis://user:password@host:6379/0'],
   ['REDIS_URL', 'redis:///0', 'a Redis URI'],
   ['BOOTSTRAP_API_KEY', 'secret'.padEnd(19, '0'), '20 to 255 characters of A-Z a-z 0-9'],
-  ['BOOTSTRAP_API_KEY', 'a'.repeat(20), '20 to 255 characters'],
   ['BOOTSTRAP_API_KEY', 'secret key with white space', '20 to 255 characters'],
   ['BOOTSTRAP_API_KEY', '=secret=key=secret=key', '20 to 255 characters'],
   ['PUBLIC_BASE_URL', 'https://user:secret@api.example.com/v1', 'an http or https URL that ends in /v1'],

@@ -49,9 +49,9 @@ function parseBaseUrl(text: string): string | undefined {
     : undefined;
 }
 
-/** b64token of RFC 6750, section 2.1, not made of a few characters only. */
+/** b64token of RFC 6750, section 2.1. */
 function isKey(text: string): boolean {
-  return /^[A-Za-z0-9\-._~+/]+=*$/.test(text) && text.length >= 20 && text.length <= 255 && new Set(text).size >= 8;
+  return /^[A-Za-z0-9\-._~+/]+=*$/.test(text) && text.length >= 20 && text.length <= 255;
 }
 
 /** Whether a text is an origin as browsers send it (RFC 6454, section 6.2); any other would never match. */
@@ -135,7 +135,7 @@ const DATABASE = {
 const API = {
   bootstrapApiKey: optional(
     'BOOTSTRAP_API_KEY',
-    '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end), at least 8 of them different',
+    '20 to 255 characters of A-Z a-z 0-9 - . _ ~ + / (and = at the end)',
     'An API key that the start creates if it does not exist.',
     (text) => (isKey(text) ? text : undefined),
   ),

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { hash } from 'node:crypto';
 import { Application } from '../application.js';
 import { Clock } from '../clock.js';
@@ -20,6 +20,9 @@ import { type Client, KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toSto
 /** Longest name of a client and longest reason for a revocation, in characters. */
 const MAX_CLIENT_NAME_LENGTH = 255;
 const MAX_REASON_LENGTH = 500;
+
+/** A bootstrap key of fewer different characters is warned about. */
+const MIN_DIFFERENT_CHARACTERS = 8;
 
 const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
 const FIND_BY_REFERENCE: Statement = {
@@ -217,6 +220,11 @@ export class ApiKeysService {
     if (hasWrongChecksum(secret)) {
       throw new StartupError(
         'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
+      );
+    }
+    if (new Set(secret).size < MIN_DIFFERENT_CHARACTERS) {
+      new Logger(ApiKeysService.name).warn(
+        'BOOTSTRAP_API_KEY repeats a few characters: it is easy to guess. Use random ones.',
       );
     }
     await this.insert('bootstrap', secret, this.application.defaultScopes);
