@@ -1,4 +1,3 @@
-import type { PoolConfig } from 'pg';
 import type { DataSource } from 'typeorm';
 import { applicationOf } from '../app.description.js';
 import type { AppOptions } from '../app.options.js';
@@ -69,52 +68,38 @@ export class OwnContext implements CommandContext {
 
   async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
     const { keysOfDatabase } = await import('./keys-of-database.js');
-    const { answerTimeoutMs } = await import('../platform/database/connection-settings.js');
-    const config = readConfig();
-    return this.withCurrentDatabase((dataSource) => work(...keysOfDatabase(dataSource, config, this.application)), {
-      query_timeout: answerTimeoutMs(config),
-    });
+    return this.withCurrentDatabase((dataSource) =>
+      work(...keysOfDatabase(dataSource, readConfig(), this.application)),
+    );
   }
 
-  async withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
-    const { openDatabase } = await import('../platform/database/data-source.js');
-    await this.warnApart();
-    return closeAfter(await openDatabase(readConfig(), this.application), work);
+  withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
+    return this.onDatabase(work, false);
   }
 
-  /** @param extra more settings of the connections */
-  async withCurrentDatabase<Result>(
-    work: (dataSource: DataSource) => Promise<Result>,
-    extra?: PoolConfig,
-  ): Promise<Result> {
-    const { dataSourceOptions, openCurrentDatabase } = await import('../platform/database/data-source.js');
-    const { directly } = await import('../platform/database/connection-settings.js');
-    await this.warnApart();
-    // An import locks and sets limits, which need a session of their own.
-    const options = await dataSourceOptions(directly(readConfig()), this.application.migrations);
-    return closeAfter(await openCurrentDatabase({ ...options, extra }), work);
-  }
-
-  /** Keeps warnings off standard output, where Nest's logger prints them: that is for results, such as a new key. */
-  private async warnApart(): Promise<void> {
-    const { Logger } = await import('@nestjs/common');
-    const warn = (message: string): void => this.tell(`petstore: ${message}\n`);
-    Logger.overrideLogger({ log: warn, warn, error: warn });
+  withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
+    return this.onDatabase(work, true);
   }
 
   async document(): Promise<OpenApiDocument> {
     const { describeApplication } = await import('./preview.js');
     return describeApplication(readConfig(), this.options);
   }
-}
 
-async function closeAfter<Result>(
-  dataSource: DataSource,
-  work: (dataSource: DataSource) => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await work(dataSource);
-  } finally {
-    await dataSource.destroy();
+  private async onDatabase<Result>(
+    work: (dataSource: DataSource) => Promise<Result>,
+    isCurrent: boolean,
+  ): Promise<Result> {
+    const { Logger } = await import('@nestjs/common');
+    const { openDatabase } = await import('../platform/database/data-source.js');
+    // Nest's logger would print warnings to standard output, which is for results, such as a new key.
+    const warn = (message: string): void => this.tell(`petstore: ${message}\n`);
+    Logger.overrideLogger({ log: warn, warn, error: warn });
+    const dataSource = await openDatabase(readConfig(), this.application.migrations, isCurrent);
+    try {
+      return await work(dataSource);
+    } finally {
+      await dataSource.destroy();
+    }
   }
 }

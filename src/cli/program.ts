@@ -69,22 +69,17 @@ const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed'])
  */
 export async function runCommands(options: AppOptions = {}): Promise<void> {
   const context = new OwnContext(options);
-  try {
+  const program = createProgram(context);
+  const words = process.argv.slice(2);
+  program.hook('preAction', async () => {
     for (const warning of loadEnvironmentFile()) context.tell(`${warning}\n`);
-    const program = createProgram(context);
-    const words = process.argv.slice(2);
-    program.hook('preAction', async () => {
-      const { databaseUrl, dataDir } = readConfig();
-      if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
-      const end = await runInService(dataDir, words, (bytes) => context.print(bytes));
-      if (end === undefined) return;
-      context.tell(end.messages);
-      // Ends the program before the command runs here, too.
-      throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
-    });
-    process.exitCode = await runCommand(program, context, words);
-  } catch (error) {
-    context.tell(`${failureText(error)}\n`);
-    process.exitCode = 1;
-  }
+    const { databaseUrl, dataDir } = readConfig();
+    if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
+    const end = await runInService(dataDir, words, (bytes) => context.print(bytes));
+    if (end === undefined) return;
+    context.tell(end.messages);
+    // Ends the program before the command runs here, too.
+    throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
+  });
+  process.exitCode = await runCommand(program, context, words);
 }

@@ -30,7 +30,15 @@ const CLOSE_TIMEOUT_MS = 3_000;
  */
 export async function startService(options: ServiceOptions = {}): Promise<void> {
   try {
-    await start(options);
+    const warnings = loadEnvironmentFile();
+    if (cluster.isPrimary) warnings.forEach(tell);
+    const config = readConfig();
+    if (config.webConcurrency === 1 || cluster.isWorker) {
+      await serve(config, options);
+    } else {
+      const group = new ProcessGroup(config, (port) => tell(welcome(applicationOf(options), config, port)));
+      process.exit(await group.run());
+    }
   } catch (error) {
     fail(error);
   }
@@ -56,18 +64,6 @@ export async function createApplication(config: Config, options: ServiceOptions 
     throw error;
   }
   return app;
-}
-
-async function start(options: ServiceOptions): Promise<void> {
-  const warnings = loadEnvironmentFile();
-  if (cluster.isPrimary) warnings.forEach(tell);
-  const config = readConfig();
-  if (config.webConcurrency === 1 || cluster.isWorker) {
-    await serve(config, options);
-  } else {
-    const group = new ProcessGroup(config, (port) => tell(welcome(applicationOf(options), config, port)));
-    process.exit(await group.run());
-  }
 }
 
 /** Serves requests in this process until a signal stops it. */

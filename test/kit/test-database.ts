@@ -48,7 +48,7 @@ export async function migrateDatabase(
   ownerSettings: Readonly<Record<string, string>>,
   migrations: readonly MigrationSource[] = [],
 ): Promise<void> {
-  const dataSource = await openDatabase(readConfig(ownerSettings), { migrations });
+  const dataSource = await openDatabase(readConfig(ownerSettings), migrations);
   try {
     await migrate(dataSource);
   } finally {

@@ -18,35 +18,30 @@ const AWAY_MESSAGES = /^(Connection terminated|timeout expired)/;
 class DatabaseAway extends StartupError {}
 
 /**
- * Connects to the primary, as `checkConnection` does. Waits for a database that is away, such as during a failover: a start
- * that ends would be delayed further by its process manager. Standard error tells why.
+ * Connects to the primary. Without this check a start would fail with an error of the pool, which does not name the wrong
+ * setting. Replicas are not connected to, because the service must start without them.
  *
- * @throws StartupError when the database refuses, or is away for longer than `startTimeoutMs`
+ * Waits for a database that is away, such as during a failover: a start that ends would be delayed further by its process
+ * manager. Standard error tells why.
+ *
+ * @throws StartupError when the database refuses, or is away for longer than `startTimeoutMs`. It names the setting and what
+ *   to do, and never the URI: it contains the password
  */
-export async function awaitConnection(config: Config): Promise<void> {
-  const deadline = performance.now() + config.startTimeoutMs;
+export async function checkConnection(config: Config): Promise<void> {
+  const { databaseUrl, startTimeoutMs } = config;
+  if (databaseUrl === undefined) return;
+  const deadline = performance.now() + startTimeoutMs;
   for (let isTold = false; ; await sleep(RETRY_MS)) {
     try {
-      return await checkConnection(config);
+      await checkPrimary(databaseUrl, config);
+      break;
     } catch (error) {
       if (!(error instanceof DatabaseAway) || performance.now() >= deadline) throw error;
-      const wait = `The start waits for at most ${config.startTimeoutMs / 1_000} s.`;
+      const wait = `The start waits for at most ${startTimeoutMs / 1_000} s.`;
       if (!isTold) process.stderr.write(`petstore: ${error.message} ${wait}\n`);
       isTold = true;
     }
   }
-}
-
-/**
- * Connects to the primary. Without this check a start would fail with an error of the pool, which does not name the wrong
- * setting. Replicas are not connected to, because the service must start without them.
- *
- * @throws StartupError that names the setting and what to do, and never the URI: it contains the password
- */
-export async function checkConnection(config: Config): Promise<void> {
-  const { databaseUrl } = config;
-  if (databaseUrl === undefined) return;
-  await checkPrimary(databaseUrl, config);
   if (!isDirect(config)) await checkConnection(directly(config));
 }
 

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { DataSource, DataSourceOptions, EntityTarget, ObjectLiteral } from 'typeorm';
+import type { DataSource, DataSourceOptions } from 'typeorm';
 import type { Config } from '../../config.js';
 import type { MigrationSource } from '../application.js';
 import { checkConnection } from './connection-check.js';
@@ -8,7 +8,8 @@ import { ServicePool } from './connections/service-pool.js';
 import { EmbeddedEngine } from './embedded/embedded-engine.js';
 import { migrate } from './schema/migrate.js';
 import { loadMigrations } from './schema/migration-files.js';
-import { assertSchemaIsUsable } from './schema/schema-check.js';
+import { migrationStatus } from './schema/migration-history.js';
+import { schemaFault } from './schema/schema-check.js';
 import { ServiceDataSource } from './service-data-source.js';
 
 /** Options of the data source. They carry `config` to `openDataSource`. */
@@ -46,37 +47,34 @@ async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
   const { config } = options;
   const { databaseUrl } = config;
   await checkConnection(config);
-  const engine = databaseUrl === undefined ? await EmbeddedEngine.open(config.dataDir) : undefined;
-  const extra =
-    databaseUrl === undefined
-      ? { ...embeddedConnectionSettings(config), ...(engine && { stream: engine.createStream }) }
-      : {
-          ...(options.extra as object),
-          ...serverConnectionSettings(config, databaseUrl, isDirect(config)),
-        };
+  if (databaseUrl !== undefined) {
+    const extra = { ...(options.extra as object), ...serverConnectionSettings(config, databaseUrl, isDirect(config)) };
+    return new ServiceDataSource({ ...options, extra }, undefined).initialize();
+  }
+  const engine = await EmbeddedEngine.open(config.dataDir);
+  const extra = { ...embeddedConnectionSettings(config), stream: engine.createStream };
   try {
     return await new ServiceDataSource({ ...options, extra }, engine).initialize();
   } catch (error) {
-    await engine?.close();
+    await engine.close();
     throw error;
   }
 }
 
 /**
- * Opens the database for a command, whatever its schema version. Uses DATABASE_DIRECT_URL if it is set, because migrations
- * need a session of their own. `destroy` closes the database.
+ * Opens the database for a command. Uses DATABASE_DIRECT_URL if it is set, because migrations and imports need a session of
+ * their own. Does not wait for a database that is away. `destroy` closes the database.
  *
+ * @param isCurrent true: as `openCurrentDatabase` does; false: whatever its schema version
  * @throws StartupError when the database cannot be reached or opened
  */
 export async function openDatabase(
   config: Config,
-  {
-    entities = [],
-    migrations,
-  }: { entities?: EntityTarget<ObjectLiteral>[]; migrations?: readonly MigrationSource[] } = {},
+  migrations?: readonly MigrationSource[],
+  isCurrent = false,
 ): Promise<DataSource> {
-  const options = await dataSourceOptions(directly(config), migrations);
-  return openDataSource({ ...options, entities: entities as DatabaseOptions['entities'] });
+  const options = await dataSourceOptions({ ...directly(config), startTimeoutMs: 0 }, migrations);
+  return isCurrent ? openCurrentDatabase(options) : openDataSource(options);
 }
 
 /**
@@ -90,7 +88,8 @@ export async function openCurrentDatabase(options: DatabaseOptions): Promise<Dat
   const dataSource = await openDataSource(options);
   try {
     if (options.config.migrateOnStart) await migrateOnStart(dataSource, options);
-    await assertSchemaIsUsable(dataSource);
+    const fault = schemaFault(await migrationStatus(dataSource));
+    if (fault !== undefined) throw fault;
     return dataSource;
   } catch (error) {
     await dataSource.destroy();

@@ -2,7 +2,6 @@ import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
-import { awaitConnection } from './connection-check.js';
 import { answerTimeoutMs } from './connection-settings.js';
 import { type DatabaseOptions, dataSourceOptions, openCurrentDatabase } from './data-source.js';
 import { Database } from './database.js';
@@ -22,13 +21,10 @@ import { Database } from './database.js';
         ...(await dataSourceOptions(config, migrations)),
         extra: { answerTimeoutMs: answerTimeoutMs(config) },
         autoLoadEntities: true,
-        // `awaitConnection` waits. What fails after it ends the process; the process manager starts it again.
+        // `checkConnection` waits. What fails after it ends the process; the process manager starts it again.
         toRetry: () => false,
       }),
-      dataSourceFactory: async (options) => {
-        await awaitConnection((options as DatabaseOptions).config);
-        return openCurrentDatabase(options as DatabaseOptions);
-      },
+      dataSourceFactory: (options) => openCurrentDatabase(options as DatabaseOptions),
     }),
   ],
   providers: [Database],

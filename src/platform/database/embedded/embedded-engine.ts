@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { StartupError } from '../../errors/startup-error.js';
 import { type DirectoryLock, lockDirectory } from './directory-lock.js';
-import { EngineStream, type ProtocolEngine } from './engine-stream.js';
+import { EngineStream } from './engine-stream.js';
 
 const CLUSTER = 'postgres';
 const DRAFT_PREFIX = 'initdb-';
@@ -57,7 +57,7 @@ export class EmbeddedEngine {
   }
 
   /** The `stream` option of a `pg` pool. The engine has one session, so the pool must be limited to one connection. */
-  readonly createStream = (): EngineStream => new EngineStream(this.protocol);
+  readonly createStream = (): EngineStream => new EngineStream(this.pglite);
 
   /** Closes the database and unlocks the directory. */
   async close(): Promise<void> {
@@ -67,15 +67,6 @@ export class EmbeddedEngine {
       await this.lock.release();
     }
   }
-
-  private readonly protocol: ProtocolEngine = {
-    reset: async () => {
-      await this.pglite.exec('ROLLBACK');
-      await this.pglite.exec('DISCARD ALL');
-    },
-    // Not `execProtocolRaw`: it keeps every answer in memory.
-    execute: (messages, onData) => this.pglite.execProtocolRawStream(messages, { onRawData: onData, syncToFs: false }),
-  };
 }
 
 async function makeAndLock(dataDir: string): Promise<DirectoryLock> {
@@ -104,11 +95,11 @@ async function refuseForeign(cluster: string): Promise<void> {
 async function unusableFile(cluster: string): Promise<string | undefined> {
   const names = await readdir(cluster, { recursive: true }).catch(() => []);
   for (const path of [cluster, ...names.map((name) => join(cluster, name))]) {
-    const isUsable = await access(path, constants.R_OK | constants.W_OK).then(
-      () => true,
-      () => false,
-    );
-    if (!isUsable) return path;
+    try {
+      await access(path, constants.R_OK | constants.W_OK);
+    } catch {
+      return path;
+    }
   }
   return undefined;
 }

@@ -15,16 +15,19 @@ class Echo {
   readonly calls: string[] = [];
   private readonly memory = Buffer.alloc(1024);
 
-  async reset(): Promise<void> {
-    this.calls.push('reset');
-    await Promise.resolve();
+  exec(statement: string): Promise<[]> {
+    this.calls.push(statement);
+    return Promise.resolve([]);
   }
 
-  async execute(messages: Uint8Array, onData: (piece: Uint8Array) => void): Promise<void> {
+  async execProtocolRawStream(
+    messages: Uint8Array,
+    { onRawData }: { onRawData: (piece: Uint8Array) => void },
+  ): Promise<void> {
     this.calls.push(Buffer.from(messages).toString('latin1'));
     for (const half of [messages.subarray(0, 3), messages.subarray(3)]) {
       this.memory.set(half);
-      onData(this.memory.subarray(0, half.length));
+      onRawData(this.memory.subarray(0, half.length));
     }
     await Promise.resolve();
   }
@@ -42,17 +45,7 @@ test('the session is reset before the start-up message of each connection', asyn
   stream.write(STARTUP);
   const [answer] = (await once(stream, 'data')) as [Buffer];
   expect(answer).toEqual(STARTUP);
-  expect(engine.calls).toEqual(['reset', STARTUP.toString('latin1')]);
-});
-
-test('messages that are written together are executed together, and answered in one piece', async () => {
-  stream.write(STARTUP);
-  await once(stream, 'data');
-  stream.cork();
-  for (const part of ['one', 'two', 'three']) stream.write(message('Q', part));
-  process.nextTick(() => stream.uncork());
-  const [answer] = (await once(stream, 'data')) as [Buffer];
-  expect(answer).toEqual(Buffer.concat(['one', 'two', 'three'].map((part) => message('Q', part))));
+  expect(engine.calls).toEqual(['ROLLBACK', 'DISCARD ALL', STARTUP.toString('latin1')]);
 });
 
 test('the message Terminate ends the stream, and does not reach the engine', async () => {
@@ -64,11 +57,11 @@ test('the message Terminate ends the stream, and does not reach the engine', asy
   stream.uncork();
   stream.end(TERMINATE);
   await once(stream, 'close');
-  expect(engine.calls.slice(2)).toEqual([message('Q', 'X marks the spot').toString('latin1')]);
+  expect(engine.calls.slice(3)).toEqual([message('Q', 'X marks the spot').toString('latin1')]);
 });
 
 test('an error of the engine ends the connection', async () => {
-  engine.execute = () => Promise.reject(new Error('out of memory'));
+  engine.execProtocolRawStream = () => Promise.reject(new Error('out of memory'));
   stream.write(STARTUP);
   const [error] = (await once(stream, 'error')) as [Error];
   expect(error.message).toBe('out of memory');

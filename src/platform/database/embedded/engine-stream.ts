@@ -1,12 +1,5 @@
+import type { PGlite } from '@electric-sql/pglite';
 import { Duplex } from 'node:stream';
-
-/** A PostgreSQL session that takes and returns messages of PostgreSQL's wire protocol. */
-export interface ProtocolEngine {
-  /** Ends the transaction and drops the prepared statements and settings of the previous connection. */
-  reset(): Promise<void>;
-  /** @param onData receives the answer in pieces, each valid only during the call */
-  execute(messages: Uint8Array, onData: (piece: Uint8Array) => void): Promise<void>;
-}
 
 /** The type of the message Terminate, which would end the engine. `pg` writes each message, or several, in one chunk. */
 const TERMINATE = 'X'.charCodeAt(0);
@@ -16,12 +9,12 @@ const TERMINATE = 'X'.charCodeAt(0);
  * stream may be open at a time.
  */
 export class EngineStream extends Duplex {
-  constructor(private readonly engine: ProtocolEngine) {
+  constructor(private readonly engine: Pick<PGlite, 'exec' | 'execProtocolRawStream'>) {
     super();
   }
 
   connect(): this {
-    this.engine.reset().then(
+    this.reset().then(
       () => this.emit('connect'),
       (error: Error) => this.destroy(error),
     );
@@ -32,15 +25,7 @@ export class EngineStream extends Duplex {
     return this;
   }
 
-  setKeepAlive(): this {
-    return this;
-  }
-
   ref(): this {
-    return this;
-  }
-
-  unref(): this {
     return this;
   }
 
@@ -58,10 +43,18 @@ export class EngineStream extends Duplex {
     done();
   }
 
+  /** Ends the transaction and drops the prepared statements and settings of the previous connection. */
+  private async reset(): Promise<void> {
+    await this.engine.exec('ROLLBACK');
+    await this.engine.exec('DISCARD ALL');
+  }
+
   private async run(messages: Buffer): Promise<void> {
     if (messages.length === 0) return;
     const answer: Buffer[] = [];
-    await this.engine.execute(messages, (piece) => answer.push(Buffer.from(piece)));
+    // Not `execProtocolRaw`: it keeps every answer in memory. A piece is valid only during the call.
+    const onRawData = (piece: Uint8Array): void => void answer.push(Buffer.from(piece));
+    await this.engine.execProtocolRawStream(messages, { onRawData, syncToFs: false });
     this.push(Buffer.concat(answer));
   }
 }

@@ -10,10 +10,10 @@ export interface Migration extends MigrationInterface {
   readonly backwardCompatible: boolean;
 }
 
-/** A migration that is applied to the database. */
+/** A migration that is applied to the database, as the version that applied it declared it. */
 interface AppliedMigration {
+  readonly name: string;
   readonly appliedAt: Date;
-  /** As the version that applied the migration declared it. */
   readonly backwardCompatible: boolean;
 }
 
@@ -73,14 +73,11 @@ export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<s
   const { records: found } = await queryRunner.query(exists, [], true);
   if (!(found as [{ exists: boolean }])[0].exists) return new Map();
   const { records } = await queryRunner.query(
-    `SELECT name, applied_at, backward_compatible FROM schema_migration ORDER BY id`,
+    `SELECT name, applied_at AS "appliedAt", backward_compatible AS "backwardCompatible" FROM schema_migration ORDER BY id`,
     [],
     true,
   );
-  const rows = records as { name: string; applied_at: Date; backward_compatible: boolean }[];
-  return new Map(
-    rows.map((row) => [row.name, { appliedAt: row.applied_at, backwardCompatible: row.backward_compatible }]),
-  );
+  return new Map((records as AppliedMigration[]).map((migration) => [migration.name, migration]));
 }
 
 /** TypeORM requires that a migration's name ends with its Unix time in ms, 13 digits. */

@@ -1,19 +1,10 @@
-import type { DataSource } from 'typeorm';
 import { StartupError } from '../../errors/startup-error.js';
-import { migrationStatus, type MigrationStatus } from './migration-history.js';
+import type { MigrationStatus } from './migration-history.js';
 
 /**
- * Refuses a schema that lacks a migration of this version, or has one that this version does not know and that is not
- * declared backward compatible.
- *
- * @throws StartupError that names the migration and says what to do
+ * Why this version cannot run on a schema with these migrations, and what to do; undefined if it can. It cannot if the schema
+ * lacks a migration of this version, or has one that this version does not know and that is not declared backward compatible.
  */
-export async function assertSchemaIsUsable(dataSource: DataSource): Promise<void> {
-  const fault = schemaFault(await migrationStatus(dataSource));
-  if (fault !== undefined) throw fault;
-}
-
-/** Why this version cannot run on a schema with these migrations, and what to do; undefined if it can. */
 export function schemaFault(status: readonly MigrationStatus[]): StartupError | undefined {
   const [missing, ...others] = status.filter(({ appliedAt }) => appliedAt === undefined);
   if (missing !== undefined) {
