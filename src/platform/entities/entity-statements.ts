@@ -79,11 +79,14 @@ export class EntityStatements<Entity extends ObjectLiteral> {
 
   /** The columns that have a value in an object with properties of the entity. */
   given(source: Readonly<Record<string, unknown>>): Given {
-    const columns = this.metadata.columns.filter(({ propertyName }) => source[propertyName] !== undefined);
-    const values = columns.map((column) => {
+    const columns: ColumnMetadata[] = [];
+    const values: unknown[] = [];
+    for (const column of this.metadata.columns) {
+      if (source[column.propertyName] === undefined) continue;
       const value: unknown = this.driver.preparePersistentValue(source[column.propertyName], column);
-      return typeof value === 'bigint' ? String(value) : value;
-    });
+      columns.push(column);
+      values.push(typeof value === 'bigint' ? String(value) : value);
+    }
     return { columns, values };
   }
 

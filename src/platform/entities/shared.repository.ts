@@ -45,7 +45,7 @@ const MAX_COMBINATIONS = 8;
 export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Item extends object> {
   private readonly order = new Keyset('id');
   private readonly statements: EntityStatements<Entity>;
-  private readonly isShared: boolean;
+  private isShared: boolean | undefined;
   private readonly pages = new Map<string, Batches<PageRequest, Page<Item>>>();
   private readonly finds: Batches<bigint, Item | undefined>;
   private readonly inserts = new Map<string, Inserts>();
@@ -62,7 +62,6 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     protected readonly idempotency: Idempotency,
   ) {
     this.statements = new EntityStatements(repository);
-    this.isShared = database.sharesStatements && this.statements.areComplete;
     this.finds = this.batches(this.findAll(), FIND_LIMITS);
   }
 
@@ -77,19 +76,18 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     if (after === INT64_MAX) return { items: [], nextCursor: undefined };
     const firstId = after === undefined ? INT64_MIN : after + 1n;
     const given = this.statements.given(filters);
-    const request = { ...given, firstId, limit, filters: filters as Filters };
+    const { columns, values } = given;
+    const request = { columns, values, firstId, limit, filters: filters as Filters };
     const batches =
       limit <= MAX_PAGE_SIZE &&
-      this.prepared(this.pages, given, ({ columns }) =>
-        this.batches(this.readPages(this.statements.pages(columns)), PAGE_LIMITS),
-      );
-    if (batches) return batches.run(request, `${limit} ${firstId} ${JSON.stringify(given.values)}`);
+      this.prepared(this.pages, given, () => this.batches(this.readPages(this.statements.pages(columns)), PAGE_LIMITS));
+    if (batches) return batches.run(request, `${limit} ${firstId} ${values.length > 0 ? JSON.stringify(values) : ''}`);
     const found = await this.database.readReplica((manager) => {
       const query = manager.createQueryBuilder(this.repository.target, 'entity').limit(limit + 1);
-      const values = Object.fromEntries(given.values.map((value, index) => [`value${index}`, value]));
+      const parameters = Object.fromEntries(values.map((value, index) => [`value${index}`, value]));
       return this.statements
-        .page(query, given.columns, ':firstId', (filter) => `:value${filter}`)
-        .setParameters({ firstId, ...values })
+        .page(query, columns, ':firstId', (filter) => `:value${filter}`)
+        .setParameters({ firstId, ...parameters })
         .getMany();
     });
     return this.pageOf(found, request);
@@ -121,14 +119,15 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     return BigInt(id);
   }
 
-  /** Whether requests may share statements, of which subscribers are not told. */
+  /** Whether requests may share statements, of which subscribers are not told. Known after the start, which adds them. */
   private get mayShare(): boolean {
-    if (!this.isShared) return false;
+    if (this.isShared !== undefined) return this.isShared;
     const { manager, metadata } = this.repository;
-    return manager.dataSource.subscribers.every((subscriber) => {
+    const isUnheard = manager.dataSource.subscribers.every((subscriber) => {
       const heard = subscriber.listenTo?.() ?? Object;
       return typeof heard === 'function' && !(metadata.create() instanceof heard);
     });
+    return (this.isShared = isUnheard && this.database.sharesStatements && this.statements.areComplete);
   }
 
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */
