@@ -1,15 +1,10 @@
 import fc from 'fast-check';
 import { ApiError } from '../errors/api-error.js';
-import { countCharacters, type JsonValue, MAX_JSON_DEPTH, MAX_JSON_VALUES, readJson } from './json-reader.js';
+import { countCharacters, type JsonValue, readJson } from './json-reader.js';
 
 const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
 
 describe('readJson', () => {
-  test('reads every kind of value', () => {
-    const text = ' {"a" : [ 1 , -2.5e-1,true,false,null ] ,\r\n\t"b":{"c":""},"d":[],"e":{}} ';
-    expect(read(text)).toEqual({ a: [1, -0.25, true, false, null], b: { c: '' }, d: [], e: {} });
-  });
-
   test('reads everything that JSON.parse reads, with the same result', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), (text) => agree(read(text), JSON.parse(text))),
@@ -66,61 +61,20 @@ describe('readJson', () => {
     expect(refusal(Buffer.from(text))).toBe(`The body is not valid JSON: ${what} (character ${character}).`);
   });
 
-  describe('UTF-8', () => {
-    test.each([
-      ['a stray continuation byte', [0x22, 0x80, 0x22]],
-      ['an overlong form', [0x22, 0xc0, 0xaf, 0x22]],
-      ['UTF-16', [0xff, 0xfe, 0x31, 0x00]],
-    ])('refuses %s', (_, bytes) => {
-      expect(refusal(Buffer.from(bytes))).toBe('The body is not valid JSON: it is not UTF-8.');
-    });
-
-    test('keeps every text, also in a long body', () => {
-      for (const text of ['\ufffd\u2028\u007f', `späße ${'🐕'.repeat(10_000)}`]) expect(read(`"${text}"`)).toBe(text);
-    });
-  });
-
   test('reads every escape sequence; only validation refuses unpaired surrogates and U+0000', () => {
     expect(read('"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00fC!"')).toBe('"\\/\b\f\n\r\tü!');
     expect(read('"\\ud83d\\udc15"')).toBe('🐕');
     expect(read('"\\udc15\\ud83d\\u0000"')).toBe('\udc15\ud83d\0');
   });
 
-  describe('members', () => {
-    test.each([
-      ['{"a":1,"a":2}', 8],
-      ['{"1":1,"1":2}', 8],
-      ['{"__proto__":1,"__proto__":2}', 16],
-      ['[{"x":{"a":1,"b":2,"a":3}}]', 20],
-    ])('refuses %s', (text, character) => {
-      expect(refusal(Buffer.from(text))).toBe(
-        `The body is not valid JSON: a member is named twice (character ${character}).`,
-      );
-    });
-
-    test('never lets a member reach a prototype', () => {
-      const object = read('{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}') as object;
-      expect(Object.keys(object)).toEqual(['__proto__', 'constructor']);
-      expect(Object.getPrototypeOf(object)).toBeNull();
-      expect('admin' in object).toBe(false);
-      expect('admin' in {}).toBe(false);
-    });
-  });
-
-  describe('depth', () => {
-    const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
-    const mixed = (depth: number) => '{"a":['.repeat(depth / 2) + ']}'.repeat(depth / 2);
-
-    test(`accepts ${MAX_JSON_DEPTH} levels, also several times side by side`, () => {
-      read(mixed(MAX_JSON_DEPTH));
-      read(`[${Array.from({ length: 100 }, () => nested(MAX_JSON_DEPTH - 1)).join()}]`);
-    });
-
-    test.each([nested(MAX_JSON_DEPTH + 1), mixed(MAX_JSON_DEPTH + 2), '['.repeat(5_000_000)])(
-      'refuses more',
-      (text) => {
-        expect(refusal(Buffer.from(text))).toContain(`it nests deeper than ${MAX_JSON_DEPTH} levels`);
-      },
+  test.each([
+    ['{"a":1,"a":2}', 8],
+    ['{"1":1,"1":2}', 8],
+    ['{"__proto__":1,"__proto__":2}', 16],
+    ['[{"x":{"a":1,"b":2,"a":3}}]', 20],
+  ])('refuses members of one name: %s', (text, character) => {
+    expect(refusal(Buffer.from(text))).toBe(
+      `The body is not valid JSON: a member is named twice (character ${character}).`,
     );
   });
 
@@ -178,30 +132,6 @@ describe('readJson', () => {
         }),
         { numRuns: 1000 },
       );
-    });
-
-    test('accepts numbers of a million digits', () => {
-      const many = 1_000_000;
-      expect(read('9'.repeat(many))).toBe(Infinity);
-      expect(read(`0.${'3'.repeat(many)}`)).toBe(1 / 3);
-      expect(read(`1e${'9'.repeat(many)}`)).toBe(Infinity);
-      expect(read(`1e-${'9'.repeat(many)}`)).toBeNaN();
-      expect(read(`1e${'0'.repeat(many)}2`)).toBe(100);
-      expect(read(`1.${'0'.repeat(many)}`)).toBe(1);
-      expect(read(`0.${'0'.repeat(many - 1)}7e${many}`)).toBe(7);
-      expect(read(`7${'0'.repeat(many)}e-${many}`)).toBe(7);
-    });
-  });
-
-  describe('values', () => {
-    const items = (count: number) => `[${Array.from({ length: count }, () => '{}').join()}]`;
-
-    test(`accepts ${MAX_JSON_VALUES}, the outermost one included`, () => {
-      expect(read(items(MAX_JSON_VALUES - 1))).toHaveLength(MAX_JSON_VALUES - 1);
-    });
-
-    test.each([items(MAX_JSON_VALUES), `{"a":${items(MAX_JSON_VALUES - 1)}}`])('refuses more', (text) => {
-      expect(refusal(Buffer.from(text))).toContain(`it holds more than ${MAX_JSON_VALUES} values`);
     });
   });
 });

@@ -10,10 +10,10 @@ export interface JsonObject {
 }
 
 /** Deepest nesting of arrays and objects; a deeper text is malformed. */
-export const MAX_JSON_DEPTH = 32;
+const MAX_JSON_DEPTH = 32;
 
 /** Largest number of values in one text, whatever their names; a text with more is malformed. */
-export const MAX_JSON_VALUES = 8_000;
+const MAX_JSON_VALUES = 8_000;
 
 /** A byte order mark is kept, so that the reader sees and refuses it (RFC 8259, section 8.1). */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -70,11 +70,3 @@ test('a cursor is refused with other filters than its own', () => {
     'cursor was made with other filters; send the same status, from as on the first page',
   );
 });
-
-test('a page has a next cursor only if one row more than the limit was found', () => {
-  const rows = [1n, 2n, 3n].map((id) => ({ id }));
-  expect(order.page(rows, { limit: 3 }, {})).toEqual({ items: rows, nextCursor: undefined });
-  const { items, nextCursor } = order.page(rows, { limit: 2 }, { status: 'sold' });
-  expect(items).toEqual(rows.slice(0, 2));
-  expect(order.decode(nextCursor, { status: 'sold' })).toBe(2n);
-});
