@@ -1,4 +1,5 @@
 import {
+  BadRequestException,
   ConflictException,
   Controller,
   Get,
@@ -31,6 +32,8 @@ const DOWN = {
 
 const THROWN: Record<string, [status: number, make: () => unknown]> = {
   'object with a message': [409, () => new ConflictException({ message: 'There are two.', ids: [1, 2] })],
+  'several messages': [400, () => new BadRequestException(['one fault', 'another fault'])],
+  'message that is no text': [400, () => new BadRequestException({ message: { name: ['too short'] } })],
   'error code': [404, () => new NotFoundException('No visit.', { errorCode: 'VISIT_GONE' })],
   'down, as Terminus': [503, () => new ServiceUnavailableException(DOWN)],
   'error of http-errors': [409, () => createError(409, 'There are two.')],

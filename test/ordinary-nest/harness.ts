@@ -127,8 +127,8 @@ function errorBodyOf(stock: HttpAnswer): unknown {
   const isUsual =
     error === undefined ||
     (typeof error === 'string' && error.toLowerCase() === STATUS_CODES[stock.status]?.toLowerCase());
-  const details = { ...rest, ...(isUsual ? {} : { error }) };
   const text = typeof message === 'string' ? message : Array.isArray(message) ? message.join('; ') : undefined;
+  const details = { ...rest, ...(isUsual ? {} : { error }), ...(text === undefined && message ? { message } : {}) };
   return {
     code: expect.stringMatching(/^[a-z_]+$/) as string,
     message: stock.status >= 500 || text === undefined ? (expect.any(String) as string) : text,
