@@ -14,7 +14,13 @@ import {
 import type { Response } from 'express';
 import { concat, of, throwError } from 'rxjs';
 import { Public } from '../../src/platform/auth/public.decorator.js';
+import { TextProperty } from '../../src/platform/input/property.decorators.js';
 import type { Row } from './harness.js';
+
+class Owner {
+  @TextProperty({ description: 'The name.', minLength: 1, maxLength: 40 })
+  name: string;
+}
 
 @Public()
 @Controller('test-answers')
@@ -22,6 +28,11 @@ class TestAnswersController {
   @Get('object')
   object(): unknown {
     return { a: 1, b: [null, undefined], c: undefined, d: new Date(0) };
+  }
+
+  @Get('instance')
+  instance(): Owner {
+    return Object.assign(new Owner(), { password: 'secret', name: 'ann' });
   }
 
   @Get('null')
@@ -106,6 +117,7 @@ const of200 = (name: string, more: Partial<Row> = {}): Row => ({
 
 export const ANSWERS: readonly Row[] = [
   of200('object'),
+  of200('instance', { meant: { difference: 'members of an answer', body: { name: 'ann' } } }),
   of200('null'),
   of200('text', { meant: { difference: 'media type of text', type: 'text/plain; charset=utf-8', body: 'text ü' } }),
   of200('number', { meant: { difference: 'numbers and booleans', type: 'application/json', body: 7 } }),

@@ -15,6 +15,7 @@ export const DIFFERENCES = [
   'unknown query parameters',
   'repeated query parameters',
   'undeclared members',
+  'members of an answer',
   'faults of input',
   'body in middleware',
   'types of bodies',
