@@ -33,8 +33,12 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const id = fc.oneof(fc.bigInt(INT64_MIN, INT64_MAX), fc.constantFrom(INT64_MIN, -1n, 0n, 2n ** 53n + 1n, INT64_MAX));
+const name = fc.oneof(
+  fc.constantFrom('Rex', `"quoted" and 'quoted'`, 'back\\slash \\" \\\\', '{a,b}', '{}', 'NULL', 'null'),
+  fc.constantFrom(' \t, spaces ,\n ', ' 語 🐕‍🦺 ', 'separators\u2028\u2029', '\u0001\u001f\u007f', '語'.repeat(255)),
+);
 const newPet = fc.record({
-  name: fc.constantFrom('Rex', '"quoted"', '{a,b}', 'NULL', ' 語 🐕‍🦺 ', 'back\\slash'),
+  name,
   categoryId: id,
   status: fc.constantFrom(...PET_STATUSES),
 });

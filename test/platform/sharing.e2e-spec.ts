@@ -1,9 +1,4 @@
 import fc from 'fast-check';
-import { randomUUID } from 'node:crypto';
-import { PET_STATUSES } from '../../src/pets/pet.entity.js';
-import { PetsRepository } from '../../src/pets/pets.repository.js';
-import { INT64_MAX, INT64_MIN } from '../../src/platform/json/int64.js';
-import { writeJson } from '../../src/platform/json/json-writer.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
@@ -75,56 +70,6 @@ test('every read has all animals that were acknowledged before it was sent, for 
       expect(count).toBe(acknowledged.size);
     }),
     { numRuns: 40 },
-  );
-});
-
-const NAMES = [
-  `"quoted" and 'quoted'`,
-  'back\\slash \\" \\\\',
-  '{braces},{"and",commas}',
-  'NULL',
-  'null',
-  '{}',
-  ' \t, spaces ,\n ',
-  '🐕‍🦺 🐈',
-  'line\u2028and paragraph\u2029separators',
-  '\u0001\u001f\u007f',
-  'x'.repeat(255),
-  '語'.repeat(255),
-];
-const CATEGORY_IDS = [INT64_MIN, INT64_MIN + 1n, -1n, 0n, 1n, 2n ** 53n + 1n, INT64_MAX - 1n, INT64_MAX];
-
-// One batch per name: if one name of several broke a shared statement, each animal would be inserted alone, and the test
-// would not notice.
-test.each(NAMES)(
-  'animals with the name %j that are added at once each get their own id, answer and address',
-  async (name) => {
-    const { client } = apps[0] as TestApp;
-    // With and without a key in one batch.
-    const sent = [...CATEGORY_IDS, ...CATEGORY_IDS].map((categoryId, index) => ({
-      pet: { name, categoryId, status: PET_STATUSES[index % PET_STATUSES.length] as string },
-      headers: index < CATEGORY_IDS.length ? {} : { 'idempotency-key': randomUUID() },
-    }));
-    const created = await Promise.all(sent.map(({ pet, headers }) => client.post('/v1/pets', pet, { headers })));
-    const ids = created.map(({ text }) => /^\{"id":([1-9]\d*),/.exec(text)?.[1]);
-    expect(new Set(ids).size).toBe(sent.length);
-    for (const [index, { status, text, headers }] of created.entries()) {
-      expect([status, text]).toEqual([201, `{"id":${ids[index]},${writeJson(sent[index]?.pet).slice(1)}`]);
-      expect(headers.location).toBe(`http://localhost:3000/v1/pets/${ids[index]}`);
-      expect((await client.get(`/v1/pets/${ids[index]}`)).text).toBe(text);
-    }
-  },
-);
-
-test('ids ascend in the order in which animals that are added at once have arrived', async () => {
-  const { nest, ...app } = apps[0] as TestApp;
-  const repository = nest.get(PetsRepository);
-  await app.sql('TRUNCATE pet CASCADE');
-  const names = Array.from({ length: 150 }, (_, index) => `Number ${index}`);
-  // Over HTTP the order of arrival would be random.
-  const added = await Promise.all(names.map((name) => repository.insert({ name, categoryId: 1n, status: 'sold' })));
-  expect(await app.sql('SELECT id::text, name FROM pet ORDER BY id')).toEqual(
-    added.map(({ id, name }) => [String(id), name]),
   );
 });
 

@@ -1,13 +1,7 @@
-import { jest } from '@jest/globals';
-import { getRepositoryToken } from '@nestjs/typeorm';
-import { DataSource, type QueryRunner, type Repository } from 'typeorm';
-import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';
-import { PetsRepository } from '../../src/pets/pets.repository.js';
-import { Database } from '../../src/platform/database/database.js';
-import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
+import { DataSource, type QueryRunner } from 'typeorm';
+import { PET_STATUSES } from '../../src/pets/pet.entity.js';
 import { KEY_USAGE_STATEMENTS } from '../../src/platform/key-usage/key-usage.js';
 import { IDEMPOTENCY_STATEMENTS } from '../../src/platform/idempotency/idempotency-key.repository.js';
-import { Keyset } from '../../src/platform/paging/keyset.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import {
   administerTestDatabase,
@@ -185,50 +179,6 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
       'uq_api_key_hash',
       'uq_api_key_predecessor',
     ]);
-  });
-});
-
-describe('PetsRepository, with TypeORM', () => {
-  let repository: PetsRepository;
-  beforeAll(() => {
-    const pets = app.nest.get<Repository<PetEntity>>(getRepositoryToken(PetEntity));
-    const database = Object.create(app.nest.get(Database), { sharesStatements: { value: false } }) as Database;
-    repository = new PetsRepository(pets, database, app.nest.get(Idempotency));
-  });
-
-  /** The only statement that TypeORM sends for a call, and its values. */
-  async function statementOf(call: () => Promise<unknown>): Promise<[text: string, values: (string | number)[]]> {
-    const sent = jest.spyOn(app.nest.get(DataSource).logger, 'logQuery');
-    // The pool has one connection.
-    await session.release();
-    try {
-      await call();
-      expect(sent).toHaveBeenCalledTimes(1);
-      const [text, values = []] = sent.mock.calls[0] as [string, unknown[]];
-      return [text, values.map(String)];
-    } finally {
-      sent.mockRestore();
-      session = app.nest.get(DataSource).createQueryRunner();
-    }
-  }
-
-  const PAGES = FIRST_IDS.flatMap((firstId) =>
-    [undefined, ...STATUSES].map((status) => {
-      const cursor = new Keyset('id').encode({ id: String(firstId) }, { status });
-      return { cursor, limit: 20, status };
-    }),
-  );
-
-  test.each(['custom', 'generic'] as const)('reads no more of a page than it returns, with a %s plan', async (mode) => {
-    for (const page of PAGES) {
-      const [text, values] = await statementOf(() => repository.list(page));
-      expectDirect(await planOf(mode, text, values), page.status === undefined ? 'pk_pet' : 'ix_pet_status_id');
-    }
-  });
-
-  test('finds an animal by the primary key', async () => {
-    const [text, values] = await statementOf(() => repository.find(7n));
-    for (const mode of ['custom', 'generic'] as const) expectDirect(await planOf(mode, text, values), 'pk_pet');
   });
 });
 

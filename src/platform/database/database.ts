@@ -1,4 +1,5 @@
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
@@ -10,11 +11,18 @@ import type { ServicePool } from './connections/service-pool.js';
 import { type Execute, executeQuery, type Statement } from './statements/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { ServiceDataSource } from './service-data-source.js';
-import { type Readiness, ReadinessProbe } from './availability/readiness-probe.js';
 import { Replicas } from './replicas.js';
+import { migrationStatus } from './schema/migration-history.js';
+import { schemaFault } from './schema/schema-check.js';
 
 export { isOutcomeUnknown } from './connections/connection-errors.js';
 export type { Statement } from './statements/statement.js';
+
+/** Whether the database can serve the requests of this version: 'ready', or why its schema does not fit. */
+type Readiness = 'ready' | 'unreachable' | Error;
+
+/** Longest time in ms of a query for readiness, and shortest time between two. */
+const READINESS_MS = 1_000;
 
 /** An open transaction. */
 export interface Transaction {
@@ -50,7 +58,8 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   private readonly breaker: Breaker | undefined;
   /** @internal The read replicas; undefined if none are configured. */
   readonly replicas: Replicas | undefined;
-  private readonly readinessProbe: ReadinessProbe;
+  private readinessAnswer: Promise<Readiness> = Promise.resolve('unreachable');
+  private readinessExpiresAt = -Infinity;
 
   /** @internal Whether requests may share statements: the fast path `shared-statements`. */
   readonly sharesStatements: boolean;
@@ -69,7 +78,6 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     const pool = (this.pool = (dataSource as ServiceDataSource).pool);
     const execute = databaseDirectUrl === undefined ? chooseExecute(config.fastPaths) : executeUnnamed;
     this.statements = new StatementRunner(pool, execute);
-    this.readinessProbe = new ReadinessProbe(dataSource);
     if (databaseUrl === undefined) return;
     if (databaseReplicaUrls.length > 0) this.replicas = new Replicas(config, execute);
     const directUrl = databaseDirectUrl ?? databaseUrl;
@@ -157,9 +165,17 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** @internal Whether the database can serve requests. Answers within 1 s; an answer is shared for 1 s. */
+  /** @internal Answers within READINESS_MS. The answer is shared for that time, because the readiness endpoint is public. */
   readiness(): Promise<Readiness> {
-    return this.readinessProbe.readiness();
+    if (performance.now() >= this.readinessExpiresAt) {
+      this.readinessExpiresAt = performance.now() + READINESS_MS;
+      const answer = migrationStatus(this.dataSource).then(
+        (status) => schemaFault(status) ?? 'ready',
+        () => 'unreachable' as const,
+      );
+      this.readinessAnswer = Promise.race([answer, sleep(READINESS_MS, 'unreachable' as const, { ref: false })]);
+    }
+    return this.readinessAnswer;
   }
 }
 

@@ -1,5 +1,11 @@
 import type { ClientBase, PoolClient } from 'pg';
-import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
+import {
+  DataSource,
+  type DataSourceOptions,
+  type EntityManager,
+  type QueryRunner,
+  type ReplicationMode,
+} from 'typeorm';
 import { unansweredStatement } from '../internals/pg.js';
 import { type PostgresDriver, PostgresQueryRunner } from '../internals/typeorm-driver.js';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
@@ -20,7 +26,10 @@ export class ServiceDataSource extends DataSource {
     // Every transaction of TypeORM without a connection of its own begins here.
     const { manager } = this;
     const transaction = manager.transaction.bind(manager) as (...parameters: unknown[]) => Promise<never>;
-    manager.transaction = (...parameters: unknown[]) => this.pool.holdOnly(() => transaction(...parameters));
+    const guarded = (work: (own: EntityManager) => Promise<unknown>) => (own: EntityManager) =>
+      this.pool.withoutConnections(() => work(own));
+    manager.transaction = (...parameters: unknown[]) =>
+      transaction(...parameters.map((one) => (typeof one === 'function' ? guarded(one as never) : one)));
   }
 
   /** The pool of connections to the primary. */

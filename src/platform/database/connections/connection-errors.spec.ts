@@ -47,22 +47,3 @@ test('503: a missing file that a connection needs; an error of a file that a fea
   expect(asUnavailable(error)).toBe(error);
   expect(asUnavailable(new ConnectionFileError(error))).toMatchObject({ unavailableCause: 'database_away' });
 });
-
-const UNKNOWN_OUTCOME = /^The database did not confirm the change in time; it may have been made\. .+ Idempotency-Key /;
-
-test.each(['ECONNRESET', '57P01', '57P02', '08006', undefined])(
-  '503: %s after a change was sent; the change may have been made',
-  (code) => {
-    const error = failure(code, 'Connection terminated unexpectedly');
-    for (const thrown of [error, new QueryFailedError('INSERT', [], error)]) {
-      expect(asUnavailable(thrown, true)).toMatchObject({ definition: UNAVAILABLE });
-      expect((asUnavailable(thrown, true) as ApiError).message).toMatch(UNKNOWN_OUTCOME);
-    }
-  },
-);
-
-test.each(['25006', '53100', '53300'])('503: %s after a change was sent; the change was not made', (code) => {
-  for (const thrown of [failure(code), new QueryFailedError('INSERT', [], failure(code))]) {
-    expect((asUnavailable(thrown, true) as ApiError).message).toBe('The database is not available. Try again.');
-  }
-});

@@ -120,21 +120,17 @@ function isRefusal(error: Error): boolean {
  */
 export function asUnavailable(error: unknown, isSentChange = false, isWritable = false): unknown {
   if (!isConnectionFailure(error) || (isWritable && failureOf(error).code === '25006')) return error;
-  return isSentChange && !isRefusal(error) ? outcomeUnknown(error) : unavailable(error);
+  return isSentChange && !isRefusal(error) ? unavailable(error, OUTCOME_UNKNOWN) : unavailable(error);
 }
 
-/** The error while the database is unreachable and nothing was changed. */
-export function unavailable(cause: Error): ApiError {
-  return serviceUnavailable(causeOf(cause), 'The database is not available. Try again.', { cause });
+/** The error while the database is unreachable. The default message says that nothing was changed. */
+export function unavailable(cause: Error, message = 'The database is not available. Try again.'): ApiError {
+  return serviceUnavailable(causeOf(cause), message, { cause });
 }
 
 const OUTCOME_UNKNOWN =
   'The database did not confirm the change in time; it may have been made. ' +
   'A retry with the same Idempotency-Key settles it; without one, look whether it was made before you try again.';
-
-function outcomeUnknown(cause: Error): ApiError {
-  return serviceUnavailable(causeOf(cause), OUTCOME_UNKNOWN, { cause });
-}
 
 /** Whether an error leaves open if the change was made. */
 export function isOutcomeUnknown(error: unknown): boolean {

@@ -17,6 +17,10 @@ const WATCH_MS = 250;
 
 const STANDBY_WAITS = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;
 
+const INSIDE_TRANSACTION =
+  'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
+  'manager.getRepository(Entity) in place of a repository, and run or manager.query in place of Database.';
+
 /** Settings of a `ServicePool`. */
 export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
@@ -56,7 +60,7 @@ export class ServicePool extends pg.Pool {
   private seen = new Map<object, number>();
   /** For leased connections with a limit of their own, in ms. */
   private readonly answerTimeouts = new WeakMap<ClientBase, number>();
-  private readonly transactions = new AsyncLocalStorage<{ isOpen: boolean; hasConnection: boolean }>();
+  private readonly transactions = new AsyncLocalStorage<{ isOpen: boolean }>();
 
   constructor(options: ServicePoolOptions) {
     const clients = new Set<pg.Client>();
@@ -97,7 +101,8 @@ export class ServicePool extends pg.Pool {
   /**
    * A connection of the pool.
    *
-   * @throws ApiError UNAVAILABLE while the database is silent or when too many callers wait; any error of pg
+   * @throws ApiError UNAVAILABLE while the database is silent or when too many callers wait; Error inside a transaction on
+   *   the embedded engine; any error of pg
    */
   override connect(): Promise<PoolClient>;
   override connect(callback: ConnectCallback): void;
@@ -116,17 +121,11 @@ export class ServicePool extends pg.Pool {
     this.answerTimeouts.set(client, timeoutMs);
   }
 
-  /**
-   * Runs a transaction on the embedded engine, where a second connection would be waited for in vain.
-   *
-   * @param begin takes the connection, and runs the work
-   * @throws Error inside `begin` when the work asks for another connection; when this is called inside `begin`
-   */
-  async holdOnly<Result>(begin: () => Promise<Result>): Promise<Result> {
-    if (this.transactions.getStore()?.isOpen) throw insideTransaction();
-    const transaction = { isOpen: true, hasConnection: false };
+  /** Runs the work of a transaction on the embedded engine. Inside it, `connect` throws: it would wait in vain. */
+  async withoutConnections<Result>(work: () => Promise<Result>): Promise<Result> {
+    const transaction = { isOpen: true };
     try {
-      return await this.transactions.run(transaction, begin);
+      return await this.transactions.run(transaction, work);
     } finally {
       transaction.isOpen = false;
     }
@@ -167,11 +166,7 @@ export class ServicePool extends pg.Pool {
 
   private async lease(): Promise<PoolClient> {
     if (this.silence !== undefined) throw unavailable(this.silence);
-    const transaction = this.transactions.getStore();
-    if (transaction?.isOpen) {
-      if (transaction.hasConnection) throw insideTransaction();
-      transaction.hasConnection = true;
-    }
+    if (this.transactions.getStore()?.isOpen) throw new Error(INSIDE_TRANSACTION);
     if (this.waitingCount >= MAX_WAITING) throw tooManyWaiting();
     const client = await super.connect();
     const release = client.release.bind(client);
@@ -204,11 +199,4 @@ export class ServicePool extends pg.Pool {
   private closeAll(error: Error): void {
     this.clients.forEach((client) => destroySocket(client, error));
   }
-}
-
-function insideTransaction(): Error {
-  return new Error(
-    'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
-      'manager.getRepository(Entity) in place of a repository, and run or manager.query in place of Database.',
-  );
 }
