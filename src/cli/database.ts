@@ -45,7 +45,21 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
       const reverted = await context.withDatabase((dataSource) => revertLastMigration(dataSource, report));
       context.print(reverted === undefined ? 'No migration is applied.\n' : `Reverted ${reverted}.\n`);
     });
-  addSeed(program, context);
+  program
+    .command('seed')
+    .description('add made-up animals to the catalogue')
+    .requiredOption(
+      '--count <n>',
+      `number of animals to add, 1 to ${MAX_SEED_COUNT}`,
+      integerArgument(1, MAX_SEED_COUNT),
+    )
+    .action(async ({ count }: { count: number }) => {
+      const { seedPets } = await import('../pets/pets.seed.js');
+      const { pause } = context;
+      const batch = pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
+      await context.withCurrentDatabase((dataSource) => seedPets(dataSource, count, batch, pause));
+      context.print(`Added ${count} animals.\n`);
+    });
 }
 
 /** Prints some of the migrations, and returns all. */
@@ -67,22 +81,4 @@ async function printStatus(
 function stateText({ appliedAt, isKnown, backwardCompatible }: MigrationStatus): string {
   if (isKnown && appliedAt) return 'applied';
   return `${isKnown ? 'pending' : 'newer'}, ${backwardCompatible ? 'compatible' : 'incompatible'}`;
-}
-
-function addSeed(program: Command, context: CommandContext): void {
-  program
-    .command('seed')
-    .description('add made-up animals to the catalogue')
-    .requiredOption(
-      '--count <n>',
-      `number of animals to add, 1 to ${MAX_SEED_COUNT}`,
-      integerArgument(1, MAX_SEED_COUNT),
-    )
-    .action(async ({ count }: { count: number }) => {
-      const { seedPets } = await import('../pets/pets.seed.js');
-      const { pause } = context;
-      const batch = pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
-      await context.withCurrentDatabase((dataSource) => seedPets(dataSource, count, batch, pause));
-      context.print(`Added ${count} animals.\n`);
-    });
 }

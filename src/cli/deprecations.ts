@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './context.js';
-import type { UsageSummary } from '../platform/key-usage/key-usage.js';
 import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
 import { StartupError } from '../platform/errors/startup-error.js';
 import { integerArgument } from './options.js';
@@ -13,7 +12,7 @@ const DAY_MS = 86_400_000;
 /** Exit code when removal is not safe. 1 means that the command failed. */
 const NOT_SAFE = 2;
 
-/** Adds `deprecations report`. */
+/** Adds `deprecations report`: who called a deprecated operation in a period, and whether removing it is safe. Days are in UTC. */
 export function addDeprecationCommands(program: Command, context: CommandContext): void {
   const deprecations = program
     .command('deprecations')
@@ -29,49 +28,25 @@ export function addDeprecationCommands(program: Command, context: CommandContext
     .option('--days <n>', `days to look back, today included, 1 to ${MAX_DAYS}`, integerArgument(1, MAX_DAYS), 30)
     .option('--json', 'print JSON')
     .action(async (operation: string, { days, json }: { days: number; json?: boolean }) => {
-      const report = await createReport(context, operation, days);
-      context.print(resultText(json, report, reportText(report)));
-      if (!report.safeToRemove) context.exitCode = NOT_SAFE;
+      const { sunset, endpoint } = deprecationOf(await context.document(), operation);
+      const now = Date.now();
+      const [from, to] = [isoDay(now - (days - 1) * DAY_MS), isoDay(now)];
+      // The first day with usage of any operation; null without usage.
+      const { countedSince, usage } = await context.withKeys(async (_, keyUsage) => ({
+        countedSince: await keyUsage.firstDay(),
+        usage: await keyUsage.sumByClient(operation, to, days),
+      }));
+      const safeToRemove = usage.size === 0 && countedSince !== null && countedSince <= from;
+      const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
+      const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
+      const callers = usage.size === 0 ? 'No client has called it.' : usageTable('CLIENT', [...usage]);
+      const reason =
+        usage.size > 0 ? `${usage.size} client(s) still call it` : `usage is known only from ${countedSince ?? to} on`;
+      const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
+      const heading = `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${isoDay(sunset.getTime())}.`;
+      context.print(resultText(json, report, `${heading}\n\n${callers}\n\nVerdict: ${verdict}.`));
+      if (!safeToRemove) context.exitCode = NOT_SAFE;
     });
-}
-
-/** Who called a deprecated operation in a period, and whether removing it is safe. Days are in UTC. */
-interface Report {
-  readonly operation: string;
-  readonly endpoint: string;
-  readonly from: string;
-  readonly to: string;
-  /** The first day with usage of any operation; null without usage. */
-  readonly countedSince: string | null;
-  readonly sunset: Date;
-  readonly clients: readonly ({ readonly client: string } & UsageSummary)[];
-  readonly safeToRemove: boolean;
-}
-
-async function createReport(context: CommandContext, operation: string, days: number): Promise<Report> {
-  const { sunset, endpoint } = deprecationOf(await context.document(), operation);
-  const now = Date.now();
-  const to = isoDay(now);
-  const from = isoDay(now - (days - 1) * DAY_MS);
-  const { countedSince, usage } = await context.withKeys(async (_, keyUsage) => ({
-    countedSince: await keyUsage.firstDay(),
-    usage: await keyUsage.sumByClient(operation, to, days),
-  }));
-  const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
-  const safeToRemove = clients.length === 0 && countedSince !== null && countedSince <= from;
-  return { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
-}
-
-function reportText(report: Report): string {
-  const { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove } = report;
-  const rows = clients.map(({ client, ...usage }) => [client, usage] as const);
-  const callers = rows.length === 0 ? 'No client has called it.' : usageTable('CLIENT', rows);
-  const reason =
-    clients.length > 0
-      ? `${clients.length} client(s) still call it`
-      : `usage is known only from ${countedSince ?? to} on`;
-  const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
-  return `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${isoDay(sunset.getTime())}.\n\n${callers}\n\nVerdict: ${verdict}.`;
 }
 
 /** @throws StartupError when the operation does not exist or is not deprecated */

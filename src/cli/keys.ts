@@ -45,14 +45,14 @@ function addCreate(keys: Command, context: CommandContext): void {
     .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
       if (scopes) await refuseUnknownScopes(scopes);
-      const { key, secret } = await context.withKeys((apiKeys) =>
+      const created = await context.withKeys((apiKeys) =>
         apiKeys.create({
           client: options.client,
           scopes,
           expiresAt: options.expires === undefined ? undefined : new Date(Date.now() + options.expires),
         }),
       );
-      printSecret(context, options, secret, { ...describe(key), secret }, [key]);
+      printSecret(context, options, created);
     });
 }
 
@@ -101,13 +101,8 @@ function addRotate(keys: Command, context: CommandContext): void {
     .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { overlap?: number } & Output) => {
-      const { key, secret, predecessor } = await context.withKeys((apiKeys) =>
-        apiKeys.rotate(reference, options.overlap),
-      );
-      printSecret(context, options, secret, { ...describe(key), secret, predecessor: describe(predecessor) }, [
-        predecessor,
-        key,
-      ]);
+      const created = await context.withKeys((apiKeys) => apiKeys.rotate(reference, options.overlap));
+      printSecret(context, options, created);
     });
 }
 
@@ -158,15 +153,13 @@ async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
 /** Prints a new key with its secret; no other function prints a secret. */
 function printSecret(
   context: CommandContext,
-  options: Output,
-  secret: string,
-  value: unknown,
-  keys: StoredApiKey[],
+  { quiet, json }: Output,
+  { key, secret, predecessor }: { key: StoredApiKey; secret: string; predecessor?: StoredApiKey },
 ): void {
+  const value = { ...describe(key), secret, predecessor: predecessor && describe(predecessor) };
+  const keys = keyTable(predecessor ? [predecessor, key] : [key]);
   const advice = 'Store it now: only its hash is kept, and it is never shown again.';
-  context.print(
-    resultText(options.json, value, options.quiet ? secret : `${secret}\n\n${advice}\n\n${keyTable(keys)}`),
-  );
+  context.print(resultText(json, value, quiet ? secret : `${secret}\n\n${advice}\n\n${keys}`));
 }
 
 /** A key for people and programs, without the object of its client. */

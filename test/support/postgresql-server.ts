@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { freePort } from './programs.js';
+import { until } from './until.js';
 
 /** A PostgreSQL server for one test run. */
 export interface PostgresqlServer {
@@ -19,9 +20,7 @@ export interface PostgresqlServer {
   readonly crash: () => Promise<void>;
   /** Shuts the server down in an orderly way, which closes clients' connections. `start` restarts it. */
   readonly shutDown: () => Promise<void>;
-  /**
-   * Starts the server after `crash` or `shutDown`, on the same data and port, and waits until it accepts connections.
-   */
+  /** Starts the server after `crash` or `shutDown`, on the same data and port, and waits until it accepts connections. */
   readonly start: () => Promise<void>;
   /** Suspends all processes: connections stay open and are accepted, but nothing is answered. */
   readonly suspend: () => void;
@@ -105,7 +104,7 @@ export async function startPostgresqlServer(
   };
   const untilStarted = async (): Promise<void> => {
     try {
-      await untilItAnswers(url);
+      await until(() => answers(url));
     } catch (error) {
       const log = readFileSync(join(directory, 'log'), 'utf8');
       await stop();
@@ -192,14 +191,11 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 
 /** Waits until all processes have ended. Zombies count as ended, because they hold no resources. */
 export async function untilEnded(pids: readonly number[]): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  for (;;) {
+  await until(() => {
     const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,stat='], { encoding: 'utf8' });
     const lines = stdout.split('\n').map((line) => line.trim().split(/\s+/));
-    if (!lines.some(([pid, state = '']) => pids.includes(Number(pid)) && !state.startsWith('Z'))) return;
-    if (Date.now() > deadline) throw new Error('PostgreSQL does not end.');
-    await new Promise((next) => setTimeout(next, 10));
-  }
+    return !lines.some(([pid, state = '']) => pids.includes(Number(pid)) && !state.startsWith('Z'));
+  });
 }
 
 /** The user that a process runs as; undefined means the user of this process. */
@@ -252,18 +248,14 @@ function check(command: string, { status, error, stdout, stderr }: SpawnSyncRetu
     throw new Error(`${command} fails: ${error?.message ?? ''}\n${stdout}\n${stderr}`, { cause: error });
 }
 
-async function untilItAnswers(url: string): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  for (;;) {
-    const client = new pg.Client({ connectionString: url });
-    try {
-      await client.connect();
-      return;
-    } catch (error) {
-      if (Date.now() > deadline) throw error;
-      await new Promise((next) => setTimeout(next, 50));
-    } finally {
-      await client.end().catch(() => undefined);
-    }
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
   }
 }

@@ -97,16 +97,9 @@ export async function openCurrentDatabase(options: DatabaseOptions): Promise<Dat
   }
 }
 
-async function migrateOnStart(dataSource: DataSource, options: DatabaseOptions): Promise<void> {
-  const { config } = options;
+async function migrateOnStart(dataSource: DataSource, { config, ...options }: DatabaseOptions): Promise<unknown> {
   // The embedded engine has one session. On a server, migrations need a session of their own and more time than requests.
-  const isEmbedded = config.databaseUrl === undefined;
-  const direct = isEmbedded
-    ? dataSource
-    : await openDataSource({ ...options, config: directly(config), entities: [], extra: undefined });
-  try {
-    await migrate(direct);
-  } finally {
-    if (!isEmbedded) await direct.destroy();
-  }
+  if (config.databaseUrl === undefined) return migrate(dataSource);
+  const direct = await openDataSource({ ...options, config: directly(config), entities: [], extra: undefined });
+  return migrate(direct).finally(() => direct.destroy());
 }
