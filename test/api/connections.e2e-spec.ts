@@ -4,10 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import {
-  MAX_PIPELINED_REQUESTS,
-  MAX_REQUESTS_PER_CONNECTION,
-} from '../../src/platform/server/requests/server-limits.js';
+import { MAX_PIPELINED_REQUESTS } from '../../src/platform/server/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
@@ -201,16 +198,6 @@ describe('Upgrade', () => {
       expect(taken).toEqual([]);
     });
   });
-});
-
-test('the answer to the last request of a connection closes it, and later requests are not served', async () => {
-  (app.nest.getHttpServer() as Server).once('connection', (socket) => {
-    const key = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'connection');
-    const connection = (socket as unknown as Record<symbol, { arrived: number }>)[key as symbol];
-    Object.assign(connection as object, { arrived: MAX_REQUESTS_PER_CONNECTION - 2 });
-  });
-  const answer = await sendSegments(`${LIVE}\r\n`.repeat(3), `${LIVE}\r\n`);
-  expect(answer.match(/^Connection: .*$/gm)).toEqual(['Connection: keep-alive', 'Connection: close']);
 });
 
 describe('requests that are sent ahead', () => {

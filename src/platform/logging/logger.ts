@@ -142,7 +142,7 @@ export class NestLogger implements LoggerService {
     const context = typeof last === 'string' && !isStack(last) ? last : undefined;
     const given = (context === undefined ? details : details.slice(0, -1)).filter((detail) => detail !== undefined);
     const passed = given.find((detail) => detail instanceof RequestContext);
-    const request = passed ?? servedRequest();
+    const request = passed ?? servedRequest.getStore();
     const error = [message, ...given].find((detail) => detail instanceof Error);
     const stack = given.find((detail) => typeof detail === 'string' && isStack(detail));
     const others = given.filter((detail) => detail !== passed && detail !== error && detail !== stack);

@@ -19,7 +19,7 @@ import {
   REQUEST_ID_HEADER,
   RequestContext,
   requestIdFrom,
-  serveFor,
+  servedRequest,
   traceIdFrom,
 } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
@@ -159,7 +159,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
       // sent instead.
       if (error) process.nextTick(() => this.refuse(request, response, request.context.bodyError ?? error));
-      else if (this.config.requestInLog) serveFor(request.context, () => this.callExpress(request, response));
+      else if (this.config.requestInLog) servedRequest.run(request.context, () => this.callExpress(request, response));
       else this.callExpress(request, response);
     };
     // A pipelined request begins at the end of the one before, whose span is active then.

@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LimitedWarnings } from '../../limited-warnings.js';
-import { MAX_PIPELINED_REQUESTS, MAX_REQUESTS_PER_CONNECTION, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
+import { MAX_PIPELINED_REQUESTS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
 
 /** A request that is not answered yet. */
 interface Turn {
@@ -19,8 +19,6 @@ interface Connection {
   readonly turns: Turn[];
   /** The response of the last request that is served. */
   latest: Response | undefined;
-  /** Requests that have arrived. */
-  arrived: number;
   /** `socket.bytesRead` when the last response was over; a larger value means that another request is arriving. */
   bytesRead: number;
   /** Requests after `latest` are not served; the connection is closed after its answer. */
@@ -46,8 +44,8 @@ export function answeringOn(socket: Duplex): Response | undefined {
  * - Requests of one connection are served one after the other, each in a turn of the event loop of its own. So a client that
  *   sends many requests ahead (pipelining) delays nobody else, and occupies memory for one answer only.
  * - If all connections together have sent more than MAX_PIPELINED_REQUESTS ahead, the connection that sends another one is cut.
- * - A request with `Upgrade` ends the connection (see `http-server.ts`), and so does request number
- *   MAX_REQUESTS_PER_CONNECTION. Its answer says `Connection: close`; later requests are ignored.
+ * - A request with `Upgrade` ends the connection (see `http-server.ts`): its answer says `Connection: close`, and later
+ *   requests are ignored.
  * - After a request was refused for overload, the next one of its connection waits for REFUSAL_PAUSE_MS.
  * - Connections beyond the limit (`limits.ts`, and the limit of open files) are dropped.
  * - A connection whose client reads nothing of its answer for `writeTimeoutMs` is cut.
@@ -86,7 +84,7 @@ export class Connections {
     }
     if (connection.isEnding) return;
     connection.latest = response;
-    if (++connection.arrived >= MAX_REQUESTS_PER_CONNECTION || request.headers.upgrade !== undefined) {
+    if (request.headers.upgrade !== undefined) {
       connection.isEnding = true;
       response.shouldKeepAlive = false;
     }
@@ -162,7 +160,7 @@ export class Connections {
       this.warnings.warn(`Dropped a connection beyond the limit of ${this.limits.maxConnections}.`);
       return;
     }
-    const connection = { turns: [] as Turn[], latest: undefined, arrived: 0, bytesRead: 0, isEnding: false };
+    const connection = { turns: [] as Turn[], latest: undefined, bytesRead: 0, isEnding: false };
     (socket as ConnectionSocket)[CONNECTION] = connection;
     this.open.add(socket);
     socket.once('close', () => {

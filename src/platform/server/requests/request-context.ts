@@ -85,17 +85,8 @@ export function traceIdFrom(traceparent: string | string[]): string | undefined 
   return TRACEPARENT.exec(String(traceparent))?.[1];
 }
 
-const storage = new AsyncLocalStorage<RequestContext>();
-
-/** Calls a function in the context of a request: everything that it starts belongs to the request. */
-export function serveFor<Result>(context: RequestContext, serve: () => Result): Result {
-  return storage.run(context, serve);
-}
-
-/** The context of the current request; undefined outside of requests, and if REQUEST_IN_LOG is false. */
-export function servedRequest(): RequestContext | undefined {
-  return storage.getStore();
-}
+/** Holds the context of the current request; nothing outside of requests, and if REQUEST_IN_LOG is false. */
+export const servedRequest = new AsyncLocalStorage<RequestContext>();
 
 declare global {
   // eslint-disable-next-line @typescript-eslint/no-namespace -- the way Express offers to extend its request

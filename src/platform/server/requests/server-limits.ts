@@ -22,9 +22,6 @@ export const MAX_FORM_BYTES = 1024 * 1024;
 /** Longest request target in characters. A longer one is answered 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
 
-/** Requests served on one connection before it is closed, so that load spreads after instances are added. */
-export const MAX_REQUESTS_PER_CONNECTION = 100_000;
-
 /**
  * Lingering close: if an answer is sent before the whole request has arrived, at most this many bytes of the rest are
  * read and dropped, for at most this many ms, before the connection is closed. Closing at once could destroy the answer
