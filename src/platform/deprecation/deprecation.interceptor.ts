@@ -25,12 +25,8 @@ export function removalMessage({ sunset, replacement }: Deprecation): string {
   return `This operation was removed on ${sunset.toISOString().slice(0, 10)}. ${replacement}`;
 }
 
-interface Announcement {
-  readonly deprecation: Deprecation;
-  readonly deprecationField: string;
-  readonly sunsetField: string;
-  readonly links: string;
-}
+/** A Deprecation with the values of its header fields. */
+type Announcement = Deprecation & Record<'sinceField' | 'sunsetField' | 'links', string>;
 
 /** Adds the header fields of `@Deprecated` to every answer of a handler, and answers 410 from the sunset on. */
 @Injectable()
@@ -43,13 +39,13 @@ export class DeprecationInterceptor extends DirectInterceptor {
   }
 
   override before(execution: ExecutionContext): void {
-    const { deprecation, deprecationField, sunsetField, links } = this.announcementOf(execution);
+    const announcement = this.announcementOf(execution);
     const response = execution.getArgByIndex<Response>(1);
-    response.setHeader('Deprecation', deprecationField);
-    response.setHeader('Sunset', sunsetField);
+    response.setHeader('Deprecation', announcement.sinceField);
+    response.setHeader('Sunset', announcement.sunsetField);
     // Not `setHeader`: a guard or @Header may have set links of its own.
-    response.appendHeader('Link', links);
-    if (this.isRemoved(execution)) throw new ApiError(OPERATION_REMOVED, removalMessage(deprecation));
+    response.appendHeader('Link', announcement.links);
+    if (this.isRemoved(execution)) throw new ApiError(OPERATION_REMOVED, removalMessage(announcement));
   }
 
   /** Answers 410 from the sunset on, as {@link before} does; for code that runs before interceptors. */
@@ -58,7 +54,7 @@ export class DeprecationInterceptor extends DirectInterceptor {
   }
 
   private isRemoved(execution: ExecutionContext): boolean {
-    const { sunset } = this.announcementOf(execution).deprecation;
+    const { sunset } = this.announcementOf(execution);
     return this.config.afterSunset === 'remove' && execution.getArgByIndex<Request>(0).context.now >= sunset.getTime();
   }
 
@@ -70,8 +66,8 @@ export class DeprecationInterceptor extends DirectInterceptor {
       const { publicBaseUrl } = this.config;
       const page = `${new URL(publicBaseUrl).origin}/docs/deprecations#${operation}`;
       announcement = {
-        deprecation,
-        deprecationField: `@${Math.floor(deprecation.since.getTime() / 1000)}`,
+        ...deprecation,
+        sinceField: `@${Math.floor(deprecation.since.getTime() / 1000)}`,
         sunsetField: deprecation.sunset.toUTCString(),
         links: `<${publicBaseUrl}${deprecation.successor}>; rel="successor-version", <${page}>; rel="deprecation"; type="text/html"`,
       };

@@ -1,4 +1,4 @@
-import type { ComponentsObject, ExampleObject, HeaderObject, PathsObject, SchemaObject } from '@nestjs/swagger';
+import type { ComponentsObject, HeaderObject, PathsObject, SchemaObject } from '@nestjs/swagger';
 import type { Application } from '../application.js';
 import { CODE_PATTERN, errorCatalogue, MAX_CODE_LENGTH } from '../errors/error-catalogue.js';
 import { describeErrorExample, describeSharedResponses } from './responses.js';
@@ -47,13 +47,17 @@ export function describeComponents(
   { headerExamples, defaultScopes }: Application,
 ): ComponentsObject {
   const responses = describeSharedResponses();
+  const headers = Object.entries<HeaderObject>(RESPONSE_HEADERS).map(
+    ([name, header]) => [name, { ...header, example: headerExamples[name] ?? (header.example as unknown) }] as const,
+  );
+  const examples = errorCatalogue().map((error) => [error.code, describeErrorExample(error)] as const);
   const text = JSON.stringify([paths, schemas, responses]);
   const scopes = defaultScopes.map((scope) => `\`${scope}\``).join(' and ');
   return {
     schemas: referredTo('schemas', { ...schemas, Error: ERROR }, text),
     responses: referredTo('responses', responses, text),
-    headers: referredTo('headers', describeHeaders(headerExamples), text),
-    examples: referredTo('examples', errorExamples(), text),
+    headers: referredTo('headers', Object.fromEntries(headers), text),
+    examples: referredTo('examples', Object.fromEntries(examples), text),
     securitySchemes: {
       bearerAuth: {
         type: 'http',
@@ -64,17 +68,6 @@ export function describeComponents(
       },
     },
   };
-}
-
-function describeHeaders(examples: Application['headerExamples']): Record<string, HeaderObject> {
-  const described = Object.entries<HeaderObject>(RESPONSE_HEADERS).map(
-    ([name, header]) => [name, { ...header, example: examples[name] ?? (header.example as unknown) }] as const,
-  );
-  return Object.fromEntries(described);
-}
-
-function errorExamples(): Record<string, ExampleObject> {
-  return Object.fromEntries(errorCatalogue().map((error) => [error.code, describeErrorExample(error)]));
 }
 
 function referredTo<T>(kind: string, components: Record<string, T>, text: string): Record<string, T> {
