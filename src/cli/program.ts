@@ -29,7 +29,14 @@ export function createProgram(context: CommandContext): Command {
   addTransferCommands(program, context);
   addKeyCommands(program, context);
   addDeprecationCommands(program, context);
-  addOpenApiCommand(program, context);
+  program
+    .command('openapi')
+    .description('print the OpenAPI document')
+    .option('--yaml', 'print YAML instead of JSON')
+    .action(async ({ yaml }: { yaml?: boolean }) => {
+      const document = await context.document();
+      context.print(yaml ? document.yaml : document.json);
+    });
   return program;
 }
 
@@ -44,18 +51,6 @@ export async function runCommand(program: Command, context: CommandContext, word
     context.tell(`${failureText(error)}\n`);
     return 1;
   }
-}
-
-/** Adds `openapi`. */
-function addOpenApiCommand(program: Command, context: CommandContext): void {
-  program
-    .command('openapi')
-    .description('print the OpenAPI document')
-    .option('--yaml', 'print YAML instead of JSON')
-    .action(async ({ yaml }: { yaml?: boolean }) => {
-      const document = await context.document();
-      context.print(yaml ? document.yaml : document.json);
-    });
 }
 
 /** The first words of the commands that the service runs while it has the embedded database; `export` asks it itself. */

@@ -50,13 +50,6 @@ test('keys create, list and revoke work while the service runs, and take effect 
   expect((await client.get('/v1/pets', { apiKey })).json).toMatchObject({ code: 'revoked_api_key' });
 });
 
-test('seed adds animals while the service runs, so that a list has a next page', async () => {
-  expect(await petstore('seed', '--count', '1025')).toEqual({ code: 0, stdout: 'Added 1025 animals.\n', stderr: '' });
-  const { headers, json } = await client.get('/v1/pets?limit=100');
-  expect(json).toHaveLength(100);
-  expect(headers.link).toMatch(/rel="next"/);
-});
-
 test('export writes a file in the directory of the command while the service serves requests', async () => {
   const run = petstore('export', '--to', 'all.sql');
   let isRunning = true;
@@ -67,7 +60,7 @@ test('export writes a file in the directory of the command while the service ser
   const rows = Number(/^Exported (\d+) rows\.\n$/.exec(stdout)?.[1]);
   const lines = (await readFile(join(home, 'all.sql'), 'latin1')).split('\n');
   const pets = lines.filter((line) => /^-?\d+\t[^\t]+\t\d+\t(available|pending|sold)$/.test(line)).length;
-  expect(pets).toBeGreaterThanOrEqual(1025);
+  expect(pets).toBeGreaterThan(0);
   expect(rows).toBeGreaterThan(pets);
 });
 
