@@ -59,7 +59,7 @@ export class BodyGuard implements CanActivate {
     const handlerBody = this.handlerBodyOf(request.context.operation as string, execution);
     if (handlerBody === null || request.body !== undefined || request.readableDidRead) return true;
     if (handlerBody.isDeprecated) this.deprecation.refuseRemoved(execution);
-    const body = this.adapterHost.httpAdapter.readBody(request, handlerBody);
+    const body = this.adapterHost.httpAdapter.bodies.read(request, handlerBody);
     if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read));
     return setBody(request, body);
   }

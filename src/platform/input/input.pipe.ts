@@ -50,7 +50,10 @@ export class InputPipe implements PipeTransform {
     const definition = ERRORS[type];
     const isWhole = type === 'body' || data === undefined;
     if (definition === undefined || !isWhole || !isInputClass(metatype)) return withoutLists(value, metadata);
-    if (type === 'body' && !isObject(value)) throw new ApiError(definition, missingObject(value, data));
+    if (type === 'body' && !isObject(value)) {
+      const fault = value === undefined ? 'is required' : 'must be a JSON object';
+      throw new ApiError(definition, `${data ?? 'the body'} ${fault}`);
+    }
     const sent = value as Fields;
     const { hasRules, properties } = inputClassOf(metatype);
     if (!hasRules) return plainToInstance(metatype, sent) as unknown;
@@ -73,11 +76,6 @@ export class InputPipe implements PipeTransform {
 
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** @param member the member of the body for which the handler declares the class; undefined for the body itself */
-function missingObject(value: unknown, member = 'the body'): string {
-  return value === undefined ? `${member} is required` : `${member} must be a JSON object`;
 }
 
 function withoutLists(value: unknown, { type, metatype, data }: ArgumentMetadata): unknown {

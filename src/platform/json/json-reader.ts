@@ -31,7 +31,13 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  *   the input.
  */
 export function readJson(bytes: Buffer): JsonValue {
-  return new JsonReader(decode(bytes)).read();
+  let text: string;
+  try {
+    text = UTF8.decode(bytes);
+  } catch {
+    throw new ApiError(MALFORMED_JSON, 'The body is not valid JSON: it is not UTF-8.');
+  }
+  return new JsonReader(text).read();
 }
 
 /** Matches numbers with so many digits that a double may lose some. */
@@ -43,14 +49,6 @@ const MANY_DIGITS = /[0-9]{16}/;
  */
 export function readOwnJson(text: string): JsonValue {
   return MANY_DIGITS.test(text) ? new JsonReader(text, Infinity).read() : (JSON.parse(text) as JsonValue);
-}
-
-function decode(bytes: Buffer): string {
-  try {
-    return UTF8.decode(bytes);
-  } catch {
-    throw new ApiError(MALFORMED_JSON, 'The body is not valid JSON: it is not UTF-8.');
-  }
 }
 
 const BYTE_ORDER_MARK = '\ufeff';

@@ -64,7 +64,7 @@ export class BodyReader {
     const { context } = request;
     context.isBodyRead = true;
     try {
-      if (request.destroyed || context.bodyError) throw aborted();
+      if (request.destroyed) throw aborted();
       return parse(request, await this.arrivingBytes(request, plan), plan);
     } catch (error) {
       throw context.bodyError ?? error;

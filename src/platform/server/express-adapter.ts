@@ -8,7 +8,7 @@ import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
 import { withErrorAnswer } from '../internals/streamed-files.js';
-import { type BodyPlan, BodyReader, continueWhenRead } from './body-reader.js';
+import { BodyReader, continueWhenRead } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
 import { answerParserErrors } from './connections/parser-errors.js';
@@ -53,7 +53,8 @@ export interface RequestObserver {
  */
 export class PlatformExpressAdapter extends ExpressAdapter {
   private readonly inFlight: RequestsInFlight;
-  private readonly bodies: BodyReader;
+  /** Reads the bodies of requests as their handlers take them. */
+  readonly bodies: BodyReader;
   private connections!: Connections;
   private drain!: Drain;
   private replies!: Replies;
@@ -203,11 +204,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       return error;
     }
     return this.inFlight.admit(request);
-  }
-
-  /** The body of a request as its handler takes it; see {@link BodyReader.read}. */
-  readBody(request: Request, plan: BodyPlan): unknown {
-    return this.bodies.read(request, plan);
   }
 
   /** Registers nothing: `BodyGuard` reads bodies, behind the key check, and keeps the bytes where `@RawBody()` asks. */
