@@ -19,7 +19,11 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
     renderer: {
       html: ({ text }) => escapeHtml(text),
       heading({ tokens, depth, text }) {
-        const anchor = anchorOf(text);
+        // As GitHub makes the ids of headings.
+        const anchor = text
+          .toLowerCase()
+          .replaceAll(/[^\w -]/g, '')
+          .replaceAll(' ', '-');
         if (depth === 2) sections.push({ anchor, title: text });
         return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
@@ -52,12 +56,4 @@ function tabs(blocks: string, group: number): string {
 function addressOf(href: string): string | undefined {
   if (href.startsWith('#')) return href;
   return href.startsWith(`${SAMPLE_ORIGIN}/`) ? `../${href.slice(SAMPLE_ORIGIN.length + 1)}` : undefined;
-}
-
-/** The id of a heading in a page, as GitHub makes it. */
-function anchorOf(title: string): string {
-  return title
-    .toLowerCase()
-    .replace(/[^\w -]/g, '')
-    .replaceAll(' ', '-');
 }

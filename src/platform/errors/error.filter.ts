@@ -51,7 +51,8 @@ export class ErrorFilter implements ExceptionFilter {
     }
     if (exception instanceof HttpException && exception.getStatus() < 400) {
       // Some handlers throw to end early or to redirect.
-      adapter.reply(response, bodyOf(exception), exception.getStatus());
+      const [statusCode, message] = [exception.getStatus(), exception.getResponse()];
+      adapter.reply(response, typeof message === 'object' ? message : { statusCode, message }, statusCode);
       return;
     }
     const error = toApiError(exception);
@@ -75,10 +76,4 @@ export function toApiError(exception: unknown): ApiError {
   }
   const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
   return known ?? httpError(500, '', { cause: exception });
-}
-
-/** The body that stock Nest sends for an exception. */
-function bodyOf(exception: HttpException): object {
-  const response = exception.getResponse();
-  return typeof response === 'object' ? response : { statusCode: exception.getStatus(), message: response };
 }

@@ -19,8 +19,6 @@ import { TAG_METADATA } from './openapi.decorators.js';
 import { describeOperation } from './operation.js';
 import { findOperations, handlerKey } from './operations.js';
 
-const OPENAPI_VERSION = '3.1.1';
-
 /** An operation with `@Deprecated`. */
 export interface DeprecatedOperation extends Deprecation {
   /** The name of the operation (`OperationRegistry`). */
@@ -56,7 +54,21 @@ export class OpenApiDocument {
    * @throws Error when two handlers cannot be distinguished
    */
   describe(app: INestApplication): void {
-    this.json = `${JSON.stringify(this.createDocument(app), null, 2)}\n`;
+    const head = { openapi: '3.1.1', info: this.application.info };
+    const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
+    const schemas = Object.fromEntries(
+      Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
+    );
+    const paths = this.describePaths(found.paths, schemas);
+    const document: OpenAPIObject = {
+      ...head,
+      servers: this.describeServers(BASE_PATH),
+      security: [{ bearerAuth: [] }],
+      tags: this.describeTags(),
+      paths,
+      components: describeComponents(paths, schemas, this.application),
+    };
+    this.json = `${JSON.stringify(document, null, 2)}\n`;
   }
 
   /** The same document as YAML. */
@@ -80,23 +92,6 @@ export class OpenApiDocument {
 
   private get controllers(): Type[] {
     return this.discovery.getControllers().map(({ metatype }) => metatype as Type);
-  }
-
-  private createDocument(app: INestApplication): OpenAPIObject {
-    const head = { openapi: OPENAPI_VERSION, info: this.application.info };
-    const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
-    const schemas = Object.fromEntries(
-      Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
-    );
-    const paths = this.describePaths(found.paths, schemas);
-    return {
-      ...head,
-      servers: this.describeServers(BASE_PATH),
-      security: [{ bearerAuth: [] }],
-      tags: this.describeTags(),
-      paths,
-      components: describeComponents(paths, schemas, this.application),
-    };
   }
 
   /**
