@@ -14,6 +14,7 @@ import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '.
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { creation } from '../support/witness.js';
 import { limits } from '../support/limits.js';
+import { until } from '../support/until.js';
 
 /*
  * Two instances and two standbys, one of which replays each commit 10 ms late, the other 200 ms. Standbys lag, stop,
@@ -98,21 +99,9 @@ const nameOf = (server: PostgresqlServer): string => `127.0.0.1:${new URL(server
 const isReady = async (server: PostgresqlServer, origin?: string): Promise<boolean> =>
   (await metric(`petstore_replica_ready{replica="${nameOf(server)}"}`, origin)) === 1;
 
-const untilNotUsed = (server: PostgresqlServer): Promise<void> => until(async () => !(await isReady(server)));
+const untilNotUsed = (server: PostgresqlServer): Promise<true> => until(async () => !(await isReady(server)));
 
-async function until(condition: () => Promise<unknown>): Promise<void> {
-  const deadline = performance.now() + 20_000;
-  while (!(await condition())) {
-    if (performance.now() > deadline) {
-      const logs = services.map(({ stdout, stderr }) => stdout.slice(-1_000) + stderr).join('');
-      const { text } = await call('/metrics');
-      throw new Error(`It does not become true that ${condition.toString()}:\n${logs}\n${text}`);
-    }
-    await sleep(50);
-  }
-}
-
-const untilReady = (server: PostgresqlServer): Promise<void> =>
+const untilReady = (server: PostgresqlServer): Promise<true> =>
   until(async () => (await Promise.all(origins.map((origin) => isReady(server, origin)))).every(Boolean));
 
 /** Number of statements that replicas answered, and of those that fell back to the primary, on both instances. */
@@ -376,7 +365,7 @@ test('a replica lags: a list has the newest animal, and metrics and log show the
     });
     await until(async () => (await metric(`petstore_replica_behind_bytes{replica="${nameOf(near)}"}`)) > 0);
     expect((await counted()).fallbacks).toBeGreaterThan(fallbacks);
-    await until(() => Promise.resolve(services[0]?.stdout.includes(`${nameOf(near)} is not used: it is behind`)));
+    await until(() => services[0]?.stdout.includes(`${nameOf(near)} is not used: it is behind`));
   } finally {
     await administer(near.url, 'SELECT pg_wal_replay_resume()');
   }
@@ -392,9 +381,7 @@ test('no request fails and no list is late while a replica is promoted, which is
   });
   const { text } = await call('/v1/pets');
   expect(JSON.parse(text)).not.toEqual([]);
-  await until(() =>
-    Promise.resolve(services.every(({ stdout }) => stdout.includes(`${nameOf(near)} is not used: it is no standby`))),
-  );
+  await until(() => services.every(({ stdout }) => stdout.includes(`${nameOf(near)} is not used: it is no standby`)));
 });
 
 test('after a failover a replica on the new timeline is used, one on the old timeline is not, and a start needs neither', async () => {

@@ -41,7 +41,7 @@ const READ_ONLY = '25006';
 /** SQLSTATEs that are the fault of one statement: cancelled (also by the replay), and READ_ONLY. */
 const FAULTS_OF_STATEMENTS = new Set<unknown>(['57014', READ_ONLY]);
 
-/** Shortest time in ms between two warnings of statements that a replica refuses. */
+/** Shortest time in ms between two warnings of refused statements, or of a primary with which replicas cannot be used. */
 const WARNING_INTERVAL_MS = 60_000;
 
 /** A position in the primary's write-ahead log: how much was flushed at one moment. */
@@ -95,8 +95,7 @@ class NotRead extends Error {
  * position, on a connection of their own. One query is in flight at a time.
  */
 export class Replicas {
-  private readonly log = new Logger(Replicas.name);
-  private readonly warnings = new LimitedWarnings(this.log, WARNING_INTERVAL_MS);
+  private readonly warnings = new LimitedWarnings(new Logger(Replicas.name), WARNING_INTERVAL_MS);
   readonly all: readonly Replica[];
   /** Number of reads that the primary answered. */
   fallbacks = 0;
@@ -108,7 +107,6 @@ export class Replicas {
     waiting: 1,
     waitMs: TRIAL_MS,
   });
-  private hasWarned = false;
   private next = 0;
 
   constructor(config: Config, execute: Execute) {
@@ -185,8 +183,7 @@ export class Replicas {
     const [row] = await this.primary.run<[lsn: string, origin: string, commit: string]>(POSITION, []);
     const [lsn, origin, synchronousCommit] = row as [string, string, string];
     if (synchronousCommit !== 'off') return { lsn, origin };
-    if (!this.hasWarned) this.log.warn('Replicas are not used: they need synchronous_commit=on in PostgreSQL.');
-    this.hasWarned = true;
+    this.warnings.warn('Replicas are not used: they need synchronous_commit=on in PostgreSQL.');
     throw new Error('synchronous_commit is off on the primary');
   }
 }
