@@ -27,7 +27,6 @@ import {
   type Provider,
   Query,
   Req,
-  Res,
   Scope,
   Session,
   StreamableFile,
@@ -195,7 +194,6 @@ interface Case {
   readonly send?: HttpCall & { method?: string };
   readonly status?: number;
   readonly text?: string;
-  readonly headers?: Record<string, string>;
   readonly calls?: string[];
 }
 
@@ -275,10 +273,6 @@ const CASES: Record<string, Case> = {
     }),
     text: 'part',
   },
-  'a direct one that throws': {
-    on: [UseInterceptors(direct('throwing', fails('preceded')), direct('never'))],
-    status: 400,
-  },
   'a direct one whose intercept is overridden': {
     on: [UseInterceptors(OverridingInterceptor)],
     handle: () => 'value',
@@ -300,17 +294,6 @@ const CASES: Record<string, Case> = {
     send: { method: 'POST', body: { name: 'Rex' }, headers: { 'x-sent': 'sent' } },
     status: 201,
     text: '[true,{"name":"Rex"},{"q":"1"},"1",{"id":"7"},"7","sent","127.0.0.1"]',
-  },
-  'the response': {
-    on: [HttpCode(202), Header('X-Handler', 'set')],
-    parameters: [Res()],
-    handle: (response: Response) => {
-      response.end('by hand');
-      return 'ignored';
-    },
-    status: 202,
-    text: 'by hand',
-    headers: { 'x-handler': 'set' },
   },
   'the session, as it is and through no pipe, though it is a promise': {
     parameters: [Session()],
@@ -347,13 +330,6 @@ const CASES: Record<string, Case> = {
   },
   'a value': { handle: () => ({ a: [1, 2n] }), text: '{"a":[1,2]}' },
   'a thenable, asked once': { handle: () => thenable('value'), text: 'value' },
-  'a value with a status and header fields': {
-    on: [HttpCode(202), Header('X-Handler', 'set'), Header('X-Made', () => 'made')],
-    handle: () => ({ a: 1 }),
-    status: 202,
-    text: '{"a":1}',
-    headers: { 'x-handler': 'set', 'x-made': 'made', 'cache-control': 'no-store' },
-  },
   'a guard and a pipe that are made for the controller': {
     on: [UseGuards(guard('transient', () => true, Scope.TRANSIENT))],
     parameters: [Param('id', pipe('transient', undefined, Scope.TRANSIENT))],
@@ -438,13 +414,13 @@ afterAll(async () => {
   await directly.close();
 });
 
-test.each(Object.entries(CASES))('as by Nest: %s', async (name, { status = 200, headers = {}, text, calls }) => {
+test.each(Object.entries(CASES))('as by Nest: %s', async (name, { status = 200, text, calls }) => {
   const expected = await ask(byNest, name);
   // Twice, because the first request must leave no state.
   expect(await ask(directly, name)).toEqual(expected);
   expect(await ask(directly, name)).toEqual(expected);
   expect(unhandled).toEqual([]);
-  expect(expected).toMatchObject({ status, headers });
+  expect(expected.status).toBe(status);
   if (text !== undefined) expect(expected.text).toBe(text);
   if (calls) expect(expected.calls).toEqual(calls);
 });

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { pino } from 'pino';
 import { RequestContext } from '../server/requests/request-context.js';
-import { NestLogger, timestamp } from './logger.js';
+import { infoLines, NestLogger, timestamp } from './logger.js';
 
 type Line = Record<string, unknown> & { msg: string; error?: Record<string, unknown> };
 
@@ -144,4 +144,13 @@ test('lines have the time format of pino, also when the clock goes back', () => 
   } finally {
     clock.mockRestore();
   }
+});
+
+test.each([
+  ['info', ['{"level":30,"msg":"request"}']],
+  ['warn', []],
+])('at level %s the log has these lines of requests: %j', (level, expected) => {
+  const written: string[] = [];
+  infoLines(pino({ level }, { write: (line: string) => void written.push(line) }))({ msg: 'request' });
+  expect(written.map((line) => line.replace(/"time":"[\dT:.-]+Z","pid":\d+,/, '').trim())).toEqual(expected);
 });
