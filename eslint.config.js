@@ -25,7 +25,7 @@ export const PLATFORM_ROOMS = {
   'database/embedded': ['errors'],
   'database/schema': ['errors'],
   'database/transfer': ['database/schema', 'errors'],
-  'database/availability': ['database/connections', 'database/schema', 'internals'],
+  'database/availability': ['database/connections', 'internals'],
   'database/sharing': ['database/connections', 'errors'],
   database: [
     'database/availability',

@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { promisify } from 'node:util';
+import { RepositoryCopy } from '../support/repository-copy.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const ROOMS = join(ROOT, 'src/platform');
@@ -101,34 +99,27 @@ const LINT = `
   process.stdout.write(JSON.stringify({ messages, rooms: PLATFORM_ROOMS }));
 `;
 
-let copy: string;
+let copy: RepositoryCopy;
 let messages: string[];
 let ordersMessages: string[];
 let rooms: Record<string, string[]>;
 
 /** Lints in a copy of the repository, to which the second feature is added. */
 beforeAll(async () => {
-  copy = await realpath(await mkdtemp(join(tmpdir(), 'petstore-import-rules-')));
-  for (const path of ['src', 'test', 'bench', 'migrations', 'eslint.config.js', 'tsconfig.json', 'package.json']) {
-    await cp(join(ROOT, path), join(copy, path), { recursive: true });
-  }
-  await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  copy = await RepositoryCopy.create();
   const orders = ORDERS.map(([file, code]) => [join('src/orders', file), code] as const);
   for (const [file, code] of orders) {
-    await mkdir(dirname(join(copy, file)), { recursive: true });
-    await writeFile(join(copy, file), code);
+    await mkdir(dirname(join(copy.path, file)), { recursive: true });
+    await writeFile(join(copy.path, file), code);
   }
   const files = [...orders, ...CASES.map(([file, code]) => [file, code] as const)];
-  const args = ['--input-type=module', '--eval', LINT, JSON.stringify(files)];
-  const env = { PATH: process.env['PATH'] };
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: copy, env });
-  const answer = JSON.parse(stdout) as { messages: string[]; rooms: Record<string, string[]> };
+  const printed = await copy.run('--input-type=module', ['--eval', LINT, JSON.stringify(files)]);
+  const answer = JSON.parse(printed) as { messages: string[]; rooms: Record<string, string[]> };
   ordersMessages = answer.messages.slice(0, orders.length);
   messages = answer.messages.slice(orders.length);
   rooms = answer.rooms;
 }, 240_000);
-
-afterAll(() => rm(copy, { recursive: true, force: true }));
+afterAll(() => copy.remove());
 
 test.each(CASES.map(([file, code, message], index) => [file, code, message, index] as const))(
   'the linter refuses in %s: %s',
