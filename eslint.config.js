@@ -49,7 +49,7 @@ export const PLATFORM_ROOMS = {
   'docs-pages': ['auth', 'errors', 'json', 'openapi'],
   logging: ['server/requests'],
   metrics: ['auth', 'database', 'errors', 'key-usage', 'logging', 'rate-limit', 'server'],
-  observability: ['errors', 'key-usage', 'logging', 'metrics', 'server', 'server/requests'],
+  observability: ['errors', 'key-usage', 'logging', 'metrics', 'server'],
   tracing: ['server/requests'],
   health: ['auth', 'database', 'errors', 'server'],
   'process-group': ['logging', 'metrics'],
