@@ -20,8 +20,6 @@ const MAX_END_WAIT_MS = 2_000;
 
 const STANDARD_OUTPUT = 1;
 
-const LINE_FEED = 10;
-
 /**
  * Standard output as the destination of the log.
  *
@@ -98,23 +96,19 @@ export class LogDestination {
       const block = this.waiting[0] as Buffer;
       const written = tryToWrite(block);
       if (written === 'later') {
-        this.retryLater();
+        this.retry ??= setTimeout(() => {
+          this.retry = undefined;
+          this.writeBlocks();
+        }, RETRY_DELAY_MS).unref();
         return false;
       }
       isWritten = written !== 'never';
-      if (written === 'never') this.droppedLines += countLines(block);
+      if (written === 'never') this.droppedLines += block.toString().split('\n').length - 1;
       this.removeFirst(written === 'never' ? block.length : written);
     }
     // The report is a line, too, and would be lost now if the last block was.
     if (isWritten) this.reportGap();
     return true;
-  }
-
-  private retryLater(): void {
-    this.retry ??= setTimeout(() => {
-      this.retry = undefined;
-      this.writeBlocks();
-    }, RETRY_DELAY_MS).unref();
   }
 
   /** Removes the first bytes of the first block; the block itself when no byte is left. */
@@ -144,8 +138,4 @@ function tryToWrite(block: Buffer): number | 'later' | 'never' {
     // A closed pipe or a full disk must not end the service.
     return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 'later' : 'never';
   }
-}
-
-function countLines(block: Buffer): number {
-  return block.reduce((count, byte) => (byte === LINE_FEED ? count + 1 : count), 0);
 }

@@ -109,30 +109,20 @@ type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
  * A message that is not a text is written as JSON. All values are bounded and contain no data of clients (`loggable.ts`).
  */
 export class NestLogger implements LoggerService {
+  readonly error = this.writer('error');
+  readonly warn = this.writer('warn');
+  readonly debug = this.writer('debug');
+  readonly verbose = this.writer('trace');
+  readonly fatal = this.writer('fatal');
+
   constructor(private readonly logger: Logger) {}
 
   log(message: unknown, ...details: unknown[]): void {
     this.write(FRAMEWORK_CONTEXTS.has(details.at(-1)) ? 'debug' : 'info', message, details);
   }
 
-  error(message: unknown, ...details: unknown[]): void {
-    this.write('error', message, details);
-  }
-
-  warn(message: unknown, ...details: unknown[]): void {
-    this.write('warn', message, details);
-  }
-
-  debug(message: unknown, ...details: unknown[]): void {
-    this.write('debug', message, details);
-  }
-
-  verbose(message: unknown, ...details: unknown[]): void {
-    this.write('trace', message, details);
-  }
-
-  fatal(message: unknown, ...details: unknown[]): void {
-    this.write('fatal', message, details);
+  private writer(level: Level): LoggerService['log'] {
+    return (message: unknown, ...details: unknown[]) => this.write(level, message, details);
   }
 
   private write(level: Level, message: unknown, details: readonly unknown[]): void {

@@ -46,7 +46,8 @@ export class RequestLog implements RequestObserver, OnModuleInit {
       operation,
       client,
       method,
-      path: this.showsPaths ? pathOf(request) : undefined,
+      // Express sets originalUrl; a request that it has not seen has only url.
+      path: this.showsPaths ? (request.originalUrl ?? request.url).split('?', 1)[0] : undefined,
       // If no header section was sent, the client got no status.
       status: response.headersSent ? status : undefined,
       code: errorCode,
@@ -60,9 +61,4 @@ export class RequestLog implements RequestObserver, OnModuleInit {
   refused({ definition: { code, status } }: ApiError, requestId: string): void {
     this.writeLine({ requestId, status, code, msg: 'request' });
   }
-}
-
-function pathOf({ originalUrl, url }: Request): string {
-  // Express sets originalUrl; a request that it has not seen has only url.
-  return (originalUrl ?? url).split('?', 1)[0] as string;
 }
