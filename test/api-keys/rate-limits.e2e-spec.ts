@@ -93,18 +93,6 @@ describe('in memory', () => {
   });
 });
 
-test('RATE_LIMIT_PER_MINUTE is 6000 by default, and 0 turns the limit off', async () => {
-  const app = await createTestApp();
-  expect((await app.client.get('/v1/pets')).headers).toMatchObject({
-    'ratelimit-policy': '"client";q=6000;w=60',
-    ratelimit: '"client";r=5999;t=1',
-  });
-  await app.close();
-  const off = await createTestApp({ settings: { RATE_LIMIT_PER_MINUTE: '0' } });
-  expect((await off.client.get('/v1/pets')).headers['ratelimit-policy']).toBeUndefined();
-  await off.close();
-});
-
 describeOnPostgresql('two instances', () => {
   test("a client's own limit reaches the other one by notification", async () => {
     const database = await createTestDatabase();
