@@ -18,11 +18,6 @@ async function answersOf(server: Server, requests: readonly string[]): Promise<s
   return answers;
 }
 
-/** An application behind the fast path; `createServer(app)` is the original. */
-function createOwnServer(app: Express): Server {
-  return createServer(createMessageClasses(app), app);
-}
-
 /** `handle` is called with each request; Express's types omit it. */
 type Probe = Express & { handle(request: Request, response: Response, done: () => void): void };
 
@@ -83,7 +78,8 @@ describe('requests and responses of an Express application', () => {
   test.each(handlers)("give the answers of Express's own: %s", async (_, handler) => {
     const expected = await answers(createServer(createApp(handler)));
     expect(expected.every((answer) => /^HTTP\/1\.1 \d{3} /.test(answer))).toBe(true);
-    expect(await answers(createOwnServer(createApp(handler)))).toEqual(expected);
+    const app = createApp(handler);
+    expect(await answers(createServer(createMessageClasses(app), app))).toEqual(expected);
   });
 
   test.each<[difference: string, change: (probe: Probe) => unknown]>([
