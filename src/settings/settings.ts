@@ -128,7 +128,7 @@ const DATABASE = {
     'STATEMENT_TIMEOUT_MS',
     5_000,
     TIME,
-    'PostgreSQL cancels a statement after this time in ms, and the request is answered 503.',
+    'PostgreSQL cancels a statement after this time in ms, and the request is answered 500 `took_too_long`.',
   ),
 };
 

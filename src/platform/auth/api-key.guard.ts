@@ -3,7 +3,8 @@ import type { Request, Response } from 'express';
 import { API_KEY_PREFIX } from '../../config.js';
 import { Clock } from '../clock.js';
 import { ApiError } from '../errors/api-error.js';
-import { INSUFFICIENT_SCOPE, MISSING_API_KEY, UNAVAILABLE } from '../errors/error-catalogue.js';
+import { toApiError } from '../errors/error.filter.js';
+import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
 import { NO_KEY, type StoredApiKey } from '../api-keys/stored-api-key.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { KeyUsage } from '../key-usage/key-usage.js';
@@ -66,7 +67,7 @@ export class ApiKeyGuard implements CanActivate {
 
   /** Without metrics, no alert would say that the database is unreachable. */
   private keyInOutage(error: unknown, { scopes }: Operation, token: string): StoredApiKey {
-    const isOutage = error instanceof ApiError && error.definition === UNAVAILABLE;
+    const isOutage = toApiError(error).unavailableCause !== undefined;
     const key = isOutage && scopes.includes(METRICS_SCOPE) ? this.verifier.lastKnown(token) : undefined;
     if (key === undefined) throw error;
     return key;

@@ -34,6 +34,9 @@ const TYPES = new Set(
     .concat('timestamp with time zone'),
 );
 
+/** Types whose values TypeORM converts, beside enumerations of numbers. */
+const CONVERTED_TYPES: readonly unknown[] = ['date', 'simple-array', 'simple-json'];
+
 /** The SQL of pages, look-ups and inserts of an entity, derived from TypeORM's metadata. */
 export class EntityStatements<Entity extends ObjectLiteral> {
   private readonly metadata: EntityMetadata;
@@ -46,7 +49,8 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     this.driver = this.metadata.dataSource.driver;
     const { columns, primaryColumns, name } = this.metadata;
     const assignments = columns.map(({ propertyName, transformer, type, enum: labels }, index) => {
-      const isConverted = transformer ?? (type === 'date' || labels?.some((label) => typeof label === 'number'));
+      const isConverted =
+        transformer ?? (CONVERTED_TYPES.includes(type) || labels?.some((label) => typeof label === 'number'));
       const value = isConverted ? `driver.prepareHydratedValue(row[${index}], columns[${index}])` : `row[${index}]`;
       return `this[${JSON.stringify(propertyName)}] = ${value};`;
     });

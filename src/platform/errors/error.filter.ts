@@ -49,7 +49,7 @@ export class ErrorFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
-    if (exception instanceof HttpException && exception.getStatus() < 400) {
+    if (exception instanceof HttpException && exception.getStatus() >= 200 && exception.getStatus() < 400) {
       // Some handlers throw to end early or to redirect.
       const [statusCode, message] = [exception.getStatus(), exception.getResponse()];
       adapter.reply(response, typeof message === 'object' ? message : { statusCode, message }, statusCode);

@@ -24,5 +24,6 @@ export function serviceUnavailable(
   message = UNAVAILABLE.message,
   options: ApiErrorOptions = {},
 ): ApiError {
-  return new ApiError(UNAVAILABLE, message, {}, { ...options, unavailableCause });
+  // Also for answers before Express, which `Replies.beforeHead` does not see without the fast paths.
+  return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
 }

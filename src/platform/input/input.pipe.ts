@@ -68,7 +68,9 @@ export class InputPipe implements PipeTransform {
       return await (metadata.type === 'query' ? this.refusing : this.dropping).transform(sent, metadata);
     } catch (error) {
       if (!(error instanceof HttpException)) throw error;
-      const { message } = error.getResponse() as { message: string[] };
+      const { message } = error.getResponse() as { message: unknown };
+      // A rule or a conversion of a module may throw an error of its own.
+      if (!Array.isArray(message)) throw error;
       throw new ApiError(definition, message.join('; '));
     }
   }

@@ -25,7 +25,7 @@ export class StatementRunner {
       isSent = true;
       return await this.runOn<Row>(client, statement, values, isChange);
     } catch (error) {
-      throw asUnavailable(error, isSent && isChange, this.pool.isWritable);
+      throw asUnavailable(error, isSent && isChange);
     }
   }
 
