@@ -120,6 +120,8 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     return this.replicas.read(async (client) => {
       const queryRunner = (this.dataSource as ServiceDataSource).createQueryRunnerOn(client);
       try {
+        // Only a connected query runner returns its connection.
+        await queryRunner.connect();
         return await work(queryRunner.manager);
       } finally {
         await queryRunner.release();
@@ -154,11 +156,15 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
           await statements.execute(client, SET_TIMEOUT, [timeoutMs]);
           pool.setAnswerTimeout(client, answerTimeoutMs({ statementTimeoutMs: timeoutMs }));
         }
-        return work({
+        const result = await work({
           // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
           run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
           manager,
         });
+        // PostgreSQL would answer COMMIT with a rollback, which is no error.
+        if (client.getTransactionStatus() === 'E')
+          throw new Error('A statement of the transaction failed: nothing is kept.');
+        return result;
       });
     } catch (error) {
       throw asUnavailable(error, false, this.pool.isWritable);

@@ -73,6 +73,7 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     const { columns, eagerRelations, lazyRelations, listeners } = this.metadata;
     const isSpecial = (column: ColumnMetadata): boolean =>
       !column.isSelect ||
+      !column.isInsert ||
       [column.isVirtual, column.isVirtualProperty, column.isArray, column.embeddedMetadata !== undefined].includes(
         true,
       ) ||
@@ -201,7 +202,9 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     const [id] = this.metadata.primaryColumns as [ColumnMetadata];
     const index = this.metadata.indices.find(
       ({ columns, where }) =>
-        !where && columns.indexOf(id) === filters.length && filters.every((filter) => columns.includes(filter)),
+        !where &&
+        columns.indexOf(id) === filters.length &&
+        columns.slice(0, filters.length).every((column) => filters.includes(column)),
     );
     return index?.columns.slice(0, filters.length + 1) ?? [id];
   }
