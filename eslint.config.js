@@ -23,7 +23,7 @@ export const PLATFORM_ROOMS = {
   'database/statements': ['internals'],
   'database/connections': ['database/statements', 'errors', 'internals'],
   'database/embedded': ['errors'],
-  'database/schema': ['errors'],
+  'database/schema': ['database/connections', 'errors'],
   'database/transfer': ['database/schema', 'errors'],
   'database/availability': ['database/connections', 'internals'],
   'database/sharing': ['database/connections', 'errors'],

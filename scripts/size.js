@@ -12,7 +12,7 @@ const BUDGETS = {
   'src: lines': 14_600,
   'src: files': 170,
   'browser: lines': 350,
-  'tests: lines': 23_400,
+  'tests: lines': 23_450,
   settings: 30,
   'names of the package': 60,
   decisions: 130,

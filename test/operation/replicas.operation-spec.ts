@@ -286,6 +286,14 @@ describe('a statement on a replica', () => {
     );
   });
 
+  test('finds a connection after much work that sent nothing', async () => {
+    const statement = { name: '', text: 'SELECT pg_is_in_recovery()' };
+    const untilOnReplica = (): Promise<unknown> => until(async () => (await database.read(statement, []))[0]?.[0]);
+    await untilOnReplica();
+    for (let count = 0; count < 30; count++) await database.readReplica(() => Promise.resolve());
+    await untilOnReplica();
+  });
+
   test('that is wrong on every server fails with the error of the primary', async () => {
     await expect(database.read({ name: '', text: 'SELECT * FROM no_such_table' }, [])).rejects.toMatchObject({
       code: '42P01',

@@ -137,6 +137,16 @@ test('code beside a transaction, or left behind by one, finds connections', asyn
   await leftBehind;
 });
 
+test('a transaction whose work goes on after the error of a statement is not taken for committed', async () => {
+  await app.sql('CREATE TABLE kept (value int)');
+  const outcome = database.transaction(async (transaction) => {
+    await transaction.run({ name: '', text: 'INSERT INTO kept VALUES (1)' }, []);
+    await transaction.run({ name: '', text: 'SELECT 1 / 0' }, []).catch(() => undefined);
+  });
+  await expect(outcome).rejects.toThrow('nothing is kept');
+  expect(await app.sql('SELECT value FROM kept')).toEqual([]);
+});
+
 test("createQueryRunner('slave') says what reads a replica", () => {
   expect(() => app.nest.get(DataSource).createQueryRunner('slave')).toThrow('Database.readReplica');
 });
@@ -263,8 +273,14 @@ testOnce('timeoutMs of a transaction replaces the limit of its statements, and n
     expect(sleepFor(2.7)).rejects.toMatchObject(cancelled),
     expect(sleepFor(0.5, { timeoutMs: 100 })).rejects.toMatchObject(cancelled),
   ]);
-  // Without PostgreSQL's limit, ours is left: on the connection of the first transaction, too.
+  // Without PostgreSQL's limit, ours is left: on the connection of the first transaction, too. Nothing waits behind it.
   const sleepUnlimited = (): Promise<unknown> =>
-    database.transaction(({ manager }) => manager.query('SET LOCAL statement_timeout = 0; SELECT pg_sleep(2.7)'));
+    database.transaction((transaction) =>
+      transaction.manager
+        .query('SET LOCAL statement_timeout = 0; SELECT pg_sleep(20)')
+        .catch(() => transaction.run({ name: '', text: 'SELECT 1' }, [])),
+    );
+  const begun = performance.now();
   await Promise.all([1, 2, 3].map(() => expect(sleepUnlimited()).rejects.toMatchObject(late)));
+  expect(performance.now() - begun).toBeLessThan(15_000);
 });

@@ -97,9 +97,6 @@ class ServiceQueryRunner extends PostgresQueryRunner {
           this.isReleased = false;
           await this.release();
         }
-        // The pool closes the connection, which rolls back, too.
-        if (text === 'ROLLBACK' && unansweredStatement(this.client) !== undefined)
-          throw new Error('Connection terminated: no answer');
       } else if (!this.isReleasedByCaller) {
         // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
         throw new Error('Connection terminated between two statements');

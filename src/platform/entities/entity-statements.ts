@@ -142,14 +142,12 @@ export class EntityStatements<Entity extends ObjectLiteral> {
       one: (limit) =>
         (one[limit] ??= this.statement(
           `page_${limit}`,
-          filters,
           select(limit, '$1', (filter) => `$${filter + 2}`),
         )),
       // The inner limit is a constant: of `size` PostgreSQL would assume a tenth of the table, and with many rows compile the
       // statement (JIT) at each execution, which takes longer than running it.
       many: this.statement(
         'page_many',
-        filters,
         `SELECT found.*, position
           FROM unnest($1::bigint[], $2::int[]${types}) WITH ORDINALITY AS page (first_id, size, ${names}position)
           CROSS JOIN LATERAL (SELECT * FROM (${largest}) AS largest ORDER BY ${order.join()} LIMIT page.size) AS found`,
@@ -160,8 +158,8 @@ export class EntityStatements<Entity extends ObjectLiteral> {
   /** The statements that read the row of one id, and the rows of an array of ids. */
   get find(): { readonly one: Statement; readonly many: Statement } {
     return {
-      one: this.statement('find', [], this.query().where('entity.id = $1').getQuery()),
-      many: this.statement('find_many', [], this.query().where('entity.id = ANY ($1::bigint[])').getQuery()),
+      one: this.statement('find', this.query().where('entity.id = $1').getQuery()),
+      many: this.statement('find_many', this.query().where('entity.id = ANY ($1::bigint[])').getQuery()),
     };
   }
 
@@ -177,10 +175,9 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     const arrays = types.map((type, index) => `$${index + 1}::${type}[]`).join(', ');
     const values = types.map((_, index) => `$${index + 1}`).join(', ');
     return {
-      one: this.statement('insert', columns, `INSERT INTO ${table} (${names}) VALUES (${values}) RETURNING id`),
+      one: this.statement('insert', `INSERT INTO ${table} (${names}) VALUES (${values}) RETURNING id`),
       many: this.statement(
         'insert_many',
-        columns,
         // Ids are assigned in the order of the rows, and the rows are returned in the order of the ids.
         `WITH added AS (
           INSERT INTO ${table} (${names})
@@ -189,7 +186,7 @@ export class EntityStatements<Entity extends ObjectLiteral> {
           RETURNING id
         ) SELECT id FROM added ORDER BY id`,
       ),
-      once: this.statement('insert_once', columns, insertOnceText(table, list, types)),
+      once: this.statement('insert_once', insertOnceText(table, list, types)),
     };
   }
 
@@ -209,10 +206,11 @@ export class EntityStatements<Entity extends ObjectLiteral> {
     return index?.columns.slice(0, filters.length + 1) ?? [id];
   }
 
-  /** A statement; no other has its name. */
-  private statement(kind: string, columns: readonly ColumnMetadata[], text: string): Statement {
-    const name = `${this.metadata.tablePath}_${kind}${columns.map(({ databaseName }) => ` ${databaseName}`).join()}`;
-    return { name: Buffer.byteLength(name) <= MAX_NAME_BYTES ? name : hash('sha1', name), text };
+  /** A statement. Another text has another name, also that of another entity on the same table. */
+  private statement(kind: string, text: string): Statement {
+    const digest = hash('sha1', text);
+    const name = `${this.metadata.tablePath}_${kind} ${digest.slice(0, 8)}`;
+    return { name: Buffer.byteLength(name) <= MAX_NAME_BYTES ? name : digest, text };
   }
 
   /** The type of a column, as SQL names it. */

@@ -15,6 +15,9 @@ export type ValuesOf<Entity> = {
   readonly [Name in keyof Entity]?: Entity[Name] | (string extends Entity[Name] ? bigint : never) | undefined;
 };
 
+/** Values that columns of the entity have. Not null, which equals nothing in SQL. */
+export type FiltersOf<Entity> = { readonly [Name in keyof Entity]?: NonNullable<ValuesOf<Entity>[Name]> | undefined };
+
 interface PageRequest extends Given {
   readonly firstId: bigint;
   readonly limit: number;
@@ -71,7 +74,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
    * @param filters values that the rows have. With many rows they need an index of these columns and the id
    * @throws ApiError INVALID_CURSOR
    */
-  async page({ limit, cursor }: PageQuery, filters: ValuesOf<Entity> = {}): Promise<Page<Item>> {
+  async page({ limit, cursor }: PageQuery, filters: FiltersOf<Entity> = {}): Promise<Page<Item>> {
     const after = cursor === undefined ? undefined : this.order.decode(cursor, filters);
     if (after === INT64_MAX) return { items: [], nextCursor: undefined };
     const firstId = after === undefined ? INT64_MIN : after + 1n;

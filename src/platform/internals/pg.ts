@@ -8,7 +8,7 @@ import pg, { type ClientBase } from 'pg';
 
 interface ClientInternals {
   /** The statement that PostgreSQL has neither answered nor refused. */
-  readonly _activeQuery?: { handleError(error: Error, connection: object): void } | null;
+  readonly _activeQuery?: object | null;
   readonly processID: number;
   readonly connection: EventEmitter & { readonly stream: { write: unknown; destroy(error?: Error): void } };
 }
@@ -40,12 +40,6 @@ export function collectParameters(client: ClientBase, parameters: Map<string, st
 /** The statement that a client has sent, and that PostgreSQL has neither answered nor refused. */
 export function unansweredStatement(client: ClientBase): object | undefined {
   return internalsOf(client)._activeQuery ?? undefined;
-}
-
-/** Lets the statement that a client has sent fail, as pg's `query_timeout` does. The connection must not be used again. */
-export function failStatement(client: ClientBase, error: Error): void {
-  const { _activeQuery, connection } = internalsOf(client);
-  _activeQuery?.handleError(error, connection);
 }
 
 /**

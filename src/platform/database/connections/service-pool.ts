@@ -1,12 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import {
-  collectParameters,
-  destroySocket,
-  failStatement,
-  processIdOf,
-  unansweredStatement,
-} from '../../internals/pg.js';
+import { collectParameters, destroySocket, processIdOf, unansweredStatement } from '../../internals/pg.js';
 import { tooManyWaiting, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
@@ -26,8 +20,8 @@ export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
   readonly onConnect?: (client: ClientBase) => Promise<void>;
   /**
-   * Longest time in ms to wait for the answer to a statement, and up to WATCH_MS more; then the statement fails. Default: no
-   * limit. pg's own `query_timeout` would start a timer for each statement.
+   * Longest time in ms to wait for the answer to a statement, and up to WATCH_MS more; then its connection is closed, with all
+   * statements that wait behind it. Default: no limit. pg's own `query_timeout` would start a timer for each statement.
    */
   readonly answerTimeoutMs?: number;
 }
@@ -42,12 +36,12 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * - While the database is silent (sends no answer at all, see `breaker.ts`), every caller is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
  * - A connection that is released with an open transaction is closed.
- * - A statement without an answer for `answerTimeoutMs` fails, and its connection is closed when it is released.
+ * - A connection whose statement gets no answer for `answerTimeoutMs` is closed.
  * - Changes are refused while too many earlier ones wait for a synchronous standby.
  * - On the embedded engine, which has one connection, code inside a transaction gets no second one.
  */
 export class ServicePool extends pg.Pool {
-  /** Number of connections that were returned with all their statements answered. */
+  /** Number of connections that were returned without an error. */
   answered = 0;
   private readonly clients: Set<pg.Client>;
   /** What the database has reported last, by name. */
@@ -81,7 +75,7 @@ export class ServicePool extends pg.Pool {
     this.parameters = parameters;
     const { answerTimeoutMs } = options;
     if (answerTimeoutMs === undefined) return;
-    this.watch = setInterval(() => this.failLate(answerTimeoutMs), WATCH_MS).unref();
+    this.watch = setInterval(() => this.closeLate(answerTimeoutMs), WATCH_MS).unref();
   }
 
   /** Number of connections in use. */
@@ -172,15 +166,20 @@ export class ServicePool extends pg.Pool {
     const release = client.release.bind(client);
     client.release = (error) => {
       this.answerTimeouts.delete(client);
-      if (error === undefined || !unansweredStatement(client)) this.answered++;
-      // The embedded engine, which has a stream of its own, has no standbys.
-      else if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
+      if (error === undefined) this.answered++;
+      else if (unansweredStatement(client) !== undefined) this.leave(client);
       release(error ?? client.getTransactionStatus() !== 'I');
     };
     return client;
   }
 
-  private failLate(answerTimeoutMs: number): void {
+  /** Must be called before a connection with an unanswered statement is closed. */
+  private leave(client: ClientBase): void {
+    // The embedded engine, which has a stream of its own, has no standbys.
+    if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
+  }
+
+  private closeLate(answerTimeoutMs: number): void {
     if (this.ended) clearInterval(this.watch);
     const now = performance.now();
     const seen = new Map<object, number>();
@@ -188,10 +187,10 @@ export class ServicePool extends pg.Pool {
       const statement = unansweredStatement(client);
       if (statement === undefined) continue;
       const since = this.seen.get(statement) ?? now;
-      const isLate = now - since > (this.answerTimeouts.get(client) ?? answerTimeoutMs);
-      if (isLate) failStatement(client, new Error('Query read timeout'));
-      // A statement fails once, even if its connection is released later.
-      seen.set(statement, isLate ? Infinity : since);
+      seen.set(statement, since);
+      if (now - since <= (this.answerTimeouts.get(client) ?? answerTimeoutMs)) continue;
+      this.leave(client);
+      destroySocket(client, new Error('Query read timeout'));
     }
     this.seen = seen;
   }

@@ -1,6 +1,7 @@
 import { type DataSource, MigrationExecutor, type QueryRunner } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 import { StartupError } from '../../errors/startup-error.js';
+import { isOutcomeUnknown } from '../connections/connection-errors.js';
 import { appliedMigrations, knownMigrations, type Migration } from './migration-history.js';
 import { LOCK_TIMEOUT_MS, withSchemaLock } from './schema-lock.js';
 
@@ -133,7 +134,8 @@ async function change(
       const { message, code } = (error instanceof ApiError ? error.cause : error) as NodeJS.ErrnoException;
       const isLate = NO_LOCK.has(code);
       if (!isLate || attempt === LOCK_ATTEMPTS) {
-        const undone = isTransactional ? ' and was undone' : '';
+        const outcome = isOutcomeUnknown(error) ? ' or was applied without an answer' : ' and was undone';
+        const undone = isTransactional ? outcome : '';
         const advice = isLate
           ? `. A long transaction holds its lock, such as a backup: pg_stat_activity shows it. Run the command again then`
           : '';

@@ -36,7 +36,7 @@ const SERVER_PROCESS = `
  * have no time limit, but wait at most LOCK_TIMEOUT_MS for a lock. SIGTERM and SIGINT end the session, which undoes the
  * transaction; closing the data source waits for that.
  *
- * @throws StartupError when another process holds the lock for over 60 s, or a signal has ended the session
+ * @throws StartupError when another process holds the lock for over 60 s, or a signal arrives
  */
 export async function withSchemaLock<T>(
   dataSource: DataSource,
@@ -44,6 +44,7 @@ export async function withSchemaLock<T>(
 ): Promise<T> {
   const queryRunner = dataSource.createQueryRunner('master');
   let forgetSignals: (() => void) | undefined;
+  let isStopping = false;
   try {
     await queryRunner.query(SET_LIMITS, [LIMITS]);
     await queryRunner.query(WATCH_CLIENT).catch(() => undefined);
@@ -52,13 +53,19 @@ export async function withSchemaLock<T>(
       const endSession = (): Promise<unknown> =>
         dataSource.query('SELECT pg_terminate_backend($1, 60000)', [server.pid]).catch(() => undefined);
       forgetSignals = onStopSignal(
-        () => void endSession(),
+        () => {
+          isStopping = true;
+          void endSession();
+        },
         () => process.exit(1),
       );
     }
     await acquireSchemaLock(queryRunner);
     try {
-      return await work(queryRunner);
+      const result = await work(queryRunner);
+      // The session may have outlived the signal, because PostgreSQL was not told in time.
+      if (isStopping) throw new StartupError('A signal has ended the change of the schema. What is complete is kept.');
+      return result;
     } finally {
       await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
       // The embedded engine serves requests with this session; those to a server are closed after the work.
