@@ -11,7 +11,6 @@ import { DocsPagesModule } from './docs-pages/docs-pages.module.js';
 import { ErrorFilter } from './errors/error.filter.js';
 import { HealthModule } from './health/health.module.js';
 import { BodyGuard } from './input/body.guard.js';
-import { InputCheck } from './input/input-check.js';
 import { InputPipe } from './input/input.pipe.js';
 import { IdempotencyModule } from './idempotency/idempotency.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
@@ -48,12 +47,7 @@ export class PlatformModule {
         ObservabilityModule,
         HealthModule,
       ],
-      providers: [
-        Clock,
-        { provide: Config, useValue: config },
-        { provide: Application, useValue: application },
-        InputCheck,
-      ],
+      providers: [Clock, { provide: Config, useValue: config }, { provide: Application, useValue: application }],
       exports: [Config, Application, Clock],
     };
   }

@@ -1,3 +1,4 @@
+import { ApplicationConfig } from '@nestjs/core';
 import { NewPet } from '../../src/pets/pet.dto.js';
 import { InputPipe } from '../../src/platform/input/input.pipe.js';
 import { readJson } from '../../src/platform/json/json-reader.js';
@@ -111,7 +112,7 @@ ATTACKS.push(...ATTACKS.filter(({ name }) => name.endsWith('in an unknown member
 
 // ---- Measurement -----------------------------------------------------------------------------------------------------
 
-const pipe = new InputPipe();
+const pipe = new InputPipe(new ApplicationConfig());
 
 /** All processing of the body of createPet before its handler is called. */
 const read = (bytes: Buffer): unknown => pipe.transform(readJson(bytes), { type: 'body', metatype: NewPet });

@@ -1,11 +1,6 @@
-import type { PipeTransform, Type } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import { DECORATORS } from '@nestjs/swagger';
-import {
-  PARAMTYPES_METADATA,
-  PIPES_METADATA,
-  ROUTE_ARGS_METADATA,
-  RouteParamtypes,
-} from '../internals/nest-metadata.js';
+import { PARAMTYPES_METADATA, ROUTE_ARGS_METADATA, RouteParamtypes } from '../internals/nest-metadata.js';
 import { isInputClass } from './input-class.js';
 
 /** A method of a controller. */
@@ -19,26 +14,22 @@ export interface HandlerParameter {
   readonly data: string | undefined;
   /** Its declared class. TypeScript emits Object for interfaces, unions and unknown. */
   readonly metatype: unknown;
-  /** Whether a pipe stands at the parameter, its handler or its controller. */
-  readonly hasPipe: boolean;
 }
 
 /** The metadata that `@Body()` and similar decorators write, by `<source>:<index>`. */
-type Declarations = Record<string, { index: number; data?: unknown; pipes?: readonly PipeTransform[] }>;
+type Declarations = Record<string, { index: number; data?: unknown }>;
 
 /** The decorated parameters of a handler. */
 export function parametersOf(controller: Type, handler: Handler): HandlerParameter[] {
   const declared = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, handler.name) as Declarations | undefined;
   if (declared === undefined) return [];
   const types = Reflect.getMetadata(PARAMTYPES_METADATA, controller.prototype as object, handler.name) as unknown[];
-  const isPiped = [controller, handler].some((target) => Reflect.hasMetadata(PIPES_METADATA, target));
-  return Object.entries(declared).map(([key, { index, data, pipes = [] }]) => {
+  return Object.entries(declared).map(([key, { index, data }]) => {
     const source = Number(key.split(':')[0]);
     return {
       source: source in RouteParamtypes ? source : undefined,
       data: typeof data === 'string' ? data : undefined,
       metatype: (types as unknown[] | undefined)?.[index],
-      hasPipe: isPiped || pipes.length > 0,
     };
   });
 }

@@ -43,11 +43,6 @@ export class CheckedProperty {
     private readonly rule: Rule,
   ) {}
 
-  /** Whether every string is refused, so that a query or a form can never fill it. */
-  get refusesStrings(): boolean {
-    return this.rule.forStrings !== undefined;
-  }
-
   /** The value for the handler; undefined for a missing optional value; INVALID for a refused one. */
   read(sent: unknown): unknown {
     if (sent === undefined) return this.isRequired ? INVALID : undefined;

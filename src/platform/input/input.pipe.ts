@@ -1,8 +1,18 @@
-import { type ArgumentMetadata, HttpException, Injectable, type PipeTransform, ValidationPipe } from '@nestjs/common';
+import {
+  type ArgumentMetadata,
+  HttpException,
+  Injectable,
+  type OnModuleInit,
+  type PipeTransform,
+  ValidationPipe,
+} from '@nestjs/common';
+import { ApplicationConfig } from '@nestjs/core';
 import { plainToInstance } from 'class-transformer';
 import { parse, type ParsedUrlQuery } from 'node:querystring';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, type ErrorDefinition, INVALID_PARAMETER, VALIDATION_FAILED } from '../errors/error-catalogue.js';
+import { StartupError } from '../errors/startup-error.js';
+import { lateOptionOf } from '../internals/other-internals.js';
 import { nearestName } from '../nearest-name.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
 
@@ -36,14 +46,26 @@ export function parseQuery(text: string): ParsedUrlQuery {
  *
  * As in Nest's ValidationPipe, class-transformer fills a class without any rule with everything that was sent; only the
  * type, an object, is checked. `@Query('name')` of type string accepts at most one value. Values of other types pass
- * unchanged: `InputCheck` allows them only where a pipe checks them.
+ * unchanged, as in Nest: a pipe of the handler, such as ParseIntPipe, checks and converts them.
  *
  * @throws ApiError VALIDATION_FAILED for a body, INVALID_PARAMETER for a query, BAD_REQUEST for a path
  */
 @Injectable()
-export class InputPipe implements PipeTransform {
+export class InputPipe implements PipeTransform, OnModuleInit {
   private readonly dropping = new ValidationPipe({ transform: true, whitelist: true });
   private readonly refusing = new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true });
+
+  constructor(private readonly application: ApplicationConfig) {}
+
+  /** @throws StartupError when an option of a module's global ValidationPipe would decide what this pipe has decided before */
+  onModuleInit(): void {
+    const option = this.application.getGlobalPipes().map(lateOptionOf).find(Boolean);
+    if (option === undefined) return;
+    throw new StartupError(
+      `${option} of a global ValidationPipe has no effect: the platform has checked bodies, queries and paths before. ` +
+        'Remove it; @Type(() => Number) converts, and undeclared members are dropped.',
+    );
+  }
 
   transform(value: unknown, metadata: ArgumentMetadata): unknown {
     const { type, metatype, data } = metadata;
