@@ -1,55 +1,26 @@
-import { Logger } from '@nestjs/common';
-import express, { type Express } from 'express';
+import type { Express } from 'express';
 import { StartupError } from '../errors/startup-error.js';
 
-/** Private members of the layers of Express's router. */
+/** Private members of the layers of Express's router. With other ones `refuseHiddenRoutes` fails the start. */
 interface Layer {
-  match(path: string): unknown;
+  match(path: string): boolean;
   readonly route?: { readonly path: string; readonly methods: Record<string, boolean> };
 }
 
-/**
- * Whether `routedMethods` works with this version of Express, by a trial. If not, logs one line: requests with another method
- * are then answered 404, as those on an unknown path are.
- *
- * @param createProbe for tests
- */
-export function canReadRoutes(createProbe: () => Express = express): boolean {
-  try {
-    const probe = createProbe();
-    probe.get('/trial/:id', () => undefined);
-    if (String(routedMethods(probe, '/trial/1')) === 'GET' && routedMethods(probe, '/trial').length === 0) return true;
-  } catch {
-    // The warning says enough.
-  }
-  new Logger('Internals').warn(
-    'The routes of Express cannot be read: another method than those of a path is answered 404.',
-  );
-  return false;
-}
-
 /** Paths of the platform, on which load balancers, monitoring and people rely. */
-const PLATFORM_PATHS = /^\/(health|metrics|docs|openapi\.)/;
+const PLATFORM_PATHS = [
+  ...['/health/live', '/health/ready', '/metrics', '/openapi.json', '/openapi.yaml'],
+  ...['/docs', '/docs/guide', '/docs/deprecations'],
+];
 
-/**
- * Other routes may have the same path, because they may differ in their host, which Express does not know.
- *
- * @throws StartupError when an earlier route answers all requests of a later one
- */
+/** @throws StartupError when a route of a module answers GET on a path of the platform, whose routes are the last ones */
 export function refuseHiddenRoutes(app: Express): void {
   const layers = layersOf(app);
-  for (const [index, { route }] of layers.entries()) {
-    const { path, methods } = route;
-    // As a text, a parameter is matched by parameters alone. A wildcard may stand for many segments, or for none.
-    if (/[*{]/.test(path)) continue;
-    const earlier = layers.slice(0, index).find((layer) => {
-      const isSame = layer.route.path === path && !PLATFORM_PATHS.test(path);
-      return !isSame && Object.keys(methods).every((method) => layer.route.methods[method]) && layer.match(path);
-    });
-    if (earlier === undefined) continue;
+  for (const path of PLATFORM_PATHS) {
+    const answering = layers.findIndex((layer) => layer.route.methods['get'] && layer.match(path));
+    if (answering === layers.findLastIndex(({ route }) => route.path === path)) continue;
     throw new StartupError(
-      `The route ${path} is never reached: ${earlier.route.path} stands before it. Give one of them another path, or put ` +
-        'the more specific handler or module first.',
+      `The route ${path} is never reached: ${layers[answering]?.route.path} stands before it. Give that one another path.`,
     );
   }
 }

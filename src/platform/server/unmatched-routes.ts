@@ -1,7 +1,7 @@
 import type { Express, RequestHandler, Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
-import { canReadRoutes, refuseHiddenRoutes, routedMethods } from '../internals/express-routes.js';
+import { refuseHiddenRoutes, routedMethods } from '../internals/express-routes.js';
 import type { Replies } from './replies/replies.js';
 
 /**
@@ -13,13 +13,12 @@ import type { Replies } from './replies/replies.js';
  *   `Access-Control-Allow-Methods` for a preflight request of a known origin,
  * - 405 `method_not_allowed` with `Allow` for any other method (RFC 9110, section 15.5.6).
  *
- * @throws StartupError when an earlier route answers all requests of a later one
+ * @throws StartupError when a route of a module hides a path of the platform
  */
 export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHandler {
-  const knowsRoutes = canReadRoutes();
-  if (knowsRoutes) refuseHiddenRoutes(app);
+  refuseHiddenRoutes(app);
   return (request, response, next) => {
-    const allowed = knowsRoutes ? allowedMethods(app, request.path) : [];
+    const allowed = allowedMethods(app, request.path);
     if (request.method === 'OPTIONS' && allowed.length > 0) {
       sendAllowed(response, allowed, replies);
     } else if (allowed.length === 0 || allowed.includes(request.method)) {
