@@ -11,7 +11,6 @@ export const DIFFERENCES = [
   'bytes',
   'error body',
   'message of a 5xx',
-  'stream that fails',
   'unknown query parameters',
   'repeated query parameters',
   'undeclared members',

@@ -7,7 +7,6 @@ import { activeTrace } from '../active-trace.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
 import { toApiError } from '../errors/error.filter.js';
-import { withErrorAnswer } from '../internals/streamed-files.js';
 import { BodyReader, continueWhenRead } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';
@@ -234,9 +233,6 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if (statusCode !== undefined) {
       response.statusCode = statusCode;
     }
-    if (body instanceof StreamableFile) {
-      return super.reply(response, withErrorAnswer(body));
-    }
-    return this.replies.send(response, body);
+    return body instanceof StreamableFile ? super.reply(response, body) : this.replies.send(response, body);
   }
 }
