@@ -1,10 +1,44 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, DiscoveryModule } from '@nestjs/core';
+import { ApiKeyGuard } from './api-key.guard.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
 import type { Config } from './config.js';
+import { DeprecationInterceptor } from './deprecation.interceptor.js';
+import { ErrorFilter } from './error.filter.js';
 import { PetsModule } from './pets/pets.module.js';
+import { AuthModule } from './platform/auth/auth.module.js';
+import { DatabaseModule } from './platform/database/database.module.js';
+import { ReplicasModule } from './platform/database/replicas.module.js';
+import { Deprecations } from './platform/deprecation/deprecations.js';
+import { DocsPagesModule } from './platform/docs-pages/docs-pages.module.js';
+import { HealthModule } from './platform/health/health.module.js';
+import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
+import { BodyGuard } from './platform/input/body.guard.js';
+import { InputPipe } from './platform/input/input.pipe.js';
 import { MODULE_METADATA } from './platform/internals/nest-metadata.js';
-import { PlatformModule, RequestModule } from './platform/platform.module.js';
+import { KeyUsageModule } from './platform/key-usage/key-usage.module.js';
+import { ObservabilityModule } from './platform/observability/observability.module.js';
+import { RateLimitModule } from './platform/rate-limit/rate-limit.module.js';
+import { SettingsModule } from './settings/settings.module.js';
+
+/**
+ * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards, interceptors and
+ * pipes in the order of the modules' imports, and global filters in the opposite order. So the application imports this module
+ * first: the API key is checked before the guards of features, and the filters of features come before this one.
+ */
+@Module({
+  imports: [DiscoveryModule, KeyUsageModule, RateLimitModule],
+  providers: [
+    { provide: APP_FILTER, useClass: ErrorFilter },
+    { provide: APP_GUARD, useClass: ApiKeyGuard },
+    { provide: APP_GUARD, useClass: BodyGuard },
+    { provide: APP_INTERCEPTOR, useClass: DeprecationInterceptor },
+    { provide: APP_PIPE, useClass: InputPipe },
+    Deprecations,
+  ],
+})
+export class RequestModule {}
 
 /** The table of contents: all features, and the platform. Add a feature after the others. */
 @Module({
@@ -25,8 +59,17 @@ export class AppModule {
     // the features of @Module again fixes the order.
     const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as Type[];
     const application = applicationOf(options);
-    const platform = PlatformModule.forRoot(config, application);
+    const platform = [
+      SettingsModule.forRoot(config, application),
+      ReplicasModule,
+      DatabaseModule,
+      AuthModule,
+      IdempotencyModule,
+      DocsPagesModule,
+      ObservabilityModule,
+      HealthModule,
+    ];
     // Features before the platform: the router matches routes in this order. RequestModule has no routes.
-    return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), platform] };
+    return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), ...platform] };
   }
 }

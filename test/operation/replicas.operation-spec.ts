@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
 import { Database } from '../../src/platform/database/database.js';
+import { Replicas } from '../../src/platform/database/replicas.js';
 import { openDatabase } from '../../src/platform/database/data-source.js';
 import type { LimitedWarnings } from '../../src/platform/limited-warnings.js';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
@@ -197,16 +198,20 @@ async function openReplicas(
 ): Promise<{ database: Database; close: () => Promise<void> }> {
   const config = readConfig({ ...settings, ...others });
   const dataSource = await openDatabase(config);
-  const database = new Database(dataSource, config);
+  const replicas = new Replicas(config);
+  const database = new Database(dataSource, config, replicas);
   database.onModuleInit();
   const close = async (): Promise<void> => {
-    await database.onApplicationShutdown();
+    database.onApplicationShutdown();
+    await replicas.onApplicationShutdown();
     await dataSource.destroy();
   };
   return { database, close };
 }
 
-const readyOf = (database: Database): boolean[] => (database.replicas?.all ?? []).map((replica) => replica.isReady);
+const replicasOf = (database: Database): Replicas => database.replicas as Replicas;
+
+const readyOf = (database: Database): boolean[] => replicasOf(database).all.map((replica) => replica.isReady);
 
 describe('a statement on a replica', () => {
   let database: Database;
@@ -218,7 +223,7 @@ describe('a statement on a replica', () => {
 
   /** Whether exactly one read fell back since `before`, and the replica is still used. */
   const onlyRefused = (before: number): boolean => fallbacks() === before + 1 && readyOf(database)[0] === true;
-  const fallbacks = (): number => database.replicas?.fallbacks ?? 0;
+  const fallbacks = (): number => replicasOf(database).fallbacks;
   const SLOW = `SELECT (SELECT count(*) FROM pet) >= 0, pg_sleep(0.4)::text, pg_is_in_recovery()`;
 
   test.each<[how: string, read: () => Promise<unknown[][]>]>([
@@ -272,7 +277,7 @@ describe('a statement on a replica', () => {
     const warn = import.meta.jest.spyOn(warnings, 'warn').mockImplementation((line) => void logged.push(line));
     const text = `SELECT id FROM pet LIMIT 1 FOR UPDATE /* ${kind} */`;
     // New trials begin whenever the replica is not used.
-    const trials = (): unknown => (database.replicas?.all[0] as unknown as { trials: unknown }).trials;
+    const trials = (): unknown => (replicasOf(database).all[0] as unknown as { trials: unknown }).trials;
     await until(async () => {
       const before = fallbacks();
       const earlier = trials();
@@ -306,7 +311,7 @@ test('replicas are not used when the primary acknowledges commits before they ar
   const { database, close } = await openReplicas({ DATABASE_URL: url, DATABASE_REPLICA_URLS: on(near) });
   closers.push(close);
   expect(await database.read({ name: '', text: 'SELECT pg_is_in_recovery()' }, [])).toEqual([[false]]);
-  expect(database.replicas?.fallbacks).toBe(1);
+  expect(replicasOf(database).fallbacks).toBe(1);
 });
 
 /** Lists animals, and sometimes creates one, on both instances during a fault of a replica. */
@@ -410,10 +415,10 @@ test('after a failover a replica on the new timeline is used, one on the old tim
   delayed.resume();
   await until(async () => (await readsOnStandby()) && readyOf(database).join() === 'false,true');
   // The trials of the one that is not used cost the other one no reads. A busy machine may cost it a few.
-  const before = database.replicas?.fallbacks ?? 0;
+  const before = replicasOf(database).fallbacks;
   const reads = 400;
   for (let read = 0; read < reads; read++, await sleep(5)) await readsOnStandby();
-  expect((database.replicas?.fallbacks ?? 0) - before).toBeLessThan(reads / 10);
+  expect((replicasOf(database).fallbacks) - before).toBeLessThan(reads / 10);
 });
 
 test('the synchronous standby is away: a bounded number of changes wait for it, and lists are served', async () => {

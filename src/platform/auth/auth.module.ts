@@ -4,28 +4,16 @@ import { Config } from '../../config.js';
 import { ApiKeyChanges } from '../api-keys/api-key-changes.js';
 import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
 import { ApiKeysService } from '../api-keys/api-keys.service.js';
-import { KeyUsageModule } from '../key-usage/key-usage.module.js';
-import { RateLimiter } from '../rate-limit/rate-limiter.js';
-import { ApiKeyGuard } from './api-key.guard.js';
 import { Authenticators } from './authenticator.js';
 import { EventStreams } from './event-streams.js';
 import { OperationRegistry } from './operation-registry.js';
 
-/** API keys, rate limits and usage for every handler of every module. */
+/** API keys, and the operations that they open. */
 @Global()
 @Module({
-  imports: [DiscoveryModule, KeyUsageModule],
-  providers: [
-    ApiKeyVerifier,
-    ApiKeysService,
-    ApiKeyChanges,
-    RateLimiter,
-    OperationRegistry,
-    EventStreams,
-    Authenticators,
-    ApiKeyGuard,
-  ],
-  exports: [ApiKeysService, RateLimiter, OperationRegistry, ApiKeyGuard],
+  imports: [DiscoveryModule],
+  providers: [ApiKeyVerifier, ApiKeysService, ApiKeyChanges, OperationRegistry, EventStreams, Authenticators],
+  exports: [ApiKeyVerifier, ApiKeysService, OperationRegistry, EventStreams, Authenticators],
 })
 export class AuthModule implements OnApplicationBootstrap {
   constructor(

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import type { StoredApiKey } from '../api-keys/stored-api-key.js';
 import { ApiError } from '../errors/api-error.js';
-import { toApiError } from '../errors/error.filter.js';
+import { toApiError } from '../errors/to-api-error.js';
 import { RATE_LIMITED } from '../errors/error-catalogue.js';
 
 /** Interval in ms at which the key of an open stream is checked. */

@@ -1,17 +1,16 @@
-import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit, Optional } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClientBase } from 'pg';
+import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Config } from '../../config.js';
 import { answerTimeoutMs, APPLICATION_NAME, createServerClient } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
-import { chooseExecute } from './statements/prepared-query.js';
 import { Breaker } from './availability/breaker.js';
 import type { ServicePool } from './connections/service-pool.js';
-import { type Execute, executeQuery, type Statement } from './statements/statement.js';
+import { executeOf } from './statements/prepared-query.js';
+import type { Statement } from './statements/statement.js';
 import { StatementRunner } from './connections/statement-runner.js';
 import type { ServiceDataSource } from './service-data-source.js';
-import { Replicas } from './replicas.js';
 import { migrationStatus } from './schema/migration-history.js';
 import { schemaFault } from './schema/schema-check.js';
 
@@ -41,6 +40,22 @@ export interface TransactionOptions {
   readonly timeoutMs?: number;
 }
 
+/** Reads on other servers than the primary. `Database` uses it if a module provides it. */
+export abstract class ReadReplicas {
+  /**
+   * Runs a read on a replica that shows everything which was committed before the call, or else on the primary.
+   *
+   * @param onReplica reads on the connection and releases it; its result is dropped if the primary answers instead
+   * @param text the statement for the log, if it is known; errors of TypeORM have it, too
+   * @throws only errors of `onPrimary`
+   */
+  abstract read<Result>(
+    onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
+    onPrimary: () => Promise<Result>,
+    text?: string,
+  ): Promise<Result>;
+}
+
 /**
  * Runs SQL statements on the primary and its replicas, without TypeORM. Each row is an array of columns; bigint columns
  * are exact decimal strings.
@@ -56,8 +71,6 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   readonly pool: ServicePool;
   /** Undefined for the embedded engine, which runs in this process, so it is always reachable. */
   private readonly breaker: Breaker | undefined;
-  /** @internal The read replicas; undefined if none are configured. */
-  readonly replicas: Replicas | undefined;
   private readinessAnswer: Promise<Readiness> = Promise.resolve('unreachable');
   private readinessExpiresAt = -Infinity;
 
@@ -71,15 +84,15 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   constructor(
     private readonly dataSource: DataSource,
     config: Config,
+    /** @internal */
+    @Optional() readonly replicas?: ReadReplicas,
   ) {
     this.acquireTimeoutMs = config.acquireTimeoutMs;
     this.sharesStatements = config.fastPaths;
-    const { databaseUrl, databaseDirectUrl, databaseReplicaUrls } = config;
+    const { databaseUrl, databaseDirectUrl } = config;
     const pool = (this.pool = (dataSource as ServiceDataSource).pool);
-    const execute = databaseDirectUrl === undefined ? chooseExecute(config.fastPaths) : executeUnnamed;
-    this.statements = new StatementRunner(pool, execute);
+    this.statements = new StatementRunner(pool, executeOf(config));
     if (databaseUrl === undefined) return;
-    if (databaseReplicaUrls.length > 0) this.replicas = new Replicas(config, execute);
     const directUrl = databaseDirectUrl ?? databaseUrl;
     this.breaker = new Breaker(pool, (connectionTimeoutMillis) =>
       createServerClient(config, directUrl, { connectionTimeoutMillis, application_name: APPLICATION_NAME }),
@@ -90,9 +103,8 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     this.breaker?.start();
   }
 
-  async onApplicationShutdown(): Promise<void> {
+  onApplicationShutdown(): void {
     this.breaker?.stop();
-    await this.replicas?.stop();
   }
 
   /**
@@ -186,6 +198,3 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
 }
 
 const SET_TIMEOUT: Statement = { name: '', text: `SELECT set_config('statement_timeout', $1, true)` };
-
-/** Behind a pooler in transaction mode, each statement may run in another session, so none is prepared. */
-const executeUnnamed: Execute = (client, { text }, values) => executeQuery(client, { name: '', text }, values);

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import type { Config } from '../../config.js';
@@ -8,7 +8,9 @@ import { answerTimeoutMs, directly, serverConnectionSettings } from './connectio
 import { isConnectionFailure, rootFault } from './connections/connection-errors.js';
 import { ServicePool, type ServicePoolOptions } from './connections/service-pool.js';
 import { StatementRunner } from './connections/statement-runner.js';
+import { ReadReplicas } from './database.js';
 import { Batches } from './sharing/batches.js';
+import { executeOf } from './statements/prepared-query.js';
 import type { Execute, Statement } from './statements/statement.js';
 
 /** Longest time in ms that a read waits for the position of the primary, and then until a replica has replayed it. */
@@ -94,7 +96,7 @@ class NotRead extends Error {
  * shows everything that was committed before the read arrived. All reads that wait at the same moment share one query for the
  * position, on a connection of their own. One query is in flight at a time.
  */
-export class Replicas {
+export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   private readonly warnings = new LimitedWarnings(new Logger(Replicas.name), WARNING_INTERVAL_MS);
   readonly all: readonly Replica[];
   /** Number of reads that the primary answered. */
@@ -109,7 +111,9 @@ export class Replicas {
   });
   private next = 0;
 
-  constructor(config: Config, execute: Execute) {
+  constructor(config: Config) {
+    super();
+    const execute = executeOf(config);
     const createPool = (uri: string, options: ServicePoolOptions): ServicePool => {
       const settings = serverConnectionSettings(config, uri, true, { lock_timeout: LOCK_TIMEOUT_MS }, TRIAL_MS);
       const pool = new ServicePool({ ...settings, ...options });
@@ -128,22 +132,15 @@ export class Replicas {
   }
 
   /** Closes all connections at once. */
-  async stop(): Promise<void> {
+  async onApplicationShutdown(): Promise<void> {
     const stopped = this.all.map((replica) => replica.stop());
     for (const pool of this.pools) pool.beginSilence(new Error('Connection terminated: the service stops'));
     await Promise.all(stopped);
     await Promise.all(this.pools.map((pool) => pool.end()));
   }
 
-  /**
-   * Runs a read on a replica that has replayed everything that the primary had flushed at a moment after this call, or else
-   * on the primary. Ready replicas take turns.
-   *
-   * @param onReplica reads on the connection and releases it; its result is dropped if the primary answers instead
-   * @param text the statement for the log, if it is known; errors of TypeORM have it, too
-   * @throws only errors of `onPrimary`
-   */
-  async read<Result>(
+  /** The replica has replayed everything that the primary had flushed at a moment after this call. Ready ones take turns. */
+  override async read<Result>(
     onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
     onPrimary: () => Promise<Result>,
     text?: string,

@@ -1,5 +1,5 @@
-import { applyDecorators, Header, SetMetadata, UseInterceptors } from '@nestjs/common';
-import { type Deprecation, DEPRECATION_METADATA, DeprecationInterceptor } from './deprecation.interceptor.js';
+import { applyDecorators, Header, SetMetadata } from '@nestjs/common';
+import { type Deprecation, DEPRECATION_METADATA } from './deprecations.js';
 
 /**
  * Announces the end of an operation. This one declaration adds the header fields `Deprecation` (RFC 9745), `Sunset`
@@ -27,7 +27,7 @@ export function Deprecated(
       `@Deprecated: the successor '${successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
     );
   }
-  return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), UseInterceptors(DeprecationInterceptor));
+  return SetMetadata(DEPRECATION_METADATA, deprecation);
 }
 
 export const STABILITY_METADATA = 'petstore:stability';

@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable, SetMetadata, type 
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import { Config } from '../../config.js';
-import { DEPRECATION_METADATA, DeprecationInterceptor } from '../deprecation/deprecation.interceptor.js';
+import { DEPRECATION_METADATA, Deprecations } from '../deprecation/deprecations.js';
 import { RouteParamtypes } from '../internals/nest-metadata.js';
 import type { BodyPlan } from '../server/body-reader.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
@@ -47,7 +47,7 @@ export class BodyGuard implements CanActivate {
 
   constructor(
     private readonly config: Config,
-    private readonly deprecation: DeprecationInterceptor,
+    private readonly deprecations: Deprecations,
     private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
   ) {}
 
@@ -58,7 +58,7 @@ export class BodyGuard implements CanActivate {
     const request = execution.getArgByIndex<Request>(0);
     const handlerBody = this.handlerBodyOf(request.context.operation as string, execution);
     if (handlerBody === null || request.body !== undefined || request.readableDidRead) return true;
-    if (handlerBody.isDeprecated) this.deprecation.refuseRemoved(execution);
+    if (handlerBody.isDeprecated) this.deprecations.refuseRemoved(execution);
     const body = this.adapterHost.httpAdapter.bodies.read(request, handlerBody);
     if (body instanceof Promise) return body.then((read: unknown) => setBody(request, read));
     return setBody(request, body);

@@ -1,6 +1,7 @@
 import { Injectable, Module } from '@nestjs/common';
 import { Clock } from '../clock.js';
 import { BackgroundRemoval } from '../database/removal/background-removal.js';
+import { Metrics, registerCounter } from '../metrics/metrics.js';
 import { KeyUsage } from './key-usage.js';
 
 /** Days for which usage is kept, today included: a year, and some days to look at it. */
@@ -20,4 +21,17 @@ export class KeyUsageRetention extends BackgroundRemoval {
  * last and in undefined order. The last counts must be written before the database, which is global, is closed.
  */
 @Module({ providers: [KeyUsage, KeyUsageRetention], exports: [KeyUsage] })
-export class KeyUsageModule {}
+export class KeyUsageModule {
+  constructor({ registry }: Metrics, keyUsage: KeyUsage) {
+    registerCounter(registry, {
+      name: 'petstore_key_usage_write_failures_total',
+      help: 'Writes of the usage of API keys that failed. Their counts wait for the next write.',
+      read: () => keyUsage.failedWrites,
+    });
+    registerCounter(registry, {
+      name: 'petstore_key_usage_uncounted_calls_total',
+      help: 'Calls that may be missing in the usage of API keys: too many counts waited, or a write was not confirmed.',
+      read: () => keyUsage.uncountedCalls,
+    });
+  }
+}

@@ -4,13 +4,10 @@ import type { Registry } from 'prom-client';
 import { Config } from '../../config.js';
 import { Application } from '../application.js';
 import { Database } from '../database/database.js';
-import type { Replicas } from '../database/replicas.js';
-import { KeyUsage } from '../key-usage/key-usage.js';
-import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import type { PlatformExpressAdapter } from '../server/express-adapter.js';
 import { Metrics, registerCounter, registerGauge } from './metrics.js';
 
-/** Metrics of the server, the database, Redis and key usage. */
+/** Metrics of the server and the database. */
 @Injectable()
 export class ServiceMetrics {
   constructor(
@@ -19,8 +16,6 @@ export class ServiceMetrics {
     application: Application,
     adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
     database: Database,
-    rateLimiter: RateLimiter,
-    keyUsage: KeyUsage,
   ) {
     const build = { version: application.release, node_version: process.version };
     registerGauge(registry, {
@@ -32,9 +27,6 @@ export class ServiceMetrics {
     });
     observeServer(() => adapterHost.httpAdapter.load, config, registry);
     observeDatabase(database, registry);
-    if (database.replicas !== undefined) observeReplicas(database.replicas, registry);
-    if (config.redisUrl !== undefined) observeRedis(rateLimiter, registry);
-    observeKeyUsage(keyUsage, registry);
   }
 }
 
@@ -89,54 +81,5 @@ function observeDatabase(database: Database, registry: Registry): void {
     name: 'petstore_database_waiting_statements',
     help: 'Statements that wait for a connection of the pool.',
     read: () => database.pool.waitingCount,
-  });
-}
-
-function observeReplicas(replicas: Replicas, registry: Registry): void {
-  registerGauge(registry, {
-    name: 'petstore_replica_ready',
-    help: 'Processes that use the read replica. The log says why others do not.',
-    labelNames: ['replica'],
-    read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
-  });
-  registerGauge(registry, {
-    name: 'petstore_replica_behind_bytes',
-    help: 'How far the read replica was behind the primary when it was last asked, in bytes of the write-ahead log.',
-    labelNames: ['replica'],
-    aggregator: 'max',
-    read: () => replicas.all.map(({ name, behindBytes }) => [{ replica: name }, behindBytes]),
-  });
-  registerCounter(registry, {
-    name: 'petstore_replica_reads_total',
-    help: 'Statements that the read replica has answered.',
-    labelNames: ['replica'],
-    read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
-  });
-  registerCounter(registry, {
-    name: 'petstore_replica_fallbacks_total',
-    help: 'Statements that the primary has answered in place of a read replica.',
-    read: () => replicas.fallbacks,
-  });
-}
-
-function observeRedis(rateLimiter: RateLimiter, registry: Registry): void {
-  registerGauge(registry, {
-    name: 'petstore_redis_away',
-    help: '1 while Redis does not answer, and the process limits its clients by itself; else 0.',
-    aggregator: 'max',
-    read: () => Number(rateLimiter.shared?.isAway ?? false),
-  });
-}
-
-function observeKeyUsage(keyUsage: KeyUsage, registry: Registry): void {
-  registerCounter(registry, {
-    name: 'petstore_key_usage_write_failures_total',
-    help: 'Writes of the usage of API keys that failed. Their counts wait for the next write.',
-    read: () => keyUsage.failedWrites,
-  });
-  registerCounter(registry, {
-    name: 'petstore_key_usage_uncounted_calls_total',
-    help: 'Calls that may be missing in the usage of API keys: too many counts waited, or a write was not confirmed.',
-    read: () => keyUsage.uncountedCalls,
   });
 }

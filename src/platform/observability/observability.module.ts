@@ -4,14 +4,12 @@ import { ScrapedMetrics } from '../metrics/scraped-metrics.js';
 import { createLogger, LOGGER } from '../logging/logger.js';
 import { MetricsController } from '../metrics/metrics.controller.js';
 import { Metrics } from '../metrics/metrics.js';
-import { KeyUsageModule } from '../key-usage/key-usage.module.js';
 import { RequestLog } from './request-log.js';
 import { ServiceMetrics } from '../metrics/service-metrics.js';
 
 /** Logs and metrics for operators. Global: modules register metrics of their own in `Metrics`. */
 @Global()
 @Module({
-  imports: [KeyUsageModule],
   controllers: [MetricsController],
   providers: [
     { provide: LOGGER, inject: [Config], useFactory: createLogger },

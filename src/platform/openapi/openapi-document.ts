@@ -12,7 +12,7 @@ import { stringify } from 'yaml';
 import { Config } from '../../config.js';
 import { Application, BASE_PATH } from '../application.js';
 import { OperationRegistry } from '../auth/operation-registry.js';
-import type { Deprecation } from '../deprecation/deprecation.interceptor.js';
+import type { Deprecation } from '../deprecation/deprecations.js';
 import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
 import { TAG_METADATA } from './openapi.decorators.js';

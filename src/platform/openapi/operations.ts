@@ -2,7 +2,7 @@ import { HttpStatus, RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/c
 import { MetadataScanner } from '@nestjs/core';
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
 import type { Operation, OperationRegistry } from '../auth/operation-registry.js';
-import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecation.interceptor.js';
+import { type Deprecation, DEPRECATION_METADATA } from '../deprecation/deprecations.js';
 import { STABILITY_METADATA, type StabilityLevel } from '../deprecation/deprecation.decorators.js';
 import type { ErrorDefinition } from '../errors/error-catalogue.js';
 import { IDEMPOTENT_METADATA } from '../idempotency/idempotency-key.js';

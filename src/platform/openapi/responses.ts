@@ -7,7 +7,7 @@ import type {
   ResponsesObject,
 } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
-import { removalMessage } from '../deprecation/deprecation.interceptor.js';
+import { removalMessage } from '../deprecation/deprecations.js';
 import {
   BAD_REQUEST,
   BODY_TOO_LARGE,

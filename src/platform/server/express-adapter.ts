@@ -6,7 +6,7 @@ import type { Config } from '../../config.js';
 import { activeTrace } from '../active-trace.js';
 import { ApiError } from '../errors/api-error.js';
 import { BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND } from '../errors/error-catalogue.js';
-import { toApiError } from '../errors/error.filter.js';
+import { toApiError } from '../errors/to-api-error.js';
 import { BodyReader, continueWhenRead } from './body-reader.js';
 import { Connections } from './connections/connections.js';
 import { Drain } from './connections/drain.js';

@@ -2,15 +2,17 @@ import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { differenceOfPg } from '../../internals/pg.js';
-import { chooseExecute, executePreparedQuery } from './prepared-query.js';
+import { executeOf, executePreparedQuery } from './prepared-query.js';
 import { executeQuery } from './statement.js';
+
+const ON = { databaseDirectUrl: undefined, fastPaths: true };
 
 test('prepared-queries selects the query class of the service; without it, or with another pg, pg executes statements', () => {
   const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
-  expect(chooseExecute(true)).toBe(executePreparedQuery);
-  expect(chooseExecute(false)).toBe(executeQuery);
+  expect(executeOf(ON)).toBe(executePreparedQuery);
+  expect(executeOf({ ...ON, fastPaths: false })).toBe(executeQuery);
   expect(warn).not.toHaveBeenCalled();
-  expect(chooseExecute(true, () => 'pg is another one')).toBe(executeQuery);
+  expect(executeOf(ON, () => 'pg is another one')).toBe(executeQuery);
   expect(warn.mock.calls).toEqual([[expect.stringContaining('prepared-queries stays off: pg is another one.')]]);
   warn.mockRestore();
 });

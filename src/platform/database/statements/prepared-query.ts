@@ -1,5 +1,6 @@
 import type { ClientBase, Connection, Submittable } from 'pg';
 import { serialize } from 'pg-protocol';
+import type { Config } from '../../../config.js';
 import { logOtherInternals } from '../../internals/other-internals.js';
 import { differenceOfPg, prepareValue } from '../../internals/pg.js';
 import { columnParserOf, type ColumnParser, type Execute, executeQuery, type Statement } from './statement.js';
@@ -107,15 +108,22 @@ export const executePreparedQuery: Execute = async <Row extends unknown[]>(
 };
 
 /**
- * Chooses how statements are executed: by our own query class if the fast path `prepared-queries` is on, else by pg's. If
- * pg's internals differ from the known ones, logs one line and chooses pg's class.
+ * How statements are executed: by our own query class if the fast path `prepared-queries` is on, else by pg's. If pg's
+ * internals differ from the known ones, logs one line and chooses pg's class.
  *
  * @param difference for tests
  */
-export function chooseExecute(isFastPathOn: boolean, difference = differenceOfPg): Execute {
-  if (!isFastPathOn) return executeQuery;
+export function executeOf(
+  { databaseDirectUrl, fastPaths }: Pick<Config, 'databaseDirectUrl' | 'fastPaths'>,
+  difference = differenceOfPg,
+): Execute {
+  if (databaseDirectUrl !== undefined) return executeUnnamed;
+  if (!fastPaths) return executeQuery;
   const found = difference();
   if (found === undefined) return executePreparedQuery;
   logOtherInternals('prepared-queries', found);
   return executeQuery;
 }
+
+/** Behind a pooler in transaction mode, each statement may run in another session, so none is prepared. */
+const executeUnnamed: Execute = (client, { text }, values) => executeQuery(client, { name: '', text }, values);

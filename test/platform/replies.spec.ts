@@ -3,9 +3,9 @@ import { Test } from '@nestjs/testing';
 import type { Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { readConfig } from '../../config.js';
-import { ErrorFilter } from '../errors/error.filter.js';
-import { PlatformExpressAdapter } from './express-adapter.js';
+import { readConfig } from '../../src/config.js';
+import { ErrorFilter } from '../../src/error.filter.js';
+import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
 
 @Controller()
 class AnswersController {

@@ -1,17 +1,17 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { API_KEY_PREFIX } from '../../config.js';
-import { Clock } from '../clock.js';
-import { ApiError } from '../errors/api-error.js';
-import { toApiError } from '../errors/error.filter.js';
-import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from '../errors/error-catalogue.js';
-import { NO_KEY, type StoredApiKey } from '../api-keys/stored-api-key.js';
-import { ApiKeyVerifier } from '../api-keys/api-key.verifier.js';
-import { KeyUsage } from '../key-usage/key-usage.js';
-import { Authenticators } from './authenticator.js';
-import { EventStreams } from './event-streams.js';
-import { type Operation, OperationRegistry } from './operation-registry.js';
-import { RateLimiter } from '../rate-limit/rate-limiter.js';
+import { API_KEY_PREFIX } from './config.js';
+import { Clock } from './platform/clock.js';
+import { ApiError } from './platform/errors/api-error.js';
+import { toApiError } from './platform/errors/to-api-error.js';
+import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from './platform/errors/error-catalogue.js';
+import { NO_KEY, type StoredApiKey } from './platform/api-keys/stored-api-key.js';
+import { ApiKeyVerifier } from './platform/api-keys/api-key.verifier.js';
+import { KeyUsage } from './platform/key-usage/key-usage.js';
+import { Authenticators } from './platform/auth/authenticator.js';
+import { EventStreams } from './platform/auth/event-streams.js';
+import { type Operation, OperationRegistry } from './platform/auth/operation-registry.js';
+import { RateLimiter } from './platform/rate-limit/rate-limiter.js';
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;

@@ -2,10 +2,9 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger 
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import type { IncomingMessage } from 'node:http';
 import { type Observable, throwError } from 'rxjs';
-import { LimitedWarnings } from '../limited-warnings.js';
-import { ApiError, RequestAbortedError } from './api-error.js';
-import { TOOK_TOO_LONG } from './error-catalogue.js';
-import { fromHttpErrors, fromHttpException, httpError } from './http-exception.js';
+import { ApiError, RequestAbortedError } from './platform/errors/api-error.js';
+import { toApiError } from './platform/errors/to-api-error.js';
+import { LimitedWarnings } from './platform/limited-warnings.js';
 
 /** The HTTP server's way to answer with an error. */
 interface ErrorAnswers extends AbstractHttpAdapter {
@@ -16,7 +15,7 @@ interface ErrorAnswers extends AbstractHttpAdapter {
  * Turns everything that is thrown during a request into an answer. Filters of modules come first.
  *
  * - An ApiError is sent unchanged.
- * - Nest's own exceptions and those of http-errors keep their status (see `http-exception.ts`). A status below 400 is no
+ * - Nest's own exceptions and those of http-errors keep their status (`toApiError`). A status below 400 is no
  *   error: its response is sent as stock Nest sends it.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
  * - The cause of other 5xx, and of a statement that took too long, is logged as a warning.
@@ -64,16 +63,4 @@ export class ErrorFilter implements ExceptionFilter {
     }
     adapter.sendError(response, error);
   }
-}
-
-/** The ApiError to send for anything that was thrown. */
-export function toApiError(exception: unknown): ApiError {
-  if (exception instanceof ApiError) return exception;
-  // PostgreSQL has cancelled a statement. Not 503 or 504, which clients repeat by themselves.
-  if (exception instanceof Error && 'code' in exception && exception.code === '57014') {
-    const options = { cause: exception, unavailableCause: 'database_slow' } as const;
-    return new ApiError(TOOK_TOO_LONG, TOOK_TOO_LONG.message, {}, options);
-  }
-  const known = exception instanceof HttpException ? fromHttpException(exception) : fromHttpErrors(exception);
-  return known ?? httpError(500, '', { cause: exception });
 }
