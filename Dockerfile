@@ -16,6 +16,7 @@ COPY scripts scripts
 COPY docs/guide.md docs/operating.md docs/
 COPY migrations migrations
 COPY src src
+COPY libs libs
 RUN npm run build && mkdir data
 # Optional and peer packages that production needs are dependencies of package.json, too.
 RUN npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts

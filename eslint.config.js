@@ -5,113 +5,80 @@ import { readdirSync } from 'node:fs';
 import tseslint from 'typescript-eslint';
 
 /**
- * Who may import whom inside the platform: each room (a folder of src/platform) and the rooms that it imports.
- * A room may name only rooms above it, so there are no circles. A new room needs a row here.
- * Every room may also import src/config.ts, src/settings and the files at the top of src/platform, except platform.module.ts.
+ * Who may import whom: each library (a folder of `libs`) and the libraries that it imports, by their doors. A library may name
+ * only libraries above it, so there are no circles. A new library needs a row here.
  */
-export const PLATFORM_ROOMS = {
+export const LIBRARIES = {
   errors: [],
+  runtime: [],
+  'embedded-postgres': ['errors'],
   json: ['errors'],
+  settings: ['errors', 'runtime'],
+  deprecation: ['errors', 'settings'],
   internals: ['errors', 'json'],
-  deprecation: ['errors', 'internals'],
-  'server/requests': ['errors'],
-  'server/connections': ['errors', 'server/requests'],
-  'server/replies': ['errors', 'json', 'server/connections', 'server/requests'],
-  server: ['errors', 'internals', 'json', 'server/connections', 'server/replies', 'server/requests'],
-  input: ['deprecation', 'errors', 'internals', 'json', 'server', 'server/requests'],
-  'database/removal': [],
-  'database/statements': ['internals'],
-  'database/connections': ['database/statements', 'errors', 'internals'],
-  'database/embedded': ['errors'],
-  'database/schema': ['database/connections', 'errors'],
-  'database/transfer': ['database/schema', 'errors'],
-  'database/availability': ['database/connections', 'internals'],
-  'database/sharing': ['database/connections', 'errors'],
-  database: [
-    'database/availability',
-    'database/connections',
-    'database/embedded',
-    'database/schema',
-    'database/sharing',
-    'database/statements',
+  http: ['errors', 'internals', 'json', 'runtime', 'settings'],
+  postgres: ['embedded-postgres', 'errors', 'internals', 'runtime', 'settings'],
+  input: ['deprecation', 'errors', 'http', 'internals', 'json', 'runtime', 'settings'],
+  'shared-statements': ['postgres', 'runtime'],
+  tracing: ['http', 'runtime'],
+  transfer: ['errors', 'postgres'],
+  'api-keys': ['errors', 'internals', 'postgres', 'runtime', 'settings', 'shared-statements'],
+  idempotency: ['errors', 'http', 'json', 'postgres', 'shared-statements'],
+  observability: ['api-keys', 'errors', 'http', 'postgres', 'settings'],
+  openapi: ['api-keys', 'deprecation', 'errors', 'idempotency', 'internals', 'settings'],
+  'docs-pages': ['api-keys', 'errors', 'json', 'openapi', 'settings'],
+  'key-usage': ['observability', 'postgres', 'runtime'],
+  paging: ['errors', 'input', 'internals', 'openapi', 'settings'],
+  processes: ['observability', 'runtime', 'settings'],
+  'rate-limit': ['api-keys', 'errors', 'observability', 'runtime', 'settings'],
+  replicas: ['errors', 'observability', 'postgres', 'runtime', 'settings', 'shared-statements'],
+  entities: ['errors', 'idempotency', 'json', 'paging', 'postgres', 'shared-statements'],
+  platform: [
+    'api-keys',
+    'deprecation',
+    'entities',
     'errors',
-    'internals',
+    'idempotency',
+    'input',
+    'json',
+    'observability',
+    'openapi',
+    'paging',
+    'postgres',
+    'runtime',
+    'settings',
   ],
-  'api-keys': ['database', 'database/sharing', 'errors'],
-  'key-usage': ['database', 'database/removal'],
-  'rate-limit': ['api-keys', 'errors'],
-  auth: ['api-keys', 'errors', 'internals', 'key-usage', 'rate-limit'],
-  idempotency: ['database', 'database/removal', 'database/sharing', 'errors', 'json', 'server/requests'],
-
-  openapi: ['auth', 'deprecation', 'errors', 'idempotency', 'internals'],
-  paging: ['errors', 'input', 'internals', 'json', 'openapi'],
-  entities: ['database', 'database/sharing', 'errors', 'idempotency', 'json', 'paging'],
-  'docs-pages': ['auth', 'errors', 'json', 'openapi'],
-  logging: ['server/requests'],
-  metrics: ['auth', 'database', 'errors', 'key-usage', 'logging', 'rate-limit', 'server'],
-  observability: ['errors', 'key-usage', 'logging', 'metrics', 'server'],
-  tracing: ['server/requests'],
-  health: ['auth', 'database', 'errors', 'server'],
-  'process-group': ['logging', 'metrics'],
 };
 
-const PLATFORM_TOP = 'src/platform/!(platform.module).ts';
-
-/** Features are the folders of src, except these five. */
+/** Features are the folders of src, except these three. */
 const FEATURE_NAMES = readdirSync(new URL('src', import.meta.url), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !['platform', 'cli', 'package', 'settings', 'start'].includes(entry.name))
+  .filter((entry) => entry.isDirectory() && !['cli', 'package', 'start'].includes(entry.name))
   .map(({ name }) => name);
 
-const FEATURES = 'src/!(platform|cli|package|settings|start)/**';
+const FEATURES = 'src/!(cli|package|start)/**';
 
 /** Exceptions of a zone, as the patterns of absolute paths that the rule needs. */
 const except = (...paths) => paths.map((path) => `**/${path}`);
 
 /** Who may import whom. Each zone: the importing files, the files they must not import, and exceptions. */
 const zones = [
-  // Inside the platform.
-  ...Object.entries(PLATFORM_ROOMS).map(([room, imported]) => ({
-    target: `src/platform/${room}/*`,
-    from: 'src/platform/**/*',
-    except: except(PLATFORM_TOP, ...[room, ...imported].map((name) => `src/platform/${name}/*`)),
-    message: `The table in eslint.config.js does not let '${room}' import that.`,
+  ...Object.entries(LIBRARIES).map(([library, imported]) => ({
+    target: `libs/${library}/**/!(*.spec).ts`,
+    from: '{src,libs}/**/*',
+    except: except(`libs/${library}/**/*`, ...imported.map((name) => `libs/${name}/index.ts`)),
+    message: `The table in eslint.config.js does not let '${library}' import that. A library has one door, its index.ts.`,
   })),
   {
-    target: PLATFORM_TOP,
-    from: 'src/**/*',
-    message: 'Every room may import this file, so it imports no other.',
-  },
-
-  // Between the parts of the application.
-  {
-    target: 'src/platform/**/*',
-    from: 'src/**/*',
-    except: except('src/platform/**/*', 'src/config.ts', 'src/settings/*'),
-    message: 'The platform knows no feature, no command and no application: it imports itself and the settings.',
-  },
-  {
-    target: 'src/config.ts',
-    from: 'src/**/*',
-    except: except('src/settings/*', 'src/platform/errors/*'),
-    message: 'Everybody imports config.ts, so config.ts imports only settings and errors.',
-  },
-  {
-    target: 'src/settings/*',
-    from: 'src/**/*',
-    except: except('src/settings/*', 'src/config.ts', 'src/platform/errors/*', 'src/platform/nearest-name.ts'),
-    message: 'Everybody imports the settings, so they import only errors and nearest-name.ts.',
+    target: '{src,test/example}/**/*',
+    from: 'libs/**/*',
+    except: except('libs/*/index.ts'),
+    message: 'A library has one door, its index.ts: import #name.',
   },
   ...FEATURE_NAMES.map((feature) => ({
     target: `src/${feature}/**/*`,
     from: 'src/**/*',
-    except: except(
-      `src/${feature}/**/*`,
-      'src/platform/**/*',
-      'src/config.ts',
-      'src/package/platform.ts',
-      `${FEATURES}/*.{module,service,entity}.ts`,
-    ),
-    message: 'A feature imports the platform, config.ts, and the modules, services and entities of other features.',
+    except: except(`src/${feature}/**/*`, `${FEATURES}/*.{module,service,entity}.ts`),
+    message: 'A feature imports libraries, and the modules, services and entities of other features.',
   })),
   {
     target: 'src/{main,cli,app.setup,app.options,start/start-service}.ts',
@@ -137,11 +104,10 @@ const zones = [
   {
     target: '{src,test,bench}/**/*',
     from: ['src/{main,cli}.ts', 'src/package/*'],
-    except: except('src/package/platform.ts'),
-    message: 'Nobody imports the entry points. Features import package/platform.ts.',
+    message: 'Nobody imports the entry points.',
   },
   {
-    target: 'src/**/*',
+    target: '{src,libs}/**/*',
     from: '{test,bench,scripts,migrations}/**/*',
     message: 'The application imports no test, benchmark, script or migration.',
   },
@@ -159,14 +125,14 @@ const zones = [
   },
   {
     target: `${FEATURES}/*.controller.ts`,
-    from: [`${FEATURES}/*.{repository,entity}.ts`, 'src/platform/database/**/*'],
+    from: [`${FEATURES}/*.{repository,entity}.ts`, 'libs/postgres/**/*'],
     message: 'A controller asks its service.',
   },
   {
     target: `${FEATURES}/*.dto.ts`,
     from: [
       `${FEATURES}/*.{service,repository,controller,module}.ts`,
-      'src/platform/{auth,api-keys,key-usage,database,observability}/**/*',
+      'libs/{api-keys,key-usage,postgres,observability}/**/*',
     ],
     message: 'A DTO imports its entity, and what validates and describes its properties.',
   },
@@ -176,17 +142,17 @@ const zones = [
 const NO_BARRELS = { selector: 'ExportAllDeclaration', message: 'No barrels.' };
 const NO_ENVIRONMENT = ['process', 'node:process'].map((name) => ({
   name,
-  message: 'Only config.ts and settings/environment-file.ts read it.',
+  message: 'Only libs/settings reads it.',
 }));
 const NO_PRIVATE_MEMBERS = {
   // Node documents these three for implementers of streams.
   selector: 'MemberExpression[property.name=/^_(?!(read|write|writev)$)/]',
-  message: 'Only src/platform/internals uses private members of dependencies.',
+  message: 'Only libs/internals uses private members of dependencies.',
 };
 const DOCUMENTED_MODULES = {
   // One name that Nest documents, by its path: `petstore --help` would else load all of Nest. The package has entries.
   regex: '^(?!@nestjs/common/enums/version-type|petstore-service/)(@[^/]+/[^/]+|[^@./:]+)/',
-  message: 'Only src/platform/internals imports undocumented modules of dependencies.',
+  message: 'Only libs/internals imports undocumented modules of dependencies.',
 };
 const AT_MOST_TWO_LEVELS_UP = { group: ['../../../*'], message: 'At most two levels up.' };
 const TYPEORM_AND_ENTITIES = {
@@ -248,7 +214,11 @@ export default tseslint.config(
       'import-x/ignore': ['node_modules'],
       'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
       'import-x/resolver-next': [
-        createNodeResolver({ extensions: ['.ts', '.js'], extensionAlias: { '.js': ['.ts', '.js'] } }),
+        createNodeResolver({
+          conditionNames: ['typescript', 'node', 'import', 'default'],
+          extensions: ['.ts', '.js'],
+          extensionAlias: { '.js': ['.ts', '.js'] },
+        }),
       ],
     },
     rules: {
@@ -269,8 +239,8 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/**/*.ts'],
-    ignores: ['src/platform/internals/*', '**/*.spec.ts'],
+    files: ['{src,libs}/**/*.ts'],
+    ignores: ['libs/internals/**', '**/*.spec.ts'],
     rules: {
       'no-restricted-syntax': ['error', NO_BARRELS, NO_PRIVATE_MEMBERS],
       'no-restricted-imports': [
@@ -281,22 +251,22 @@ export default tseslint.config(
   },
   {
     // Text goes through the log, or through src/cli/terminal.ts.
-    files: ['src/**/*.ts'],
+    files: ['{src,libs}/**/*.ts'],
     rules: { 'no-console': 'error' },
   },
   {
-    files: ['src/**/*.ts'],
-    ignores: ['src/config.ts', 'src/settings/environment-file.ts'],
+    files: ['{src,libs}/**/*.ts'],
+    ignores: ['libs/settings/src/config.ts', 'libs/settings/src/environment-file.ts'],
     rules: {
       'no-restricted-properties': [
         'error',
-        { object: 'process', property: 'env', message: 'Only config.ts and settings/environment-file.ts read it.' },
+        { object: 'process', property: 'env', message: 'Only libs/settings reads it.' },
       ],
     },
   },
   {
     // Nest validates a body by the class of its parameter. With `import type` there is no class, and no validation.
-    files: ['src/**/*.controller.ts'],
+    files: ['{src,libs}/**/*.controller.ts'],
     rules: {
       'no-restricted-syntax': [
         'error',
@@ -307,7 +277,7 @@ export default tseslint.config(
           message: 'Import the classes of a DTO as values: validation needs them at run time.',
         },
         {
-          selector: 'ImportDeclaration[source.value=/package.platform/] > ImportSpecifier[imported.name="Database"]',
+          selector: 'ImportDeclaration[source.value=/^#platform$/] > ImportSpecifier[imported.name="Database"]',
           message: 'A controller asks its service.',
         },
       ],

@@ -3,6 +3,8 @@ const shared = {
   transform: { '^.+\\.ts$': '@swc/jest' },
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   testEnvironment: 'node',
+  // `#name` of package.json means the sources of a library.
+  testEnvironmentOptions: { customExportConditions: ['typescript', 'node', 'node-addons'] },
 };
 
 /** Tests on one engine, which its global set-up makes ready. */
@@ -60,7 +62,7 @@ export default {
     {
       ...shared,
       displayName: 'unit',
-      roots: ['<rootDir>/src', '<rootDir>/test'],
+      roots: ['<rootDir>/src', '<rootDir>/libs', '<rootDir>/test'],
       testRegex: '\\.spec\\.ts$',
       testPathIgnorePatterns: [LONG_UNIT],
     },

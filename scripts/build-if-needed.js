@@ -6,7 +6,16 @@ import { join } from 'node:path';
 const root = join(import.meta.dirname, '..');
 const BUILT = join(root, 'dist/src/main.js');
 const PAGES = join(root, 'dist/docs/guide.md');
-const SOURCES = ['src', 'docs', 'migrations', 'package.json', 'nest-cli.json', 'tsconfig.json', 'tsconfig.build.json'];
+const SOURCES = [
+  'src',
+  'libs',
+  'docs',
+  'migrations',
+  'package.json',
+  'nest-cli.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+];
 
 /** The time of the newest file in a directory, or of a file, in ms. */
 function newest(path) {

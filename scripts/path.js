@@ -2,7 +2,7 @@
  * Prints the way of one warm request through the files of the service: npm run path -- GET /v1/pets/1
  *
  * Starts the built service on an embedded database. Each of its functions records its file when it is called. The room of a
- * file is its folder of src/platform, or of src.
+ * file is its library, or its folder of src.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { setImmediate } from 'node:timers/promises';
 import { isMainThread } from 'node:worker_threads';
 import ts from 'typescript';
 
-const SERVICE = new URL('../dist/src/', import.meta.url).href;
+const SERVICE = new URL('../dist/', import.meta.url).href;
 const API_KEY = 'bootstrap-key-of-the-path';
 const WARM_UP = 30;
 const RECORDED_AT_MOST = 60;
@@ -26,7 +26,7 @@ const SEEN = 5;
 export async function load(url, context, next) {
   const loaded = await next(url, context);
   // The embedded database stands in for PostgreSQL, so its files are no part of the way.
-  if (!url.startsWith(SERVICE) || !url.endsWith('.js') || url.includes('/database/embedded/')) return loaded;
+  if (!url.startsWith(SERVICE) || !url.endsWith('.js') || url.includes('/libs/embedded-postgres/')) return loaded;
   const file = url.slice(SERVICE.length).replace(/\.js$/, '.ts');
   return { ...loaded, source: withCalls(String(loaded.source), `globalThis.passes?.(${JSON.stringify(file)})`) };
 }
@@ -48,8 +48,8 @@ function withCalls(text, call) {
 }
 
 async function startService(dataDir) {
-  const { createApplication } = await import(`${SERVICE}start/start-service.js`);
-  const { readConfig } = await import(`${SERVICE}config.js`);
+  const { createApplication } = await import(`${SERVICE}src/start/start-service.js`);
+  const { readConfig } = await import(`${SERVICE}libs/settings/index.js`);
   const app = await createApplication(readConfig({ DATA_DIR: dataDir, BOOTSTRAP_API_KEY: API_KEY }));
   await app.listen(0, '127.0.0.1');
   return app;
@@ -97,7 +97,7 @@ async function record([method, path, body]) {
   process.disconnect();
 }
 
-const roomOf = (file) => file.replace(/^platform\//, '').split(/[/.]/, 1)[0];
+const roomOf = (file) => /^(?:libs|src)\/([^/]+)\//.exec(file)?.[1] ?? 'src';
 
 /** The visits of rooms, in their order; a visit of a room that the request has left before is a return. */
 function visitsOf(way) {
@@ -106,7 +106,7 @@ function visitsOf(way) {
     const room = roomOf(file);
     const isReturn = visits.some((visit) => visit.room === room);
     if (visits.at(-1)?.room !== room) visits.push({ room, isReturn, files: new Set() });
-    visits.at(-1).files.add(file.replace(`platform/${room}/`, '').replace(`${room}/`, ''));
+    visits.at(-1).files.add(file.replace(/^(libs\/[^/]+\/)?src\//, '').replace(`${room}/`, ''));
   }
   return visits;
 }

@@ -35,7 +35,7 @@ const options = {
 const host = ts.createCompilerHost(options);
 host.resolveModuleNameLiterals = (names, file) =>
   names.map(({ text }) =>
-    text.startsWith('.')
+    /^[.#]/.test(text)
       ? ts.resolveModuleName(text, file, options, host, undefined, undefined, ts.ModuleKind.ESNext)
       : { resolvedModule: undefined },
   );

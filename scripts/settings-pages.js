@@ -1,4 +1,4 @@
-/** `.env.example` and the table of settings in docs/operating.md, made from the declarations of src/settings/settings.ts. */
+/** `.env.example` and the table of settings in docs/operating.md, made from the declarations of libs/settings/src/settings.ts. */
 
 const HEAD = `\
 # Settings of the Pet Store Service. Copy this file to .env, or set environment variables, which override .env. Settings

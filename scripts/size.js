@@ -9,8 +9,8 @@ import { parseArgs } from 'node:util';
 
 /** The aim is 14,000 lines of src, and 23,000 of tests. */
 const BUDGETS = {
-  'src: lines': 14_600,
-  'src: files': 170,
+  'src and libs: lines': 14_800,
+  'src and libs: files': 200,
   'browser: lines': 350,
   'tests: lines': 23_450,
   settings: 30,
@@ -32,7 +32,9 @@ function filesOf(revision) {
     : ['ls-files', '-z', '-co', '--exclude-standard'];
   const deleted = revision ? [] : git('ls-files', '-z', '-d').split('\0');
   const paths = git(...list).split('\0');
-  const counted = paths.filter((path) => /^(src|test)\/|\.md$|^\.env\.example$/.test(path) && !deleted.includes(path));
+  const counted = paths.filter(
+    (path) => /^(src|libs|test)\/|\.md$|^\.env\.example$/.test(path) && !deleted.includes(path),
+  );
   const read = (path) => (revision ? git('show', `${revision}:${path}`) : readFileSync(join(root, path), 'utf8'));
   return counted.map((path) => ({ path, text: read(path) }));
 }
@@ -46,15 +48,18 @@ function count(text, pattern) {
   return text.match(pattern)?.length ?? 0;
 }
 
-/** The room of a file: its folder in `src`, or in `src/platform`. */
+/** The room of a file: its library, or its folder in `src`. */
 function roomOf(path) {
-  return /^src\/(platform\/[^/]+(?=\/)|[^/]+(?=\/))/.exec(path)?.[0] ?? path.slice(0, path.lastIndexOf('/'));
+  return (
+    /^(libs\/[^/]+(?=\/)|src\/(platform\/[^/]+(?=\/)|[^/]+(?=\/)))/.exec(path)?.[0] ??
+    path.slice(0, path.lastIndexOf('/'))
+  );
 }
 
-/** Number of names that the package exports, in the entries of `src/package`. */
+/** Number of names that the package exports by its entries. */
 function exportedNames(files) {
   const entries = files
-    .filter(({ path }) => path.startsWith('src/package/') || path === 'test/kit/index.ts')
+    .filter(({ path }) => /^src\/package\/|^libs\/platform\/index\.ts$|^test\/kit\/index\.ts$/.test(path))
     .map(({ text }) => ({ text: text.replace(/\/\*.*?\*\/|\/\/[^\n]*/gs, '') }));
   const lists = entries.flatMap(({ text }) => [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)]);
   const declared = entries.map(({ text }) =>
@@ -71,15 +76,15 @@ function sizesOf(revision) {
   const files = filesOf(revision);
   const lines = (chosen) => sum(chosen.map(({ text }) => count(text, /\n/g)));
   const isTest = ({ path }) => path.startsWith('test/') || /\.spec\.ts$/.test(path);
-  const production = files.filter((file) => /^src\/.*\.ts$/.test(file.path) && !isTest(file));
+  const production = files.filter((file) => /^(src|libs)\/.*\.ts$/.test(file.path) && !isTest(file));
   const rooms = {};
   for (const file of production) rooms[roomOf(file.path)] = (rooms[roomOf(file.path)] ?? 0) + lines([file]);
   const textOf = (name) => files.find(({ path }) => path === name)?.text ?? '';
   return {
     ...Object.fromEntries(Object.entries(rooms).sort()),
-    'src: lines': lines(production),
-    'src: files': production.length,
-    'browser: lines': lines(files.filter(({ path }) => /^src\/.*\.(js|css)$/.test(path))),
+    'src and libs: lines': lines(production),
+    'src and libs: files': production.length,
+    'browser: lines': lines(files.filter(({ path }) => /^(src|libs)\/.*\.(js|css)$/.test(path))),
     'tests: lines': lines(files.filter((file) => isTest(file) && /\.(ts|js|cjs|mjs)$/.test(file.path))),
     settings: count(textOf('.env.example'), /^#?[A-Z][A-Z0-9_]*=/gm),
     'names of the package': exportedNames(files),

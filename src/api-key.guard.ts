@@ -1,17 +1,19 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { API_KEY_PREFIX } from './config.js';
-import { Clock } from './platform/clock.js';
-import { ApiError } from './platform/errors/api-error.js';
-import { toApiError } from './platform/errors/to-api-error.js';
-import { INSUFFICIENT_SCOPE, MISSING_API_KEY } from './platform/errors/error-catalogue.js';
-import { NO_KEY, type StoredApiKey } from './platform/api-keys/stored-api-key.js';
-import { ApiKeyVerifier } from './platform/api-keys/api-key.verifier.js';
-import { KeyUsage } from './platform/key-usage/key-usage.js';
-import { Authenticators } from './platform/auth/authenticator.js';
-import { EventStreams } from './platform/auth/event-streams.js';
-import { type Operation, OperationRegistry } from './platform/auth/operation-registry.js';
-import { RateLimiter } from './platform/rate-limit/rate-limiter.js';
+import {
+  ApiKeyVerifier,
+  Authenticators,
+  EventStreams,
+  NO_KEY,
+  type Operation,
+  OperationRegistry,
+  type StoredApiKey,
+} from '#api-keys';
+import { ApiError, INSUFFICIENT_SCOPE, MISSING_API_KEY, toApiError } from '#errors';
+import { KeyUsage } from '#key-usage';
+import { RateLimiter } from '#rate-limit';
+import { Clock } from '#runtime';
+import { product } from '#settings';
 
 // RFC 6750, section 2.1: credentials = "Bearer" 1*SP b64token. RFC 9110, section 11.1: the scheme is case-insensitive.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
@@ -49,7 +51,7 @@ export class ApiKeyGuard implements CanActivate {
     context.now = this.clock.now();
     if (operation.isPublic) return true;
     const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
-    if (!isKey && !token?.startsWith(API_KEY_PREFIX) && context.authorizations < 2) {
+    if (!isKey && !token?.startsWith(product().apiKeyPrefix) && context.authorizations < 2) {
       return this.admitCaller(execution, request, operation);
     }
     if (token === undefined) throw new ApiError(MISSING_API_KEY);

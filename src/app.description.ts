@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { LicenseObject } from '@nestjs/swagger';
+import type { Application } from '#settings';
 import type { AppOptions } from './app.options.js';
-import type { Application } from './platform/application.js';
+import './settings.js';
 
 const DESCRIPTION = `\
 A catalogue of animals offered in a store: list them, add one, fetch one.

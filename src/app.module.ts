@@ -1,26 +1,23 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, DiscoveryModule } from '@nestjs/core';
+import { AuthModule } from '#api-keys';
+import { Deprecations } from '#deprecation';
+import { DocsPagesModule } from '#docs-pages';
+import { IdempotencyModule } from '#idempotency';
+import { BodyGuard, InputPipe } from '#input';
+import { MODULE_METADATA } from '#internals';
+import { KeyUsageModule } from '#key-usage';
+import { HealthModule, ObservabilityModule } from '#observability';
+import { DatabaseModule } from '#postgres';
+import { RateLimitModule } from '#rate-limit';
+import { ReplicasModule } from '#replicas';
+import { type Config, SettingsModule } from '#settings';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
-import type { Config } from './config.js';
 import { DeprecationInterceptor } from './deprecation.interceptor.js';
 import { ErrorFilter } from './error.filter.js';
 import { PetsModule } from './pets/pets.module.js';
-import { AuthModule } from './platform/auth/auth.module.js';
-import { DatabaseModule } from './platform/database/database.module.js';
-import { ReplicasModule } from './platform/database/replicas.module.js';
-import { Deprecations } from './platform/deprecation/deprecations.js';
-import { DocsPagesModule } from './platform/docs-pages/docs-pages.module.js';
-import { HealthModule } from './platform/health/health.module.js';
-import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
-import { BodyGuard } from './platform/input/body.guard.js';
-import { InputPipe } from './platform/input/input.pipe.js';
-import { MODULE_METADATA } from './platform/internals/nest-metadata.js';
-import { KeyUsageModule } from './platform/key-usage/key-usage.module.js';
-import { ObservabilityModule } from './platform/observability/observability.module.js';
-import { RateLimitModule } from './platform/rate-limit/rate-limit.module.js';
-import { SettingsModule } from './settings/settings.module.js';
 
 /**
  * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards, interceptors and

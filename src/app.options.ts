@@ -1,6 +1,6 @@
 import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
-import type { MigrationSource, TypeOrmOptions } from './platform/application.js';
+import type { MigrationSource, TypeOrmOptions } from '#settings';
 
 /** What a project adds to the application. */
 export interface AppOptions {

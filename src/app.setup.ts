@@ -1,14 +1,13 @@
 import type { INestApplication, NestApplicationOptions } from '@nestjs/common';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
-import { Config } from './config.js';
-import { URI_VERSIONS } from './platform/application.js';
-import { refuseUnprotectedHandlers } from './platform/auth/other-transports.js';
-import { StartupError } from './platform/errors/startup-error.js';
-import { parseQuery } from './platform/input/input.pipe.js';
-import { callHandlersDirectly } from './platform/internals/handler-calls.js';
-import { OpenApiDocument } from './platform/openapi/openapi-document.js';
-import { LOGGER, NestLogger } from './platform/logging/logger.js';
+import { refuseUnprotectedHandlers } from '#api-keys';
+import { StartupError } from '#errors';
+import { parseQuery } from '#input';
+import { callHandlersDirectly } from '#internals';
+import { LOGGER, NestLogger } from '#observability';
+import { OpenApiDocument } from '#openapi';
+import { Config, URI_VERSIONS } from '#settings';
 
 /** Options for creating the Nest application, in main.ts and in every test. */
 export const APPLICATION_OPTIONS: NestApplicationOptions = {

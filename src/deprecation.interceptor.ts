@@ -1,7 +1,7 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Response } from 'express';
-import { DEPRECATION_METADATA, Deprecations } from './platform/deprecation/deprecations.js';
-import { DirectInterceptor } from './platform/internals/direct-interceptor.js';
+import { DEPRECATION_METADATA, Deprecations } from '#deprecation';
+import { DirectInterceptor } from '#internals';
 
 /**
  * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link` to every response of a handler with `@Deprecated`, and answers

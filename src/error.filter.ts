@@ -2,9 +2,8 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger 
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import type { IncomingMessage } from 'node:http';
 import { type Observable, throwError } from 'rxjs';
-import { ApiError, RequestAbortedError } from './platform/errors/api-error.js';
-import { toApiError } from './platform/errors/to-api-error.js';
-import { LimitedWarnings } from './platform/limited-warnings.js';
+import { ApiError, RequestAbortedError, toApiError } from '#errors';
+import { LimitedWarnings } from '#runtime';
 
 /** The HTTP server's way to answer with an error. */
 interface ErrorAnswers extends AbstractHttpAdapter {

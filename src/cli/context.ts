@@ -1,11 +1,10 @@
 import type { DataSource } from 'typeorm';
+import type { ApiKeysService } from '#api-keys';
+import type { KeyUsage } from '#key-usage';
+import type { OpenApiDocument } from '#openapi';
+import { type Application, readConfig } from '#settings';
 import { applicationOf } from '../app.description.js';
 import type { AppOptions } from '../app.options.js';
-import { readConfig } from '../config.js';
-import type { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import type { Application } from '../platform/application.js';
-import type { KeyUsage } from '../platform/key-usage/key-usage.js';
-import type { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
 /** Work on the API keys and their usage. */
 export type KeyWork<Result> = (apiKeys: ApiKeysService, keyUsage: KeyUsage) => Promise<Result>;
@@ -91,7 +90,7 @@ export class OwnContext implements CommandContext {
     isCurrent: boolean,
   ): Promise<Result> {
     const { Logger } = await import('@nestjs/common');
-    const { openDatabase } = await import('../platform/database/data-source.js');
+    const { openDatabase } = await import('#postgres');
     // Nest's logger would print warnings to standard output, which is for results, such as a new key.
     const warn = (message: string): void => this.tell(`petstore: ${message}\n`);
     Logger.overrideLogger({ log: warn, warn, error: warn });

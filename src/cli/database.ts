@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { MigrationStatus } from '../platform/database/schema/migration-history.js';
+import type { MigrationStatus } from '#postgres';
 import type { CommandContext } from './context.js';
 import { integerArgument } from './options.js';
 import { resultText, table } from './terminal.js';
@@ -25,7 +25,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
         await printStatus(context, ({ appliedAt }) => appliedAt === undefined);
         return;
       }
-      const { migrate } = await import('../platform/database/schema/migrate.js');
+      const { migrate } = await import('#postgres');
       const applied = await context.withDatabase((dataSource) => migrate(dataSource, report));
       context.print(applied.length === 0 ? 'The schema is current.\n' : `Applied ${applied.length} migration(s).\n`);
     });
@@ -34,14 +34,14 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .description('show which migrations are applied; exit code 1 unless this version can run on the schema')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { schemaFault } = await import('../platform/database/schema/schema-check.js');
+      const { schemaFault } = await import('#postgres');
       if (schemaFault(await printStatus(context, () => true, json)) !== undefined) context.exitCode = 1;
     });
   program
     .command('migrate:revert')
     .description('revert the last applied migration; this may delete data')
     .action(async () => {
-      const { revertLastMigration } = await import('../platform/database/schema/migrate.js');
+      const { revertLastMigration } = await import('#postgres');
       const reverted = await context.withDatabase((dataSource) => revertLastMigration(dataSource, report));
       context.print(reverted === undefined ? 'No migration is applied.\n' : `Reverted ${reverted}.\n`);
     });
@@ -68,7 +68,7 @@ async function printStatus(
   isShown: (migration: MigrationStatus) => boolean,
   json?: boolean,
 ): Promise<MigrationStatus[]> {
-  const { migrationStatus } = await import('../platform/database/schema/migration-history.js');
+  const { migrationStatus } = await import('#postgres');
   const status = await context.withDatabase(migrationStatus);
   const rows = status
     .filter(isShown)

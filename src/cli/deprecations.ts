@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { StartupError } from '#errors';
+import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
 import type { CommandContext } from './context.js';
-import type { DeprecatedOperation, OpenApiDocument } from '../platform/openapi/openapi-document.js';
-import { StartupError } from '../platform/errors/startup-error.js';
 import { integerArgument } from './options.js';
 import { resultText, usageTable } from './terminal.js';
 

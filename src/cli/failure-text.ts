@@ -1,6 +1,6 @@
-import { ApiKeyRequestError } from '../platform/api-keys/api-key-format.js';
-import { databaseFault, rootFault } from '../platform/database/connections/connection-errors.js';
-import { StartupError } from '../platform/errors/startup-error.js';
+import { ApiKeyRequestError } from '#api-keys';
+import { StartupError } from '#errors';
+import { databaseFault, rootFault } from '#postgres';
 
 /** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */
 export function failureText(error: unknown): string {

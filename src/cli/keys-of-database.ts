@@ -1,11 +1,9 @@
 import type { DataSource } from 'typeorm';
-import type { Config } from '../config.js';
-import { ApiKeyVerifier } from '../platform/api-keys/api-key.verifier.js';
-import { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import type { Application } from '../platform/application.js';
-import { Clock } from '../platform/clock.js';
-import { Database } from '../platform/database/database.js';
-import { KeyUsage } from '../platform/key-usage/key-usage.js';
+import { ApiKeysService, ApiKeyVerifier } from '#api-keys';
+import { KeyUsage } from '#key-usage';
+import { Database } from '#postgres';
+import { Clock } from '#runtime';
+import type { Application, Config } from '#settings';
 
 /** The API keys of an open database, and their usage, without Nest. */
 export function keysOfDatabase(

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
-import { MAX_RATE_LIMIT_PER_MINUTE } from '../settings/settings.js';
-import { DEFAULT_OVERLAP_MS } from '../platform/api-keys/api-key-format.js';
-import type { StoredApiKey } from '../platform/api-keys/stored-api-key.js';
-import { StartupError } from '../platform/errors/startup-error.js';
+import { DEFAULT_OVERLAP_MS, type StoredApiKey } from '#api-keys';
+import { StartupError } from '#errors';
+import { MAX_RATE_LIMIT_PER_MINUTE } from '#settings';
 import type { CommandContext } from './context.js';
 import { durationArgument, integerArgument } from './options.js';
 import { printable, resultText, table, timeCell, usageTable } from './terminal.js';
@@ -143,7 +142,7 @@ function limitArgument(text: string): number | null {
 async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
   // Loads the controllers of the application, which declare the scopes.
   await import('../app.module.js');
-  const { declaredScopes } = await import('../platform/auth/require-scopes.decorator.js');
+  const { declaredScopes } = await import('#api-keys');
   const known = declaredScopes();
   const unknown = scopes.find((scope) => !known.includes(scope));
   if (unknown === undefined) return;

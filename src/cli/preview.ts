@@ -1,13 +1,12 @@
 import { type INestApplication } from '@nestjs/common';
 import { DiscoveryService, ModulesContainer, NestFactory } from '@nestjs/core';
+import { OperationRegistry } from '#api-keys';
+import { PlatformExpressAdapter } from '#http';
+import { OpenApiDocument } from '#openapi';
+import { type Config, URI_VERSIONS } from '#settings';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { AppOptions } from '../app.options.js';
-import type { Config } from '../config.js';
-import { URI_VERSIONS } from '../platform/application.js';
-import { OperationRegistry } from '../platform/auth/operation-registry.js';
-import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
-import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
 
 /** Makes the OpenAPI document of the application. It needs no database: in preview mode Nest runs no constructor. */
 export async function describeApplication(config: Config, options: AppOptions = {}): Promise<OpenApiDocument> {

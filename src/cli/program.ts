@@ -1,7 +1,6 @@
 import { Command, CommanderError } from 'commander';
+import { loadEnvironmentFile, readConfig } from '#settings';
 import type { AppOptions } from '../app.options.js';
-import { readConfig } from '../config.js';
-import { loadEnvironmentFile } from '../settings/environment-file.js';
 import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';

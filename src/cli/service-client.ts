@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { connectToOwner } from '../platform/database/embedded/directory-lock.js';
-import { StartupError } from '../platform/errors/startup-error.js';
+import { connectToOwner } from '#embedded-postgres';
+import { StartupError } from '#errors';
 
 /** What the service tells at the end of a command. */
 export interface ServiceEnd {

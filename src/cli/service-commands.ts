@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import { Application } from '../platform/application.js';
-import type { ServiceDataSource } from '../platform/database/service-data-source.js';
-import { StartupError } from '../platform/errors/startup-error.js';
-import { KeyUsage } from '../platform/key-usage/key-usage.js';
-import { OpenApiDocument } from '../platform/openapi/openapi-document.js';
+import { ApiKeysService } from '#api-keys';
+import { StartupError } from '#errors';
+import { KeyUsage } from '#key-usage';
+import { OpenApiDocument } from '#openapi';
+import type { ServiceDataSource } from '#postgres';
+import { Application } from '#settings';
 import type { CommandContext } from './context.js';
 import { END_FIELD, type ServiceEnd } from './service-client.js';
 

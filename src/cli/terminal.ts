@@ -1,4 +1,4 @@
-import type { UsageSummary } from '../platform/key-usage/key-usage.js';
+import type { UsageSummary } from '#key-usage';
 
 /** The text of a result: `value` as JSON with `--json`, else `text`. */
 export function resultText(json: boolean | undefined, value: unknown, text: string): string {

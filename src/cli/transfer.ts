@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { createReadStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
-import { readConfig } from '../config.js';
-import { StartupError } from '../platform/errors/startup-error.js';
+import { StartupError } from '#errors';
+import { readConfig } from '#settings';
 import type { CommandContext } from './context.js';
 import { runInService } from './service-client.js';
 
@@ -34,7 +34,7 @@ export function addTransferCommands(program: Command, context: CommandContext): 
     .requiredOption('--from <file>', 'a file of export; - is standard input')
     .option('--replace', 'delete everything that the database holds')
     .action(async ({ from, replace }: { from: string; replace?: boolean }) => {
-      const { importDatabase } = await import('../platform/database/transfer/import.js');
+      const { importDatabase } = await import('#transfer');
       const rows = await context.withCurrentDatabase((dataSource) =>
         importDatabase(dataSource, readFile(from), replace === true),
       );
@@ -51,7 +51,7 @@ async function exportAll(context: CommandContext, write: Write): Promise<string>
     if (end?.exitCode === 0) return end.messages;
     if (end !== undefined) throw new StartupError(end.messages.replace(/^petstore: |\n$/g, ''));
   }
-  const { exportDatabase } = await import('../platform/database/transfer/export.js');
+  const { exportDatabase } = await import('#transfer');
   const { release } = context.application;
   const rows = await context.withDatabase((dataSource) => exportDatabase(dataSource, release, isService, write));
   return `Exported ${rows} rows.\n`;

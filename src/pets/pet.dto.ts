@@ -1,12 +1,7 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { EnumProperty, Int64Property, TextProperty } from '../platform/input/property.decorators.js';
-import { ArraySchema } from '../platform/openapi/openapi.decorators.js';
-import {
-  CursorParameter,
-  DEFAULT_PAGE_SIZE,
-  LimitParameter,
-  MAX_PAGE_SIZE,
-} from '../platform/paging/paging.decorators.js';
+import { EnumProperty, Int64Property, TextProperty } from '#input';
+import { ArraySchema } from '#openapi';
+import { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter, MAX_PAGE_SIZE } from '#paging';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
 /** An id for examples; the first animal of each catalogue has it. */

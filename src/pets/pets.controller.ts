@@ -13,7 +13,7 @@ import {
   PathId,
   RequireScopes,
   Tag,
-} from '../package/platform.js';
+} from '#platform';
 import { EXAMPLE_ID, ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 

@@ -1,11 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { Database } from '../platform/database/database.js';
-import { SharedRepository } from '../platform/entities/shared.repository.js';
-import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-import { Idempotency } from '../platform/idempotency/idempotency.js';
-import type { Page } from '../platform/paging/keyset.js';
+import { Database, Idempotency, type IdempotencyKey, type Page, SharedRepository } from '#platform';
 import { type ListPetsQuery, type NewPet, Pet, toPet } from './pet.dto.js';
 import { PetEntity } from './pet.entity.js';
 

@@ -1,8 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { ApiError } from '../platform/errors/api-error.js';
-import { defineError } from '../platform/errors/error-catalogue.js';
-import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-import type { Page } from '../platform/paging/keyset.js';
+import { ApiError, defineError, type IdempotencyKey, type Page } from '#platform';
 import type { ListPetsQuery, NewPet, Pet } from './pet.dto.js';
 import { PetsRepository } from './pets.repository.js';
 

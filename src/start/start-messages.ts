@@ -1,6 +1,5 @@
-import type { Config } from '../config.js';
-import { type Application, BASE_PATH } from '../platform/application.js';
-import { StartupError } from '../platform/errors/startup-error.js';
+import { StartupError } from '#errors';
+import { type Application, BASE_PATH, type Config } from '#settings';
 
 /**
  * The text on the console after a start: the address of the service, and the first API key if one was made. Its lines fit

@@ -2,17 +2,16 @@ import { type NestApplication, NestFactory } from '@nestjs/core';
 import cluster from 'node:cluster';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { ApiKeysService } from '#api-keys';
+import { PlatformExpressAdapter } from '#http';
+import { ProcessGroup } from '#processes';
+import { onStopSignal } from '#runtime';
+import { type Config, loadEnvironmentFile, readConfig } from '#settings';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { ServiceOptions } from '../app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
-import { type Config, readConfig } from '../config.js';
-import { loadEnvironmentFile } from '../settings/environment-file.js';
-import { ApiKeysService } from '../platform/api-keys/api-keys.service.js';
-import { ProcessGroup } from '../platform/process-group/process-group.js';
-import { onStopSignal } from '../platform/stop-signals.js';
-import { PlatformExpressAdapter } from '../platform/server/express-adapter.js';
 import { failureText } from '../cli/failure-text.js';
 import { listenError, welcome } from './start-messages.js';
 
@@ -69,7 +68,7 @@ export async function createApplication(config: Config, options: ServiceOptions 
 /** Serves requests in this process until a signal stops it. */
 async function serve(config: Config, options: ServiceOptions): Promise<void> {
   // Before the database is opened, so that all statements are traced. Not loaded without a collector.
-  const tracing = config.otlpEndpoint === undefined ? undefined : await import('../platform/tracing/tracing.js');
+  const tracing = config.otlpEndpoint === undefined ? undefined : await import('#tracing');
   const stopTracing = tracing?.startTracing();
   const app = await createApplication(config, options);
   await app.listen(config.port, config.host).catch((error: unknown) => {

@@ -1,13 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiKeyChanges } from '../../src/platform/api-keys/api-key-changes.js';
-import { createApiKey, hashApiKey } from '../../src/platform/api-keys/api-key-format.js';
-import {
-  ApiKeyVerifier,
-  KEY_TIME_TO_LIVE_MS,
-  MAX_UNKNOWN_TOKENS,
-} from '../../src/platform/api-keys/api-key.verifier.js';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Database } from '../../src/platform/database/database.js';
+import { ApiKeysService } from '#api-keys';
+import { Database } from '#postgres';
+import { ApiKeyChanges } from '../../libs/api-keys/src/api-key-changes.js';
+import { createApiKey, hashApiKey } from '../../libs/api-keys/src/api-key-format.js';
+import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS, MAX_UNKNOWN_TOKENS } from '../../libs/api-keys/src/api-key.verifier.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import { call } from '../support/calls.js';

@@ -1,8 +1,8 @@
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { asUnavailable } from '../../src/platform/database/connections/connection-errors.js';
-import { Database } from '../../src/platform/database/database.js';
-import { KeyUsageRetention } from '../../src/platform/key-usage/key-usage.module.js';
-import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
+import { ApiKeysService } from '#api-keys';
+import { KeyUsage } from '#key-usage';
+import { Database } from '#postgres';
+import { asUnavailable } from '../../libs/postgres/src/connections/connection-errors.js';
+import { KeyUsageRetention } from '../../libs/key-usage/src/key-usage.module.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import { until } from '../support/until.js';

@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import { ApiKeysService, type NewApiKey } from '../../src/platform/api-keys/api-keys.service.js';
+import { ApiKeysService, type NewApiKey } from '../../libs/api-keys/src/api-keys.service.js';
 import { type Outcome, petstoreCommand } from '../operation/support/petstore-command.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 

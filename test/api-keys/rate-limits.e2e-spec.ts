@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { KEY_TIME_TO_LIVE_MS } from '../../src/platform/api-keys/api-key.verifier.js';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { ApiKeysService } from '#api-keys';
+import { KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql } from '../support/database.js';
 import { call, countAllowed } from '../support/calls.js';

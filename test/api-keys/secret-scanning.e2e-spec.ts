@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createApiKey, hasWrongChecksum } from '../../src/platform/api-keys/api-key-format.js';
+import { createApiKey, hasWrongChecksum } from '../../libs/api-keys/src/api-key-format.js';
+import '../../src/settings.js';
 
 const docs = (name: string): string => readFileSync(join(import.meta.dirname, '../../docs', name), 'utf8');
 

@@ -1,6 +1,5 @@
-import { ApiKeyVerifier } from '../../src/platform/api-keys/api-key.verifier.js';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { hashApiKey } from '../../src/platform/api-keys/api-key-format.js';
+import { ApiKeysService, ApiKeyVerifier } from '#api-keys';
+import { hashApiKey } from '../../libs/api-keys/src/api-key-format.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { HttpClient } from '../support/http-client.js';
 import { rawRequest } from '../support/raw-request.js';

@@ -1,10 +1,8 @@
 import { ApiHeader, ApiOkResponse } from '@nestjs/swagger';
 import { Controller, Get, Header, Module, Post } from '@nestjs/common';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { Deprecated, Stability } from '../../src/platform/deprecation/deprecation.decorators.js';
-import { ApiError } from '../../src/platform/errors/api-error.js';
-import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
+import { ApiKeysService, Public } from '#api-keys';
+import { Deprecated, Stability } from '#deprecation';
+import { ApiError, UNAVAILABLE } from '#errors';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer, HttpCall } from '../support/http-client.js';
 import { rawRequest } from '../support/raw-request.js';

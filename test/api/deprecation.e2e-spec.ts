@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Header, Module, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Deprecated } from '../../src/platform/deprecation/deprecation.decorators.js';
+import { RequireScopes } from '#api-keys';
+import { Deprecated } from '#deprecation';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

@@ -1,8 +1,7 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
+import { ApiKeysService, Public } from '#api-keys';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 import { rawRequest } from '../support/raw-request.js';

@@ -8,9 +8,8 @@ import {
   Param,
   ServiceUnavailableException,
 } from '@nestjs/common';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { ApiError } from '../../src/platform/errors/api-error.js';
-import { defineError, errorCatalogue } from '../../src/platform/errors/error-catalogue.js';
+import { Public } from '#api-keys';
+import { ApiError, defineError, errorCatalogue } from '#errors';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 

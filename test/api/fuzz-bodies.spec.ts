@@ -1,7 +1,7 @@
 import { ApplicationConfig } from '@nestjs/core';
+import { InputPipe } from '#input';
+import { readJson } from '#json';
 import { NewPet } from '../../src/pets/pet.dto.js';
-import { InputPipe } from '../../src/platform/input/input.pipe.js';
-import { readJson } from '../../src/platform/json/json-reader.js';
 
 /*
  * The cost of a body of the largest size. Whatever a client puts into it, it costs at most three times the time of the most

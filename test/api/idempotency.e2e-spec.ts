@@ -1,11 +1,9 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Database } from '../../src/platform/database/database.js';
-import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
-import { IdempotencyKey, Idempotent } from '../../src/platform/idempotency/idempotency-key.js';
-import { ExpiredKeys } from '../../src/platform/idempotency/idempotency-key.repository.js';
-import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
+import { ApiKeysService, RequireScopes } from '#api-keys';
+import { Idempotency, IdempotencyKey, Idempotent } from '#idempotency';
+import { Int64Property, TextProperty } from '#input';
+import { Database } from '#postgres';
+import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { INT64_MAX, INT64_MIN } from '../../src/platform/json/int64.js';
+import { INT64_MAX, INT64_MIN } from '#json';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 let app: TestApp;

@@ -1,5 +1,5 @@
 import { Controller, HttpCode, Module, Post } from '@nestjs/common';
-import { Public } from '../../src/platform/auth/public.decorator.js';
+import { Public } from '#api-keys';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 @Public()

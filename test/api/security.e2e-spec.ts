@@ -2,11 +2,9 @@ import { BadGatewayException, Controller, Get, InternalServerErrorException, Mod
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { DataSource } from 'typeorm';
-import { ApiKeyVerifier } from '../../src/platform/api-keys/api-key.verifier.js';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { createApiKey } from '../../src/platform/api-keys/api-key-format.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { Database } from '../../src/platform/database/database.js';
+import { ApiKeysService, ApiKeyVerifier, Public } from '#api-keys';
+import { Database } from '#postgres';
+import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 

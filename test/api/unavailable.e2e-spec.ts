@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Database, type Transaction } from '../../src/platform/database/database.js';
-import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
+import { ApiKeysService } from '#api-keys';
+import { UNAVAILABLE } from '#errors';
+import { Database, type Transaction } from '#postgres';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase } from '../support/database.js';
 import { administer } from '../support/postgresql-database.js';

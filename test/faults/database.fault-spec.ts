@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { KEY_TIME_TO_LIVE_MS } from '../../src/platform/api-keys/api-key.verifier.js';
+import { KEY_TIME_TO_LIVE_MS } from '../../libs/api-keys/src/api-key.verifier.js';
 import { administer } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';

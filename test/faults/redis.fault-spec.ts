@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { RateLimiter } from '../../src/platform/rate-limit/rate-limiter.js';
+import { ApiKeysService } from '#api-keys';
+import { RateLimiter } from '#rate-limit';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { call, countAllowed } from '../support/calls.js';

@@ -2,10 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readConfig } from '../../src/config.js';
-import type { MigrationSource } from '../../src/platform/application.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate } from '../../src/platform/database/schema/migrate.js';
+import { migrate, openDatabase } from '#postgres';
+import { type MigrationSource, readConfig } from '#settings';
 import { administer } from '../support/postgresql-database.js';
 import { createDatabaseWithRoles } from '../support/postgresql-roles.js';
 

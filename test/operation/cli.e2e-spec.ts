@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
+import { openDatabase } from '#postgres';
+import { readConfig } from '#settings';
 import {
   createEmptyTestDatabase,
   createTestDatabase,

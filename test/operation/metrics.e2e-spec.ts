@@ -1,12 +1,11 @@
 import { Controller, Get, Injectable, Module, ServiceUnavailableException } from '@nestjs/common';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Database } from '../../src/platform/database/database.js';
-import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
+import { ApiKeysService, RequireScopes } from '#api-keys';
+import { KeyUsage } from '#key-usage';
+import { Database } from '#postgres';
+import type { Config } from '#settings';
 import { createTestApp, type TestApp } from '../support/app.js';
-import type { Config } from '../../src/config.js';
 
 /* The metrics that operators need in an emergency: a test causes what a metric counts, and the next scrape shows it. */
 

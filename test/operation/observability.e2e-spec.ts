@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry } from 'prom-client';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Metrics } from '../../src/platform/metrics/metrics.js';
+import { ApiKeysService } from '#api-keys';
+import { Metrics } from '#observability';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 let app: TestApp;

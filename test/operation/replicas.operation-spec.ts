@@ -2,11 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readConfig } from '../../src/config.js';
-import { Database } from '../../src/platform/database/database.js';
-import { Replicas } from '../../src/platform/database/replicas.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
-import type { LimitedWarnings } from '../../src/platform/limited-warnings.js';
+import { Database, openDatabase } from '#postgres';
+import type { LimitedWarnings } from '#runtime';
+import { readConfig } from '#settings';
+import { Replicas } from '../../libs/replicas/src/replicas.js';
 import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { ServiceProcess } from '../support/service-process.js';
@@ -418,7 +417,7 @@ test('after a failover a replica on the new timeline is used, one on the old tim
   const before = replicasOf(database).fallbacks;
   const reads = 400;
   for (let read = 0; read < reads; read++, await sleep(5)) await readsOnStandby();
-  expect((replicasOf(database).fallbacks) - before).toBeLessThan(reads / 10);
+  expect(replicasOf(database).fallbacks - before).toBeLessThan(reads / 10);
 });
 
 test('the synchronous standby is away: a bounded number of changes wait for it, and lists are served', async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Public } from '../../src/platform/auth/public.decorator.js';
+import { Public } from '#api-keys';
 import { createTestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';

@@ -4,8 +4,8 @@ import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
+import { openDatabase } from '#postgres';
+import { readConfig } from '#settings';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { type Outcome, petstoreCommand } from './support/petstore-command.js';
 

@@ -13,8 +13,8 @@ import {
 } from '@nestjs/common';
 import type { Response } from 'express';
 import { concat, of, throwError } from 'rxjs';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { TextProperty } from '../../src/platform/input/property.decorators.js';
+import { Public } from '#api-keys';
+import { TextProperty } from '#input';
 import type { Row } from './harness.js';
 
 class Owner {

@@ -26,10 +26,9 @@ import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, Reflector } from '@ne
 import { Exclude, Expose } from 'class-transformer';
 import type { Request, Response } from 'express';
 import { map, type Observable, of, tap, timeout } from 'rxjs';
+import { Public, RequireScopes } from '#api-keys';
+import { StartupError } from '#errors';
 import { PetsController } from '../../src/pets/pets.controller.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { StartupError } from '../../src/platform/errors/startup-error.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { Pair, type Row } from './harness.js';
 

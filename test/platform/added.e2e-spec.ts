@@ -23,18 +23,15 @@ import {
   PrimaryColumn,
   type QueryRunner,
 } from 'typeorm';
+import { ApiKeysService, Public, RequireScopes } from '#api-keys';
+import { StartupError } from '#errors';
+import { Idempotency } from '#idempotency';
+import { Metrics } from '#observability';
+import { Tag } from '#openapi';
+import { Database, type Migration } from '#postgres';
+import { Clock } from '#runtime';
+import { Config } from '#settings';
 import type { AppOptions } from '../../src/app.options.js';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Clock } from '../../src/platform/clock.js';
-import { Database } from '../../src/platform/database/database.js';
-import type { Migration } from '../../src/platform/database/schema/migration-history.js';
-import { StartupError } from '../../src/platform/errors/startup-error.js';
-import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
-import { Metrics } from '../../src/platform/metrics/metrics.js';
-import { Tag } from '../../src/platform/openapi/openapi.decorators.js';
-import { Config } from '../../src/config.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* The additions of a project by the options of AppModule.forRoot, and the test kit for its tests. */

@@ -12,12 +12,9 @@ import { APP_GUARD, Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { createPublicKey, generateKeyPairSync, type JsonWebKey, sign, verify } from 'node:crypto';
 import { interval, map, type Observable } from 'rxjs';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Authenticator, type Caller } from '../../src/platform/auth/authenticator.js';
-import { PUBLIC_METADATA } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Clock } from '../../src/platform/clock.js';
-import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
+import { ApiKeysService, Authenticator, type Caller, PUBLIC_METADATA, RequireScopes } from '#api-keys';
+import { KeyUsage } from '#key-usage';
+import { Clock } from '#runtime';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

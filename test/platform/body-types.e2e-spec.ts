@@ -1,8 +1,7 @@
 import { Body, Controller, HttpCode, Module, Post, RawBody } from '@nestjs/common';
 import { ApiConsumes } from '@nestjs/swagger';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { BodyLimit } from '../../src/platform/input/body.guard.js';
-import { Int64Parameter, Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
+import { Public } from '#api-keys';
+import { BodyLimit, Int64Parameter, Int64Property, TextProperty } from '#input';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

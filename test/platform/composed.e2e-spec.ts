@@ -1,18 +1,10 @@
 import { Body, Controller, HttpCode, Module, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@nestjs/swagger';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Deprecated, Stability } from '../../src/platform/deprecation/deprecation.decorators.js';
-import { type IdempotencyKey, Idempotent } from '../../src/platform/idempotency/idempotency-key.js';
-import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
-import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
-import { Keyset, type Page } from '../../src/platform/paging/keyset.js';
-import {
-  CursorParameter,
-  DEFAULT_PAGE_SIZE,
-  LimitParameter,
-  Paged,
-} from '../../src/platform/paging/paging.decorators.js';
+import { ApiKeysService, RequireScopes } from '#api-keys';
+import { Deprecated, Stability } from '#deprecation';
+import { Idempotency, type IdempotencyKey, Idempotent } from '#idempotency';
+import { Int64Property, TextProperty } from '#input';
+import { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#paging';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 

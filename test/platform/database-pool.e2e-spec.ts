@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
+import { UNAVAILABLE } from '#errors';
+import { Database } from '#postgres';
 import { PetEntity } from '../../src/pets/pet.entity.js';
-import { Database } from '../../src/platform/database/database.js';
-import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
-import { type Execute, executeQuery } from '../../src/platform/database/statements/statement.js';
-import { UNAVAILABLE } from '../../src/platform/errors/error-catalogue.js';
+import { executePreparedQuery } from '../../libs/postgres/src/statements/prepared-query.js';
+import { type Execute, executeQuery } from '../../libs/postgres/src/statements/statement.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { engine, testOnce } from '../support/database.js';
 

@@ -1,10 +1,8 @@
 import { DataSource } from 'typeorm';
-import { readConfig } from '../../src/config.js';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Database } from '../../src/platform/database/database.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate } from '../../src/platform/database/schema/migrate.js';
-import { ExpiredKeys } from '../../src/platform/idempotency/idempotency-key.repository.js';
+import { ApiKeysService } from '#api-keys';
+import { Database, migrate, openDatabase } from '#postgres';
+import { readConfig } from '#settings';
+import { ExpiredKeys } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { seedPets } from '../../src/pets/pets.seed.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createEmptyTestDatabase, grantServiceRights } from '../support/database.js';

@@ -1,9 +1,9 @@
 import { chown, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
-import { readConfig } from '../../src/config.js';
-import { dataSourceOptions, openCurrentDatabase } from '../../src/platform/database/data-source.js';
-import { StartupError } from '../../src/platform/errors/startup-error.js';
+import { StartupError } from '#errors';
+import { readConfig } from '#settings';
+import { dataSourceOptions, openCurrentDatabase } from '../../libs/postgres/src/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 
 let database: TestDatabase;

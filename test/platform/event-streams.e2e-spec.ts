@@ -2,10 +2,8 @@ import { Controller, Get, Module, Sse } from '@nestjs/common';
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { MAX_STREAMS_PER_KEY } from '../../src/platform/auth/event-streams.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import { ApiKeysService, Public, RequireScopes } from '#api-keys';
+import { MAX_STREAMS_PER_KEY } from '../../libs/api-keys/src/event-streams.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { until } from '../support/until.js';
 

@@ -13,15 +13,8 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import {
-  BooleanProperty,
-  Int64Property,
-  IntegerProperty,
-  TextProperty,
-} from '../../src/platform/input/property.decorators.js';
+import { ApiKeysService, Public, RequireScopes } from '#api-keys';
+import { BooleanProperty, Int64Property, IntegerProperty, TextProperty } from '#input';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpCall } from '../support/http-client.js';
 

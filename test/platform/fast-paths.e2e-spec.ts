@@ -2,8 +2,8 @@ import { jest } from '@jest/globals';
 import type { Express, Request, Response } from 'express';
 import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
-import { Database } from '../../src/platform/database/database.js';
-import { executePreparedQuery } from '../../src/platform/database/statements/prepared-query.js';
+import { Database } from '#postgres';
+import { executePreparedQuery } from '../../libs/postgres/src/statements/prepared-query.js';
 import { createTestApp } from '../support/app.js';
 
 /* Which fast paths a service uses. The suite, which also runs with FAST_PATHS=off, shows that answers are the same. */

@@ -42,12 +42,11 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { catchError, map, type Observable, of } from 'rxjs';
+import { PlatformExpressAdapter } from '#http';
+import { callHandlersDirectly, DirectInterceptor } from '#internals';
+import { readConfig } from '#settings';
 import { APPLICATION_OPTIONS } from '../../src/app.setup.js';
-import { readConfig } from '../../src/config.js';
-import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
-import { callHandlersDirectly } from '../../src/platform/internals/handler-calls.js';
-import { importNestInternals } from '../../src/platform/internals/nest-internals.js';
-import { DirectInterceptor } from '../../src/platform/internals/direct-interceptor.js';
+import { importNestInternals } from '../../libs/internals/src/nest-internals.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 
 /** The calls for the current request, in order. */

@@ -10,8 +10,8 @@ import {
   Post,
 } from '@nestjs/common';
 import type { Request } from 'express';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Int64Property, TextProperty } from '../../src/platform/input/property.decorators.js';
+import { RequireScopes } from '#api-keys';
+import { Int64Property, TextProperty } from '#input';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /* The input of handlers of modules, and the declarations with which the start fails. */

@@ -2,13 +2,11 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
-import { readConfig } from '../../src/config.js';
+import { StartupError } from '#errors';
+import { migrate, type Migration, migrationStatus, revertLastMigration, schemaFault } from '#postgres';
+import { readConfig } from '#settings';
 import { PetEntity } from '../../src/pets/pet.entity.js';
-import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate, revertLastMigration } from '../../src/platform/database/schema/migrate.js';
-import { type Migration, migrationStatus } from '../../src/platform/database/schema/migration-history.js';
-import { schemaFault } from '../../src/platform/database/schema/schema-check.js';
-import { StartupError } from '../../src/platform/errors/startup-error.js';
+import { dataSourceOptions, openCurrentDatabase, openDatabase } from '../../libs/postgres/src/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 
 let database: TestDatabase;

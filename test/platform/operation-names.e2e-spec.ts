@@ -1,10 +1,9 @@
 import { All, Controller, Get, Module, Post, Version, VERSION_NEUTRAL } from '@nestjs/common';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Deprecated } from '../../src/platform/deprecation/deprecation.decorators.js';
-import { type IdempotencyKey, Idempotent } from '../../src/platform/idempotency/idempotency-key.js';
-import { KeyUsage } from '../../src/platform/key-usage/key-usage.js';
-import { Metrics } from '../../src/platform/metrics/metrics.js';
+import { Public, RequireScopes } from '#api-keys';
+import { Deprecated } from '#deprecation';
+import { type IdempotencyKey, Idempotent } from '#idempotency';
+import { KeyUsage } from '#key-usage';
+import { Metrics } from '#observability';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /** Base class of two controllers, whose handlers therefore have the same names. */

@@ -5,9 +5,7 @@ import { type OnGatewayConnection, SubscribeMessage, WebSocketGateway } from '@n
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
+import { ApiKeysService, Public, RequireScopes } from '#api-keys';
 import { createTestApp } from '../support/app.js';
 
 /* WebSocket gateways, GraphQL resolvers and handlers of messages: closed by refusal, or open and on their own. */

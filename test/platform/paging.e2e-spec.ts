@@ -3,15 +3,9 @@ import { getRepositoryToken, InjectRepository, TypeOrmModule } from '@nestjs/typ
 import { Transform, Type } from 'class-transformer';
 import { IsArray, IsDate, IsOptional } from 'class-validator';
 import { Column, Entity, ManyToOne, OneToMany, PrimaryColumn, Repository } from 'typeorm';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { Int64Parameter } from '../../src/platform/input/property.decorators.js';
-import { Keyset, type Page } from '../../src/platform/paging/keyset.js';
-import {
-  CursorParameter,
-  DEFAULT_PAGE_SIZE,
-  LimitParameter,
-  Paged,
-} from '../../src/platform/paging/paging.decorators.js';
+import { Public } from '#api-keys';
+import { Int64Parameter } from '#input';
+import { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#paging';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

@@ -1,14 +1,13 @@
 import { getRepositoryToken } from '@nestjs/typeorm';
 import fc from 'fast-check';
 import type { Repository } from 'typeorm';
+import { Idempotency, IdempotencyKey } from '#idempotency';
+import { INT64_MAX, INT64_MIN } from '#json';
+import { Keyset } from '#paging';
+import { Database } from '#postgres';
 import type { Pet } from '../../src/pets/pet.dto.js';
 import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';
 import { PetsRepository } from '../../src/pets/pets.repository.js';
-import { Database } from '../../src/platform/database/database.js';
-import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.js';
-import { Idempotency } from '../../src/platform/idempotency/idempotency.js';
-import { INT64_MAX, INT64_MIN } from '../../src/platform/json/int64.js';
-import { Keyset } from '../../src/platform/paging/keyset.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 /*

@@ -6,19 +6,12 @@ import { Matches } from 'class-validator';
 import type { Response } from 'express';
 import { Counter } from 'prom-client';
 import { Column, Entity, PrimaryGeneratedColumn, type QueryRunner, Repository } from 'typeorm';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import type { Migration } from '../../src/platform/database/schema/migration-history.js';
-import { ApiError } from '../../src/platform/errors/api-error.js';
-import { defineError, PRECONDITION_FAILED } from '../../src/platform/errors/error-catalogue.js';
-import {
-  Int64Parameter,
-  Int64Property,
-  IntegerProperty,
-  TextProperty,
-} from '../../src/platform/input/property.decorators.js';
-import { Metrics } from '../../src/platform/metrics/metrics.js';
-import { FailsWith } from '../../src/platform/openapi/openapi.decorators.js';
+import { Public, RequireScopes } from '#api-keys';
+import { ApiError, defineError, PRECONDITION_FAILED } from '#errors';
+import { Int64Parameter, Int64Property, IntegerProperty, TextProperty } from '#input';
+import { Metrics } from '#observability';
+import { FailsWith } from '#openapi';
+import type { Migration } from '#postgres';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

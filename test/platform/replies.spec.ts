@@ -3,9 +3,9 @@ import { Test } from '@nestjs/testing';
 import type { Response } from 'express';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { readConfig } from '../../src/config.js';
+import { PlatformExpressAdapter } from '#http';
+import { readConfig } from '#settings';
 import { ErrorFilter } from '../../src/error.filter.js';
-import { PlatformExpressAdapter } from '../../src/platform/server/express-adapter.js';
 
 @Controller()
 class AnswersController {

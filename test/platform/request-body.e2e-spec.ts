@@ -17,9 +17,8 @@ import { FileInterceptor } from '@nestjs/platform-express';
 import express, { type Request } from 'express';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Public } from '../../src/platform/auth/public.decorator.js';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { TextProperty } from '../../src/platform/input/property.decorators.js';
+import { Public, RequireScopes } from '#api-keys';
+import { TextProperty } from '#input';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 

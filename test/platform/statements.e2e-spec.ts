@@ -1,7 +1,7 @@
 import { DataSource, type QueryRunner } from 'typeorm';
 import { PET_STATUSES } from '../../src/pets/pet.entity.js';
-import { KEY_USAGE_STATEMENTS } from '../../src/platform/key-usage/key-usage.js';
-import { IDEMPOTENCY_STATEMENTS } from '../../src/platform/idempotency/idempotency-key.repository.js';
+import { KEY_USAGE_STATEMENTS } from '../../libs/key-usage/src/key-usage.js';
+import { IDEMPOTENCY_STATEMENTS } from '../../libs/idempotency/src/idempotency-key.repository.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import {
   administerTestDatabase,

@@ -1,8 +1,7 @@
 import { Body, Controller, Module, Post } from '@nestjs/common';
-import { RequireScopes } from '../../src/platform/auth/require-scopes.decorator.js';
-import { TextProperty } from '../../src/platform/input/property.decorators.js';
-import { type IdempotencyKey, Idempotent } from '../../src/platform/idempotency/idempotency-key.js';
-import { Idempotency, type Kept } from '../../src/platform/idempotency/idempotency.js';
+import { RequireScopes } from '#api-keys';
+import { Idempotency, type IdempotencyKey, Idempotent, type Kept } from '#idempotency';
+import { TextProperty } from '#input';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

@@ -1,10 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
-import { exportDatabase } from '../../src/platform/database/transfer/export.js';
-import { importDatabase } from '../../src/platform/database/transfer/import.js';
+import { openDatabase } from '#postgres';
+import { readConfig } from '#settings';
+import { exportDatabase, importDatabase } from '#transfer';
 import { createTestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 

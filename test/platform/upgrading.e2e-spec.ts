@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import type { DataSource } from 'typeorm';
-import { readConfig } from '../../src/config.js';
-import { openDatabase } from '../../src/platform/database/data-source.js';
-import { migrate, revertLastMigration } from '../../src/platform/database/schema/migrate.js';
-import type { Migration } from '../../src/platform/database/schema/migration-history.js';
+import { migrate, type Migration, openDatabase, revertLastMigration } from '#postgres';
+import { readConfig } from '#settings';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, engine, type TestDatabase } from '../support/database.js';
 

@@ -1,4 +1,4 @@
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { ApiKeysService } from '#api-keys';
 import { CreateVisit1795300000000 } from '../example/visits/1795300000000-create-visit.js';
 import { VisitsModule } from '../example/visits/visits.module.js';
 import { createTestApp, type TestApp } from '../support/app.js';

@@ -23,9 +23,9 @@ const DOCUMENTS = [
 /** Pages that also name files of examples or of earlier releases. */
 const NAMING_OTHER_FILES = ['docs/extending.md', 'CHANGELOG.md'];
 
-/** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `src/platform/json/json-reader`. */
+/** The path of the test file that `name` refers to: `api/pets`, `faults/security` or `libs/json/src/json-reader`. */
 function specOf(name: string): string {
-  if (name.startsWith('src/')) return `${name}.spec.ts`;
+  if (/^(src|libs)\//.test(name)) return `${name}.spec.ts`;
   const endings = ['e2e-spec', 'fault-spec', 'operation-spec', 'browser-spec', 'tools-spec', 'ship-spec', 'spec'];
   const paths = endings.map((ending) => `test/${name}.${ending}.ts`);
   return paths.find((path) => existsSync(join(ROOT, path))) ?? `test/${name}`;
@@ -86,12 +86,9 @@ test('of the packages of a production install only two have install scripts, whi
   expect(withScripts.map(([path]) => path)).toEqual(['node_modules/@scarf/scarf', 'node_modules/protobufjs']);
 });
 
-test('docs/architecture.md has a row for exactly the rooms of the platform', () => {
-  const rows = [...read('docs/architecture.md').matchAll(/^\| `src\/platform\/([\w-]+)` /gm)].map((match) => match[1]);
-  const folders = readdirSync(join(ROOT, 'src/platform'), { withFileTypes: true }).filter((entry) =>
-    entry.isDirectory(),
-  );
-  expect(rows.sort()).toEqual(folders.map(({ name }) => name).sort());
+test('docs/architecture.md has a row for exactly the libraries', () => {
+  const rows = [...read('docs/architecture.md').matchAll(/^\| `libs\/([\w-]+)` /gm)].map((match) => match[1]);
+  expect(rows.sort()).toEqual(readdirSync(join(ROOT, 'libs')).sort());
 });
 
 /** The anchors of a page's headings, as repository hosts make them. */
@@ -125,7 +122,7 @@ describe.each(DOCUMENTS)('%s', (document) => {
 
   test('names only files and folders that exist', () => {
     if (NAMING_OTHER_FILES.includes(document)) return;
-    const paths = [...text.matchAll(/`((?:\.\.?|src|platform|migrations|docs|ops|bench|scripts)\/[\w./-]+)`/g)];
+    const paths = [...text.matchAll(/`((?:\.\.?|src|libs|platform|migrations|docs|ops|bench|scripts)\/[\w./-]+)`/g)];
     const missing = paths.filter(([, path = '']) => {
       const targets = [path, join('src', path), join(dirname(document), path)];
       // A name without an ending may name a test file, as in test/README.md.
@@ -139,7 +136,7 @@ describe('docs/extending.md', () => {
   const blocks = [...read('docs/extending.md').matchAll(/```ts\n(.*?)```/gs)].map((match) => match[1]);
 
   test.each(readdirSync(join(ROOT, 'test/example/visits')))('shows %s as the tests run it', (file) => {
-    const code = read(`test/example/visits/${file}`).replaceAll(`'../../../src/platform/`, `'../platform/`);
+    const code = read(`test/example/visits/${file}`);
     expect(blocks).toContain(code);
   });
 

@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join } from 'node:path';
 import { RepositoryCopy } from '../support/repository-copy.js';
 
 const ROOT = join(import.meta.dirname, '../..');
-const ROOMS = join(ROOT, 'src/platform');
+const LIBS = join(ROOT, 'libs');
 
 /** A second feature, with subfolders, that breaks no rule. */
 const ORDERS: [file: string, code: string][] = [
@@ -25,13 +25,12 @@ const ORDERS: [file: string, code: string][] = [
 
 /** The importing file, an import that it must not have, and words of the linter's message. Imported files exist. */
 const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
-  ['src/platform/errors/api-error.ts', '../json/int64.js', `does not let 'errors' import that`],
-  ['src/platform/database/sharing/batches.ts', '../database.js', `does not let 'database/sharing' import that`],
-  ['src/platform/clock.ts', './errors/api-error.js', 'so it imports no other'],
-  ['src/platform/auth/auth.module.ts', '../../pets/pets.service.js', 'The platform knows no feature'],
-  ['src/config.ts', './platform/json/int64.js', 'config.ts imports only settings'],
-  ['src/settings/setting.ts', '../platform/json/int64.js', 'they import only errors and nearest-name'],
-  ['src/pets/pets.service.ts', '../orders/order-status.js', 'A feature imports the platform'],
+  ['libs/errors/src/api-error.ts', '#json', `does not let 'errors' import that`],
+  ['libs/json/src/json-text.ts', '#http', `does not let 'json' import that`],
+  ['libs/http/src/body-reader.ts', '../../json/src/int64.js', 'A library has one door'],
+  ['libs/api-keys/src/auth.module.ts', '../../../src/pets/pets.service.js', `does not let 'api-keys' import that`],
+  ['src/app.setup.ts', '../libs/json/src/int64.js', 'A library has one door'],
+  ['src/pets/pets.service.ts', '../orders/order-status.js', 'A feature imports libraries'],
   ['src/main.ts', './pets/pets.service.js', 'Only app.module.ts and commands name features'],
   ['src/app.module.ts', './pets/pets.service.js', 'The application imports the modules of features'],
   ['src/app.setup.ts', './cli/terminal.js', 'Only cli.ts and start-service.ts import the commands'],
@@ -44,13 +43,13 @@ const FORBIDDEN_IMPORTS: [file: string, imported: string, message: string][] = [
   ['src/pets/pets.service.ts', './pets.controller.js', 'A service does not import its callers'],
   ['src/pets/pets.repository.ts', './pets.service.js', 'A repository does not import its callers'],
   ['src/orders/orders.controller.ts', './entities/order.entity.js', 'A controller asks its service'],
-  ['src/pets/pets.controller.ts', '../platform/database/sharing/batches.js', 'A controller asks its service'],
+  ['src/pets/pets.controller.ts', '#postgres', 'A controller asks its service'],
   ['src/orders/dto/order.dto.ts', '../orders.service.js', 'A DTO imports its entity'],
-  ['src/orders/dto/order.dto.ts', '../../../src/config.js', 'At most two levels up'],
-  ['src/pets/pets.service.ts', 'node:process', 'Only config.ts and settings/environment-file.ts read it'],
-  ['src/platform/json/json-writer.ts', './json-text.js', 'Dependency cycle'],
-  ['src/pets/pets.service.ts', '@nestjs/core/internal', 'Only src/platform/internals imports undocumented modules'],
-  ['src/platform/database/database.ts', 'pg/lib/utils.js', 'Only src/platform/internals imports undocumented modules'],
+  ['src/orders/dto/order.dto.ts', '../../../src/app.setup.js', 'At most two levels up'],
+  ['src/pets/pets.service.ts', 'node:process', 'Only libs/settings reads it'],
+  ['libs/json/src/json-writer.ts', './json-text.js', 'Dependency cycle'],
+  ['src/pets/pets.service.ts', '@nestjs/core/internal', 'Only libs/internals imports undocumented modules'],
+  ['libs/postgres/src/database.ts', 'pg/lib/utils.js', 'Only libs/internals imports undocumented modules'],
 ];
 
 /** A file, code that it must not contain, and words of the linter's message. */
@@ -59,13 +58,13 @@ const FORBIDDEN_CODE: [file: string, code: string, message: string][] = [
   ['src/pets/pets.controller.ts', `export * from './pets.service.js';`, 'No barrels'],
   [
     'src/pets/pets.controller.ts',
-    `import { Database } from '../package/platform.js'; void Database;`,
+    `import { Database } from '#platform'; void Database;`,
     'A controller asks its service',
   ],
   ['src/cli/terminal.ts', `export default 1;`, 'Prefer named exports'],
-  ['src/main.ts', `export const { env } = process;`, 'Only config.ts and settings/environment-file.ts read it'],
-  ['src/pets/pets.controller.ts', `export const a = (b: never) => b._c;`, 'Only src/platform/internals uses private'],
-  ['src/platform/clock.ts', `export const a = (b: never) => b._c;`, 'Only src/platform/internals uses private members'],
+  ['src/main.ts', `export const { env } = process;`, 'Only libs/settings reads it'],
+  ['src/pets/pets.controller.ts', `export const a = (b: never) => b._c;`, 'Only libs/internals uses private'],
+  ['libs/runtime/src/clock.ts', `export const a = (b: never) => b._c;`, 'Only libs/internals uses private members'],
   ['src/cli/terminal.ts', `console.log(1);`, 'Unexpected console statement'],
   [
     'src/pets/pets.controller.ts',
@@ -86,7 +85,7 @@ const CASES = [
 const LINT = `
   import { ESLint } from 'eslint';
   import { pathToFileURL } from 'node:url';
-  const { PLATFORM_ROOMS } = await import(pathToFileURL('eslint.config.js').href);
+  const { LIBRARIES } = await import(pathToFileURL('eslint.config.js').href);
   const eslint = new ESLint({
     ruleFilter: ({ ruleId }) => !ruleId.startsWith('@typescript-eslint/'),
     overrideConfig: { languageOptions: { parserOptions: { projectService: false } } },
@@ -96,13 +95,13 @@ const LINT = `
     const [result] = await eslint.lintText(code, { filePath: file });
     messages.push(result.messages.map(({ message }) => message).join('\\n'));
   }
-  process.stdout.write(JSON.stringify({ messages, rooms: PLATFORM_ROOMS }));
+  process.stdout.write(JSON.stringify({ messages, libraries: LIBRARIES }));
 `;
 
 let copy: RepositoryCopy;
 let messages: string[];
 let ordersMessages: string[];
-let rooms: Record<string, string[]>;
+let libraries: Record<string, string[]>;
 
 /** Lints in a copy of the repository, to which the second feature is added. */
 beforeAll(async () => {
@@ -114,10 +113,10 @@ beforeAll(async () => {
   }
   const files = [...orders, ...CASES.map(([file, code]) => [file, code] as const)];
   const printed = await copy.run('--input-type=module', ['--eval', LINT, JSON.stringify(files)]);
-  const answer = JSON.parse(printed) as { messages: string[]; rooms: Record<string, string[]> };
+  const answer = JSON.parse(printed) as { messages: string[]; libraries: Record<string, string[]> };
   ordersMessages = answer.messages.slice(0, orders.length);
   messages = answer.messages.slice(orders.length);
-  rooms = answer.rooms;
+  libraries = answer.libraries;
 }, 240_000);
 afterAll(() => copy.remove());
 
@@ -132,21 +131,18 @@ test('the linter accepts a feature with subfolders', () => {
   expect(ordersMessages).toEqual(ORDERS.map(() => ''));
 });
 
-test('the table of rooms names exactly the folders with code, has no cycle, and permits no import that nothing needs', async () => {
-  const files = (await readdir(ROOMS, { recursive: true })).filter((file) => /\/.*\.ts$/.test(file));
-  const names = Object.keys(rooms);
-  expect(names.toSorted()).toEqual([...new Set(files.map((file) => dirname(file)))].sort());
-  for (const [room, permitted] of Object.entries(rooms)) {
-    // A room imports only rooms above it.
-    expect(names.slice(0, names.indexOf(room))).toEqual(expect.arrayContaining(permitted));
+test('the table of libraries names exactly the folders, has no cycle, and permits no import that nothing needs', async () => {
+  const files = (await readdir(LIBS, { recursive: true })).filter((file) => /(?<!\.spec)\.ts$/.test(file));
+  const names = Object.keys(libraries);
+  expect(names.toSorted()).toEqual([...new Set(files.map((file) => file.split('/', 1)[0] as string))].sort());
+  for (const [library, permitted] of Object.entries(libraries)) {
+    // A library imports only libraries above it.
+    expect(names.slice(0, names.indexOf(library))).toEqual(expect.arrayContaining(permitted));
     const imported = new Set<string>();
-    for (const file of files.filter((one) => dirname(one) === room)) {
-      const text = await readFile(join(ROOMS, file), 'utf8');
-      for (const [, path = ''] of text.matchAll(/\bfrom '(\.[^']+)'/g)) {
-        imported.add(relative(ROOMS, dirname(join(ROOMS, room, path))));
-      }
+    for (const file of files.filter((one) => one.startsWith(`${library}/`))) {
+      const text = await readFile(join(LIBS, file), 'utf8');
+      for (const [, name = ''] of text.matchAll(/(?:from |import\()'#([^']+)'/g)) imported.add(name);
     }
-    const others = [...imported].filter((name) => name !== room && name !== '' && !name.startsWith('..'));
-    expect([room, others.sort()]).toEqual([room, [...permitted].sort()]);
+    expect([library, [...imported].sort()]).toEqual([library, permitted]);
   }
 });

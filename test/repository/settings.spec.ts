@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { environmentExample, withSettingsTable } from '../../scripts/settings-pages.js';
-import { SETTING_GROUPS } from '../../src/settings/settings.js';
+import { SETTING_GROUPS } from '../../libs/settings/src/settings.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 

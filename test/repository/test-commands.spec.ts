@@ -75,8 +75,8 @@ function run(...args: string[]): { code: number | null; output: string; listed: 
 
 test.each([
   [
-    ['api/pets', 'json/int64'],
-    ['src/platform/json/int64.spec.ts', 'test/api/pets.e2e-spec.ts'],
+    ['api/pets', 'json/src/int64'],
+    ['libs/json/src/int64.spec.ts', 'test/api/pets.e2e-spec.ts'],
   ],
   // Without a pattern, npm test leaves this file out.
   [['keys-commands'], ['test/api-keys/keys-commands.e2e-spec.ts']],

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { parse, parseAllDocuments } from 'yaml';
-import { type Config, readConfig } from '../../src/config.js';
+import { type Config, readConfig } from '#settings';
 import { commandOf, dockerfile } from './support/dockerfile.js';
 
 /*

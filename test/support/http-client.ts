@@ -1,6 +1,5 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { readJson } from '../../src/platform/json/json-reader.js';
-import { writeJson } from '../../src/platform/json/json-writer.js';
+import { readJson, writeJson } from '#json';
 
 export interface HttpAnswer {
   readonly status: number;

@@ -1,4 +1,4 @@
-import type { LIMITS } from '../../src/settings/limits.js';
+import type { LIMITS } from '../../libs/settings/src/limits.js';
 
 /** Environment variables that change limits, which are no settings, of a process that a test starts. */
 export function limits(changed: Partial<typeof LIMITS>): Record<string, string> {

@@ -1,7 +1,7 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedEngine } from '../../src/platform/database/embedded/embedded-engine.js';
+import { EmbeddedEngine } from '#embedded-postgres';
 import { migrateDatabase } from '../kit/test-database.js';
 import { atTearDown, HANDED_OVER } from './engines.js';
 

@@ -1,4 +1,4 @@
-import { Clock } from '../../src/platform/clock.js';
+import { Clock } from '#runtime';
 
 /** Shows the real time until a test sets the time. */
 export class TestClock extends Clock {

@@ -7,8 +7,10 @@ import { fileURLToPath } from 'node:url';
  */
 
 export async function resolve(specifier, context, next) {
+  // `#name` of package.json means the sources of a library.
+  const conditions = [...context.conditions, 'typescript'];
   try {
-    return await next(specifier, context);
+    return await next(specifier, { ...context, conditions });
   } catch (error) {
     if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/^\..*\.js$/.test(specifier)) throw error;
     return next(specifier.replace(/\.js$/, '.ts'), context);

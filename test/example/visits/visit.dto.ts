@@ -1,8 +1,14 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { IsPositive } from 'class-validator';
-import { Int64Property, OpaqueParameter, TextProperty } from '../../../src/platform/input/property.decorators.js';
-import { Keyset } from '../../../src/platform/paging/keyset.js';
-import { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter } from '../../../src/platform/paging/paging.decorators.js';
+import {
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  Int64Property,
+  Keyset,
+  LimitParameter,
+  OpaqueParameter,
+  TextProperty,
+} from '#platform';
 import type { VisitEntity } from './visit.entity.js';
 
 @ApiSchema({ description: 'A visit to record.' })

@@ -1,10 +1,6 @@
 import { Body, Controller, Get, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
-import { RequireScopes } from '../../../src/platform/auth/require-scopes.decorator.js';
-import { FailsWith, Tag } from '../../../src/platform/openapi/openapi.decorators.js';
-import { Stability } from '../../../src/platform/deprecation/deprecation.decorators.js';
-import type { Page } from '../../../src/platform/paging/keyset.js';
-import { Paged } from '../../../src/platform/paging/paging.decorators.js';
+import { FailsWith, type Page, Paged, RequireScopes, Stability, Tag } from '#platform';
 import { ListVisitsQuery, NewVisit, toVisit, Visit } from './visit.dto.js';
 import { VISITS_FULL, VisitsService } from './visits.service.js';
 

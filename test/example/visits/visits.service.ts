@@ -1,10 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { Database } from '../../../src/platform/database/database.js';
-import { ApiError } from '../../../src/platform/errors/api-error.js';
-import { defineError } from '../../../src/platform/errors/error-catalogue.js';
-import type { Page } from '../../../src/platform/paging/keyset.js';
+import { ApiError, Database, defineError, type Page } from '#platform';
 import { type ListVisitsQuery, type NewVisit, toVisit, type Visit, VISITS_ORDER } from './visit.dto.js';
 import { VisitEntity } from './visit.entity.js';
 

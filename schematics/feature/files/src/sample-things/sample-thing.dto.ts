@@ -1,6 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { Int64Property, TextProperty } from '../platform/input/property.decorators.js';
-import { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter } from '../platform/paging/paging.decorators.js';
+import { CursorParameter, DEFAULT_PAGE_SIZE, Int64Property, LimitParameter, TextProperty } from '#platform';
 import type { SampleThingEntity } from './sample-thing.entity.js';
 
 /** The id, as answers and paths have it. */

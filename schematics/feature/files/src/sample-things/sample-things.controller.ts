@@ -12,7 +12,7 @@ import {
   PathId,
   RequireScopes,
   Tag,
-} from '../package/platform.js';
+} from '#platform';
 import { ID, ListSampleThingsQuery, NewSampleThing, SampleThing } from './sample-thing.dto.js';
 import { SAMPLE_THING_NOT_FOUND, SampleThingsService } from './sample-things.service.js';
 

@@ -1,10 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { Database } from '../platform/database/database.js';
-import { SharedRepository } from '../platform/entities/shared.repository.js';
-import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-import { Idempotency } from '../platform/idempotency/idempotency.js';
+import { Database, Idempotency, type IdempotencyKey, SharedRepository } from '#platform';
 import { type NewSampleThing, type SampleThing, toSampleThing } from './sample-thing.dto.js';
 import { SampleThingEntity } from './sample-thing.entity.js';
 

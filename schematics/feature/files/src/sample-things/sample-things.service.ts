@@ -1,8 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { ApiError } from '../platform/errors/api-error.js';
-import { defineError } from '../platform/errors/error-catalogue.js';
-import type { IdempotencyKey } from '../platform/idempotency/idempotency-key.js';
-import type { Page } from '../platform/paging/keyset.js';
+import { ApiError, defineError, type IdempotencyKey, type Page } from '#platform';
 import type { ListSampleThingsQuery, NewSampleThing, SampleThing } from './sample-thing.dto.js';
 import { SampleThingsRepository } from './sample-things.repository.js';
 

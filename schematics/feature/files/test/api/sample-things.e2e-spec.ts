@@ -1,4 +1,4 @@
-import { ApiKeysService } from '../../src/platform/api-keys/api-keys.service.js';
+import { ApiKeysService } from '#platform';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

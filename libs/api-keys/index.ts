@@ -1,0 +1,11 @@
+export { ApiKeyRequestError, DEFAULT_OVERLAP_MS } from './src/api-key-format.js';
+export { ApiKeyVerifier } from './src/api-key.verifier.js';
+export { ApiKeysService } from './src/api-keys.service.js';
+export { AuthModule } from './src/auth.module.js';
+export { Authenticator, Authenticators, type Caller } from './src/authenticator.js';
+export { EventStreams } from './src/event-streams.js';
+export { type Operation, OperationRegistry } from './src/operation-registry.js';
+export { refuseUnprotectedHandlers } from './src/other-transports.js';
+export { Public, PUBLIC_METADATA } from './src/public.decorator.js';
+export { declaredScopes, RequireScopes } from './src/require-scopes.decorator.js';
+export { type Client, NO_KEY, type StoredApiKey } from './src/stored-api-key.js';

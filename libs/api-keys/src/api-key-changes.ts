@@ -1,0 +1,99 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import { hangUp } from '#internals';
+import { createServerClient } from '#postgres';
+import { Config } from '#settings';
+import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
+
+/** Triggers of the schema notify this channel of each changed row of a key or a client. */
+const CHANNEL = 'api_key_change';
+
+/** Interval in ms of the connection's heartbeat, and longest time that one may take. */
+const HEARTBEAT_MS = 5_000;
+
+/** Time in ms between the loss of a connection, or a failed attempt, and the next attempt. */
+const RETRY_MS = 500;
+
+/**
+ * Listens for every change of keys and clients in the database, by LISTEN on a separate connection.
+ *
+ * A notification is missed while the connection is down, or behind a pooler that does not forward notifications. Then
+ * the change takes effect when the connection is back, or after KEY_TIME_TO_LIVE_MS at most. With the embedded engine
+ * there is nothing to listen for: one process makes all changes.
+ */
+@Injectable()
+export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly log = new Logger(ApiKeyChanges.name);
+  private readonly stop = new AbortController();
+  private connection: pg.Client | undefined;
+  private listening: Promise<void> | undefined;
+
+  constructor(
+    private readonly config: Config,
+    private readonly verifier: ApiKeyVerifier,
+  ) {}
+
+  /** Resolves once the first attempt to listen has succeeded or failed. Further attempts follow in the background. */
+  async onApplicationBootstrap(): Promise<void> {
+    const { databaseUrl, databaseDirectUrl } = this.config;
+    const listenUrl = databaseDirectUrl ?? databaseUrl;
+    if (listenUrl === undefined) return;
+    await new Promise<void>((tried) => {
+      this.listening = this.listen(listenUrl, tried);
+    });
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.stop.abort();
+    hangUp(this.connection);
+    await this.listening;
+  }
+
+  /** Listens until shutdown, and reconnects when a connection breaks. */
+  private async listen(databaseUrl: string, tried: () => void): Promise<void> {
+    const { signal } = this.stop;
+    let isAway = false;
+    while (!signal.aborted) {
+      const reason = await this.listenOnce(databaseUrl, () => {
+        isAway = false;
+        tried();
+      }).catch((error: unknown) => (error as Error).message);
+      hangUp(this.connection);
+      if (!isAway && !signal.aborted) {
+        const seconds = KEY_TIME_TO_LIVE_MS / 1000;
+        this.log.warn(`Changes of API keys take up to ${seconds} s here while the database is away: ${reason}`);
+      }
+      isAway = true;
+      tried();
+      await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Listens on one connection. Rejects when it breaks. */
+  private async listenOnce(databaseUrl: string, onListening: () => void): Promise<never> {
+    const connection = createServerClient(this.config, databaseUrl, {
+      connectionTimeoutMillis: this.config.acquireTimeoutMs,
+      query_timeout: HEARTBEAT_MS,
+      keepAlive: true,
+      application_name: 'petstore key changes',
+    });
+    this.connection = connection;
+    const broken = new AbortController();
+    connection.on('error', (error) => broken.abort(error)).on('end', () => broken.abort(new Error('it hung up')));
+    connection.on('notification', () => this.verifier.forget());
+    // pg never settles `connect` of a client that is ended meanwhile.
+    const ended = once(broken.signal, 'abort').then(() => Promise.reject(broken.signal.reason as Error));
+    await Promise.race([connection.connect(), ended]);
+    await connection.query(`LISTEN ${CHANNEL}`);
+    // Changes made before LISTEN were not notified.
+    this.verifier.forget();
+    onListening();
+    while (!broken.signal.aborted) {
+      await connection.query('SELECT');
+      await sleep(HEARTBEAT_MS, undefined, { signal: broken.signal }).catch(() => undefined);
+    }
+    throw broken.signal.reason;
+  }
+}

@@ -1,0 +1,74 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { product } from '#settings';
+
+/*
+ * A key is the prefix, 43 base62 characters with 256 random bits, and 6 base62 characters with the CRC-32 of everything
+ * before. The prefix lets secret scanners find a leaked key. The checksum lets scanners and the service recognise a
+ * typing error.
+ */
+const SECRET_BYTES = 32;
+const SECRET_LENGTH = 43;
+const CHECKSUM_LENGTH = 6;
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** Default time in ms for which a rotated key and its successor are both valid. */
+export const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
+
+/** Number of a key's first characters that are displayed to identify it. */
+const DISPLAYED_LENGTH = 12;
+
+/** Whether a text has the form of the keys that this service makes, whatever its checksum. */
+export function looksLikeApiKey(text: string): boolean {
+  const { apiKeyPrefix } = product();
+  return text.startsWith(apiKeyPrefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(apiKeyPrefix.length));
+}
+
+/** The operator's request cannot be carried out. The message says why, and what to do instead. */
+export class ApiKeyRequestError extends Error {
+  override readonly name = 'ApiKeyRequestError';
+}
+
+/** Makes a key from 256 random bits. The key is a secret: show it once, store only its hash. */
+export function createApiKey(): string {
+  const random = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);
+  const unsigned = product().apiKeyPrefix + base62(random, SECRET_LENGTH);
+  return unsigned + checksum(unsigned);
+}
+
+/** Whether a text has the form of a key of this service, but the wrong checksum. */
+export function hasWrongChecksum(token: string): boolean {
+  return looksLikeApiKey(token) && token.slice(-CHECKSUM_LENGTH) !== checksum(token.slice(0, -CHECKSUM_LENGTH));
+}
+
+/**
+ * The SHA-256 of a key, 32 bytes; nothing else of the secret is stored. A key of 256 random bits needs no salt and no
+ * slow hash.
+ */
+export function hashApiKey(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
+
+/** The first characters of a key, for display. They reveal at most 42 of its 256 bits. */
+export function displayedPrefix(token: string): string {
+  return token.slice(0, Math.min(DISPLAYED_LENGTH, Math.floor(token.length / 3)));
+}
+
+/** Whether a text has the form of a scope: `thing:action` in lower-case letters, such as `orders:read`. */
+export function isScope(text: string): boolean {
+  return /^[a-z][a-z0-9-]{0,62}:[a-z][a-z0-9-]{0,62}$/.test(text);
+}
+
+function checksum(text: string): string {
+  return base62(BigInt(crc32(text)), CHECKSUM_LENGTH);
+}
+
+function base62(value: bigint, length: number): string {
+  let rest = value;
+  let text = '';
+  for (let position = 0; position < length; position++) {
+    text = BASE62.charAt(Number(rest % 62n)) + text;
+    rest /= 62n;
+  }
+  return text;
+}

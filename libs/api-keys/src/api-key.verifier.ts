@@ -1,0 +1,182 @@
+import { Injectable } from '@nestjs/common';
+import { hash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
+import { Database, type Statement } from '#postgres';
+import { Clock } from '#runtime';
+import { Batches, type BatchLimits } from '#shared-statements';
+import { hasWrongChecksum } from './api-key-format.js';
+import { KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
+
+/** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
+const MAX_KEY_LENGTH = 255;
+
+/** Age in ms at which a cached key or refusal expires. A lost notification has no effect beyond this time. */
+export const KEY_TIME_TO_LIVE_MS = 10_000;
+
+/**
+ * Age in ms at which a cached key is looked up again in the background, so that requests with a key in use never wait.
+ */
+const REFRESH_AFTER_MS = KEY_TIME_TO_LIVE_MS / 2;
+
+/** Largest number of cached keys, and of cached tokens that are no keys. */
+const MAX_KNOWN_KEYS = 10_000;
+export const MAX_UNKNOWN_TOKENS = 10_000;
+
+/** Shortest time in ms between the starts of two queries for keys. */
+const QUERY_INTERVAL_MS = 10;
+
+/**
+ * One query looks up all tokens that wait, and runs alone. A token waits for the queries before its own: the one in flight,
+ * which the time limit of statements bounds.
+ */
+const LOOK_UPS: BatchLimits = { size: 1_000, concurrency: 1, waiting: 1_000, waitMs: 5_000 };
+
+const FIND_BY_HASHES: Statement = {
+  name: 'api_key_find_by_hashes',
+  text: `SELECT ${KEY_COLUMNS}, key.hash FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
+};
+
+/**
+ * Finds the key of a bearer token, from memory in almost all cases.
+ *
+ * The database is queried for tokens that are new or expired in memory. One query looks up all waiting tokens, and
+ * there are at most 100 queries per second, however many tokens clients send. Tokens that are no keys are cached
+ * separately, so that a flood of them evicts no key.
+ *
+ * Stores only a token's SHA-256. Look-up time depends on the hash, which an attacker cannot steer, so it reveals
+ * nothing about a key.
+ */
+@Injectable()
+export class ApiKeyVerifier {
+  /** By SHA-256 in base64. `checkedAt` is the time in ms of the look-up. */
+  private readonly knownKeys = new Map<string, { readonly key: StoredApiKey; readonly checkedAt: number }>();
+  /** Times of the look-ups, in ms. */
+  private readonly unknownTokens = new Map<string, number>();
+  private readonly lookUps = new Batches((hashes: readonly string[]) => this.findKeys(hashes), LOOK_UPS);
+  /** Number of changes of keys that this process has noticed. */
+  private changes = 0;
+  private lastQueryAt = -Infinity;
+
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * The key of a bearer token; a promise only when the database must be queried.
+   *
+   * @throws ApiError INVALID_API_KEY, REVOKED_API_KEY or EXPIRED_API_KEY, each with its challenge; UNAVAILABLE when the
+   * database is unreachable, or a thousand others wait to be looked up
+   */
+  verify(token: string, now = this.clock.now()): StoredApiKey | Promise<StoredApiKey> {
+    if (token.length > MAX_KEY_LENGTH) throw invalidToken(INVALID_API_KEY);
+    const hashed = hash('sha256', token, 'base64');
+    const known = this.cachedKey(hashed, now);
+    if (known !== undefined) return usableKey(known, now);
+    const unknownAt = this.unknownTokens.get(hashed);
+    // A wrong checksum means a typing error or a guess, so it costs no query.
+    if ((unknownAt !== undefined && isFresh(unknownAt, now)) || hasWrongChecksum(token)) {
+      throw invalidToken(INVALID_API_KEY);
+    }
+    return this.lookUp(hashed).then((key) => {
+      if (key === undefined) throw invalidToken(INVALID_API_KEY);
+      return usableKey(key, this.clock.now());
+    });
+  }
+
+  /**
+   * The key as the last look-up found it, however long ago; undefined if none did. Only for requests that operators need
+   * while the database is unreachable.
+   *
+   * @throws ApiError REVOKED_API_KEY or EXPIRED_API_KEY
+   */
+  lastKnown(token: string): StoredApiKey | undefined {
+    const known = this.knownKeys.get(hash('sha256', token, 'base64'));
+    return known && usableKey(known.key, this.clock.now());
+  }
+
+  /** The key with a hash in base64; undefined if there is none. Throws as `verify` does. */
+  async find(hashed: string): Promise<StoredApiKey | undefined> {
+    const key = this.cachedKey(hashed, this.clock.now()) ?? (await this.lookUp(hashed));
+    return key && usableKey(key, this.clock.now());
+  }
+
+  private cachedKey(hashed: string, now: number): StoredApiKey | undefined {
+    const known = this.knownKeys.get(hashed);
+    if (known === undefined || !isFresh(known.checkedAt, now)) return undefined;
+    if (now - known.checkedAt >= REFRESH_AFTER_MS) {
+      // Errors are ignored here; the look-up runs again, and is awaited, when the entry expires.
+      this.lookUp(hashed).catch(() => undefined);
+    }
+    return known.key;
+  }
+
+  /** Clears the cache, because a key has changed: one query then looks up all keys in use. */
+  forget(): void {
+    this.knownKeys.clear();
+    // An unknown token may be the secret of a new key.
+    this.unknownTokens.clear();
+    this.changes++;
+  }
+
+  /** Rejects, and does not throw, when too many wait. A look-up never joins a query that has begun. */
+  private async lookUp(hashed: string): Promise<StoredApiKey | undefined> {
+    return this.lookUps.run(hashed, hashed);
+  }
+
+  private async findKeys(hashes: readonly string[]): Promise<(StoredApiKey | undefined)[]> {
+    const wait = this.lastQueryAt + QUERY_INTERVAL_MS - performance.now();
+    if (wait > 0) await sleep(wait);
+    this.lastQueryAt = performance.now();
+    const { changes } = this;
+    const checkedAt = this.clock.now();
+    const values = hashes.map((hashed) => Buffer.from(hashed, 'base64'));
+    const rows = await this.database.readPrimary<[...KeyRow, hash: Buffer]>(FIND_BY_HASHES, [values]);
+    const found = new Map(rows.map((row) => [row[13].toString('base64'), toStoredApiKey(row)]));
+    const keys = hashes.map((hashed) => found.get(hashed));
+    // Otherwise a key has changed meanwhile, and the result may be older than the change.
+    if (changes === this.changes) {
+      for (const [index, hashed] of hashes.entries()) {
+        const key = keys[index];
+        this.knownKeys.delete(hashed);
+        if (key === undefined) putLast(this.unknownTokens, hashed, checkedAt, MAX_UNKNOWN_TOKENS);
+        else putLast(this.knownKeys, hashed, { key, checkedAt }, MAX_KNOWN_KEYS);
+      }
+    }
+    return keys;
+  }
+}
+
+/**
+ * Evicts the entry that was put longest ago. Keys in use are looked up and put again regularly, so unused ones go
+ * first.
+ */
+function putLast<Value>(map: Map<string, Value>, key: string, value: Value, maxSize: number): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > maxSize) {
+    const [oldest] = map.keys();
+    map.delete(oldest as string);
+  }
+}
+
+/** Entries from the future are not fresh: setting the clock back must not prolong them. */
+function isFresh(checkedAt: number, now: number): boolean {
+  return now >= checkedAt && now - checkedAt < KEY_TIME_TO_LIVE_MS;
+}
+
+/** @throws ApiError for a revoked or expired key */
+function usableKey(key: StoredApiKey, now: number): StoredApiKey {
+  if (key.revokedAt !== null) throw invalidToken(REVOKED_API_KEY);
+  if (key.expiresAt !== null && key.expiresAt.getTime() <= now) throw invalidToken(EXPIRED_API_KEY);
+  return key;
+}
+
+function invalidToken(definition: ErrorDefinition): ApiError {
+  const { message } = definition;
+  const description = message.replace(/\.$/, '');
+  return new ApiError(definition, message, {
+    'WWW-Authenticate': `Bearer realm="petstore", error="invalid_token", error_description="${description}"`,
+  });
+}

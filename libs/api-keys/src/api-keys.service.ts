@@ -1,0 +1,269 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { hash } from 'node:crypto';
+import { StartupError } from '#errors';
+import { Database, type Statement } from '#postgres';
+import { Clock } from '#runtime';
+import { Application } from '#settings';
+import {
+  ApiKeyRequestError,
+  createApiKey,
+  DEFAULT_OVERLAP_MS,
+  displayedPrefix,
+  hashApiKey,
+  hasWrongChecksum,
+  isScope,
+  looksLikeApiKey,
+} from './api-key-format.js';
+import { ApiKeyVerifier } from './api-key.verifier.js';
+import { type Client, KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
+
+/** Longest name of a client and longest reason for a revocation, in characters. */
+const MAX_CLIENT_NAME_LENGTH = 255;
+const MAX_REASON_LENGTH = 500;
+
+/** A bootstrap key of fewer different characters is warned about. */
+const MIN_DIFFERENT_CHARACTERS = 8;
+
+const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
+const FIND_BY_REFERENCE: Statement = {
+  name: 'api_key_find_by_reference',
+  text: `${SELECT} WHERE key.id::text = $1 OR (length($1) >= 6 AND starts_with(key.prefix, $1)) OR key.hash = $2
+    ORDER BY key.id`,
+};
+const LIST: Statement = {
+  name: 'api_key_list',
+  text: `${SELECT} WHERE $1::text IS NULL OR client.name = $1 ORDER BY client.name, key.id`,
+};
+const EXISTS: Statement = { name: 'api_key_exists', text: 'SELECT EXISTS (SELECT FROM api_key)' };
+// The update changes nothing, but with DO NOTHING the statement would not return an existing client.
+const INSERT: Statement = {
+  name: 'api_key_insert',
+  text: `WITH client AS (
+      INSERT INTO client (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name
+      RETURNING id, name, rate_limit_per_minute
+    ), key AS (
+      INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at)
+      SELECT id, $2, $3, $4, $5, $6 FROM client
+      ON CONFLICT (hash) DO NOTHING RETURNING *
+    )
+    SELECT ${KEY_COLUMNS} FROM key CROSS JOIN client`,
+};
+// FOR UPDATE: a concurrent revocation happens entirely before or entirely after.
+const REPLACE: Statement = {
+  name: 'api_key_replace',
+  text: `WITH predecessor AS (
+      SELECT * FROM api_key WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $4) FOR UPDATE
+    ), successor AS (
+      INSERT INTO api_key (client_id, prefix, hash, scopes, created_at, expires_at, predecessor_id)
+      SELECT client_id, $2, $3, scopes, $4, $5, id FROM predecessor
+      ON CONFLICT (predecessor_id) DO NOTHING RETURNING id, predecessor_id
+    )
+    UPDATE api_key SET expires_at = least(expires_at, $6) FROM successor WHERE api_key.id = successor.predecessor_id
+    RETURNING successor.id::text`,
+};
+const REVOKE: Statement = {
+  name: 'api_key_revoke',
+  text: `UPDATE api_key SET revoked_at = $2, revoked_reason = $3 WHERE id = $1 AND revoked_at IS NULL`,
+};
+const LIMIT_CLIENT: Statement = {
+  name: 'client_limit',
+  text: 'UPDATE client SET rate_limit_per_minute = $2 WHERE name = $1 RETURNING id',
+};
+
+/** Options of a new key. */
+export interface NewApiKey {
+  /** Name of the client, 1 to 255 printable characters. The client is created if it does not exist. */
+  client: string;
+  /** Scopes of the key; by default those of the application. */
+  scopes?: readonly string[] | undefined;
+  /** Time from which the key is refused; never by default. */
+  expiresAt?: Date | undefined;
+}
+
+/** A new key and its secret, which is not stored and cannot be shown again. */
+export interface IssuedApiKey {
+  readonly key: StoredApiKey;
+  readonly secret: string;
+}
+
+/**
+ * Creates, lists, limits, rotates and revokes API keys. A change takes effect in this process at once. It takes effect
+ * in other processes when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS without one.
+ *
+ * A `reference` to a key is its id, at least six of its first characters, or its secret.
+ */
+@Injectable()
+export class ApiKeysService {
+  /** @internal */
+  constructor(
+    private readonly database: Database,
+    private readonly verifier: ApiKeyVerifier,
+    private readonly clock: Clock,
+    private readonly application: Application,
+  ) {}
+
+  /**
+   * Creates a key.
+   *
+   * @throws ApiKeyRequestError when the client's name or a scope is invalid
+   */
+  async create({ client, scopes = this.application.defaultScopes, expiresAt }: NewApiKey): Promise<IssuedApiKey> {
+    checkClientName(client);
+    const wrongScope = scopes.find((scope) => !isScope(scope));
+    if (wrongScope !== undefined) {
+      throw new ApiKeyRequestError(
+        `'${wrongScope}' is no scope; a scope looks like ${this.application.defaultScopes[0]}`,
+      );
+    }
+    const secret = createApiKey();
+    const [row] = await this.insert(client, secret, scopes, expiresAt);
+    return { key: toStoredApiKey(row as KeyRow), secret };
+  }
+
+  /**
+   * The key of a bearer token, for code that is not behind the platform's guard, such as a WebSocket gateway. Counts no
+   * call and checks no scope.
+   *
+   * @throws ApiError 401 for an unknown, revoked or expired key; 503 while the database is unreachable
+   */
+  async verify(token: string): Promise<StoredApiKey> {
+    return this.verifier.verify(token);
+  }
+
+  /** Keys ordered by client name and id: of one client, or all. */
+  async list({ client }: { client?: string | undefined } = {}): Promise<StoredApiKey[]> {
+    return (await this.database.readPrimary<KeyRow>(LIST, [client])).map(toStoredApiKey);
+  }
+
+  /**
+   * The key with this reference.
+   *
+   * @throws ApiKeyRequestError when no key or more than one has it
+   */
+  async find(reference: string): Promise<StoredApiKey> {
+    // The table of keys shows an ellipsis after the first characters; accept it when copied.
+    const start = reference.replace(/…$/, '');
+    const [row, ...others] = await this.database.readPrimary<KeyRow>(FIND_BY_REFERENCE, [start, hashApiKey(start)]);
+    // A message must not repeat a whole secret.
+    const named = reference.length > 20 || looksLikeApiKey(reference) ? `${displayedPrefix(reference)}…` : reference;
+    if (!row) {
+      throw new ApiKeyRequestError(
+        `No API key has the id '${named}' or starts with it; 'keys list' shows both, and a prefix needs 6 characters`,
+      );
+    }
+    if (others.length > 0) {
+      throw new ApiKeyRequestError(`'${named}' means ${others.length + 1} API keys; name one by its id`);
+    }
+    return toStoredApiKey(row);
+  }
+
+  /**
+   * Replaces a key by a new one of the same client, with the same scopes and the same lifetime. Both are valid during
+   * the overlap, in ms; then the old key expires.
+   *
+   * @throws ApiKeyRequestError when no key or more than one has the reference, or the key is revoked, expired or
+   * already replaced
+   */
+  async rotate(reference: string, overlap = DEFAULT_OVERLAP_MS): Promise<IssuedApiKey & { predecessor: StoredApiKey }> {
+    const { id, prefix, createdAt, expiresAt } = await this.find(reference);
+    if (prefix === NO_KEY) throw new ApiKeyRequestError(`'${id}' is no API key: its client calls in another way`);
+    const now = this.clock.now();
+    const secret = createApiKey();
+    const expiry = expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime());
+    const secretParts = [displayedPrefix(secret), hashApiKey(secret)];
+    const values = [id, ...secretParts, new Date(now), expiry, new Date(now + overlap)];
+    const [successor] = await this.database.write<[string]>(REPLACE, values);
+    this.verifier.forget();
+    if (successor === undefined) {
+      throw new ApiKeyRequestError(`API key ${id} is revoked, expired or already replaced; 'keys show ${id}' tells`);
+    }
+    return { secret, key: await this.find(successor[0]), predecessor: await this.find(String(id)) };
+  }
+
+  /**
+   * Revokes a key. A key that is already revoked keeps its time and reason.
+   *
+   * @throws ApiKeyRequestError when no key or more than one has the reference, or the reason has more than 500
+   * characters
+   */
+  async revoke(reference: string, reason?: string): Promise<StoredApiKey> {
+    if (reason !== undefined && reason.length > MAX_REASON_LENGTH) {
+      throw new ApiKeyRequestError(`A reason has at most ${MAX_REASON_LENGTH} characters`);
+    }
+    const { id } = await this.find(reference);
+    await this.database.write(REVOKE, [id, new Date(this.clock.now()), reason ?? null]);
+    this.verifier.forget();
+    return this.find(String(id));
+  }
+
+  /**
+   * Sets a client's own rate limit in requests per minute, 0 for unlimited; null removes it.
+   *
+   * @throws ApiKeyRequestError when no client has this name
+   */
+  async limit(name: string, perMinute: number | null): Promise<Client> {
+    const [row] = await this.database.write<[string]>(LIMIT_CLIENT, [name, perMinute]);
+    if (!row) {
+      throw new ApiKeyRequestError(`No client has the name '${name}'; 'keys list' shows the clients`);
+    }
+    this.verifier.forget();
+    return { id: BigInt(row[0]), name, rateLimitPerMinute: perMinute };
+  }
+
+  /**
+   * @internal Stores the operator's key unless it exists. A revoked key stays revoked.
+   *
+   * @throws StartupError when the key has the form of this service's keys and a wrong checksum
+   */
+  async ensureBootstrapKey(secret: string): Promise<void> {
+    if (hasWrongChecksum(secret)) {
+      throw new StartupError(
+        'BOOTSTRAP_API_KEY looks like a key of this service, but its checksum is wrong: a typing error?',
+      );
+    }
+    if (new Set(secret).size < MIN_DIFFERENT_CHARACTERS) {
+      new Logger(ApiKeysService.name).warn(
+        'BOOTSTRAP_API_KEY repeats a few characters: it is easy to guess. Use random ones.',
+      );
+    }
+    await this.insert('bootstrap', secret, this.application.defaultScopes);
+  }
+
+  /**
+   * @internal The entry of a client that an `Authenticator` knows, made at its first request. It can be revoked. No token
+   * opens it: its hash is a SHA-512/256, and that of a token a SHA-256.
+   *
+   * @throws ApiError REVOKED_API_KEY; ApiKeyRequestError when the client's name is invalid
+   */
+  async ofClient(client: string): Promise<StoredApiKey> {
+    const digest = hash('sha512-256', client, 'base64');
+    const found = await this.verifier.find(digest);
+    if (found !== undefined) return found;
+    checkClientName(client);
+    const createdAt = new Date(this.clock.now());
+    await this.database.write(INSERT, [client, NO_KEY, Buffer.from(digest, 'base64'), [], createdAt, null]);
+    return (await this.verifier.find(digest)) as StoredApiKey;
+  }
+
+  /** @internal Creates a key if the database has none, and returns its secret; otherwise undefined. */
+  async createFirstKey(): Promise<string | undefined> {
+    const [hasKeys] = (await this.database.readPrimary<[boolean]>(EXISTS, []))[0] as [boolean];
+    return hasKeys ? undefined : (await this.create({ client: 'first-start' })).secret;
+  }
+
+  /** Stores a key. Returns no row, and changes no key, when one with this secret already exists. */
+  private insert(client: string, secret: string, scopes: readonly string[], expiresAt?: Date): Promise<KeyRow[]> {
+    const createdAt = new Date(this.clock.now());
+    const values = [client, displayedPrefix(secret), hashApiKey(secret), scopes, createdAt, expiresAt ?? null];
+    return this.database.write<KeyRow>(INSERT, values);
+  }
+}
+
+/** @throws ApiKeyRequestError */
+function checkClientName(name: string): void {
+  // \p{C} are unprintable characters; \p{Z} is white space, which is invisible at either end.
+  if (/^(?![\p{Z}])[^\p{C}]+(?<![\p{Z}])$/u.test(name) && name.length <= MAX_CLIENT_NAME_LENGTH) return;
+  throw new ApiKeyRequestError(
+    `A client's name has 1 to ${MAX_CLIENT_NAME_LENGTH} printable characters and no white space at its ends`,
+  );
+}

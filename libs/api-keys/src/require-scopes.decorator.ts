@@ -1,0 +1,32 @@
+import { applyDecorators, SetMetadata } from '@nestjs/common';
+import { isScope } from './api-key-format.js';
+import { PUBLIC_METADATA } from './public.decorator.js';
+
+export const REQUIRED_SCOPES_METADATA = 'petstore:scopes';
+
+const declared = new Set<string>();
+
+/** The scopes that the controllers loaded so far require, sorted. */
+export function declaredScopes(): string[] {
+  return [...declared].sort();
+}
+
+/**
+ * Admits only API keys that have all of these scopes to a handler, or to all handlers of a controller. Other keys get
+ * 403 with the challenge of RFC 6750, section 3.1. The document names the scopes. A module chooses its own scopes, of
+ * the form `thing:action`; keys are created with them. `@RequireScopes()` admits any valid key.
+ *
+ * The decorator of a handler overrides that of its controller. A handler needs this one or `@Public()`: without either
+ * the start fails.
+ *
+ * @throws Error at start when a scope does not have this form
+ */
+export function RequireScopes(...scopes: string[]): ClassDecorator & MethodDecorator {
+  for (const scope of scopes) {
+    if (!isScope(scope)) {
+      throw new Error(`'${scope}' is no scope: a scope has the form thing:action, in lower-case letters.`);
+    }
+    declared.add(scope);
+  }
+  return applyDecorators(SetMetadata(PUBLIC_METADATA, false), SetMetadata(REQUIRED_SCOPES_METADATA, scopes));
+}

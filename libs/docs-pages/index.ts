@@ -1,0 +1,1 @@
+export { DocsPagesModule } from './src/docs-pages.module.js';

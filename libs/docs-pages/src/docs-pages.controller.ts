@@ -1,0 +1,119 @@
+import { Controller, Get, Param, Redirect, Req, Res, VERSION_NEUTRAL } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Public } from '#api-keys';
+import { ApiError, ROUTE_NOT_FOUND } from '#errors';
+import { entityTag } from '#json';
+import { OpenApiDocument } from '#openapi';
+import { Application, Config } from '#settings';
+import { renderGuide } from './guide.js';
+import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
+
+const PAGE_HEADERS = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    // The style sheet of Swagger UI has its icons in data: addresses.
+    "img-src 'self' data:",
+    // "Try it out" in the reference sends requests to this server.
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+};
+
+const OWN_FILES = fileURLToPath(new URL('browser', import.meta.url));
+const SWAGGER_UI = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+
+/** The directory of each file that the pages load. */
+const ASSETS = new Map([
+  ...readdirSync(OWN_FILES).map((file) => [file, OWN_FILES] as const),
+  ['swagger-ui-bundle.js', SWAGGER_UI],
+  ['swagger-ui.css', SWAGGER_UI],
+]);
+
+/** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
+@Public()
+@ApiExcludeController()
+@Controller({ version: VERSION_NEUTRAL })
+export class DocsPagesController {
+  private guide: Guide | undefined;
+
+  constructor(
+    private readonly document: OpenApiDocument,
+    private readonly application: Application,
+    private readonly config: Config,
+  ) {}
+
+  @Get()
+  @Redirect('docs', 302)
+  redirectToDocs(): void {}
+
+  @Get('openapi.json')
+  readOpenApiJson(@Res({ passthrough: true }) response: Response): string {
+    return revalidated(response, this.document.json, { 'Content-Type': 'application/json' });
+  }
+
+  @Get('openapi.yaml')
+  readOpenApiYaml(@Res({ passthrough: true }) response: Response): string {
+    // Media type: RFC 9512.
+    return revalidated(response, this.document.yaml, { 'Content-Type': 'application/yaml' });
+  }
+
+  @Get('docs')
+  showSwaggerUi(@Res({ passthrough: true }) response: Response): string {
+    return revalidated(response, swaggerUiPage(this.application.info.title));
+  }
+
+  @Get('docs/guide')
+  showGuide(@Res({ passthrough: true }) response: Response): string {
+    this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl);
+    return revalidated(response, guidePage(this.application.info.title, this.guide));
+  }
+
+  @Get('docs/deprecations')
+  showDeprecations(@Res({ passthrough: true }) response: Response): string {
+    const { title } = this.application.info;
+    return revalidated(response, deprecationsPage(title, this.document.deprecations));
+  }
+
+  /**
+   * Redirects paths with a trailing slash; those without one match the handlers above. The redirect is relative, so that it
+   * also works behind a path prefix.
+   */
+  @Get(['docs{/}', 'docs/deprecations{/}', 'docs/guide{/}'])
+  @Redirect(undefined, 308)
+  redirectFromSlash(@Req() { path }: Request): { url: string } {
+    return { url: `../${path.split('/').at(-2)}` };
+  }
+
+  /** A file that the pages load. */
+  @Get('docs/assets/:file')
+  sendAsset(@Param('file') file: string, @Res() response: Response): void {
+    const root = ASSETS.get(file);
+    if (root === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
+    const tag = tags.get(file) ?? entityTag(readFileSync(join(root, file), 'latin1'));
+    tags.set(file, tag);
+    // Express makes no tag itself: its setting is off.
+    response.setHeader('ETag', tag).setHeader('Cache-Control', 'no-cache');
+    response.sendFile(file, { root, acceptRanges: false, lastModified: false });
+  }
+}
+
+/** The entity tags of the files that were sent, by name. */
+const tags = new Map<string, string>();
+
+/** Sets the header fields of a document that browsers keep and revalidate. Returns its text. */
+function revalidated(response: Response, text: string, headers: Record<string, string> = PAGE_HEADERS): string {
+  response.setHeaders(new Map(Object.entries({ ETag: entityTag(text), 'Cache-Control': 'no-cache', ...headers })));
+  return text;
+}

@@ -1,0 +1,138 @@
+import type { DeprecatedOperation } from '#openapi';
+
+// All addresses in the pages are relative, so that the pages also work behind a proxy that adds a path prefix.
+
+/** HTML, which the tag `html` does not escape. */
+class Html {
+  constructor(readonly text: string) {}
+}
+
+/** A template tag that makes HTML. It escapes strings, for use in element content and quoted attributes. */
+export function html(parts: TemplateStringsArray, ...values: (string | Html | readonly Html[])[]): Html {
+  return new Html(parts.map((part, index) => part + toText(values[index] ?? '')).join(''));
+}
+
+function toText(value: string | Html | readonly Html[]): string {
+  if (typeof value === 'string') return escapeHtml(value);
+  return value instanceof Html ? value.text : value.map(({ text }) => text).join('');
+}
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/**
+ * The page with Swagger UI, at /docs.
+ *
+ * @param service the name of the service, for the title of the page
+ */
+export function swaggerUiPage(service: string): string {
+  return page(
+    service,
+    'docs',
+    html`<main>
+      <div id="reference"><p>Loading …</p></div>
+      <noscript>
+        <p>
+          This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the document itself, and
+          <a href="docs/guide">the guide</a> shows how to call the service.
+        </p>
+      </noscript>
+    </main>`,
+    html`<link rel="stylesheet" href="docs/assets/swagger-ui.css" />
+      <script src="docs/assets/swagger-ui-bundle.js" defer></script>
+      <script src="docs/assets/reference.js" type="module"></script> `,
+  );
+}
+
+/** A guide as HTML, with the headings of its sections. */
+export interface Guide {
+  readonly html: string;
+  readonly sections: readonly { readonly anchor: string; readonly title: string }[];
+}
+
+/** The guide for clients, at /docs/guide. The style sheet shows the tabs of its samples. */
+export function guidePage(service: string, guide: Guide): string {
+  const links = guide.sections.map(({ anchor, title }) => html`<li><a href="#${anchor}">${title}</a></li>`);
+  return page(
+    service,
+    'docs/guide',
+    html`<main class="page">
+      <nav aria-label="Sections of the guide">
+        <ul class="codes">
+          ${links}
+        </ul>
+      </nav>
+      ${new Html(guide.html)}
+    </main>`,
+  );
+}
+
+/** The page of deprecated operations, at /docs/deprecations. The anchor of an operation is its operationId. */
+export function deprecationsPage(service: string, deprecations: readonly DeprecatedOperation[]): string {
+  const sections = deprecations.map(
+    ({ operationId, endpoint, summary, since, sunset, replacement }) =>
+      html`<section id="${operationId}">
+        <h2><code>${endpoint}</code></h2>
+        <p>${summary} (<code>${operationId}</code>)</p>
+        <dl class="facts">
+          <dt>Deprecated since</dt>
+          <dd>${time(since)}</dd>
+          <dt>To be removed on</dt>
+          <dd>${time(sunset)}</dd>
+          <dt>Replacement</dt>
+          <dd>${replacement}</dd>
+        </dl>
+      </section>`,
+  );
+  const introduction = html`<p>
+    These operations still work, but are going to be removed. Until then every answer of theirs carries the header
+    fields <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594), and a <code>Link</code> to what to
+    use instead; afterwards they answer only 410 <code>operation_removed</code>.
+  </p>`;
+  const content = sections.length > 0 ? html`${introduction}${sections}` : html`<p>No operation is deprecated.</p>`;
+  const main = html`<main class="page">
+    <h1>Deprecations</h1>
+    ${content}
+  </main>`;
+  return page(service, 'docs/deprecations', main);
+}
+
+const ENTRIES = [
+  ['docs', 'API'],
+  ['docs/guide', 'Guide'],
+  ['docs/deprecations', 'Deprecations'],
+  ['openapi.json', 'openapi.json'],
+  ['openapi.yaml', 'openapi.yaml'],
+] as const;
+
+function page(service: string, current: (typeof ENTRIES)[number][0], main: Html, head: Html = html``): string {
+  // The other pages lie one level below /docs.
+  const root = current === 'docs' ? '' : '../';
+  const links = ENTRIES.map(([path, text]) =>
+    path === current
+      ? html`<a href="${root}${path}" aria-current="page">${text}</a>`
+      : html`<a href="${root}${path}">${text}</a>`,
+  );
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>${ENTRIES.find(([path]) => path === current)?.[1] ?? ''} – ${service}</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <link rel="icon" href="${root}docs/assets/icon.svg" />
+        ${head}
+        <link rel="stylesheet" href="${root}docs/assets/docs.css" />
+      </head>
+      <body>
+        <nav aria-label="Documentation">${links}</nav>
+        ${main}
+      </body>
+    </html> `.text;
+}
+
+function time(instant: Date): Html {
+  const date = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(instant);
+  return html`<time datetime="${instant.toISOString()}">${date}</time>`;
+}

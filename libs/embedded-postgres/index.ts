@@ -1,0 +1,2 @@
+export { connectToOwner } from './src/directory-lock.js';
+export { EmbeddedEngine } from './src/embedded-engine.js';

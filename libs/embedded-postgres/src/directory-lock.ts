@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, readdir, rename, rm, stat } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { StartupError } from '#errors';
+
+/** A lock on a directory. It ends with `release`, or with the process. */
+export interface DirectoryLock {
+  /** Passes connections of other processes to `handler`. Until then, and with undefined, they are closed at once. */
+  serve(handler: ((socket: Socket) => void) | undefined): void;
+  release(): Promise<void>;
+}
+
+const SUFFIX = '.lock';
+/** Longest path of a Unix domain socket, in bytes, that every supported system accepts. Node shortens a longer one silently. */
+const MAX_SOCKET_PATH = 103;
+
+/**
+ * Locks a directory against every other process of this machine.
+ *
+ * Each process listens on a Unix domain socket in the directory, and then looks for the sockets of other processes. A
+ * socket that accepts a connection belongs to a living process; one that refuses belongs to a dead process, even after
+ * SIGKILL. Every process publishes its socket before it looks, so of two that start together at least one sees the other
+ * and is refused.
+ *
+ * @throws StartupError when another process holds the lock, or the path is too long for a socket; any error of the system
+ */
+export async function lockDirectory(directory: string): Promise<DirectoryLock> {
+  const name = `${process.pid}-${randomBytes(4).toString('hex')}${SUFFIX}`;
+  const path = join(directory, name);
+  // The socket gets its final name once it accepts connections: other processes remove sockets that refuse.
+  const draft = `${path}~`;
+  if (Buffer.byteLength(draft) > MAX_SOCKET_PATH) {
+    throw new StartupError(`DATA_DIR '${directory}' has too long a path. Set DATA_DIR to one of at most 70 bytes.`);
+  }
+  let serve: ((socket: Socket) => void) | undefined;
+  const server = createServer((socket) => (serve === undefined ? socket.destroy() : serve(socket))).unref();
+  await once(server.listen({ path: draft }), 'listening');
+  await chmod(draft, 0o600);
+  await rename(draft, path);
+  const release = async (): Promise<void> => {
+    await rm(path, { force: true });
+    await new Promise((done) => server.close(done));
+  };
+  const others = (await readdir(directory)).filter((other) => other !== name);
+  const owner = await findOwner(directory, others);
+  if (owner === undefined) return { serve: (handler) => void (serve = handler), release };
+  owner.socket?.destroy();
+  await release();
+  throw new StartupError(
+    `DATA_DIR '${directory}' is in use by process ${owner.name.split('-')[0]}. Stop it, or set another DATA_DIR.`,
+  );
+}
+
+/**
+ * Connects to the process that holds the lock on a directory; undefined if there is none.
+ *
+ * @throws StartupError when the process belongs to another user
+ */
+export async function connectToOwner(directory: string): Promise<Socket | undefined> {
+  const owner = await findOwner(directory, await readdir(directory).catch(() => []));
+  if (owner === undefined) return undefined;
+  const { socket, name } = owner;
+  const { uid } = await stat(join(directory, name)).catch(() => ({ uid: undefined }));
+  if (socket !== undefined && uid === process.getuid?.()) return socket;
+  socket?.destroy();
+  throw new StartupError(
+    `The process that uses DATA_DIR '${directory}' belongs to another user. Run the command as that user.`,
+  );
+}
+
+/**
+ * The socket of a living process among the files of a directory; removes those of dead processes. Without a connection,
+ * this user may not connect to the process.
+ */
+async function findOwner(
+  directory: string,
+  files: readonly string[],
+): Promise<{ name: string; socket?: Socket } | undefined> {
+  for (const name of files.filter((file) => file.endsWith(SUFFIX))) {
+    const path = join(directory, name);
+    const socket = connect({ path });
+    try {
+      // The kernel accepts the connection even if the process is busy or stopped.
+      await once(socket, 'connect');
+      return { name, socket };
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== 'ECONNREFUSED' && code !== 'ENOENT') return { name };
+      await rm(path, { force: true });
+    }
+  }
+  return undefined;
+}

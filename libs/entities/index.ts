@@ -1,0 +1,1 @@
+export { SharedRepository } from './src/shared.repository.js';

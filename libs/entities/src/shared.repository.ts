@@ -1,0 +1,213 @@
+import type { ObjectLiteral, Repository } from 'typeorm';
+import type { Idempotency, IdempotencyKey, IdempotentInserts } from '#idempotency';
+import { compareInt64Texts, INT64_MAX, INT64_MIN, shared } from '#json';
+import { type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from '#paging';
+import type { Database } from '#postgres';
+import { Batches, type BatchLimits } from '#shared-statements';
+import { EntityStatements, type Given, type PageStatements } from './entity-statements.js';
+
+/** Values of an entity's properties. An int64 may be a bigint. */
+export type ValuesOf<Entity> = {
+  readonly [Name in keyof Entity]?: Entity[Name] | (string extends Entity[Name] ? bigint : never) | undefined;
+};
+
+/** Values that columns of the entity have. Not null, which equals nothing in SQL. */
+export type FiltersOf<Entity> = { readonly [Name in keyof Entity]?: NonNullable<ValuesOf<Entity>[Name]> | undefined };
+
+interface PageRequest extends Given {
+  readonly firstId: bigint;
+  readonly limit: number;
+  readonly filters: Filters;
+}
+
+interface Inserts {
+  readonly plain: Batches<readonly unknown[], bigint>;
+  readonly once: IdempotentInserts;
+}
+
+// Requests that arrive while a statement runs share the next one, for at most the time of `followMs`.
+const PAGE_LIMITS = { size: 16, concurrency: 2, waiting: 10_000, followMs: 5 };
+const FIND_LIMITS = { size: 200, concurrency: 2, waiting: 10_000 };
+const INSERT_LIMITS = { size: 100, concurrency: 2, waiting: 10_000, followMs: 20 };
+
+/** Most combinations of columns that have statements of their own: each connection keeps them prepared. */
+const MAX_COMBINATIONS = 8;
+
+/**
+ * The repository of an entity with a generated bigint `id`: pages by ascending id, rows by id, and inserts. The statements
+ * are derived from the entity and prepared, and requests that wait at the same moment share one.
+ *
+ * TypeORM runs the same, one statement for each request, with `FAST_PATHS=off` and for entities with subscribers, listeners,
+ * eager or lazy relations, embedded columns, arrays, a version, soft deletion or types such as `point`. Other relations are
+ * not loaded.
+ */
+export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Item extends object> {
+  private readonly order = new Keyset('id');
+  private readonly statements: EntityStatements<Entity>;
+  private isShared: boolean | undefined;
+  private readonly pages = new Map<string, Batches<PageRequest, Page<Item>>>();
+  private readonly finds: Batches<bigint, Item | undefined>;
+  private readonly inserts = new Map<string, Inserts>();
+
+  /**
+   * @param repository its relations are not loaded
+   * @param toItem converts an entity to what `page` and `find` return
+   * @throws StartupError when the entity has another primary key
+   */
+  constructor(
+    protected readonly repository: Repository<Entity>,
+    private readonly toItem: (entity: Entity) => Item,
+    protected readonly database: Database,
+    protected readonly idempotency: Idempotency,
+  ) {
+    this.statements = new EntityStatements(repository);
+    this.finds = this.batches(this.findAll(), FIND_LIMITS);
+  }
+
+  /**
+   * A page, by ascending id; from a read replica if there is one. Requests may share the items, so they are frozen.
+   *
+   * @param filters values that the rows have. With many rows they need an index of these columns and the id
+   * @throws ApiError INVALID_CURSOR
+   */
+  async page({ limit, cursor }: PageQuery, filters: FiltersOf<Entity> = {}): Promise<Page<Item>> {
+    const after = cursor === undefined ? undefined : this.order.decode(cursor, filters);
+    if (after === INT64_MAX) return { items: [], nextCursor: undefined };
+    const firstId = after === undefined ? INT64_MIN : after + 1n;
+    const given = this.statements.given(filters);
+    const { columns, values } = given;
+    const request = { columns, values, firstId, limit, filters: filters as Filters };
+    const batches =
+      limit <= MAX_PAGE_SIZE &&
+      this.prepared(this.pages, given, () => this.batches(this.readPages(this.statements.pages(columns)), PAGE_LIMITS));
+    if (batches) return batches.run(request, `${limit} ${firstId} ${values.length > 0 ? JSON.stringify(values) : ''}`);
+    const found = await this.database.readReplica((manager) => {
+      const query = manager.createQueryBuilder(this.repository.target, 'entity').limit(limit + 1);
+      const parameters = Object.fromEntries(values.map((value, index) => [`value${index}`, value]));
+      return this.statements
+        .page(query, columns, ':firstId', (filter) => `:value${filter}`)
+        .setParameters({ firstId, ...parameters })
+        .getMany();
+    });
+    return this.pageOf(found, request);
+  }
+
+  /** The row with this id, from the primary: a client must find the row it just created. */
+  async find(id: bigint): Promise<Item | undefined> {
+    if (this.mayShare) return this.finds.run(id);
+    const found = await this.repository.createQueryBuilder('entity').where('entity.id = :id', { id }).getOne();
+    return found === null ? undefined : this.toItem(found);
+  }
+
+  /**
+   * Inserts a row and returns its id; requests with the same key insert one row. Committed when the promise resolves.
+   *
+   * @param input see {@link Idempotency.once}
+   * @param values the columns of the row; the others get their defaults
+   * @throws ApiError IDEMPOTENCY_KEY_REUSED
+   */
+  async insertOnce(key: IdempotencyKey | undefined, input: object, values: ValuesOf<Entity> = input): Promise<bigint> {
+    const given = this.statements.given(values);
+    const inserts = given.columns.length > 0 && this.prepared(this.inserts, given, (of) => this.insertsOf(of));
+    if (inserts) return key ? inserts.once.insert(key, input, given.values) : inserts.plain.run(given.values);
+    const id = await this.idempotency.once(key, input, async ({ manager }) => {
+      const row = Object.fromEntries(given.columns.map(({ propertyName: name }) => [name, values[name]]));
+      const { identifiers } = await manager.insert(this.repository.target, row as never);
+      return (identifiers[0] as Entity).id;
+    });
+    return BigInt(id);
+  }
+
+  /** Whether requests may share statements, of which subscribers are not told. Known after the start, which adds them. */
+  private get mayShare(): boolean {
+    if (this.isShared !== undefined) return this.isShared;
+    const { manager, metadata } = this.repository;
+    const isUnheard = manager.dataSource.subscribers.every((subscriber) => {
+      const heard = subscriber.listenTo?.() ?? Object;
+      return typeof heard === 'function' && !(metadata.create() instanceof heard);
+    });
+    return (this.isShared = isUnheard && this.database.sharesStatements && this.statements.areComplete);
+  }
+
+  /** What is prepared for the given columns; undefined when TypeORM is to run them. */
+  private prepared<Made>(kept: Map<string, Made>, given: Given, make: (given: Given) => Made): Made | undefined {
+    if (!this.mayShare) return undefined;
+    const key = given.columns.map(({ databaseName }) => databaseName).join();
+    let made = kept.get(key);
+    if (made === undefined && kept.size < MAX_COMBINATIONS) kept.set(key, (made = make(given)));
+    return made;
+  }
+
+  private batches<Input, Output>(
+    execute: (inputs: readonly Input[]) => Promise<readonly Output[]>,
+    limits: Omit<BatchLimits, 'waitMs'>,
+  ): Batches<Input, Output> {
+    return new Batches(execute, { ...limits, waitMs: this.database.acquireTimeoutMs });
+  }
+
+  private readPages({ one, many }: PageStatements) {
+    return async (requests: readonly PageRequest[]): Promise<Page<Item>[]> => {
+      const [first] = requests as [PageRequest];
+      if (requests.length === 1) {
+        const rows = await this.database.read(one(first.limit + 1), [first.firstId, ...first.values]);
+        return [
+          this.pageOf(
+            rows.map((row) => this.statements.entityOf(row)),
+            first,
+          ),
+        ];
+      }
+      const rows = await this.database.read(many, [
+        arrayOf(requests.map(({ firstId }) => firstId)),
+        arrayOf(requests.map(({ limit }) => limit + 1)),
+        ...columnsOf(requests.map(({ values }) => values)),
+      ]);
+      const found: Entity[][] = requests.map(() => []);
+      // PostgreSQL counts positions from 1.
+      for (const row of rows) found[Number(row.at(-1)) - 1]?.push(this.statements.entityOf(row));
+      // PostgreSQL usually returns them in order but does not promise it.
+      for (const entities of found) entities.sort((one, other) => compareInt64Texts(one.id, other.id));
+      return requests.map((request, index) => this.pageOf(found[index] as Entity[], request));
+    };
+  }
+
+  private pageOf(found: readonly Entity[], { limit, filters }: PageRequest): Page<Item> {
+    const { items, nextCursor } = this.order.page(found, { limit }, filters);
+    return { items: shared(items.map(this.toItem)), nextCursor };
+  }
+
+  private findAll() {
+    const { one, many } = this.statements.find;
+    return async (ids: readonly bigint[]): Promise<readonly (Item | undefined)[]> => {
+      const rows = await (ids.length === 1
+        ? this.database.readPrimary(one, [ids[0]])
+        : this.database.readPrimary(many, [arrayOf(ids)]));
+      const found = new Map(rows.map((row) => this.statements.entityOf(row)).map((entity) => [entity.id, entity]));
+      return ids.map((id) => {
+        const entity = found.get(String(id));
+        return entity && this.toItem(entity);
+      });
+    };
+  }
+
+  private insertsOf({ columns }: Given): Inserts {
+    const { one, many, once } = this.statements.inserts(columns);
+    const insertAll = async (rows: readonly (readonly unknown[])[]): Promise<bigint[]> => {
+      const inserted = await (rows.length === 1
+        ? this.database.write<[id: string]>(one, [...(rows[0] as readonly unknown[])])
+        : this.database.write<[id: string]>(many, columnsOf(rows)));
+      return inserted.map(([id]) => BigInt(id));
+    };
+    return { plain: this.batches(insertAll, INSERT_LIMITS), once: this.idempotency.inserts(once) };
+  }
+}
+
+/** A PostgreSQL array literal of values that need no quotes. */
+function arrayOf(values: readonly unknown[]): string {
+  return `{${values.join(',')}}`;
+}
+
+/** The columns of rows. */
+function columnsOf(rows: readonly (readonly unknown[])[]): unknown[][] {
+  return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column]));
+}

@@ -1,0 +1,185 @@
+import type { Request, Response } from 'express';
+import { IncomingMessage } from 'node:http';
+import { parse as parseForm } from 'node:querystring';
+import {
+  ApiError,
+  BODY_TOO_LARGE,
+  MISSING_BODY,
+  RequestAbortedError,
+  serviceUnavailable,
+  UNSUPPORTED_MEDIA_TYPE,
+} from '#errors';
+import { readJson } from '#json';
+import { announcesBody } from './requests/request-checks.js';
+import type { RequestsInFlight } from './requests/requests-in-flight.js';
+import { CHUNK_COST, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/server-limits.js';
+
+const JSON_TYPE = 'application/json';
+const TOO_MANY_BODIES = serviceUnavailable('bodies');
+
+/** What a handler takes as its body. Made once for each handler. */
+export interface BodyPlan {
+  /** Whether a request without a body, or with one of another type, is refused. Otherwise `request.body` is undefined. */
+  readonly isRequired: boolean;
+  /** Whether bodies of multipart types are left unread, for an interceptor of the handler. */
+  readonly leavesMultipart: boolean;
+  /** Largest body in bytes. */
+  readonly maxBytes: number;
+  /** Whether the bytes are kept as `request.rawBody`. */
+  readonly keepsBytes: boolean;
+  /** The media types of `@ApiConsumes`, as Express's `request.is` takes them; undefined for application/json alone. */
+  readonly types: readonly string[] | undefined;
+  /** The class of the whole body: with `types`, String gets the text and Buffer the bytes of every type. */
+  readonly parameterType: unknown;
+}
+
+/** Reads and parses bodies, within the limit of each one and a common bound of memory. */
+export class BodyReader {
+  /** Bytes of the bodies of all requests that are not answered, except of bodies that came together with the header section. */
+  private held = 0;
+
+  constructor(private readonly inFlight: RequestsInFlight) {}
+
+  /**
+   * The parsed body: JSON by the rules of `readJson`, an object for a form, text or bytes as the handler declares. A promise,
+   * unless the body has arrived together with its header section. Undefined for a body that the plan does not require or
+   * leaves to a module.
+   *
+   * @throws ApiError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, MISSING_BODY or MALFORMED_JSON; UNAVAILABLE when too many bodies
+   *   are arriving, or too many requests are in flight when the body has arrived; the error of the HTTP parser
+   * @throws RequestAbortedError when the connection closes before the whole body has arrived
+   */
+  read(request: Request, plan: BodyPlan): unknown {
+    const { headers } = request;
+    if (!announcesBody(request)) return noBody(plan);
+    // The parser refused the body while the API key was looked up: waiting for the rest would never end.
+    if (request.context.bodyError) throw request.context.bodyError;
+    if (plan.leavesMultipart && /^multipart\//i.test(headers['content-type'] ?? '')) return undefined;
+    const fault = mediaTypeFault(request, plan);
+    if (fault) {
+      if (plan.isRequired) throw fault;
+      return undefined;
+    }
+    if (Number(headers['content-length'] ?? 0) > plan.maxBytes) throw bodyTooLarge(plan);
+    if (request.complete) return parse(request, arrivedBytes(request, plan), plan);
+    return this.inFlight.readMeanwhile(request, () => this.readArriving(request, plan));
+  }
+
+  private async readArriving(request: Request, plan: BodyPlan): Promise<unknown> {
+    const { context } = request;
+    context.isBodyRead = true;
+    try {
+      if (request.destroyed) throw aborted();
+      return parse(request, await this.arrivingBytes(request, plan), plan);
+    } catch (error) {
+      throw context.bodyError ?? error;
+    }
+  }
+
+  private async arrivingBytes(request: Request, plan: BodyPlan): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    let taken = 0;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        request.on('data', (chunk: Buffer) => {
+          chunks.push(chunk);
+          length += chunk.length;
+          taken += chunk.length + CHUNK_COST;
+          this.held += chunk.length + CHUNK_COST;
+          const isTooMuch = this.held > MAX_BYTES_OF_BODIES;
+          if (length <= plan.maxBytes && !isTooMuch) return;
+          // The rest is dropped.
+          request.removeAllListeners('data');
+          reject(length > plan.maxBytes ? bodyTooLarge(plan) : TOO_MANY_BODIES);
+        });
+        request.on('end', resolve);
+        request.on('error', () => reject(aborted()));
+        request.on('close', () => {
+          if (!request.readableEnded) reject(aborted());
+        });
+      });
+    } finally {
+      const release = (): void => void (this.held -= taken);
+      // The handler keeps the body until then.
+      if (request.res?.closed) release();
+      else request.res?.once('close', release);
+    }
+    return Buffer.concat(chunks);
+  }
+}
+
+/** The error of a body that a handler does not take: UNSUPPORTED_MEDIA_TYPE. */
+function mediaTypeFault(request: Request, { types, parameterType }: BodyPlan): ApiError | undefined {
+  const { 'content-type': contentType = '', 'content-encoding': coding = 'identity' } = request.headers;
+  if (types !== undefined && !request.is([...types])) {
+    return unsupported(`The body must be sent as Content-Type: ${types.join(' or ')}.`, types);
+  }
+  if (types === undefined && contentType !== JSON_TYPE) {
+    const [mediaType, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase());
+    if (mediaType !== JSON_TYPE) return unsupported(UNSUPPORTED_MEDIA_TYPE.message);
+    if (!parameters.every((parameter) => parameter === '' || /^charset="?utf-8"?$/.test(parameter))) {
+      return unsupported('The body must be UTF-8; application/json takes no other charset or parameter.');
+    }
+  }
+  if (parameterType !== Buffer && /;\s*charset=(?!"?utf-8\b)/i.test(contentType)) {
+    return unsupported('The body must be UTF-8.', types);
+  }
+  if (coding.toLowerCase() === 'identity') return undefined;
+  return unsupported('The body must be sent without a Content-Encoding.', types);
+}
+
+/** Names the media types that the handler takes in the field `Accept` (RFC 9110, section 15.5.16). */
+function unsupported(message: string, types: readonly string[] = [JSON_TYPE]): ApiError {
+  return new ApiError(UNSUPPORTED_MEDIA_TYPE, message, { Accept: types.join(', ') });
+}
+
+/** The bytes of a body that has arrived completely. */
+function arrivedBytes(request: Request, plan: BodyPlan): Buffer {
+  if (request.destroyed) throw aborted();
+  const bytes = (request.read() as Buffer | null) ?? Buffer.alloc(0);
+  if (bytes.length > plan.maxBytes) throw bodyTooLarge(plan);
+  return bytes;
+}
+
+function parse(request: Request, bytes: Buffer, plan: BodyPlan): unknown {
+  const { types, parameterType } = plan;
+  if (plan.keepsBytes) request.rawBody = bytes;
+  if (bytes.length === 0) return noBody(plan);
+  if (types === undefined) return readJson(bytes);
+  if (parameterType === String) return new TextDecoder().decode(bytes);
+  if (parameterType === Buffer) return bytes;
+  if (request.is(['json', '+json'])) return readJson(bytes);
+  if (!request.is('urlencoded')) return bytes;
+  if (bytes.length > MAX_FORM_BYTES) throw bodyTooLarge({ maxBytes: MAX_FORM_BYTES });
+  return parseForm(bytes.toString(), '&', '=', { maxKeys: 0 });
+}
+
+function noBody({ isRequired, types }: BodyPlan): undefined {
+  const message = types && `The operation needs a body of ${types.join(' or ')} and none was sent.`;
+  if (isRequired) throw new ApiError(MISSING_BODY, message);
+}
+
+function bodyTooLarge({ maxBytes }: Pick<BodyPlan, 'maxBytes'>): ApiError {
+  return new ApiError(BODY_TOO_LARGE, `The body must not be larger than ${maxBytes} bytes.`);
+}
+
+function aborted(): RequestAbortedError {
+  return new RequestAbortedError('The client closed the connection.');
+}
+
+/**
+ * Sends `100 Continue` when the platform or code of a module begins to read the body of a request that expects it
+ * (RFC 9110, section 10.1.1).
+ */
+export function continueWhenRead(request: Request, response: Response): void {
+  const { context } = request;
+  context.expectsContinue = true;
+  request._read = function (size) {
+    if (context.expectsContinue && !response.headersSent) {
+      context.expectsContinue = false;
+      response.writeContinue();
+    }
+    IncomingMessage.prototype._read.call(this, size);
+  };
+}

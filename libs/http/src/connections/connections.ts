@@ -1,0 +1,204 @@
+import { Logger } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { LimitedWarnings } from '#runtime';
+import { MAX_PIPELINED_REQUESTS, REFUSAL_PAUSE_MS } from '../requests/server-limits.js';
+
+/** A request that is not answered yet. */
+interface Turn {
+  readonly response: Response;
+  /** Begins to serve the request. */
+  readonly begin: () => void;
+}
+
+/** The state of one connection. */
+interface Connection {
+  /** The requests that are not answered, in the order in which they arrived. The first one is being served. */
+  readonly turns: Turn[];
+  /** The response of the last request that is served. */
+  latest: Response | undefined;
+  /** `socket.bytesRead` when the last response was over; a larger value means that another request is arriving. */
+  bytesRead: number;
+  /** Requests after `latest` are not served; the connection is closed after its answer. */
+  isEnding: boolean;
+}
+
+const CONNECTION = Symbol('connection');
+
+type ConnectionSocket = Duplex & { [CONNECTION]?: Connection };
+
+function connectionOf(socket: Duplex): Connection {
+  return (socket as ConnectionSocket)[CONNECTION] as Connection;
+}
+
+/** The response in progress on a connection, if there is one. */
+export function answeringOn(socket: Duplex): Response | undefined {
+  return connectionOf(socket).turns[0]?.response;
+}
+
+/**
+ * The open connections of this process, and the order of the requests on each of them.
+ *
+ * - Requests of one connection are served one after the other, each in a turn of the event loop of its own. So a client that
+ *   sends many requests ahead (pipelining) delays nobody else, and occupies memory for one answer only.
+ * - If all connections together have sent more than MAX_PIPELINED_REQUESTS ahead, the connection that sends another one is cut.
+ * - A request with `Upgrade` ends the connection (see `http-server.ts`): its answer says `Connection: close`, and later
+ *   requests are ignored.
+ * - After a request was refused for overload, the next one of its connection waits for REFUSAL_PAUSE_MS.
+ * - Connections beyond the limit (`limits.ts`, and the limit of open files) are dropped.
+ * - A connection whose client reads nothing of its answer for `writeTimeoutMs` is cut.
+ */
+export class Connections {
+  private readonly warnings = new LimitedWarnings(new Logger(Connections.name));
+  private readonly open = new Set<Socket>();
+  /** Requests that wait behind another one of their connection. */
+  private waiting = 0;
+  private closesIdle = false;
+  /** Connections that were dropped beyond the limit since the start. */
+  dropped = 0;
+
+  constructor(
+    server: Server,
+    private readonly limits: { readonly maxConnections: number; readonly writeTimeoutMs: number },
+  ) {
+    server.timeout = limits.writeTimeoutMs;
+    server.on('connection', (socket) => this.accept(socket));
+    server.on('timeout', closeUnlessServed);
+  }
+
+  /** Open connections at this moment. */
+  get size(): number {
+    return this.open.size;
+  }
+
+  /** Calls `begin` when the earlier requests of the connection have been answered; usually at once. */
+  arrive(request: Request, response: Response, begin: () => void): void {
+    const connection = connectionOf(request.socket);
+    const { turns } = connection;
+    turns.push({ response, begin });
+    if (turns.length > 1 && ++this.waiting > MAX_PIPELINED_REQUESTS && !request.socket.destroyed) {
+      request.socket.destroy();
+      this.warnings.warn('Cut a connection, because too many requests were sent ahead.');
+    }
+    if (connection.isEnding) return;
+    connection.latest = response;
+    if (request.headers.upgrade !== undefined) {
+      connection.isEnding = true;
+      response.shouldKeepAlive = false;
+    }
+    if (turns.length === 1) begin();
+  }
+
+  /**
+   * Ends a connection whose parser has failed: nothing more can be read. Earlier requests are still answered.
+   *
+   * @returns the request whose body is broken; `idle` if no request is unanswered, so that an error may be sent
+   */
+  fail(socket: Duplex): Request | 'idle' | undefined {
+    const connection = connectionOf(socket);
+    const { latest, turns } = connection;
+    connection.isEnding = true;
+    if (latest === undefined || latest.req.complete) return turns.length === 0 ? 'idle' : undefined;
+    latest.shouldKeepAlive = false;
+    return latest.req;
+  }
+
+  /**
+   * Must be called when the response of a request that has begun is over. Starts the next request of the connection.
+   */
+  leave({ socket, context }: Request, response: Response): void {
+    const connection = connectionOf(socket);
+    if (connection.turns[0]?.response !== response) return;
+    connection.bytesRead = socket.bytesRead;
+    if (context.isRefused) {
+      // Answering clients that retry without waiting would steal time from admitted requests.
+      setTimeout(() => this.proceed(socket, connection), REFUSAL_PAUSE_MS).unref();
+    } else {
+      this.proceed(socket, connection);
+    }
+  }
+
+  /** The requests that are being served. */
+  unanswered(): Request[] {
+    const served = [...this.open].flatMap((socket) => answeringOn(socket)?.req ?? []);
+    return served.filter(({ context }) => !context.isOver);
+  }
+
+  /** Ends the event streams (`@Sse()`), which their clients would keep open; they connect again, to another process. */
+  endStreams(): void {
+    for (const socket of this.open) {
+      const response = answeringOn(socket);
+      if (socket.writable && response?.headersSent && response.getHeader('Content-Type') === 'text/event-stream')
+        socket.destroySoon();
+    }
+  }
+
+  /** Closes the idle connections now, and each other connection when its requests are answered. */
+  closeIdle(): void {
+    this.closesIdle = true;
+    for (const socket of this.open) {
+      const { turns, bytesRead } = connectionOf(socket);
+      // Not `server.closeIdleConnections()`, which cuts answers that are not sent completely.
+      if (turns.length === 0 && socket.bytesRead === bytesRead) socket.destroy();
+    }
+  }
+
+  /** Closes all connections now, also those that a listener of `upgrade` has taken over. */
+  closeAll(): void {
+    // Not `server.closeAllConnections()`, which leaves those of `upgrade` open.
+    for (const socket of this.open) socket.destroy();
+  }
+
+  private accept(socket: Socket): void {
+    // Not `server.maxConnections`: with WEB_CONCURRENCY the process would hand the connection back to its group,
+    // which would offer it again without end.
+    if (this.open.size >= this.limits.maxConnections) {
+      socket.destroy();
+      this.dropped++;
+      this.warnings.warn(`Dropped a connection beyond the limit of ${this.limits.maxConnections}.`);
+      return;
+    }
+    const connection = { turns: [] as Turn[], latest: undefined, bytesRead: 0, isEnding: false };
+    (socket as ConnectionSocket)[CONNECTION] = connection;
+    this.open.add(socket);
+    socket.once('close', () => {
+      this.open.delete(socket);
+      this.waiting -= Math.max(0, connection.turns.length - 1);
+      connection.turns.length = 0;
+    });
+  }
+
+  /** Ends the first turn, and begins the next one. */
+  private proceed(socket: Socket, connection: Connection): void {
+    const { turns } = connection;
+    const over = turns.shift();
+    if (turns.length > 0) this.waiting--;
+    // The response closed the connection, so its later requests are not served.
+    if (!socket.writable) return;
+    // Also if the response has set `Connection: keep-alive` itself.
+    const isLast = connection.isEnding && over?.response === connection.latest;
+    if (turns.length > 0 && !isLast) {
+      // Not at once: the clients of other connections wait, too.
+      setImmediate(() => turns[0]?.begin());
+    } else if (this.closesIdle || connection.isEnding) {
+      socket.destroy();
+    }
+  }
+}
+
+/**
+ * Listener of the server's `timeout` event: nothing was sent or received for `writeTimeoutMs`, or for KEEP_ALIVE_TIMEOUT_MS
+ * on an idle connection. Closes a connection that is idle or whose client does not read its answer. Keeps it while a handler
+ * works or a body arrives, which has a time-out of its own.
+ */
+function closeUnlessServed(socket: Socket): void {
+  const answering = answeringOn(socket);
+  if (answering !== undefined && socket.writableLength === 0) {
+    socket.setTimeout(socket.timeout ?? 0);
+    return;
+  }
+  if (answering !== undefined) answering.req.context.isCut = true;
+  socket.destroy();
+}

@@ -1,0 +1,92 @@
+import type { Request } from 'express';
+import { type Server, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import {
+  ApiError,
+  BAD_REQUEST,
+  BODY_TOO_LARGE,
+  type ErrorDefinition,
+  HEADERS_TOO_LARGE,
+  REQUEST_TIMEOUT,
+} from '#errors';
+import { answeringOn, type Connections } from './connections.js';
+import { REQUEST_ID_HEADER, requestIdFrom } from '../requests/request-context.js';
+import { UNSUPPORTED_VERSION } from '../requests/request-checks.js';
+import { MAX_HEADER_BYTES } from '../requests/server-limits.js';
+
+/** Reports the errors of the parser. */
+interface ParserErrorListener {
+  /**
+   * Must answer a request with a broken body that has begun, if code of a module is reading the body: that code may wait
+   * for ever for the end of the body.
+   */
+  abandon(request: Request, error: ApiError): void;
+  /** Called after each answer to bytes that are no request. */
+  refused(error: ApiError, requestId: string): void;
+}
+
+/**
+ * Answers what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431. Then the
+ * connection is closed. CONNECT has no answer: without a listener, Node closes its connection.
+ *
+ * An error in a body belongs to its request: reading the body fails with the error, so the request is answered like any
+ * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`; behind
+ * unanswered requests they get none, and the connection is closed after the answers.
+ */
+export function answerParserErrors(server: Server, connections: Connections, listener: ParserErrorListener): void {
+  server.on('clientError', (cause: NodeJS.ErrnoException, socket: Duplex) => {
+    const error = parserError(cause);
+    const broken = error && connections.fail(socket);
+    if (error === undefined || (broken === 'idle' && !socket.writable)) {
+      socket.destroy();
+    } else if (broken === 'idle') {
+      const requestId = requestIdFrom();
+      socket.end(errorResponse(error, requestId), () => socket.destroy());
+      listener.refused(error, requestId);
+    } else if (broken && isUnanswerable(broken, cause, socket)) {
+      socket.destroy();
+    } else if (broken && broken.context.bodyError === undefined) {
+      broken.context.bodyError = error;
+      if (broken.listenerCount('error') > 0) broken.emit('error', error);
+      listener.abandon(broken, error);
+    }
+  });
+}
+
+/** Whether a request with a broken body is answered already, or its client closed the connection in the middle of the body. */
+function isUnanswerable(request: Request, { code }: NodeJS.ErrnoException, socket: Duplex): boolean {
+  return request.context.isOver || (code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request);
+}
+
+/** By the code of Node's error. Other errors of the parser are BAD_REQUEST. */
+const ERRORS: Readonly<Record<string, [ErrorDefinition, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [REQUEST_TIMEOUT, REQUEST_TIMEOUT.message],
+  HPE_HEADER_OVERFLOW: [HEADERS_TOO_LARGE, `The header section must not be larger than ${MAX_HEADER_BYTES} bytes.`],
+  HPE_INVALID_VERSION: [BAD_REQUEST, UNSUPPORTED_VERSION],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
+};
+
+/** The error to send; undefined if the connection itself failed, so that an answer cannot be sent. */
+function parserError({ code = '' }: NodeJS.ErrnoException): ApiError | undefined {
+  const known = ERRORS[code];
+  if (known) return new ApiError(...known);
+  return code.startsWith('HPE_') ? new ApiError(BAD_REQUEST) : undefined;
+}
+
+/** The bytes of a whole response. */
+function errorResponse(error: ApiError, requestId: string): string {
+  const { status } = error.definition;
+  const body = JSON.stringify(error.getResponse());
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    'X-Content-Type-Options: nosniff',
+    `${REQUEST_ID_HEADER}: ${requestId}`,
+    `Date: ${new Date().toUTCString()}`,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}

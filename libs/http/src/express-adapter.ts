@@ -1,0 +1,236 @@
+import { StreamableFile } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import express, { type Express, type Request, type Response } from 'express';
+import { type Server, ServerResponse } from 'node:http';
+import { ApiError, BAD_REQUEST, EXPECTATION_FAILED, ROUTE_NOT_FOUND, toApiError } from '#errors';
+import { activeTrace } from '#runtime';
+import type { Config } from '#settings';
+import { BodyReader, continueWhenRead } from './body-reader.js';
+import { Connections } from './connections/connections.js';
+import { Drain } from './connections/drain.js';
+import { answerParserErrors } from './connections/parser-errors.js';
+import { Replies } from './replies/replies.js';
+import { checkRequest, countHeader } from './requests/request-checks.js';
+import {
+  isAborted,
+  REQUEST_ID_HEADER,
+  RequestContext,
+  requestIdFrom,
+  servedRequest,
+  traceIdFrom,
+} from './requests/request-context.js';
+import { RequestsInFlight } from './requests/requests-in-flight.js';
+import { LISTEN_BACKLOG } from './requests/server-limits.js';
+import { createHttpServer } from './http-server.js';
+import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
+
+/** Receives every answer, for the log and the metrics. Its methods must not throw. */
+export interface RequestObserver {
+  /** The response is over. `response.writableFinished` is false when the connection was closed before all was sent. */
+  answered(request: Request, response: Response): void;
+  /** Node's parser refused bytes that are no request; `parser-errors.ts` has answered. */
+  refused(error: ApiError, requestId: string): void;
+}
+
+/**
+ * Connects Nest to Express and to the HTTP server of this service. A request passes these steps:
+ *
+ * 1. `enter`: `request.context` and `X-Request-Id` are set.
+ * 2. `connections.ts`: requests of one connection are served one after the other.
+ * 3. `request-checks.ts` and `requests-in-flight.ts`: an invalid request gets 400 or 414, one too many gets 503.
+ * 4. Express calls Nest's handler of the route: guards, interceptors, pipes, controller. ApiKeyGuard sets
+ *    `request.context.operation`. Without a route, `unmatched-routes.ts` answers.
+ * 5. `replies.ts` writes the answer, or completes one that a handler writes itself. The observer is called when the
+ *    response is over.
+ *
+ * No step before the handler's route reads the body. `BodyGuard` reads it behind the key check, for handlers that take one;
+ * `request.body` is then a plain value.
+ *
+ * `http-server.ts` sets the time-outs of requests and connections; `connections.ts` sets that of clients that do not read.
+ */
+export class PlatformExpressAdapter extends ExpressAdapter {
+  private readonly inFlight: RequestsInFlight;
+  /** Reads the bodies of requests as their handlers take them. */
+  readonly bodies: BodyReader;
+  private connections!: Connections;
+  private drain!: Drain;
+  private replies!: Replies;
+  private observer: RequestObserver | undefined;
+  private hasCors = false;
+
+  /** Listener of every response; `this` is the response. */
+  private readonly onClose: (this: Response) => void;
+
+  constructor(private readonly config: Config) {
+    const app = express();
+    app.set('case sensitive routing', true);
+    app.set('strict routing', true);
+    app.disable('x-powered-by');
+    app.disable('etag');
+    super(app);
+    this.inFlight = new RequestsInFlight(config.maxRequestsInFlight);
+    this.bodies = new BodyReader(this.inFlight);
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the listener's own `this` is the response
+    const adapter = this;
+    this.onClose = function () {
+      const { context } = this.req;
+      context.isOver = true;
+      context.isAborted = isAborted(this.req, this);
+      adapter.inFlight.release(context);
+      adapter.connections.leave(this.req, this);
+      adapter.observer?.answered(this.req, this);
+    };
+    // Node calls `writeHead` before the first byte of every answer, by whatever code it is written.
+    app.response.writeHead = function (...head: unknown[]) {
+      adapter.replies.beforeHead(this);
+      return ServerResponse.prototype.writeHead.apply(this, head as [number]) as never;
+    };
+  }
+
+  /** Registers the observer of all answers; there is only one. */
+  observe(observer: RequestObserver): void {
+    this.observer = observer;
+  }
+
+  /** The requests in flight and open connections at this moment, and the connections dropped since the start. */
+  get load(): { requests: number; connections: number; droppedConnections: number } {
+    const { size, dropped } = this.connections;
+    return { requests: this.inFlight.count, connections: size, droppedConnections: dropped };
+  }
+
+  /** True while draining: requests in flight finish, and each answer closes its connection. */
+  get isDraining(): boolean {
+    return this.drain.hasBegun;
+  }
+
+  /** As in Nest, with LISTEN_BACKLOG. The last argument is Nest's callback. */
+  override listen(port: string | number, ...rest: unknown[]): Server {
+    const parameters = [port, ...rest.slice(0, -1), LISTEN_BACKLOG, ...rest.slice(-1)];
+    return (this.httpServer as Server).listen(...(parameters as Parameters<Server['listen']>));
+  }
+
+  override beforeClose(): void {
+    this.drain.hasBegun = true;
+  }
+
+  /** Drains the server (see `Drain`). Resolves when no connection is open. */
+  override async close(): Promise<void> {
+    if ((this.httpServer as Server).listening) await this.drain.finish();
+  }
+
+  /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` answers preflight requests. */
+  override enableCors(options: Parameters<ExpressAdapter['enableCors']>[0]): void {
+    super.enableCors(options);
+    this.hasCors = true;
+    const app = this.getInstance<Express>();
+    app.use(answerBehindCors(app, this.replies));
+  }
+
+  override initHttpServer(): void {
+    const app = this.getInstance<Express>();
+    const server = createHttpServer(app, this.config);
+    this.connections = new Connections(server, this.config);
+    this.drain = new Drain(server, this.connections, this.config);
+    this.replies = new Replies(this.inFlight, this.drain);
+    this.httpServer = server;
+
+    answerParserErrors(server, this.connections, {
+      abandon: (request, error) => {
+        // The platform's own reading fails with the error, and the request is answered like any other.
+        if (request.context.isBodyRead || request.readableFlowing === null) return;
+        this.refuse(request, request.res as Response, error);
+      },
+      refused: (error, requestId) => this.observer?.refused(error, requestId),
+    });
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+      server.on(event, (request: Request, response: Response) => this.enter(event, request, response));
+    }
+  }
+
+  /** Begins and serves a request when the earlier ones of its connection are answered. */
+  private enter(event: string, request: Request, response: Response): void {
+    request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
+    if (event === 'checkContinue') continueWhenRead(request, response);
+    const serve = (): void => {
+      this.begin(request, response);
+      const error = event === 'checkExpectation' ? new ApiError(EXPECTATION_FAILED) : this.refusalOf(request, response);
+      // Wait for the parser: if the body is already here the connection survives, and if the parser fails, its error is
+      // sent instead.
+      if (error) process.nextTick(() => this.refuse(request, response, request.context.bodyError ?? error));
+      else if (this.config.requestInLog) servedRequest.run(request.context, () => this.callExpress(request, response));
+      else this.callExpress(request, response);
+    };
+    // A pipelined request begins at the end of the one before, whose span is active then.
+    this.connections.arrive(request, response, activeTrace?.bind(serve) ?? serve);
+  }
+
+  private begin(request: Request, response: Response): void {
+    const { context, headers } = request;
+    if (headers['traceparent'] !== undefined) context.traceId = traceIdFrom(headers['traceparent']);
+    context.traceId = activeTrace?.traceId() ?? context.traceId;
+    context.authorizations = countHeader(request, 'authorization');
+    // Express sets it too, but some answers are sent before Express is reached.
+    request.res = response;
+    response.setHeader(REQUEST_ID_HEADER, context.requestId);
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    response.on('close', this.onClose);
+  }
+
+  private callExpress(request: Request, response: Response): void {
+    // Express calls this function if no layer answered: for a request target without a path.
+    this.getInstance<Express>()(request, response, (error?: unknown) => {
+      const { refusal } = request.context;
+      const other = error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.');
+      this.sendError(response, refusal ?? other);
+    });
+  }
+
+  /** Answers a request that Express has not routed; with CORS by Express, which adds the header fields. */
+  private refuse(request: Request, response: Response, error: ApiError): void {
+    request.context.refusal = error;
+    if (this.hasCors) this.callExpress(request, response);
+    else this.sendError(response, error);
+  }
+
+  /** The error of a request that is refused before routing; undefined when the request is in flight. */
+  private refusalOf(request: Request, response: Response): ApiError | undefined {
+    const error = request.context.bodyError ?? checkRequest(request);
+    if (error) {
+      // Client and server may disagree on where this request ends, so nothing after it is read (request smuggling).
+      response.shouldKeepAlive = false;
+      return error;
+    }
+    return this.inFlight.admit(request);
+  }
+
+  /** Registers nothing: `BodyGuard` reads bodies, behind the key check, and keeps the bytes where `@RawBody()` asks. */
+  override registerParserMiddleware(): void {}
+
+  override setNotFoundHandler(): void {
+    this.use(answerUnmatchedRoutes(this.getInstance<Express>(), this.replies));
+  }
+
+  /** As in Nest; a path that Express cannot decode is that of no resource. Express sets the status of such an error. */
+  override mapException(error: unknown): unknown {
+    return error instanceof URIError && 'status' in error
+      ? new ApiError(ROUTE_NOT_FOUND, 'The path is not valid percent-encoded UTF-8.')
+      : super.mapException(error);
+  }
+
+  override setHeader(response: Response, name: string, value: string): Response {
+    // Not Express's `set`, which appends a charset to Content-Type.
+    return response.setHeader(name, value);
+  }
+
+  /** Answers with an error, or cuts an answer that has begun. */
+  sendError(response: Response, error: ApiError): void {
+    this.replies.sendError(response, error);
+  }
+
+  override reply(response: Response, body: unknown, statusCode?: number): unknown {
+    if (statusCode !== undefined) {
+      response.statusCode = statusCode;
+    }
+    return body instanceof StreamableFile ? super.reply(response, body) : this.replies.send(response, body);
+  }
+}

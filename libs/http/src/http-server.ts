@@ -1,0 +1,85 @@
+import type { Express } from 'express';
+import { createServer, IncomingMessage, type Server } from 'node:http';
+import { Socket } from 'node:net';
+import { createMessageClasses } from '#internals';
+import type { Config } from '#settings';
+import { answeringOn } from './connections/connections.js';
+import { announcesBody } from './requests/request-checks.js';
+import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-limits.js';
+
+/**
+ * Creates the HTTP server: message classes, limits and time-outs. `parser-errors.ts` answers 408 when a time-out is
+ * over.
+ */
+export function createHttpServer(app: Express, config: Config): Server {
+  const { fastPaths } = config;
+  const classes = fastPaths ? createMessageClasses(app) : { IncomingMessage };
+  // Never Node's own class, because `limitUpgrades` changes the prototype.
+  const Request =
+    classes.IncomingMessage === IncomingMessage ? class extends IncomingMessage {} : classes.IncomingMessage;
+  const server = createServer({
+    ...classes,
+    IncomingMessage: Request,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: config.headersTimeoutMs,
+    requestTimeout: config.requestTimeoutMs,
+    keepAliveTimeout: config.keepAliveTimeoutMs,
+    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+    // `request-checks.ts` checks Host instead, so that the 400 has an Error body.
+    requireHostHeader: false,
+    noDelay: true,
+  });
+  // Without a listener, Node itself serves such requests as ordinary HTTP.
+  server.on('newListener', (event) => {
+    if (event === 'upgrade') limitUpgrades(Request.prototype);
+  });
+  // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
+  // checked. MAX_HEADER_BYTES bounds the work.
+  server.maxHeadersCount = 0;
+  if (fastPaths) server.on('connection', joinWrites);
+  return server;
+}
+
+/**
+ * Lets a connection drop empty writes, by the two methods that Node documents for implementers of streams.
+ *
+ * Node ends each answer with an empty write, and passes it with the answer to the system's gather write, for which it
+ * allocates a buffer. A single text needs no buffer.
+ */
+export function joinWrites(socket: Socket): void {
+  socket._writev = function (chunks, callback) {
+    const [first, second] = chunks as { chunk: unknown; encoding: BufferEncoding }[];
+    if (first !== undefined && chunks.length === 2 && second?.chunk === '') {
+      this._write(first.chunk, first.encoding, callback);
+    } else {
+      Socket.prototype._writev?.call(this, chunks, callback);
+    }
+  };
+}
+
+const UPGRADE = Symbol('upgrade');
+
+/**
+ * Decides which requests with `Upgrade` switch protocols: WebSocket handshakes (RFC 6455) to which no earlier answer of the
+ * connection is outstanding, if a module listens to the server's event `upgrade`. The listener gets the socket, with
+ * everything that the client sends after it, and checks the API key itself.
+ *
+ * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP. Node's
+ * parser then drops the data that it has already read after the request, so it could lose a request, or begin one in the
+ * middle of another. Therefore `connections.ts` ends the connection after the answer.
+ *
+ * @param prototype the prototype of the server's request class; Node sets and reads its member `upgrade`
+ */
+function limitUpgrades(prototype: IncomingMessage): void {
+  Object.defineProperty(prototype, 'upgrade', {
+    configurable: true,
+    get(this: IncomingMessage & { [UPGRADE]?: boolean }) {
+      if (!this[UPGRADE] || this.method === 'CONNECT') return this[UPGRADE];
+      const isWebSocket = this.method === 'GET' && this.headers.upgrade?.toLowerCase() === 'websocket';
+      return isWebSocket && !announcesBody(this) && answeringOn(this.socket) === undefined;
+    },
+    set(this: { [UPGRADE]?: boolean }, value: boolean) {
+      this[UPGRADE] = value;
+    },
+  });
+}

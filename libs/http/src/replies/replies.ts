@@ -1,0 +1,228 @@
+import type { Request, Response } from 'express';
+import { type ApiError, ErrorBody } from '#errors';
+import { jsonTextOf } from '#json';
+import type { Drain } from '../connections/drain.js';
+import { announcesBody } from '../requests/request-checks.js';
+import type { RequestsInFlight } from '../requests/requests-in-flight.js';
+import { LINGER_BYTES, LINGER_MS } from '../requests/server-limits.js';
+
+/** Header fields that describe the handler's intended content. They are removed from error answers. */
+const FIELDS_OF_CONTENT = [
+  'Accept-Ranges',
+  'Content-Disposition',
+  'Content-Encoding',
+  'Content-Range',
+  'ETag',
+  'Expires',
+  'Last-Modified',
+];
+
+/**
+ * Header fields that RFC 9110 requires or expects with a status, for answers that lack them. A challenge to a client that sent no
+ * credentials should contain no error code (RFC 6750, section 3).
+ */
+const FIELDS_OF_STATUS: Readonly<Record<number, readonly [name: string, value: string]>> = {
+  401: ['WWW-Authenticate', 'Bearer realm="petstore"'],
+  429: ['Retry-After', '1'],
+  503: ['Retry-After', '1'],
+};
+
+/** Writes the answers of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. */
+export class Replies {
+  constructor(
+    private readonly inFlight: RequestsInFlight,
+    private readonly drain: Drain,
+  ) {}
+
+  /**
+   * Sends a body with the response's status. Text and bytes are sent unchanged, null and undefined as an empty body, and
+   * everything else as JSON.
+   *
+   * If the handler has set `Content-Type`, `ETag` or `Cache-Control`, they stay, except with an ErrorBody. JSON with
+   * status 200 to GET or HEAD gets a weak `ETag`. A matching `If-None-Match` turns 200 into 304, and so does
+   * `If-Modified-Since` if the response has `Last-Modified`. `setCaching` sets which caches may store the answer.
+   */
+  send(response: Response, body: unknown): void {
+    if (body === undefined || body === null) {
+      setCaching(response);
+      this.end(response, undefined);
+    } else if (typeof body === 'string' || Buffer.isBuffer(body)) {
+      setMediaType(response, body);
+      setCaching(response);
+      this.endUnlessFresh(response, body);
+    } else {
+      this.sendJson(response, body);
+    }
+  }
+
+  /** Sends an error. Too late for that, the cut connection shows the client that the answer is incomplete. */
+  sendError(response: Response, error: ApiError): void {
+    if (response.headersSent) {
+      if (!response.writableEnded) response.destroy();
+      return;
+    }
+    response.statusCode = error.getStatus();
+    this.send(response, error.getResponse());
+  }
+
+  /**
+   * Must be called before the head of each answer is written. Completes answers that `send` does not write: those of
+   * Express's methods, redirects, streams and events.
+   */
+  beforeHead(response: Response): void {
+    const { req: request } = response;
+    const { context } = request;
+    if (context.answeredAt === undefined) {
+      this.inFlight.release(context);
+      setCaching(response);
+      // Closes the connection: the rest of this request would have to be read before the next one.
+      if (!request.complete && announcesBody(request)) response.shouldKeepAlive = false;
+    }
+    const field = FIELDS_OF_STATUS[response.statusCode];
+    if (field !== undefined && !response.hasHeader(field[0])) response.setHeader(...field);
+    if (this.drain.hasBegun) response.setHeader('Connection', 'close');
+  }
+
+  private sendJson(response: Response, body: unknown): void {
+    if (body instanceof ErrorBody) {
+      for (const name of FIELDS_OF_CONTENT) {
+        if (response.hasHeader(name)) response.removeHeader(name);
+      }
+      const { headers, unavailableCause } = body.error;
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      response.setHeader('Content-Type', 'application/json');
+      response.setHeader('Cache-Control', 'no-store');
+      Object.assign(response.req.context, { errorCode: body.code, unavailableCause });
+      this.end(response, jsonTextOf(body, false).text);
+      return;
+    }
+    if (!response.hasHeader('Content-Type')) response.setHeader('Content-Type', 'application/json');
+    setCaching(response);
+    const isTagged = response.statusCode === 200 && isRead(response.req) && !response.hasHeader('ETag');
+    const { text, tag } = jsonTextOf(body, isTagged);
+    if (isTagged) response.setHeader('ETag', tag as string);
+    this.endUnlessFresh(response, text);
+  }
+
+  /** Ends the response; with 304 and no body if the client has this representation already (RFC 9110, section 13). */
+  private endUnlessFresh(response: Response, body: string | Buffer): void {
+    const isUnchanged = response.statusCode === 200 && isRead(response.req) && isKnown(response);
+    if (isUnchanged) {
+      response.statusCode = 304;
+      response.removeHeader('Content-Type');
+    }
+    this.end(response, isUnchanged ? undefined : body);
+  }
+
+  /**
+   * Ends the response. While the server drains, the connection is closed afterwards. If the rest of the request is still
+   * arriving, the connection is closed, too, but only after a lingering read (see LINGER_BYTES).
+   */
+  private end(response: Response, body: string | Buffer | undefined): void {
+    const { req: request } = response;
+    const { context } = request;
+    context.answeredAt = performance.now();
+    this.inFlight.release(context);
+    if (this.drain.hasBegun) {
+      response.shouldKeepAlive = false;
+    }
+    const isWhole = request.complete || !announcesBody(request);
+    // Node adds the Content-Length of most answers by itself. But it would keep one of an earlier answer that failed, and a
+    // handler may have copied Transfer-Encoding from another answer.
+    const nodeAddsLength =
+      isWhole &&
+      body !== undefined &&
+      request.method !== 'HEAD' &&
+      response.useChunkedEncodingByDefault &&
+      !response.hasHeader('Content-Length') &&
+      !response.hasHeader('Transfer-Encoding');
+    if (!nodeAddsLength && response.statusCode !== 204 && response.statusCode !== 304) {
+      response.removeHeader('Transfer-Encoding');
+      response.setHeader('Content-Length', Buffer.byteLength(body ?? ''));
+    }
+    if (isWhole) {
+      response.end(body);
+      return;
+    }
+    response.setHeader('Connection', 'close');
+    // A client that waits for `100 Continue` sends no body after a final answer, and a broken body cannot be read:
+    // nothing to linger for.
+    if (context.expectsContinue || context.bodyError || body === undefined) {
+      response.end(body);
+      return;
+    }
+    response.write(body, (error) => (context.isSentEarly = !error));
+    dropRest(request, () => response.end());
+  }
+}
+
+/** Sets the media type of text or bytes. Adds the charset to a text type that the handler has set without one. */
+function setMediaType(response: Response, body: string | Buffer): void {
+  const type = response.getHeader('Content-Type');
+  if (type === undefined) {
+    response.setHeader(
+      'Content-Type',
+      typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream',
+    );
+  } else if (typeof type === 'string' && /^text\/[^;]*$/i.test(type)) {
+    response.setHeader('Content-Type', `${type}; charset=utf-8`);
+  }
+}
+
+/**
+ * Whether the client has this representation already, by weak comparison of tags. Express's `request.fresh` would say no to
+ * `Cache-Control: no-cache`, which `fetch` adds to every `If-None-Match`.
+ */
+function isKnown(response: Response): boolean {
+  const { 'if-none-match': tags, 'if-modified-since': since } = response.req.headers;
+  if (tags !== undefined) {
+    const tag = response.getHeader('ETag');
+    const opaque = String(tag).replace(/^W\//, '');
+    return (
+      tag !== undefined && (tags.trim() === '*' || tags.match(/"[^"]*"/g)?.some((known) => known === opaque) === true)
+    );
+  }
+  const lastModified = response.getHeader('Last-Modified');
+  return since !== undefined && typeof lastModified === 'string' && Date.parse(lastModified) <= Date.parse(since);
+}
+
+/** Whether a request only reads: GET or HEAD. */
+function isRead({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/**
+ * Sets the caching fields that the handler has not set. Answers to GET and HEAD may be kept by the client alone, and
+ * only used after asking the service (`private, no-cache`, with `Vary: Authorization`). Nothing else may be kept
+ * (`no-store`).
+ */
+function setCaching(response: Response): void {
+  const { statusCode } = response;
+  const isCacheable = isRead(response.req) && (statusCode === 200 || statusCode === 206 || statusCode === 304);
+  if (isCacheable) {
+    if (response.hasHeader('Vary')) {
+      response.vary('Authorization');
+    } else {
+      response.setHeader('Vary', 'Authorization');
+    }
+  }
+  if (!response.hasHeader('Cache-Control')) {
+    response.setHeader('Cache-Control', isCacheable ? 'private, no-cache' : 'no-store');
+  }
+}
+
+/** Reads and drops the rest of a request, at most LINGER_BYTES and for at most LINGER_MS. */
+function dropRest(request: Request, done: () => void): void {
+  let bytes = 0;
+  const finish = (): void => {
+    clearTimeout(timer);
+    request.off('data', count).off('end', finish).off('error', finish).off('close', finish);
+    done();
+  };
+  const count = (chunk: Buffer): void => {
+    bytes += chunk.length;
+    if (bytes > LINGER_BYTES) finish();
+  };
+  const timer = setTimeout(finish, LINGER_MS);
+  request.on('data', count).on('end', finish).on('error', finish).on('close', finish).resume();
+}

@@ -1,0 +1,12 @@
+export { insertOnceText } from './src/idempotency-key.repository.js';
+export {
+  IDEMPOTENCY_KEY_HEADER,
+  IdempotencyKey,
+  Idempotent,
+  IDEMPOTENT_METADATA,
+  KEY_PATTERN,
+  MAX_FIELD_LENGTH,
+} from './src/idempotency-key.js';
+export { IdempotencyModule } from './src/idempotency.module.js';
+export { Idempotency, type Kept } from './src/idempotency.js';
+export { IdempotentInserts } from './src/idempotent-inserts.js';

@@ -1,0 +1,127 @@
+import { Injectable } from '@nestjs/common';
+import { type ApiError, serviceUnavailable } from '#errors';
+import { BackgroundRemoval, Database, type Statement, type Transaction } from '#postgres';
+import type { IdempotencyKey } from './idempotency-key.js';
+
+/** The time after which a key expires, in SQL. The database's clock counts, which is the same for every instance. */
+const LIFETIME = `interval '24 hours'`;
+
+/** Largest number of keys that one statement removes, so that it is short. */
+const REMOVAL_SIZE = 1_000;
+
+/** The fingerprint and result that are stored with a key. */
+export interface StoredResult {
+  readonly fingerprint: Buffer;
+  readonly result: string;
+}
+
+/** Stores new keys; an expired key counts as new. Waits for another transaction that stores the same key. */
+const UNLESS_KEPT = `ON CONFLICT (client_id, key) DO UPDATE
+    SET fingerprint = excluded.fingerprint, result = excluded.result, created_at = excluded.created_at
+    WHERE idempotency_key.created_at <= now() - ${LIFETIME}`;
+
+/** The statements on keys, for the test of their query plans. */
+export const IDEMPOTENCY_STATEMENTS = {
+  FIND: {
+    name: 'idempotency_key_find',
+    text: `SELECT client_id, key, fingerprint, result
+      FROM unnest($1::bigint[], $2::text[]) AS sent (sent_client, sent_key)
+      JOIN idempotency_key ON client_id = sent_client AND key = sent_key
+      WHERE created_at > now() - ${LIFETIME}`,
+  },
+  STORE: {
+    name: 'idempotency_key_store',
+    text: `INSERT INTO idempotency_key (client_id, key, fingerprint, result) VALUES ($1, $2, $3, $4)
+      ${UNLESS_KEPT} RETURNING result`,
+  },
+  // Skips locked rows: another instance is removing or renewing them.
+  REMOVE_EXPIRED: {
+    name: 'idempotency_key_remove_expired',
+    text: `WITH removed AS (
+        DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM idempotency_key WHERE created_at <= now() - ${LIFETIME}
+          ORDER BY created_at LIMIT ${REMOVAL_SIZE} FOR UPDATE SKIP LOCKED
+        )) RETURNING client_id
+      ) SELECT count(*)::int FROM removed`,
+  },
+} as const satisfies Record<string, Statement>;
+
+/**
+ * The text of a statement that stores keys and inserts one row for each new key, all or nothing. Its values are arrays of the
+ * same length: client ids, keys, fingerprints, and the columns. It returns client id, key and row id of the inserted rows. All of
+ * its keys must be different.
+ *
+ * Keys are stored in a fixed order, so that the statements of two instances with common keys cannot deadlock.
+ *
+ * @param table a table with a generated column `id`
+ * @param columns columns of the table
+ * @param types their types
+ */
+export function insertOnceText(table: string, columns: readonly string[], types: readonly string[]): string {
+  const names = columns.join(', ');
+  const values = types.map((type, index) => `$${index + 4}::${type}[]`);
+  return `WITH sent AS (
+        SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], ${values.join(', ')})
+          AS sent (sent_client, sent_key, sent_fingerprint, ${names})
+      ), stored AS (
+        INSERT INTO idempotency_key (client_id, key, fingerprint, result)
+        SELECT sent_client, sent_key, sent_fingerprint, nextval((SELECT pg_get_serial_sequence('${table}', 'id')))
+        FROM sent ORDER BY sent_client, sent_key COLLATE "C"
+        ${UNLESS_KEPT} RETURNING client_id AS stored_client, key AS stored_key, result AS stored_id
+      ), inserted AS (
+        INSERT INTO ${table} (id, ${names}) OVERRIDING SYSTEM VALUE
+        SELECT stored_id::bigint, ${names} FROM stored
+        JOIN sent ON sent_client = stored_client AND sent_key = stored_key
+      ) SELECT stored_client, stored_key, stored_id FROM stored`;
+}
+
+/** The 503 if a stored key cannot be read: it has expired at this moment, or the database is unreachable. */
+export function unsettled(): ApiError {
+  return serviceUnavailable('unsettled', 'Whether the request was carried out before is not known. Send it again.');
+}
+
+/** A text that identifies a key together with its client. */
+export function nameOf(clientId: bigint | string, key: string): string {
+  return `${clientId} ${key}`;
+}
+
+/** Stores and reads keys. A key expires after 24 h: from then on it is not found, be it removed already or not. */
+@Injectable()
+export class IdempotencyKeyRepository {
+  constructor(private readonly database: Database) {}
+
+  /** The stored results of keys, by `nameOf`. */
+  async find(keys: readonly IdempotencyKey[]): Promise<Map<string, StoredResult>> {
+    const rows = await this.database.readPrimary<[clientId: string, key: string, fingerprint: Buffer, result: string]>(
+      IDEMPOTENCY_STATEMENTS.FIND,
+      [keys.map(({ clientId }) => clientId), keys.map(({ value }) => value)],
+    );
+    return new Map(
+      rows.map(([clientId, key, fingerprint, result]) => [nameOf(clientId, key), { fingerprint, result }]),
+    );
+  }
+
+  /** Stores a key in a transaction. False if a committed transaction has stored it already. */
+  async store(
+    transaction: Transaction,
+    key: Pick<IdempotencyKey, 'clientId' | 'value'>,
+    { fingerprint, result }: StoredResult,
+  ): Promise<boolean> {
+    const values = [key.clientId, key.value, fingerprint, result];
+    return (await transaction.run(IDEMPOTENCY_STATEMENTS.STORE, values)).length > 0;
+  }
+
+  /** Removes some expired keys, the oldest first, and returns how many. Does not wait for other instances that remove keys. */
+  async removeExpired(): Promise<number> {
+    const [row] = await this.database.write<[number]>(IDEMPOTENCY_STATEMENTS.REMOVE_EXPIRED, []);
+    return (row as [number])[0];
+  }
+}
+
+/** Removes expired keys in the background. */
+@Injectable()
+export class ExpiredKeys extends BackgroundRemoval {
+  constructor(keys: IdempotencyKeyRepository) {
+    super('Expired idempotency keys', 60_000, () => keys.removeExpired());
+  }
+}

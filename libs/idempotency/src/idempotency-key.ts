@@ -1,0 +1,87 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { ApiError, INVALID_IDEMPOTENCY_KEY } from '#errors';
+import { countHeader } from '#http';
+
+/** The header field of the request (draft-ietf-httpapi-idempotency-key-header-07). */
+export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
+
+/** The header field of a repeated answer. */
+const IDEMPOTENT_REPLAYED_HEADER = 'Idempotent-Replayed';
+
+/** Longest value of the field: a quoted key of 255 characters, each of them escaped. */
+export const MAX_FIELD_LENGTH = 2 + 2 * 255;
+
+/**
+ * The pattern of the field: a string of structured fields (RFC 9651, section 3.3.3), or a bare key. A bare key may contain
+ * any printable ASCII, but not begin with a space or a quote.
+ */
+export const KEY_PATTERN = String.raw`^(?:([!#-~][ -~]{0,254})|"((?:[ !#-\[\]-~]|\\["\\]){1,255})")$`;
+
+const GRAMMAR = new RegExp(KEY_PATTERN);
+
+/** The key in a value of the field, quoted or bare; undefined for an invalid value. */
+export function readKey(value: string): string | undefined {
+  const [, bare, quoted] = GRAMMAR.exec(value) ?? [];
+  return bare ?? quoted?.replace(/\\(.)/g, '$1');
+}
+
+/** The idempotency key of a request, with its client and operation. */
+export class IdempotencyKey {
+  /** Whether an earlier request was carried out, and this one got its answer. Known when `Idempotency` has returned. */
+  isReplayed = false;
+
+  /** @internal */
+  constructor(
+    /** The client of the request's API key. Keys of different clients are independent. */
+    readonly clientId: bigint,
+    /** Method and route of the request, such as `POST /v1/orders`. */
+    readonly operation: string,
+    /** 1 to 255 characters of printable ASCII. */
+    readonly value: string,
+    /** Marks the answer as repeated. */
+    readonly markReplayed: () => void,
+  ) {}
+}
+
+export const IDEMPOTENT_METADATA = 'petstore:idempotent';
+
+const FIELD = IDEMPOTENCY_KEY_HEADER.toLowerCase();
+
+const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) => {
+  const http = execution.switchToHttp();
+  return keyOf(http.getRequest<Request>(), http.getResponse<Response>());
+});
+
+/**
+ * A parameter decorator for handlers whose requests clients may repeat safely. The parameter is the `IdempotencyKey` of the
+ * request, or undefined if none was sent; pass it to `Idempotency`. The document gets the header field and the answers 400
+ * `invalid_idempotency_key` and 422 `idempotency_key_reused`. The key is checked when the body has been read,
+ * before its members are.
+ *
+ * A key belongs to a client, so the start fails for a `@Public()` handler with this decorator.
+ */
+export function Idempotent(): ParameterDecorator {
+  return (prototype, name, index) => {
+    sentKey()(prototype, name, index);
+    const handler = (prototype as Record<string | symbol, object>)[name as string] as object;
+    Reflect.defineMetadata(IDEMPOTENT_METADATA, true, handler);
+  };
+}
+
+function keyOf(request: Request, response: Response): IdempotencyKey | undefined {
+  const sent = request.headers[FIELD];
+  if (sent === undefined) return undefined;
+  const key = typeof sent === 'string' && countHeader(request, FIELD) === 1 ? readKey(sent) : undefined;
+  if (key === undefined) throw new ApiError(INVALID_IDEMPOTENCY_KEY);
+  // The start has made sure that the handler is not public.
+  return new IdempotencyKey(request.context.clientId as bigint, routeOf(request), key, () =>
+    response.setHeader(IDEMPOTENT_REPLAYED_HEADER, 'true'),
+  );
+}
+
+/** Method and route, with the version. Names of path parameters are left out, because clients do not see them. */
+function routeOf({ method, baseUrl, route }: Request): string {
+  const { path } = route as { path: string };
+  return `${method} ${baseUrl}${path.replace(/:\w+/g, ':')}`;
+}

@@ -1,0 +1,14 @@
+export { BodyGuard, BodyLimit } from './src/body.guard.js';
+export { type Handler, queryClassOf } from './src/handler-parameters.js';
+export { InputPipe, parseQuery } from './src/input.pipe.js';
+export { PathId } from './src/path-id.decorator.js';
+export {
+  BooleanProperty,
+  EnumProperty,
+  Int64Parameter,
+  Int64Property,
+  IntegerParameter,
+  IntegerProperty,
+  OpaqueParameter,
+  TextProperty,
+} from './src/property.decorators.js';

@@ -1,0 +1,51 @@
+import type { Type } from '@nestjs/common';
+import { DECORATORS } from '@nestjs/swagger';
+import { PARAMTYPES_METADATA, ROUTE_ARGS_METADATA, RouteParamtypes } from '#internals';
+import { isInputClass } from './input-class.js';
+
+/** A method of a controller. */
+export type Handler = (...parameters: never[]) => unknown;
+
+/** A parameter of a handler, as Nest's decorator and TypeScript describe it. */
+export interface HandlerParameter {
+  /** Undefined for decorators made by `createParamDecorator`. */
+  readonly source: RouteParamtypes | undefined;
+  /** What the decorator takes from the source, as in `@Query('limit')`; undefined for all of it. */
+  readonly data: string | undefined;
+  /** Its declared class. TypeScript emits Object for interfaces, unions and unknown. */
+  readonly metatype: unknown;
+}
+
+/** The metadata that `@Body()` and similar decorators write, by `<source>:<index>`. */
+type Declarations = Record<string, { index: number; data?: unknown }>;
+
+/** The decorated parameters of a handler. */
+export function parametersOf(controller: Type, handler: Handler): HandlerParameter[] {
+  const declared = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, handler.name) as Declarations | undefined;
+  if (declared === undefined) return [];
+  const types = Reflect.getMetadata(PARAMTYPES_METADATA, controller.prototype as object, handler.name) as unknown[];
+  return Object.entries(declared).map(([key, { index, data }]) => {
+    const source = Number(key.split(':')[0]);
+    return {
+      source: source in RouteParamtypes ? source : undefined,
+      data: typeof data === 'string' ? data : undefined,
+      metatype: (types as unknown[] | undefined)?.[index],
+    };
+  });
+}
+
+/** The class that a handler declares for its whole query; undefined without one. */
+export function queryClassOf(controller: Type, handler: Handler): Type | undefined {
+  const query = parametersOf(controller, handler).find(
+    ({ source, data }) => source === RouteParamtypes.QUERY && data === undefined,
+  );
+  return isInputClass(query?.metatype) ? query.metatype : undefined;
+}
+
+/** The media types of `@ApiConsumes` of a handler and its controller; undefined without any. */
+export function declaredTypesOf(controller: Type, handler: Handler): string[] | undefined {
+  const declared = [controller, handler].flatMap(
+    (target) => (Reflect.getMetadata(DECORATORS.API_CONSUMES, target) ?? []) as string[],
+  );
+  return declared.length > 0 ? [...new Set(declared)] : undefined;
+}

@@ -1,0 +1,138 @@
+import { applyDecorators, type Type } from '@nestjs/common';
+import { ApiProperty, type ApiPropertyOptions, DECORATORS } from '@nestjs/swagger';
+import { Transform } from 'class-transformer';
+import { getMetadataStorage, ValidateBy } from 'class-validator';
+import { hasTransformersBeside } from '#internals';
+import { writeByDeclaration } from '#json';
+
+/** Returned instead of a value that a rule refuses. */
+export const INVALID = Symbol('INVALID');
+
+/** Options of every property. */
+export interface Described {
+  /** One or two sentences for the OpenAPI document. */
+  description: string;
+  /** An example for the OpenAPI document. */
+  example?: unknown;
+  /** Whether it must be present; true by default. */
+  required?: boolean;
+  /** Whether it may be null; false by default. */
+  nullable?: boolean;
+}
+
+/** A rule for a value: how it is read, the error clause for a refused value, and its schema in the document. */
+export interface Rule {
+  /** Completes the clause "<name> must be …". */
+  readonly expected: string;
+  /** For a rule that refuses every string; is appended to the clause for one: JSON writers may quote such values. */
+  readonly forStrings?: string;
+  /** The keywords of a schema, as `@ApiProperty` takes them. */
+  readonly schema: Readonly<Record<string, unknown>>;
+  /** Whether a converted value is valid. */
+  readonly isValid: (value: unknown) => boolean;
+  /** Converts what was sent to the value for the handler. Returns other values unchanged; `isValid` refuses them. */
+  readonly convert?: (value: unknown) => unknown;
+}
+
+/** One property of an input class, with its rule. */
+export class CheckedProperty {
+  constructor(
+    readonly name: string,
+    private readonly isRequired: boolean,
+    private readonly isNullable: boolean,
+    private readonly rule: Rule,
+  ) {}
+
+  /** The value for the handler; undefined for a missing optional value; INVALID for a refused one. */
+  read(sent: unknown): unknown {
+    if (sent === undefined) return this.isRequired ? INVALID : undefined;
+    if (sent === null && this.isNullable) return null;
+    const { convert, isValid } = this.rule;
+    const value = convert ? convert(sent) : sent;
+    return isValid(value) ? value : INVALID;
+  }
+
+  /** The clause for a refused value; undefined stands for a missing one. */
+  faultOf(sent: unknown): string {
+    if (sent === undefined) return `${this.name} is required`;
+    const { expected, forStrings = '' } = this.rule;
+    const orNull = this.isNullable ? ' or null' : '';
+    return `${this.name} must be ${expected}${orNull}${typeof sent === 'string' ? forStrings : ''}`;
+  }
+}
+
+/**
+ * Makes the decorator of a rule. It is a rule of class-validator, so that a class may combine it with rules of that library:
+ * then class-transformer and class-validator read and check the whole class.
+ */
+export function checkedProperty(
+  rule: Rule,
+  { required = true, nullable = false, ...described }: Described & ApiPropertyOptions,
+): PropertyDecorator {
+  return (prototype, key) => {
+    const property = new CheckedProperty(String(key), required, nullable, rule);
+    const convert = ({ value }: { value: unknown }): unknown => {
+      const read = property.read(value);
+      return read === INVALID ? value : read;
+    };
+    const validator = {
+      // Conversion leaves converted values unchanged.
+      validate: (value: unknown) => property.read(value) !== INVALID,
+      defaultMessage: (refused?: { value: unknown }) => property.faultOf(refused?.value),
+    };
+    applyDecorators(
+      ApiProperty({ ...rule.schema, ...described, required, ...(nullable && { nullable }) } as ApiPropertyOptions),
+      Transform(convert),
+      ValidateBy({ name: 'checkedProperty', validator }, { context: property }),
+    )(prototype, key);
+  };
+}
+
+// Answers: an instance of a class with a decorator of ours has the members that the document has.
+writeByDeclaration((prototype) => {
+  const rules = getMetadataStorage().getTargetValidationMetadatas(prototype.constructor, '', true, false);
+  if (!rules.some(({ context }) => context instanceof CheckedProperty)) return undefined;
+  // @nestjs/swagger puts a colon before each name.
+  const names = Reflect.getMetadata(DECORATORS.API_MODEL_PROPERTIES_ARRAY, prototype) as readonly string[];
+  return names.map((name) => name.slice(1));
+});
+
+/** A class that a handler declares for its input. */
+export interface InputClass {
+  /** Whether any property has a rule. */
+  readonly hasRules: boolean;
+  /**
+   * The properties in the order of the schema, ancestors' first, if only our decorators describe them. Otherwise
+   * class-transformer and class-validator read and check the class.
+   */
+  readonly properties: readonly CheckedProperty[] | undefined;
+}
+
+/** Types that Nest's ValidationPipe does not validate either: they are no classes of an application. */
+const BUILT_IN: readonly unknown[] = [String, Boolean, Number, BigInt, Symbol, Array, Object, Buffer, Date];
+
+/** Whether the declared type of a parameter is a class of the application, to be instantiated from the input. */
+export function isInputClass(metatype: unknown): metatype is Type {
+  return typeof metatype === 'function' && !BUILT_IN.includes(metatype);
+}
+
+/** Reflection is slow; its results are cached by class. */
+const known = new WeakMap<Type, InputClass>();
+
+/** Describes a class; every call with the same class returns the same object. */
+export function inputClassOf(type: Type): InputClass {
+  let input = known.get(type);
+  if (input === undefined) known.set(type, (input = describe(type)));
+  return input;
+}
+
+function describe(type: Type): InputClass {
+  // class-validator lists the class's own rules first, then those of its ancestors in the order of their definition.
+  const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', true, false);
+  const isOwn = ({ target }: { target: unknown }): boolean => target === type;
+  const inOrder = [...rules.filter((rule) => !isOwn(rule)), ...rules.filter(isOwn)];
+  const properties = inOrder.map((rule) => rule.context as unknown).filter((each) => each instanceof CheckedProperty);
+  const names = new Set(properties.map(({ name }) => name));
+  const isOurs = names.size === rules.length && !hasTransformersBeside(type, [...names]);
+  return { hasRules: rules.length > 0, properties: rules.length > 0 && isOurs ? properties : undefined };
+}

@@ -1,0 +1,153 @@
+import {
+  type ArgumentMetadata,
+  HttpException,
+  Injectable,
+  type OnModuleInit,
+  type PipeTransform,
+  ValidationPipe,
+} from '@nestjs/common';
+import { ApplicationConfig } from '@nestjs/core';
+import { plainToInstance } from 'class-transformer';
+import { parse, type ParsedUrlQuery } from 'node:querystring';
+import {
+  ApiError,
+  BAD_REQUEST,
+  type ErrorDefinition,
+  INVALID_PARAMETER,
+  StartupError,
+  VALIDATION_FAILED,
+} from '#errors';
+import { lateOptionOf } from '#internals';
+import { nearestName } from '#runtime';
+import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
+
+type Fields = Record<string, unknown>;
+
+/** At most this many unknown or repeated parameter names are listed in one message. */
+const MAX_NAMED_FAULTS = 10;
+
+const ERRORS: Partial<Record<ArgumentMetadata['type'], ErrorDefinition>> = {
+  body: VALIDATION_FAILED,
+  query: INVALID_PARAMETER,
+  param: BAD_REQUEST,
+};
+
+/**
+ * Express's parser of queries, without Node's limit of 1000, beyond which parameters would be ignored and not validated.
+ * MAX_URI_LENGTH bounds the work.
+ */
+export function parseQuery(text: string): ParsedUrlQuery {
+  return parse(text, '&', '=', { maxKeys: 0 });
+}
+
+/**
+ * Makes an instance of the class that a handler declares for `@Body()`, `@Body('member')`, `@Query()` or `@Param()`. If
+ * the input does not fit the class, the message lists every fault. Undeclared members of a body are dropped; undeclared
+ * query parameters are refused, and so are repeated ones.
+ *
+ * A class with rules of class-validator, or with decorators of class-transformer, goes through Nest's ValidationPipe as a
+ * whole; its rules decide about repeated query parameters. In all other classes only our decorators act, and the faults come
+ * in the order of the class's properties.
+ *
+ * As in Nest's ValidationPipe, class-transformer fills a class without any rule with everything that was sent; only the
+ * type, an object, is checked. `@Query('name')` of type string accepts at most one value. Values of other types pass
+ * unchanged, as in Nest: a pipe of the handler, such as ParseIntPipe, checks and converts them.
+ *
+ * @throws ApiError VALIDATION_FAILED for a body, INVALID_PARAMETER for a query, BAD_REQUEST for a path
+ */
+@Injectable()
+export class InputPipe implements PipeTransform, OnModuleInit {
+  private readonly dropping = new ValidationPipe({ transform: true, whitelist: true });
+  private readonly refusing = new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true });
+
+  constructor(private readonly application: ApplicationConfig) {}
+
+  /** @throws StartupError when an option of a module's global ValidationPipe would decide what this pipe has decided before */
+  onModuleInit(): void {
+    const option = this.application.getGlobalPipes().map(lateOptionOf).find(Boolean);
+    if (option === undefined) return;
+    throw new StartupError(
+      `${option} of a global ValidationPipe has no effect: the platform has checked bodies, queries and paths before. ` +
+        'Remove it; @Type(() => Number) converts, and undeclared members are dropped.',
+    );
+  }
+
+  transform(value: unknown, metadata: ArgumentMetadata): unknown {
+    const { type, metatype, data } = metadata;
+    const definition = ERRORS[type];
+    const isWhole = type === 'body' || data === undefined;
+    if (definition === undefined || !isWhole || !isInputClass(metatype)) return withoutLists(value, metadata);
+    if (type === 'body' && !isObject(value)) {
+      const fault = value === undefined ? 'is required' : 'must be a JSON object';
+      throw new ApiError(definition, `${data ?? 'the body'} ${fault}`);
+    }
+    const sent = value as Fields;
+    const { hasRules, properties } = inputClassOf(metatype);
+    if (!hasRules) return plainToInstance(metatype, sent) as unknown;
+    if (properties === undefined) return this.validate(sent, metadata, definition);
+    const faults = type === 'query' ? queryFaults(sent, properties) : [];
+    if (faults.length > 0) throw new ApiError(definition, faults.join('; '));
+    return makeInstance(new metatype() as Fields, properties, sent, definition, type === 'body' ? data : undefined);
+  }
+
+  private async validate(sent: Fields, metadata: ArgumentMetadata, definition: ErrorDefinition): Promise<unknown> {
+    try {
+      return await (metadata.type === 'query' ? this.refusing : this.dropping).transform(sent, metadata);
+    } catch (error) {
+      if (!(error instanceof HttpException)) throw error;
+      const { message } = error.getResponse() as { message: unknown };
+      // A rule or a conversion of a module may throw an error of its own.
+      if (!Array.isArray(message)) throw error;
+      throw new ApiError(definition, message.join('; '));
+    }
+  }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function withoutLists(value: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
+  if (type === 'query' && data !== undefined && metatype === String && Array.isArray(value)) {
+    throw new ApiError(INVALID_PARAMETER, givenTwice(data));
+  }
+  return value;
+}
+
+function makeInstance(
+  instance: Fields,
+  properties: readonly CheckedProperty[],
+  sent: Fields,
+  definition: ErrorDefinition,
+  member: string | undefined,
+): unknown {
+  let faults: string[] | undefined;
+  for (const property of properties) {
+    const read = property.read(sent[property.name]);
+    if (read === INVALID) (faults ??= []).push(property.faultOf(sent[property.name]));
+    else if (read !== undefined) instance[property.name] = read;
+  }
+  if (faults === undefined) return instance;
+  const prefix = member === undefined ? '' : `${member}.`;
+  throw new ApiError(definition, faults.map((fault) => prefix + fault).join('; '));
+}
+
+function queryFaults(query: Fields, properties: readonly CheckedProperty[]): string[] {
+  const names = properties.map(({ name }) => name);
+  const faults: string[] = [];
+  for (const name of Object.keys(query)) {
+    if (faults.length === MAX_NAMED_FAULTS) break;
+    if (!names.includes(name)) {
+      const nearest = nearestName(name, names);
+      const advice = nearest === undefined ? `known are ${names.join(', ')}` : `did you mean '${nearest}'?`;
+      faults.push(`unknown query parameter '${name}'; ${advice}`);
+    } else if (Array.isArray(query[name])) {
+      faults.push(givenTwice(name));
+    }
+  }
+  return faults;
+}
+
+function givenTwice(name: string): string {
+  return `query parameter '${name}' must be given only once`;
+}

@@ -1,0 +1,143 @@
+import { countCharacters, INT64_MAX, INT64_MIN, isInt64, parseInt64, toInt64 } from '#json';
+import { checkedProperty, type Described, type Rule } from './input-class.js';
+
+/*
+ * Decorators for the properties of input classes. Each one is the runtime rule, its error clause and its schema in the
+ * document at once, so that the three cannot drift apart. For other values use the rules of class-validator and
+ * `@ApiProperty()`; a class may combine both.
+ *
+ * A property may be optional (`required: false`) and nullable (`nullable: true`); only nullable ones accept `null`.
+ * `default` is for the document alone: a missing member keeps the initial value that its class gives it.
+ */
+
+/*
+ * Patterns for the document. They do not exclude unpaired surrogates: engines that match UTF-16 code units would then
+ * refuse every emoji, which consists of two.
+ */
+const WITHOUT_NULL = '^[^\\x00]*$';
+const NOT_BLANK = '^[^\\x00]*[^\\s\\x00][^\\x00]*$';
+
+const NOT_QUOTED = ', sent as a JSON number, not a string';
+
+const INT64: Rule = {
+  expected: `an integer between ${INT64_MIN} and ${INT64_MAX}`,
+  schema: { type: 'integer', format: 'int64' },
+  isValid: isInt64,
+};
+
+interface TextLimits {
+  minLength: number;
+  maxLength: number;
+  /** Whether white space alone is refused. */
+  notBlank?: boolean;
+}
+
+interface IntegerLimits {
+  /** At least -(2^53 - 1). */
+  minimum: number;
+  /** At most 2^53 - 1. */
+  maximum: number;
+}
+
+interface EnumValues {
+  enum: readonly string[];
+  /** Name of the schema that all properties of this enumeration share, and what that schema says of itself. */
+  enumName: string;
+  enumSchema: { description: string };
+}
+
+/**
+ * A string without U+0000 and unpaired surrogates. Its length is limited in characters: Unicode code points, as in JSON
+ * Schema.
+ */
+export function TextProperty(options: Described & TextLimits & { default?: string }): PropertyDecorator {
+  const { minLength, maxLength, notBlank = false, ...described } = options;
+  const rule: Rule = {
+    expected:
+      `a string of ${minLength} to ${maxLength} characters` +
+      `${notBlank ? ', not all of them white space,' : ''} without U+0000 and unpaired surrogates`,
+    schema: { type: 'string', minLength, maxLength, pattern: notBlank ? NOT_BLANK : WITHOUT_NULL },
+    isValid: (value) =>
+      typeof value === 'string' &&
+      // A string has at most two UTF-16 units a character, so longer ones need no counting.
+      value.length <= 2 * maxLength &&
+      (value.length <= maxLength || countCharacters(value) <= maxLength) &&
+      countCharacters(value) >= minLength &&
+      (!notBlank || /\S/u.test(value)) &&
+      // Else PostgreSQL could not store it unchanged.
+      !/\0|\p{Surrogate}/u.test(value),
+  };
+  return checkedProperty(rule, described);
+}
+
+/** A JSON integer in the range of int64; the handler gets an exact bigint. */
+export function Int64Property(described: Described & { default?: number }): PropertyDecorator {
+  return checkedProperty({ ...INT64, forStrings: NOT_QUOTED, convert: (value) => toInt64(value) ?? value }, described);
+}
+
+/** A JSON integer within limits of at most 2^53 - 1; the handler gets a number. */
+export function IntegerProperty(options: Described & IntegerLimits & { default?: number }): PropertyDecorator {
+  const { minimum, maximum, ...described } = options;
+  return checkedProperty({ ...integerWithin(minimum, maximum), forStrings: NOT_QUOTED }, described);
+}
+
+/** true or false. */
+export function BooleanProperty(options: Described & { default?: boolean }): PropertyDecorator {
+  const rule: Rule = {
+    expected: 'true or false',
+    forStrings: ', not a string',
+    schema: { type: 'boolean' },
+    isValid: (value) => typeof value === 'boolean',
+  };
+  return checkedProperty(rule, options);
+}
+
+/** One of a fixed set of strings, compared exactly. */
+export function EnumProperty(options: Described & EnumValues & { default?: string }): PropertyDecorator {
+  const { enum: values, ...described } = options;
+  const rule: Rule = {
+    expected: `one of ${values.join(', ')}`,
+    schema: { enum: [...values] },
+    isValid: (value) => typeof value === 'string' && values.includes(value),
+  };
+  return checkedProperty(rule, described);
+}
+
+/**
+ * In a path, a query or a form: a decimal integer in the range of int64, without plus sign and leading zeros; the handler gets an
+ * exact bigint.
+ */
+export function Int64Parameter(described: Described): PropertyDecorator {
+  const convert = (value: unknown): unknown => (typeof value === 'string' ? (parseInt64(value) ?? value) : value);
+  return checkedProperty({ ...INT64, convert }, described);
+}
+
+/** In a path, a query or a form: a decimal integer without sign and leading zeros; the handler gets a number. */
+export function IntegerParameter(options: Described & IntegerLimits & { default?: number }): PropertyDecorator {
+  const { minimum, maximum, ...described } = options;
+  const convert = (value: unknown): unknown =>
+    typeof value === 'string' && /^(0|[1-9][0-9]{0,14})$/.test(value) ? Number(value) : value;
+  return checkedProperty({ ...integerWithin(minimum, maximum), convert }, described);
+}
+
+/**
+ * A query parameter that only the service itself understands, such as a cursor. The handler checks it; `maxLength` and
+ * `pattern`, if given, are for the document.
+ */
+export function OpaqueParameter(options: Described & { maxLength?: number; pattern?: string }): PropertyDecorator {
+  const rule: Rule = {
+    expected: 'a string',
+    schema: { type: 'string' },
+    isValid: (value) => typeof value === 'string',
+  };
+  return checkedProperty(rule, options);
+}
+
+function integerWithin(minimum: number, maximum: number): Rule {
+  const isInt32 = maximum < 2 ** 31 && minimum >= -(2 ** 31);
+  return {
+    expected: `an integer between ${minimum} and ${maximum}`,
+    schema: { type: 'integer', format: isInt32 ? 'int32' : 'int64', minimum, maximum },
+    isValid: (value) => Number.isSafeInteger(value) && (value as number) >= minimum && (value as number) <= maximum,
+  };
+}

@@ -1,0 +1,28 @@
+export { hasTransformersBeside } from './src/class-transformer.js';
+export { DirectInterceptor } from './src/direct-interceptor.js';
+export { createMessageClasses } from './src/express-prototypes.js';
+export { refuseHiddenRoutes, routedMethods } from './src/express-routes.js';
+export { callHandlersDirectly } from './src/handler-calls.js';
+export {
+  HTTP_CODE_METADATA,
+  METHOD_METADATA,
+  MODULE_METADATA,
+  PARAMTYPES_METADATA,
+  PATH_METADATA,
+  ROUTE_ARGS_METADATA,
+  RouteParamtypes,
+  SSE_METADATA,
+  VERSION_METADATA,
+} from './src/nest-metadata.js';
+export { lateOptionOf, logOtherInternals } from './src/other-internals.js';
+export {
+  collectParameters,
+  destroySocket,
+  differenceOfPg,
+  hangUp,
+  prepareValue,
+  processIdOf,
+  setProcessId,
+  unansweredStatement,
+} from './src/pg.js';
+export { type PostgresDriver, PostgresQueryRunner } from './src/typeorm-driver.js';

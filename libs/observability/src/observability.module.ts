@@ -1,0 +1,23 @@
+import { Global, Module } from '@nestjs/common';
+import { Config } from '#settings';
+import { ScrapedMetrics } from './scraped-metrics.js';
+import { createLogger, LOGGER } from './logger.js';
+import { MetricsController } from './metrics.controller.js';
+import { Metrics } from './metrics.js';
+import { RequestLog } from './request-log.js';
+import { ServiceMetrics } from './service-metrics.js';
+
+/** Logs and metrics for operators. Global: modules register metrics of their own in `Metrics`. */
+@Global()
+@Module({
+  controllers: [MetricsController],
+  providers: [
+    { provide: LOGGER, inject: [Config], useFactory: createLogger },
+    Metrics,
+    ServiceMetrics,
+    ScrapedMetrics,
+    RequestLog,
+  ],
+  exports: [Metrics, LOGGER],
+})
+export class ObservabilityModule {}

@@ -1,0 +1,64 @@
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Request, Response } from 'express';
+import type { Logger } from 'pino';
+import type { ApiError } from '#errors';
+import type { PlatformExpressAdapter, RequestObserver } from '#http';
+import { infoLines, isOnTerminal, LOGGER } from './logger.js';
+import { Metrics } from './metrics.js';
+
+/**
+ * Writes one log line and one measurement for each answer. Neither contains queries, bodies, keys, or header fields other
+ * than the ids of request and trace, because clients may send secrets there. Paths are logged on a terminal only.
+ */
+@Injectable()
+export class RequestLog implements RequestObserver, OnModuleInit {
+  private readonly showsPaths: boolean;
+  private readonly writeLine: ReturnType<typeof infoLines>;
+
+  constructor(
+    @Inject(LOGGER) logger: Logger,
+    private readonly metrics: Metrics,
+    private readonly adapterHost: HttpAdapterHost<PlatformExpressAdapter>,
+  ) {
+    this.showsPaths = isOnTerminal(logger);
+    this.writeLine = infoLines(logger);
+  }
+
+  onModuleInit(): void {
+    this.adapterHost.httpAdapter.observe(this);
+  }
+
+  answered(request: Request, response: Response): void {
+    const { context, method } = request;
+    const { operation, client, requestId, traceId, errorCode } = context;
+    const aborted = context.isAborted;
+    const duration = (aborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
+    const status = response.statusCode;
+    const labels = { operation: operation ?? '', method, status: aborted ? 'aborted' : status };
+    this.metrics.requestDurations.observe(labels, duration / 1000);
+    // 'other': code of a module has sent the 503.
+    const cause = context.unavailableCause ?? (status === 503 ? 'other' : undefined);
+    if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
+    this.writeLine({
+      requestId,
+      traceId,
+      operation,
+      client,
+      method,
+      // Express sets originalUrl; a request that it has not seen has only url.
+      path: this.showsPaths ? (request.originalUrl ?? request.url).split('?', 1)[0] : undefined,
+      // If no header section was sent, the client got no status.
+      status: response.headersSent ? status : undefined,
+      code: errorCode,
+      cause,
+      durationMs: Math.round(duration * 1000) / 1000,
+      aborted: aborted || undefined,
+      msg: 'request',
+    });
+  }
+
+  refused({ definition: { code, status } }: ApiError, requestId: string): void {
+    this.writeLine({ requestId, status, code, msg: 'request' });
+  }
+}

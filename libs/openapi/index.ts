@@ -1,0 +1,3 @@
+export { type DeprecatedOperation, OpenApiDocument } from './src/openapi-document.js';
+export { ArraySchema, FailsWith, isArraySchema, Tag } from './src/openapi.decorators.js';
+export { LOCATION_HEADER, NEXT_PAGE_HEADER } from './src/response-headers.js';

@@ -1,0 +1,76 @@
+import type { ComponentsObject, HeaderObject, PathsObject, SchemaObject } from '@nestjs/swagger';
+import { CODE_PATTERN, errorCatalogue, MAX_CODE_LENGTH } from '#errors';
+import type { Application } from '#settings';
+import { describeErrorExample, describeSharedResponses } from './responses.js';
+import { RESPONSE_HEADERS } from './response-headers.js';
+
+/** The schema `Error` of the specification. */
+const ERROR: SchemaObject = {
+  type: 'object',
+  description: 'The body of every response that is an error.',
+  required: ['code', 'message', 'status'],
+  properties: {
+    code: {
+      type: 'string',
+      description:
+        'Machine-readable error code. The codes of an operation are named with its responses; a code that was published ' +
+        'keeps its meaning, and new ones may be added, so treat an unknown code by its `status`.',
+      pattern: CODE_PATTERN,
+      maxLength: MAX_CODE_LENGTH,
+      examples: ['validation_failed'],
+    },
+    message: {
+      type: 'string',
+      description: 'Human-readable description. Meant for people, and may change: do not parse it.',
+      examples: ['name is required'],
+    },
+    status: {
+      type: 'integer',
+      format: 'int32',
+      description: 'The HTTP status code of the response.',
+      minimum: 400,
+      maximum: 599,
+      examples: [400],
+    },
+  },
+};
+
+/**
+ * The components of the document: schemas, responses, header fields, examples and the security scheme. Components without a
+ * reference are left out.
+ *
+ * @param schemas the schemas of the features
+ */
+export function describeComponents(
+  paths: PathsObject,
+  schemas: Record<string, SchemaObject>,
+  { headerExamples, defaultScopes }: Application,
+): ComponentsObject {
+  const responses = describeSharedResponses();
+  const headers = Object.entries<HeaderObject>(RESPONSE_HEADERS).map(
+    ([name, header]) => [name, { ...header, example: headerExamples[name] ?? (header.example as unknown) }] as const,
+  );
+  const examples = errorCatalogue().map((error) => [error.code, describeErrorExample(error)] as const);
+  const text = JSON.stringify([paths, schemas, responses]);
+  const scopes = defaultScopes.map((scope) => `\`${scope}\``).join(' and ');
+  return {
+    schemas: referredTo('schemas', { ...schemas, Error: ERROR }, text),
+    responses: referredTo('responses', responses, text),
+    headers: referredTo('headers', Object.fromEntries(headers), text),
+    examples: referredTo('examples', Object.fromEntries(examples), text),
+    securitySchemes: {
+      bearerAuth: {
+        type: 'http',
+        scheme: 'bearer',
+        description:
+          'An API key, sent as `Authorization: Bearer <API_KEY>` with every request (RFC 6750). A key carries scopes, such ' +
+          `as ${scopes}; each operation names those it needs. Operators of the service issue keys.`,
+      },
+    },
+  };
+}
+
+function referredTo<T>(kind: string, components: Record<string, T>, text: string): Record<string, T> {
+  const isReferredTo = ([name]: [string, T]): boolean => text.includes(`"#/components/${kind}/${name}"`);
+  return Object.fromEntries(Object.entries(components).filter(isReferredTo));
+}

@@ -1,0 +1,149 @@
+import { Controller, Get, Post, type Type, Version, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { ApiCreatedResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
+import { Test } from '@nestjs/testing';
+import { OperationRegistry, Public, RequireScopes } from '#api-keys';
+import { defineError } from '#errors';
+import { IdempotencyKey, Idempotent } from '#idempotency';
+import { Clock } from '#runtime';
+import { Application, Config, readConfig } from '#settings';
+import { OpenApiDocument } from './openapi-document.js';
+import { FailsWith, Tag } from './openapi.decorators.js';
+import { LOCATION_HEADER } from './response-headers.js';
+
+const APPLICATION: Application = {
+  info: { title: 'Toy Shop', version: '2.3.4', description: 'Toys.' },
+  tags: [{ name: 'Later', description: 'Nothing yet.' }],
+  headerExamples: { Location: 'https://toys.example/v1/toys/1' },
+  release: '1.0.0',
+  readGuide: () => '',
+  defaultScopes: ['toys:read'],
+  migrations: [],
+  typeorm: {},
+};
+const PROVIDERS = [
+  OpenApiDocument,
+  OperationRegistry,
+  Clock,
+  { provide: Config, useValue: readConfig({}) },
+  { provide: Application, useValue: APPLICATION },
+];
+
+async function describeControllers(...controllers: Type[]): Promise<OpenAPIObject> {
+  const imports = [DiscoveryModule];
+  const app = (
+    await Test.createTestingModule({ imports, controllers, providers: PROVIDERS }).compile()
+  ).createNestApplication();
+  app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
+  const document = app.get(OpenApiDocument);
+  document.describe(app);
+  return JSON.parse(document.json) as OpenAPIObject;
+}
+
+@Controller('toys')
+@RequireScopes()
+class ToysController {
+  @Get()
+  list(): void {}
+}
+
+describe('OpenApiDocument', () => {
+  test('has the title, version, tags, scopes and examples that the application gives it', async () => {
+    @Tag('Games', 'Games to play.')
+    @Controller('games')
+    @RequireScopes()
+    class GamesController {
+      @Post()
+      @ApiCreatedResponse({ headers: LOCATION_HEADER })
+      createGame(): void {}
+    }
+    const document = await describeControllers(ToysController, GamesController);
+    expect(document.info).toEqual(APPLICATION.info);
+    expect(document.tags).toEqual([{ name: 'Games', description: 'Games to play.' }, ...APPLICATION.tags]);
+    expect(document.paths['/games']?.post?.tags).toEqual(['Games']);
+    expect(document.components).toMatchObject({
+      headers: { Location: { example: 'https://toys.example/v1/toys/1' } },
+      securitySchemes: { bearerAuth: { description: expect.stringContaining('such as `toys:read`;') as string } },
+    });
+  });
+
+  test('refuses an operationId that another handler has, naming both', async () => {
+    @Controller('games')
+    @RequireScopes()
+    class GamesController {
+      @Get()
+      @ApiOperation({ operationId: 'list' })
+      listGames(): void {}
+    }
+    await expect(describeControllers(ToysController, GamesController)).rejects.toThrow(
+      "ToysController.list and GamesController.listGames would both be the operation 'list'",
+    );
+  });
+
+  test('refuses two controllers with the same name and handler', async () => {
+    const Another = (() => {
+      @Controller('more-toys')
+      @RequireScopes()
+      class ToysController {
+        @Get()
+        list(): void {}
+      }
+      return ToysController;
+    })();
+    await expect(describeControllers(ToysController, Another)).rejects.toThrow(
+      'Two controllers have the name ToysController and a handler list.',
+    );
+  });
+
+  test('has an operation for each version of a handler, outside the base URL', async () => {
+    @Controller({ path: 'games', version: ['1', '2'] })
+    @RequireScopes()
+    class GamesController {
+      @Get()
+      find(): void {}
+
+      @Get('new')
+      @Version('3')
+      findNew(): void {}
+
+      @Get('neutral')
+      @Version(VERSION_NEUTRAL)
+      findNeutral(): void {}
+    }
+    const { paths } = await describeControllers(GamesController);
+    const servers = [{ url: '/', description: 'This service' }];
+    const found = Object.entries(paths).map(([path, item]) => [path, item.get?.operationId, item.servers]);
+    expect(found).toEqual([
+      ['/games', 'find', undefined],
+      ['/v2/games', 'find_2', servers],
+      ['/v3/games/new', 'findNew', servers],
+    ]);
+  });
+
+  test('refuses a handler that is public and idempotent', async () => {
+    @Controller('games')
+    class GamesController {
+      @Post()
+      @Public()
+      createGame(@Idempotent() key: IdempotencyKey | undefined): unknown {
+        return key;
+      }
+    }
+    await expect(describeControllers(GamesController)).rejects.toThrow(
+      'GamesController.createGame cannot be @Public() and @Idempotent()',
+    );
+  });
+
+  test('has the error that a handler declares, not another one of its status', async () => {
+    const closed = defineError('toys_closed', 403, 'Closed.');
+    @Controller('closed')
+    @RequireScopes()
+    class ClosedController {
+      @Post()
+      @FailsWith(closed)
+      buy(): void {}
+    }
+    const { paths } = await describeControllers(ClosedController);
+    expect(paths['/closed']?.post?.responses['403']).toMatchObject({ description: '`toys_closed`: Closed.' });
+  });
+});

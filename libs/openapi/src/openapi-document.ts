@@ -1,0 +1,137 @@
+import { type INestApplication, Injectable, type Type } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import {
+  type OpenAPIObject,
+  type ParameterObject,
+  type PathsObject,
+  type ServerObject,
+  SwaggerModule,
+  type TagObject,
+} from '@nestjs/swagger';
+import { stringify } from 'yaml';
+import { OperationRegistry } from '#api-keys';
+import type { Deprecation } from '#deprecation';
+import { Application, BASE_PATH, Config } from '#settings';
+import { describeComponents } from './components.js';
+import { type Schemas, toJsonSchema } from './json-schema.js';
+import { TAG_METADATA } from './openapi.decorators.js';
+import { describeOperation } from './operation.js';
+import { findOperations, handlerKey } from './operations.js';
+
+/** An operation with `@Deprecated`. */
+export interface DeprecatedOperation extends Deprecation {
+  /** The name of the operation (`OperationRegistry`). */
+  readonly operationId: string;
+  /** Method and path, such as `GET /orders/{orderId}`. */
+  readonly endpoint: string;
+  readonly summary: string;
+}
+
+/**
+ * The OpenAPI 3.1 document of the service: every handler that has a version, except those of `@All`. @nestjs/swagger finds
+ * the operations. This class adds the platform's behaviour to each of them: authentication, errors, header fields, deprecation.
+ */
+@Injectable()
+export class OpenApiDocument {
+  /** The document as indented JSON that ends with a line feed; empty before `describe`. */
+  json = '';
+  /** The operations with `@Deprecated`, in the order of the document. A handler with several paths has the first one. */
+  readonly deprecations: DeprecatedOperation[] = [];
+  private yamlText: string | undefined;
+
+  constructor(
+    private readonly config: Config,
+    private readonly application: Application,
+    private readonly discovery: DiscoveryService,
+    private readonly operations: OperationRegistry,
+  ) {}
+
+  /**
+   * Makes the document of an application, whose controllers must exist. Every start makes it, in tens of ms, so that an error
+   * in a decorator stops the start.
+   *
+   * @throws Error when two handlers cannot be distinguished
+   */
+  describe(app: INestApplication): void {
+    const head = { openapi: '3.1.1', info: this.application.info };
+    const found = SwaggerModule.createDocument(app, head, { operationIdFactory: handlerKey });
+    const schemas = Object.fromEntries(
+      Object.entries(found.components?.schemas ?? {}).map(([name, schema]) => [name, toJsonSchema({ ...schema })]),
+    );
+    const paths = this.describePaths(found.paths, schemas);
+    const document: OpenAPIObject = {
+      ...head,
+      servers: this.describeServers(BASE_PATH),
+      security: [{ bearerAuth: [] }],
+      tags: this.describeTags(),
+      paths,
+      components: describeComponents(paths, schemas, this.application),
+    };
+    this.json = `${JSON.stringify(document, null, 2)}\n`;
+  }
+
+  /** The same document as YAML. */
+  get yaml(): string {
+    // Parsed from the JSON, so that YAML gets no anchors for shared objects and no undefined members.
+    return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
+  }
+
+  /** The header fields that the document describes, sorted: parameters of operations, and those of responses. */
+  get headerFields(): { readonly requests: string[]; readonly responses: string[] } {
+    const { paths, components } = JSON.parse(this.json) as OpenAPIObject;
+    const requests = new Set<string>();
+    const responses = new Set<string>();
+    JSON.stringify([paths, components?.responses], (key, value: ParameterObject | undefined) => {
+      if (key === 'headers') for (const name of Object.keys(value ?? {})) responses.add(name);
+      if (value?.in === 'header') requests.add(value.name);
+      return value;
+    });
+    return { requests: [...requests].sort(), responses: [...responses].sort() };
+  }
+
+  private get controllers(): Type[] {
+    return this.discovery.getControllers().map(({ metatype }) => metatype as Type);
+  }
+
+  /**
+   * The deployments whose URLs are set; if there are none, the server that sends the document.
+   *
+   * @param prefix the end of the URLs: `/v1` or empty
+   */
+  private describeServers(prefix: string): ServerObject[] {
+    const { productionBaseUrl, stagingBaseUrl } = this.config;
+    const server = (url: string | undefined, description: string): ServerObject[] =>
+      url === undefined ? [] : [{ url: url.replace(/\/v1$/, prefix), description }];
+    const servers = [...server(productionBaseUrl, 'Production'), ...server(stagingBaseUrl, 'Staging')];
+    return servers.length > 0 ? servers : [{ url: prefix || '/', description: 'This service' }];
+  }
+
+  /** The tags of controllers, then those of the application. If a name is described twice, the first description counts. */
+  private describeTags(): TagObject[] {
+    const ofControllers = this.controllers
+      .map((controller) => Reflect.getMetadata(TAG_METADATA, controller) as TagObject | undefined)
+      .filter((tag) => tag !== undefined);
+    const tags = [...ofControllers, ...this.application.tags];
+    return tags.filter(({ name }, index) => tags.findIndex((tag) => tag.name === name) === index);
+  }
+
+  /**
+   * The paths of the API. Those of version 1 are below the document's base URLs. Paths of other versions have base URLs
+   * without `/v1`, because two versions may have the same path.
+   */
+  private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
+    const paths: PathsObject = {};
+    for (const operation of findOperations(found, this.controllers, this.operations)) {
+      const { fullPath, method, operationId, described, traits } = operation;
+      const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
+      const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;
+      const item = (paths[path] ??= isBelowBase ? {} : { servers: this.describeServers('') });
+      Object.assign(item, { [method]: describeOperation(operation, schemas) });
+      if (traits.deprecation && operationId === traits.name) {
+        const endpoint = `${method.toUpperCase()} ${path}`;
+        this.deprecations.push({ ...traits.deprecation, operationId, endpoint, summary: described.summary ?? '' });
+      }
+    }
+    return paths;
+  }
+}

@@ -1,0 +1,111 @@
+import type {
+  MediaTypeObject,
+  OperationObject,
+  ParameterObject,
+  RequestBodyObject,
+  ResponseObject,
+} from '@nestjs/swagger';
+import { IDEMPOTENCY_KEY_HEADER, KEY_PATTERN, MAX_FIELD_LENGTH } from '#idempotency';
+import { exampleOf, type Schema, type Schemas, toJsonSchema } from './json-schema.js';
+import type { FoundOperation } from './operations.js';
+import { describeResponses } from './responses.js';
+
+/** Values of `x-stability-level` for the levels of `@Stability`. */
+const STABILITY_LEVELS = { experimental: 'alpha', beta: 'beta' } as const;
+
+/** The parameter of operations with `@Idempotent()`. */
+const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
+  name: IDEMPOTENCY_KEY_HEADER,
+  in: 'header',
+  description:
+    'Makes it safe to repeat the request: a text that the client makes up for it, such as a UUID, and sends again with every ' +
+    'attempt. 1 to 255 characters of printable ASCII, quoted (a string of RFC 9651) or bare. It is kept for 24 hours, for ' +
+    'the client that the API key belongs to: until then the same request is answered as the first time, with ' +
+    '`Idempotent-Replayed`, and another one with 422. Nothing is kept of a request that was refused ' +
+    '(draft-ietf-httpapi-idempotency-key-header).',
+  schema: {
+    type: 'string',
+    pattern: KEY_PATTERN,
+    minLength: 1,
+    maxLength: MAX_FIELD_LENGTH,
+    example: '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
+  },
+};
+
+/**
+ * Adds the platform's behaviour to an operation that @nestjs/swagger has found. JSON leaves its undefined members out.
+ *
+ * @param schemas the named schemas of the document
+ */
+export function describeOperation(
+  { method, operationId, described: found, traits }: FoundOperation,
+  schemas: Schemas,
+): OperationObject {
+  const { isPublic, scopes, deprecation, stability } = traits;
+  const { summary, description, tags, parameters: declared = [], requestBody, responses, ...others } = found;
+  const parameters = [...(declared as ParameterObject[]), ...(traits.isIdempotent ? [IDEMPOTENCY_KEY_PARAMETER] : [])];
+  const sunset = deprecation && isoDate(deprecation.sunset);
+  const paragraphs = [
+    description,
+    scopes.length > 0 && `Needs the scope ${scopes.map((scope) => `\`${scope}\``).join(' and the scope ')}.`,
+    deprecation &&
+      `**Deprecated** since ${isoDate(deprecation.since)}, to be removed on ${sunset}. ${deprecation.replacement}`,
+    stability && `This operation is ${stability}: its contract may still change.`,
+  ].filter(Boolean);
+  const described = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
+    status,
+    describeContent(response as ResponseObject, schemas),
+  ]);
+  return {
+    ...others,
+    operationId,
+    summary,
+    description: paragraphs.join('\n\n') || undefined,
+    tags,
+    ...(isPublic && { security: [] }),
+    ...(scopes.length > 0 && { 'x-required-scopes': scopes }),
+    ...(deprecation && { deprecated: true, 'x-sunset': sunset, 'x-deprecated-sunset': sunset }),
+    ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),
+    parameters: parameters.length > 0 ? parameters.map(describeParameter) : undefined,
+    requestBody: requestBody && describeBody(requestBody as RequestBodyObject, schemas),
+    responses: describeResponses(method, { ...found, responses: Object.fromEntries(described) }, traits),
+  };
+}
+
+function isoDate(time: Date): string {
+  return time.toISOString().slice(0, 10);
+}
+
+/**
+ * Sorts the members of a parameter for readers. Copies the schema's example to a required parameter, because programs send
+ * it; not to an optional one, which would change the request.
+ */
+function describeParameter({ name, in: location, required = false, ...others }: ParameterObject): ParameterObject {
+  const { description, ...rest } = withJsonSchema(others);
+  const example = required ? exampleOf(rest.schema as Schema | undefined) : undefined;
+  return { name, in: location, required, description, example, ...rest };
+}
+
+/** Adds the description of the class to a request body, unless `@ApiBody` has one. */
+function describeBody(body: RequestBodyObject, schemas: Schemas): RequestBodyObject {
+  const [media] = Object.values(body.content);
+  const reference = media?.schema && '$ref' in media.schema ? media.schema.$ref : '';
+  const description = schemas[reference.replace('#/components/schemas/', '')]?.['description'] as string | undefined;
+  return { ...describeContent(body, schemas), description: body.description ?? description };
+}
+
+type Content = Record<string, MediaTypeObject>;
+
+/** Adds to each body an example made from its schema, because programs such as Postman do not read examples in schemas. */
+function describeContent<T extends { content?: Content }>(described: T, schemas: Schemas): T {
+  const media = Object.entries(described.content ?? {}).map(([type, body]): [string, MediaTypeObject] => {
+    const converted = withJsonSchema(body);
+    const hasExample = 'example' in converted || 'examples' in converted;
+    return [type, hasExample ? converted : { ...converted, example: exampleOf(converted.schema as Schema, schemas) }];
+  });
+  return media.length > 0 ? { ...described, content: Object.fromEntries(media) } : described;
+}
+
+function withJsonSchema<T extends { schema?: object }>(described: T): T {
+  return described.schema ? { ...described, schema: toJsonSchema({ ...described.schema }) } : described;
+}

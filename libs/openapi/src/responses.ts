@@ -1,0 +1,233 @@
+import type {
+  ExampleObject,
+  HeadersObject,
+  OperationObject,
+  ReferenceObject,
+  ResponseObject,
+  ResponsesObject,
+} from '@nestjs/swagger';
+import { STATUS_CODES } from 'node:http';
+import { removalMessage } from '#deprecation';
+import {
+  BAD_REQUEST,
+  BODY_TOO_LARGE,
+  CLIENT_ERROR,
+  errorCatalogue,
+  type ErrorDefinition,
+  EXPIRED_API_KEY,
+  GENERAL_ERRORS,
+  IDEMPOTENCY_KEY_REUSED,
+  INSUFFICIENT_SCOPE,
+  INTERNAL_ERROR,
+  INVALID_API_KEY,
+  INVALID_IDEMPOTENCY_KEY,
+  INVALID_PARAMETER,
+  MALFORMED_JSON,
+  MISSING_API_KEY,
+  MISSING_BODY,
+  OPERATION_REMOVED,
+  RATE_LIMITED,
+  REVOKED_API_KEY,
+  ROUTE_NOT_FOUND,
+  SERVER_ERROR,
+  TOOK_TOO_LONG,
+  UNAVAILABLE,
+  UNSUPPORTED_MEDIA_TYPE,
+  VALIDATION_FAILED,
+} from '#errors';
+import type { OperationTraits } from './operations.js';
+import { RATE_LIMIT_HEADERS, type ResponseHeaderName, responseHeaders } from './response-headers.js';
+
+/** The errors of the key check. */
+const KEY_ERRORS = [MISSING_API_KEY, INVALID_API_KEY, EXPIRED_API_KEY, REVOKED_API_KEY];
+
+/**
+ * Errors that no operation declares: those for invalid HTTP and unknown paths, and those of Nest's exceptions, which any
+ * module may throw. The document lists them as `default`.
+ */
+const OTHER_ERRORS = errorCatalogue().filter(
+  (error) =>
+    [ROUTE_NOT_FOUND, CLIENT_ERROR, SERVER_ERROR, ...GENERAL_ERRORS.values()].includes(error) &&
+    ![BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, RATE_LIMITED, UNAVAILABLE].includes(error),
+);
+
+/** An error response that several operations share, by its name in the document's components. */
+interface SharedResponse {
+  readonly name: string;
+  readonly failures: readonly ErrorDefinition[];
+  /** Header fields of every response of this status, in addition to those of all responses. */
+  readonly headers: readonly ResponseHeaderName[];
+}
+
+const SHARED_RESPONSES: Readonly<Record<number | 'default', SharedResponse>> = {
+  401: { name: 'Unauthorized', failures: KEY_ERRORS, headers: ['WWW-Authenticate'] },
+  403: { name: 'Forbidden', failures: [INSUFFICIENT_SCOPE], headers: ['WWW-Authenticate', ...RATE_LIMIT_HEADERS] },
+  413: { name: 'BodyTooLarge', failures: [BODY_TOO_LARGE], headers: RATE_LIMIT_HEADERS },
+  415: {
+    name: 'UnsupportedMediaType',
+    failures: [UNSUPPORTED_MEDIA_TYPE],
+    headers: ['Accept', ...RATE_LIMIT_HEADERS],
+  },
+  429: { name: 'TooManyRequests', failures: [RATE_LIMITED], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
+  500: { name: 'InternalError', failures: [INTERNAL_ERROR, TOOK_TOO_LONG], headers: RATE_LIMIT_HEADERS },
+  503: { name: 'Unavailable', failures: [UNAVAILABLE], headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
+  default: { name: 'OtherError', failures: OTHER_ERRORS, headers: ['Allow'] },
+};
+
+/** The shared responses, for the components of the document. */
+export function describeSharedResponses(): Record<string, ResponseObject | ReferenceObject> {
+  return Object.fromEntries(
+    Object.entries(SHARED_RESPONSES).map(([status, { name, failures }]) => [name, describeErrors(status, failures)]),
+  );
+}
+
+/**
+ * All responses of an operation: the successes that its decorators declare, with the platform's header fields, and every
+ * error of the operation. If a decorator declares a type for an error, it is the type of `details`.
+ */
+export function describeResponses(
+  method: string,
+  operation: OperationObject,
+  traits: OperationTraits,
+): ResponsesObject {
+  const described: Record<number, ResponseObject | ReferenceObject> = {};
+  const failures = failuresOf(operation, traits);
+  const declared = declaredResponses(operation, traits);
+  for (const { status } of failures) {
+    const possible = failures.filter((failure) => failure.status === status);
+    described[status] = describeErrors(status, possible, traits, declared.get(status));
+  }
+  for (const [status, response] of declared) {
+    described[status] ??=
+      status < 400 ? describeSuccess(method, status, response, traits) : describeErrors(status, [], traits, response);
+  }
+  const found = described[200];
+  if (method === 'get' && found !== undefined && 'headers' in found) {
+    const description = 'Not modified: `If-None-Match` names the current `ETag`. There is no body.';
+    described[304] = { description, headers: found.headers };
+  }
+  // Objects have their numbers in ascending order.
+  return { ...described, default: referenceTo(SHARED_RESPONSES.default) };
+}
+
+/** The responses that decorators declare, by status. @nestjs/swagger omits the success when an error is declared. */
+function declaredResponses({ responses }: OperationObject, traits: OperationTraits): Map<number, ResponseObject> {
+  const declared = Object.entries(responses as Record<string, ResponseObject>)
+    // Ranges such as 4XX and `default` are left out: the platform describes every error.
+    .filter(([key]) => /^\d+$/.test(key))
+    .map(([key, response]): [number, ResponseObject] => [Number(key), response]);
+  const hasSuccess = declared.some(([status]) => status < 400);
+  return new Map(hasSuccess ? declared : [...declared, [traits.status, { description: '' }]]);
+}
+
+function describeSuccess(
+  method: string,
+  status: number,
+  { description, headers, content }: ResponseObject,
+  traits: OperationTraits,
+): ResponseObject {
+  const isRepresentation = method === 'get' && status === 200;
+  return {
+    description: description || `${STATUS_CODES[status]}.`,
+    headers: {
+      ...responseHeaders('X-Request-Id', 'Cache-Control'),
+      ...(isRepresentation ? responseHeaders('ETag', 'Vary') : {}),
+      ...headersOf(traits),
+      ...(traits.isIdempotent ? responseHeaders('Idempotent-Replayed') : {}),
+      ...headers,
+    },
+    ...(content ? { content } : {}),
+  };
+}
+
+/** Every error with which an operation can answer a request that is valid HTTP. */
+function failuresOf({ requestBody, parameters = [] }: OperationObject, traits: OperationTraits): ErrorDefinition[] {
+  const hasQuery = parameters.some((parameter) => 'in' in parameter && parameter.in === 'query');
+  return [
+    ...(hasQuery ? [INVALID_PARAMETER] : []),
+    ...(requestBody ? failuresOfBody(requestBody) : []),
+    ...(traits.isIdempotent ? [INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED] : []),
+    ...(traits.isPublic ? [] : [...KEY_ERRORS, RATE_LIMITED]),
+    ...(traits.scopes.length > 0 ? [INSUFFICIENT_SCOPE] : []),
+    ...(traits.deprecation ? [OPERATION_REMOVED] : []),
+    ...traits.failures,
+    INTERNAL_ERROR,
+    TOOK_TOO_LONG,
+    UNAVAILABLE,
+  ];
+}
+
+/** The errors of a body, by its media types. */
+function failuresOfBody(body: NonNullable<OperationObject['requestBody']>): ErrorDefinition[] {
+  const types = 'content' in body ? Object.keys(body.content) : [];
+  return [
+    ...(types.some((type) => /json|\*/.test(type)) ? [MALFORMED_JSON] : []),
+    ...(types.every((type) => type === 'application/json') ? [] : [BAD_REQUEST]),
+    ...[MISSING_BODY, VALIDATION_FAILED, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE],
+  ];
+}
+
+/**
+ * The response for the errors of one status, with an example of each: for an operation a reference to the shared response, if
+ * that lists the same errors.
+ *
+ * @param traits those of the operation; undefined for a shared response
+ * @param declared the response that a decorator declares. Its type is that of `details`.
+ */
+function describeErrors(
+  status: number | string,
+  failures: readonly ErrorDefinition[],
+  traits?: OperationTraits,
+  declared?: ResponseObject,
+): ResponseObject | ReferenceObject {
+  const details = declared?.content?.['application/json']?.schema;
+  const shared = SHARED_RESPONSES[status as number];
+  const isShared =
+    shared?.failures.length === failures.length && failures.every((one) => shared.failures.includes(one));
+  if (traits && isShared && details === undefined) return referenceTo(shared);
+  const error: ReferenceObject = { $ref: '#/components/schemas/Error' };
+  const summary = status === 'default' ? 'Any other error; `code` tells which.' : `${STATUS_CODES[status]}.`;
+  const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
+  const list = codes.length === 1 ? codes : [summary, ...codes.map((code) => `- ${code}`)];
+  const examples = failures.map((failure): [string, ExampleObject | ReferenceObject] => [
+    failure.code,
+    // Only the message of OPERATION_REMOVED depends on the operation.
+    failure === OPERATION_REMOVED && traits?.deprecation
+      ? describeErrorExample(failure, removalMessage(traits.deprecation))
+      : { $ref: `#/components/examples/${failure.code}` },
+  ]);
+  return {
+    description: declared && codes.length === 0 ? declared.description : list.join('\n'),
+    headers: {
+      ...responseHeaders('X-Request-Id', 'Cache-Control', ...(shared?.headers ?? [])),
+      ...(traits && headersOf(traits)),
+    },
+    content: {
+      'application/json': {
+        schema: details === undefined ? error : { allOf: [error, { type: 'object', properties: { details } }] },
+        ...(examples.length > 0 && { examples: Object.fromEntries(examples) }),
+      },
+    },
+  };
+}
+
+/** The Error body of an error, as an example. */
+export function describeErrorExample(
+  { code, status, message }: ErrorDefinition,
+  sent: string = message,
+): ExampleObject {
+  return { summary: code, value: { code, message: sent, status } };
+}
+
+/** The header fields of an operation's answers that its decorators cause. Clients without a rate limit do not get its fields. */
+function headersOf({ isPublic, deprecation, stability }: OperationTraits): HeadersObject {
+  return responseHeaders(
+    ...(isPublic ? [] : RATE_LIMIT_HEADERS),
+    ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+    ...(stability ? (['Petstore-Stability'] as const) : []),
+  );
+}
+
+function referenceTo({ name }: SharedResponse): ReferenceObject {
+  return { $ref: `#/components/responses/${name}` };
+}

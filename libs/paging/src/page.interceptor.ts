@@ -1,0 +1,57 @@
+import { type ExecutionContext, Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { unescape } from 'node:querystring';
+import { type Handler, queryClassOf } from '#input';
+import { DirectInterceptor } from '#internals';
+import { Config } from '#settings';
+import type { Page } from './keyset.js';
+
+/** Sends the items of the `Page` that a handler returns, with a link to the next page in `Link` (RFC 8288). */
+@Injectable()
+export class PageInterceptor extends DirectInterceptor {
+  /** The public URL before the paths of routes. */
+  private readonly root: string;
+
+  /** The parameter `limit` of a request without it, by handler. */
+  private readonly defaultLimits = new Map<unknown, string>();
+
+  constructor({ publicBaseUrl }: Config) {
+    super();
+    this.root = publicBaseUrl.replace(/\/v1$/, '');
+  }
+
+  override after(result: unknown, context: ExecutionContext): unknown {
+    const { items, nextCursor } = result as Page<unknown>;
+    if (nextCursor !== undefined) {
+      const address = `${this.root}${this.addressOf(context)}cursor=${nextCursor}`;
+      context.getArgByIndex<Response>(1).appendHeader('Link', `<${address}>; rel="next"`);
+    }
+    return items;
+  }
+
+  /** Path and parameters of the request, without its cursor. */
+  private addressOf(context: ExecutionContext): string {
+    const { path, originalUrl } = context.getArgByIndex<Request>(0);
+    const queryAt = originalUrl.indexOf('?') + 1;
+    let limit: string | undefined;
+    let filters = '';
+    for (const parameter of queryAt > 0 ? originalUrl.slice(queryAt).split('&') : []) {
+      const name = unescape(parameter.split('=', 1)[0] as string);
+      if (name === 'limit') limit = `${parameter}&`;
+      else if (name !== 'cursor' && name !== '') filters += `${parameter}&`;
+    }
+    // Characters that a URL must not have could end the link. Escapes of the client stay as they are.
+    return encodeURI(`${path}?${limit ?? this.defaultLimitOf(context)}${filters}`).replaceAll('%25', '%');
+  }
+
+  private defaultLimitOf(context: ExecutionContext): string {
+    const handler = context.getHandler() as Handler;
+    let parameter = this.defaultLimits.get(handler);
+    if (parameter === undefined) {
+      const Query = queryClassOf(context.getClass(), handler);
+      const { limit } = Query ? (new Query() as { limit?: number }) : {};
+      this.defaultLimits.set(handler, (parameter = limit === undefined ? '' : `limit=${limit}&`));
+    }
+    return parameter;
+  }
+}

@@ -1,0 +1,45 @@
+/*
+ * `petstore-service/platform`: what features in packages of their own may use. Everything else of the platform is private
+ * and may change in any release. `api-report/` has the declarations; CHANGELOG.md says what a release may change.
+ */
+
+// Handlers: access, deprecation and stability.
+export { Authenticator, type Caller, Public, PUBLIC_METADATA, RequireScopes } from '#api-keys';
+export { Deprecated, Stability } from '#deprecation';
+
+// Input, and the members of answers.
+export {
+  BodyLimit,
+  BooleanProperty,
+  EnumProperty,
+  Int64Parameter,
+  Int64Property,
+  IntegerParameter,
+  IntegerProperty,
+  OpaqueParameter,
+  PathId,
+  TextProperty,
+} from '#input';
+export { shared } from '#json';
+
+// Repositories of entities. Lists in pages.
+export { SharedRepository } from '#entities';
+export { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#paging';
+
+// Safe retries.
+export { Idempotency, IdempotencyKey, Idempotent, type Kept } from '#idempotency';
+
+// Errors. Exceptions of Nest have the codes of the catalogue by their status.
+export { ApiError, defineError, INVALID_CURSOR, PRECONDITION_FAILED, StartupError } from '#errors';
+
+// The OpenAPI document.
+export { FailsWith, LOCATION_HEADER, Tag } from '#openapi';
+
+// API keys, for modules that manage them.
+export { ApiKeyRequestError, ApiKeysService } from '#api-keys';
+
+// Services and repositories.
+export { Config } from '#settings';
+export { Clock } from '#runtime';
+export { Database, type Migration, type Transaction } from '#postgres';
+export { Metrics } from '#observability';

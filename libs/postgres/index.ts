@@ -1,0 +1,22 @@
+export { answerTimeoutMs, createServerClient, directly, serverConnectionSettings } from './src/connection-settings.js';
+export {
+  databaseFault,
+  isConnectionFailure,
+  isOutcomeUnknown,
+  rootFault,
+  tooManyWaiting,
+  waitedTooLong,
+} from './src/connections/connection-errors.js';
+export { ServicePool, type ServicePoolOptions } from './src/connections/service-pool.js';
+export { StatementRunner } from './src/connections/statement-runner.js';
+export { openDatabase } from './src/data-source.js';
+export { DatabaseModule } from './src/database.module.js';
+export { Database, ReadReplicas, type Transaction, type TransactionOptions } from './src/database.js';
+export { BackgroundRemoval } from './src/removal/background-removal.js';
+export { migrate, revertLastMigration } from './src/schema/migrate.js';
+export { type Migration, type MigrationStatus, migrationStatus } from './src/schema/migration-history.js';
+export { schemaFault } from './src/schema/schema-check.js';
+export { withSchemaLock } from './src/schema/schema-lock.js';
+export { ServiceDataSource } from './src/service-data-source.js';
+export { executeOf } from './src/statements/prepared-query.js';
+export type { Execute, Statement } from './src/statements/statement.js';

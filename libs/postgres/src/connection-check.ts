@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import type pg from 'pg';
+import { StartupError } from '#errors';
+import { processIdOf } from '#internals';
+import type { Config } from '#settings';
+import { APPLICATION_NAME, createServerClient, directly, isDirect, sessionLimits } from './connection-settings.js';
+import { checkLimitsOfRole } from './session-limits.js';
+
+/** Pause in ms between two attempts to reach a database that is away. */
+const RETRY_MS = 500;
+
+/** Failures that end by themselves: nobody answers, the connection is cut, PostgreSQL starts, stops or is full. */
+const AWAY_CODES = /^(E(CONN|TIMEDOUT|HOST|NET|AI_AGAIN|PIPE)|ENOTFOUND$|ENOENT$|57P0|53300$)/;
+const AWAY_MESSAGES = /^(Connection terminated|timeout expired)/;
+
+/** The database is away, and may come back. */
+class DatabaseAway extends StartupError {}
+
+/**
+ * Connects to the primary. Without this check a start would fail with an error of the pool, which does not name the wrong
+ * setting. Replicas are not connected to, because the service must start without them.
+ *
+ * Waits for a database that is away, such as during a failover: a start that ends would be delayed further by its process
+ * manager. Standard error tells why.
+ *
+ * @throws StartupError when the database refuses, or is away for longer than `startTimeoutMs`. It names the setting and what
+ *   to do, and never the URI: it contains the password
+ */
+export async function checkConnection(config: Config): Promise<void> {
+  const { databaseUrl, startTimeoutMs } = config;
+  if (databaseUrl === undefined) return;
+  const deadline = performance.now() + startTimeoutMs;
+  for (let isTold = false; ; await sleep(RETRY_MS)) {
+    try {
+      await checkPrimary(databaseUrl, config);
+      break;
+    } catch (error) {
+      if (!(error instanceof DatabaseAway) || performance.now() >= deadline) throw error;
+      const wait = `The start waits for at most ${startTimeoutMs / 1_000} s.`;
+      if (!isTold) process.stderr.write(`petstore: ${error.message} ${wait}\n`);
+      isTold = true;
+    }
+  }
+  if (!isDirect(config)) await checkConnection(directly(config));
+}
+
+async function checkPrimary(url: string, config: Config): Promise<void> {
+  const { acquireTimeoutMs, databaseDirectUrl } = config;
+  const setting = url === databaseDirectUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL';
+  const client = createServerClient(config, url, {
+    connectionTimeoutMillis: acquireTimeoutMs,
+    query_timeout: acquireTimeoutMs,
+    application_name: APPLICATION_NAME,
+  });
+  // An 'error' event without a listener would end the process; `connect` rejects with the same error.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    if (isDirect(config)) await warnOfPooler(setting, client);
+    else await checkLimitsOfRole(client, sessionLimits(config));
+  } catch (error) {
+    const Fault = isAway(error as Error) ? DatabaseAway : StartupError;
+    throw new Fault(`${setting}: ${connectionAdvice(error as Error, client)}`);
+  } finally {
+    // Waits no longer than for a connection: a full pooler may not answer.
+    await Promise.race([client.end().catch(() => undefined), sleep(acquireTimeoutMs, undefined, { ref: false })]);
+  }
+}
+
+/** On connecting, PostgreSQL sends the id of the process that serves the client; a pooler sends another id. */
+async function warnOfPooler(setting: string, client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  if (rows[0]?.pid === processIdOf(client)) return;
+  new Logger('Database').warn(
+    setting === 'DATABASE_URL'
+      ? 'DATABASE_URL leads through a pooler. In transaction mode, DATABASE_DIRECT_URL must lead to PostgreSQL itself.'
+      : 'DATABASE_DIRECT_URL leads through a pooler. It must not be in transaction mode.',
+  );
+}
+
+function isAway(error: NodeJS.ErrnoException): boolean {
+  return (!isOfFile(error) && AWAY_CODES.test(error.code ?? '')) || AWAY_MESSAGES.test(error.message);
+}
+
+/** Whether the file of a password or certificate cannot be read. A socket of PostgreSQL has a path, too. */
+function isOfFile({ path, syscall }: NodeJS.ErrnoException): boolean {
+  return path !== undefined && syscall !== 'connect';
+}
+
+/**
+ * Why a connection to the primary has failed, and what the operator can do about it. Never quotes the URI, which contains
+ * the password.
+ *
+ * @param error one of Node, which has a string code, a path and a system call, or of pg, which has an SQLSTATE as its code
+ */
+function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): string {
+  if (error instanceof StartupError) return error.message;
+  if (isOfFile(error)) {
+    return `its file '${error.path}' cannot be read (${error.code}). Correct its path or rights.`;
+  }
+  const { user, database } = client;
+  const host = client.host.startsWith('/') ? `socket ${client.host}` : `${client.host}:${client.port}`;
+  switch (error.code) {
+    case 'ECONNREFUSED':
+    case 'ENOENT':
+      return `nothing answers at ${host}. Start PostgreSQL there, or correct host and port.`;
+    case '28P01':
+    case '28000':
+      return `PostgreSQL at ${host} refuses user '${user}'. Correct user and password, or allow them in pg_hba.conf.`;
+    case '3D000':
+      return `PostgreSQL at ${host} has no database '${database}'. Create it (createdb ${database}), or correct the name.`;
+  }
+  if (error.code === 'ECONNRESET' || error.message.startsWith('Connection terminated')) {
+    return `${host} closed the connection during log-in: is the database behind it up?`;
+  }
+  const reason = (error.message || error.code || 'no reason given').split('\n')[0];
+  return `PostgreSQL at ${host} cannot be used: ${reason}. Correct host, port, sslmode or certificates, or mend the server.`;
+}

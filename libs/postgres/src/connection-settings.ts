@@ -1,0 +1,91 @@
+import type { Client, ClientConfig, PoolConfig } from 'pg';
+import type { Config } from '#settings';
+import type { ServicePoolOptions } from './connections/service-pool.js';
+import { ServerClient, serverAddress } from './server-client.js';
+import { type SessionLimits, sessionPreparation } from './session-limits.js';
+
+/** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
+export function directly(config: Config): Config {
+  return { ...config, databaseUrl: config.databaseDirectUrl ?? config.databaseUrl };
+}
+
+/** Whether each connection of `databaseUrl` has a session of its own, as far as the settings tell. */
+export function isDirect({ databaseUrl, databaseDirectUrl }: Config): boolean {
+  return databaseDirectUrl === undefined || databaseDirectUrl === databaseUrl;
+}
+
+/** The name of our connections in PostgreSQL's `pg_stat_activity`. */
+export const APPLICATION_NAME = 'petstore';
+
+/** Time in ms after which the pool closes an unused connection, and PostgreSQL one that left a transaction open. */
+export const IDLE_TIMEOUT_MS = 60_000;
+
+/**
+ * Time in ms that we wait beyond `statement_timeout`. If PostgreSQL has not cancelled the statement within this time, it may
+ * be unreachable.
+ */
+const ANSWER_GRACE_MS = 1_000;
+
+/**
+ * Settings of every pooled connection to a PostgreSQL server, primary or replica.
+ *
+ * `sessionPreparation` sets `statement_timeout` and the other limits on each new connection. Other settings of PostgreSQL
+ * keep the server's values for our role and database. One of them is `jit`: it stays on, so statements must have low cost
+ * estimates, for which PostgreSQL does not compile them.
+ *
+ * @param isOwnSession false behind a pooler in transaction mode
+ * @param limits further limits of a session
+ * @param timeoutMs longest time in ms to connect, and again to prepare the session
+ */
+export function serverConnectionSettings(
+  config: Config,
+  uri: string,
+  isOwnSession = true,
+  limits: Partial<SessionLimits> = {},
+  timeoutMs = config.acquireTimeoutMs,
+): ServicePoolOptions {
+  return {
+    ...serverAddress(uri, config.databasePasswordFile),
+    Client: ServerClient,
+    max: config.databasePoolSize,
+    connectionTimeoutMillis: timeoutMs,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    keepAlive: true,
+    application_name: APPLICATION_NAME,
+    // Not the same for all processes, so that they do not connect anew at the same moment.
+    maxLifetimeSeconds: (config.databaseConnectionMaxAgeMs / 1_000) * (0.8 + 0.2 * Math.random()),
+    onConnect: sessionPreparation({ ...sessionLimits(config), ...limits }, isOwnSession, timeoutMs),
+  };
+}
+
+/** The time limits of every session. */
+export function sessionLimits(config: Config): SessionLimits {
+  return { statement_timeout: config.statementTimeoutMs, idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS };
+}
+
+/** A client for one connection outside of the pools. */
+export function createServerClient(config: Config, uri: string, settings: ClientConfig): Client {
+  return new ServerClient({ ...serverAddress(uri, config.databasePasswordFile), ...settings });
+}
+
+/**
+ * Settings of the one connection to the embedded engine, which has one session. The connection stays open while it is
+ * idle, because the engine would reset its session for the next one. No time limit applies to its statements.
+ */
+export function embeddedConnectionSettings(config: Config): PoolConfig {
+  return {
+    max: 1,
+    connectionTimeoutMillis: config.acquireTimeoutMs,
+    idleTimeoutMillis: 0,
+    user: 'postgres',
+    database: 'postgres',
+    // Never looked up: the connection's `stream` leads to the engine.
+    host: 'embedded',
+    ssl: false,
+  };
+}
+
+/** Longest time in ms to wait for the answer to a statement. After that the connection is closed. */
+export function answerTimeoutMs({ statementTimeoutMs }: Pick<Config, 'statementTimeoutMs'>): number {
+  return statementTimeoutMs + ANSWER_GRACE_MS;
+}

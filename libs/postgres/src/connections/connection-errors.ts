@@ -1,0 +1,190 @@
+import { ApiError, serviceUnavailable, StartupError, type UnavailableCause } from '#errors';
+
+/** Node error codes of sockets, DNS and TLS, and system calls. */
+const NETWORK_ERRORS = /^(E(CONN|TIMEDOUT|HOST|NET)|EPIPE$|EPROTO$|ENOTFOUND$|EAI_AGAIN$|ERR_(SSL|TLS|STREAM)_)/;
+const SOCKET_CALLS = new Set(['connect', 'read', 'write', 'shutdown', 'getaddrinfo']);
+
+/**
+ * SQLSTATE classes and codes that are not about the statement: connection exceptions, refused log-ins, unknown database,
+ * exhausted resources, system errors; and: the server shuts down, starts, ends a transaction that was left open, or is a
+ * standby (PostgreSQL, appendix A).
+ */
+const SQLSTATES = /^(08...|28...|3D000|53...|58...|57P0[1-5]|25006|25P0[34])$/;
+
+/** The subset of SQLSTATES with which PostgreSQL refuses one statement. The statement has had no effect. */
+const REFUSALS = /^(53...|58...|25006)$/;
+
+/** Messages of PgBouncer when it has no session for a client. It has sent nothing to PostgreSQL. */
+const POOLER_REFUSALS =
+  /^(query_wait_timeout|no more connections allowed|client connections exceeded|pgbouncer cannot)/;
+
+/** SQLSTATE of a prepared statement whose columns have changed, if this function of PostgreSQL raises it. */
+const FEATURE_NOT_SUPPORTED = '0A000';
+const PLAN_CHECK = 'RevalidateCachedQuery';
+
+/**
+ * SQLSTATEs of a prepared statement that does not exist, of a name that another client of the pooler has prepared, and of
+ * parameters that have other types than their columns: undefined object, mismatched types, no cast, undefined function or
+ * operator. For a dropped type, only the message tells.
+ */
+const STALE = new Set<unknown>(['26000', '42P05', '42704', '42804', '42846', '42883']);
+const DROPPED_TYPE = /^cache lookup failed for type /;
+
+/** Messages of pg's errors that have no code. */
+const MESSAGES = new RegExp(
+  [
+    '^Connection terminated',
+    '^timeout e',
+    '^Query read timeout$',
+    '^Cannot use a pool after calling end',
+    '^Client (has encountered a connection error|was closed) and is not queryable$',
+    '^The server does not support SSL connections$',
+    '^There was an error establishing an SSL connection$',
+    '^Received unexpected .* message from backend',
+  ].join('|'),
+);
+
+/** The file of a password or certificate that a new connection needs cannot be read. */
+export class ConnectionFileError extends Error {
+  readonly code: string | undefined;
+  readonly path: string | undefined;
+
+  /** @param error the error of the file system */
+  constructor(error: NodeJS.ErrnoException) {
+    super(error.message, { cause: error });
+    this.code = error.code;
+    this.path = error.path;
+  }
+}
+
+/** An error of PostgreSQL (`code` is its SQLSTATE), of pg or of a socket. */
+interface DatabaseFailure extends Error {
+  readonly code?: unknown;
+  readonly syscall?: unknown;
+  readonly severity?: unknown;
+  /** The function of PostgreSQL that raised the error. */
+  readonly routine?: unknown;
+  /** The pg error that a TypeORM error wraps. */
+  readonly driverError?: DatabaseFailure;
+}
+
+/** Whether an error means that the database is unreachable, overloaded or read-only. The connection should be closed. */
+export function isConnectionFailure(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  const failure = failureOf(error);
+  if (failure instanceof ConnectionFileError) return true;
+  const { code, syscall, message } = failure;
+  if (typeof code !== 'string') return MESSAGES.test(message);
+  return (
+    (typeof syscall === 'string' && SOCKET_CALLS.has(syscall)) ||
+    NETWORK_ERRORS.test(code) ||
+    SQLSTATES.test(code) ||
+    // The database is closed to connections (ALLOW_CONNECTIONS false). The code alone has other meanings too.
+    (code === '55000' && message.includes('not currently accepting connections'))
+  );
+}
+
+/** The error of pg: TypeORM wraps it. */
+function failureOf(error: Error): DatabaseFailure {
+  return (error as DatabaseFailure).driverError ?? error;
+}
+
+/**
+ * Whether a prepared statement may have failed before its execution because its preparation on the connection is stale: a
+ * column has another type, or `DEALLOCATE` or `DISCARD` has dropped it. The statement has had no effect. If this is the
+ * cause, it works when it is parsed anew.
+ */
+export function mayBeStale(error: unknown): boolean {
+  const { code, routine, message } = error as DatabaseFailure;
+  return (
+    STALE.has(code) ||
+    (code === FEATURE_NOT_SUPPORTED && routine === PLAN_CHECK) ||
+    (code === 'XX000' && DROPPED_TYPE.test(message))
+  );
+}
+
+/** Whether PostgreSQL or a pooler refused the statement, so that it had no effect. */
+function isRefusal(error: Error): boolean {
+  const { code, message } = failureOf(error);
+  return (typeof code === 'string' && REFUSALS.test(code)) || POOLER_REFUSALS.test(message);
+}
+
+/**
+ * The error to throw: ApiError UNAVAILABLE with the original as `cause` for a connection failure, else the original.
+ *
+ * @param isSentChange whether PostgreSQL may have received a change; if so, and unless it refused the statement, the message
+ *   says that the outcome is unknown
+ * @param isWritable whether the database accepts changes; if so, one was refused because its transaction is READ ONLY
+ */
+export function asUnavailable(error: unknown, isSentChange = false, isWritable = false): unknown {
+  if (!isConnectionFailure(error) || (isWritable && failureOf(error).code === '25006')) return error;
+  return isSentChange && !isRefusal(error) ? unavailable(error, OUTCOME_UNKNOWN) : unavailable(error);
+}
+
+/** The error while the database is unreachable. The default message says that nothing was changed. */
+export function unavailable(cause: Error, message = 'The database is not available. Try again.'): ApiError {
+  return serviceUnavailable(causeOf(cause), message, { cause });
+}
+
+const OUTCOME_UNKNOWN =
+  'The database did not confirm the change in time; it may have been made. ' +
+  'A retry with the same Idempotency-Key settles it; without one, look whether it was made before you try again.';
+
+/** Whether an error leaves open if the change was made. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return error instanceof ApiError && error.message === OUTCOME_UNKNOWN;
+}
+
+/** The cause for operators: slow statements, a busy pool, a refusal by PostgreSQL, or an unreachable database. */
+function causeOf(error: Error): UnavailableCause {
+  const { code, message } = failureOf(error);
+  if (message === 'Query read timeout') return 'database_slow';
+  // pg-pool's message when all connections of the pool are busy.
+  if (message === 'timeout exceeded when trying to connect') return 'database_busy';
+  return typeof code === 'string' && REFUSALS.test(code) ? 'database_refused' : 'database_away';
+}
+
+/** The error of a request when too many others already wait for the database. */
+export function tooManyWaiting(): ApiError {
+  return serviceUnavailable('database_busy');
+}
+
+/** The error of a request that has waited too long for the database. No statement was sent for it. */
+export function waitedTooLong(): ApiError {
+  return serviceUnavailable('database_busy', 'The service did not get to the request in time. Try again.');
+}
+
+/** By SQLSTATE (PostgreSQL, appendix A): makes a line of PostgreSQL's message and of advice. */
+const ADVICE: Readonly<Record<string, (message: string) => string>> = {
+  '42501': (message) =>
+    `${message}. Grant the user of DATABASE_URL what "Roles and rights" of docs/operating.md lists.`,
+  '25006': (message) => `${message}: the database is a standby or read-only. Set DATABASE_URL to the primary.`,
+  '53100': (message) => `${message}. The disk of PostgreSQL is full: free some space on it, and try again.`,
+  '53300': (message) => `${message}. Raise max_connections of PostgreSQL, or lower DATABASE_POOL_SIZE.`,
+  '57014': (message) => `${message}. Something in the database blocks or slows it down: try again when that has ended.`,
+};
+
+/**
+ * Turns an error of the database during a start or a command into one line that names the fault and the remedy. Undefined
+ * for other errors.
+ */
+export function databaseFault(error: unknown): StartupError | undefined {
+  const fault = rootFault(error);
+  const message = (fault?.message ?? '').split('\n')[0] as string;
+  if (fault === undefined || message === '') return undefined;
+  if (typeof fault.severity === 'string') {
+    const code = String(fault.code);
+    const line = ADVICE[code]?.(message) ?? `${message} (SQLSTATE ${code}). The log of PostgreSQL says more.`;
+    return new StartupError(`PostgreSQL refuses: ${line}`, { cause: error });
+  }
+  // Connection failures are always wrapped (`asUnavailable`); an error that is not wrapped comes from elsewhere.
+  if (fault === error) return undefined;
+  return new StartupError(`The database failed: ${message}. Try again when it is available.`, { cause: error });
+}
+
+/** The innermost error: that of PostgreSQL or of the socket. */
+export function rootFault(error: unknown): DatabaseFailure | undefined {
+  const fault = error as DatabaseFailure | undefined;
+  const inner = fault?.driverError ?? fault?.cause;
+  return inner === undefined || typeof fault?.severity === 'string' ? fault : rootFault(inner);
+}

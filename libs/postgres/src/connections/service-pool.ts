@@ -1,0 +1,201 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
+import { collectParameters, destroySocket, processIdOf, unansweredStatement } from '#internals';
+import { tooManyWaiting, unavailable } from './connection-errors.js';
+
+/** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
+const MAX_WAITING = 1_000;
+
+/** Interval in ms of the look for late answers. */
+const WATCH_MS = 250;
+
+const STANDBY_WAITS = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;
+
+const INSIDE_TRANSACTION =
+  'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
+  'manager.getRepository(Entity) in place of a repository, and run or manager.query in place of Database.';
+
+/** Settings of a `ServicePool`. */
+export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
+  /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
+  readonly onConnect?: (client: ClientBase) => Promise<void>;
+  /**
+   * Longest time in ms to wait for the answer to a statement, and up to WATCH_MS more; then its connection is closed, with all
+   * statements that wait behind it. Default: no limit. pg's own `query_timeout` would start a timer for each statement.
+   */
+  readonly answerTimeoutMs?: number;
+}
+
+type Release = (error?: Error | boolean) => void;
+type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: Release) => void;
+
+/**
+ * pg's pool, for statements of our own and of TypeORM. It differs from pg's in seven ways:
+ *
+ * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
+ * - While the database is silent (sends no answer at all, see `breaker.ts`), every caller is refused at once.
+ * - At most MAX_WAITING callers wait for a connection.
+ * - A connection that is released with an open transaction is closed.
+ * - A connection whose statement gets no answer for `answerTimeoutMs` is closed.
+ * - Changes are refused while too many earlier ones wait for a synchronous standby.
+ * - On the embedded engine, which has one connection, code inside a transaction gets no second one.
+ */
+export class ServicePool extends pg.Pool {
+  /** Number of connections that were returned without an error. */
+  answered = 0;
+  private readonly clients: Set<pg.Client>;
+  /** What the database has reported last, by name. */
+  private readonly parameters: Map<string, string>;
+  private readonly watch: NodeJS.Timeout | undefined;
+  private silence: Error | undefined;
+  /** PostgreSQL processes that left a statement unanswered, and may wait for a synchronous standby. */
+  private readonly unanswered = new Set<number>();
+  /** The statements in flight at the last look, and when they were first seen, by `performance.now()`. */
+  private seen = new Map<object, number>();
+  /** For leased connections with a limit of their own, in ms. */
+  private readonly answerTimeouts = new WeakMap<ClientBase, number>();
+  private readonly transactions = new AsyncLocalStorage<{ isOpen: boolean }>();
+
+  constructor(options: ServicePoolOptions) {
+    const clients = new Set<pg.Client>();
+    const parameters = new Map<string, string>();
+    const Client = (options.Client ?? pg.Client) as typeof pg.Client;
+    class PooledClient extends Client {
+      constructor(clientOptions?: PoolConfig) {
+        super(clientOptions);
+        clients.add(this);
+        collectParameters(this, parameters);
+        this.once('end', () => clients.delete(this));
+        // Statements fail with the error anyway, and pg-pool replaces idle connections.
+        this.on('error', () => undefined);
+      }
+    }
+    super({ ...options, Client: PooledClient });
+    this.clients = clients;
+    this.parameters = parameters;
+    const { answerTimeoutMs } = options;
+    if (answerTimeoutMs === undefined) return;
+    this.watch = setInterval(() => this.closeLate(answerTimeoutMs), WATCH_MS).unref();
+  }
+
+  /** Number of connections in use. */
+  get busy(): number {
+    return this.totalCount - this.idleCount;
+  }
+
+  /** Whether the database has reported that it is no standby and not read-only, as PostgreSQL 14 and later do. */
+  get isWritable(): boolean {
+    return ['in_hot_standby', 'default_transaction_read_only'].every((name) => this.parameters.get(name) === 'off');
+  }
+
+  get isSilent(): boolean {
+    return this.silence !== undefined;
+  }
+
+  /**
+   * A connection of the pool.
+   *
+   * @throws ApiError UNAVAILABLE while the database is silent or when too many callers wait; Error inside a transaction on
+   *   the embedded engine; any error of pg
+   */
+  override connect(): Promise<PoolClient>;
+  override connect(callback: ConnectCallback): void;
+  override connect(callback?: ConnectCallback): Promise<PoolClient> | undefined {
+    const client = this.lease();
+    if (callback === undefined) return client;
+    client.then(
+      (leased) => callback(undefined, leased, (broken) => leased.release(broken)),
+      (error: Error) => callback(error, undefined, () => undefined),
+    );
+    return undefined;
+  }
+
+  /** Replaces `answerTimeoutMs` for a leased connection until it is released. */
+  setAnswerTimeout(client: ClientBase, timeoutMs: number): void {
+    this.answerTimeouts.set(client, timeoutMs);
+  }
+
+  /** Runs the work of a transaction on the embedded engine. Inside it, `connect` throws: it would wait in vain. */
+  async withoutConnections<Result>(work: () => Promise<Result>): Promise<Result> {
+    const transaction = { isOpen: true };
+    try {
+      return await this.transactions.run(transaction, work);
+    } finally {
+      transaction.isOpen = false;
+    }
+  }
+
+  /**
+   * Must be called immediately before a change is sent. A commit that waits for a synchronous standby ends neither at
+   * `statement_timeout` nor when its connection is closed. Without a bound such commits would use up `max_connections`.
+   *
+   * @throws ApiError UNAVAILABLE while half as many commits as the pool has connections, and at least two, may wait for a
+   *   synchronous standby
+   */
+  admitChange(): void {
+    if (this.unanswered.size >= Math.max(2, this.options.max / 2)) throw tooManyWaiting();
+  }
+
+  /** Asks PostgreSQL which of the unanswered statements still wait for a synchronous standby, and forgets the others. */
+  async countStandbyWaits(): Promise<void> {
+    if (this.unanswered.size === 0) return;
+    const asked = [...this.unanswered];
+    const { rows } = await this.query<{ pid: number }>(STANDBY_WAITS, [asked]);
+    const waiting = new Set(rows.map(({ pid }) => pid));
+    for (const pid of asked) if (!waiting.has(pid)) this.unanswered.delete(pid);
+  }
+
+  /** Closes all connections, so that statements in flight fail with `error`, and refuses all callers until `endSilence`. */
+  beginSilence(error: Error): void {
+    this.silence = error;
+    this.closeAll(error);
+  }
+
+  /** Closes all connections once more, because some may have opened during the silence. Then serves callers again. */
+  endSilence(): void {
+    if (this.silence === undefined) return;
+    this.closeAll(this.silence);
+    this.silence = undefined;
+  }
+
+  private async lease(): Promise<PoolClient> {
+    if (this.silence !== undefined) throw unavailable(this.silence);
+    if (this.transactions.getStore()?.isOpen) throw new Error(INSIDE_TRANSACTION);
+    if (this.waitingCount >= MAX_WAITING) throw tooManyWaiting();
+    const client = await super.connect();
+    const release = client.release.bind(client);
+    client.release = (error) => {
+      this.answerTimeouts.delete(client);
+      if (error === undefined) this.answered++;
+      else if (unansweredStatement(client) !== undefined) this.leave(client);
+      release(error ?? client.getTransactionStatus() !== 'I');
+    };
+    return client;
+  }
+
+  /** Must be called before a connection with an unanswered statement is closed. */
+  private leave(client: ClientBase): void {
+    // The embedded engine, which has a stream of its own, has no standbys.
+    if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
+  }
+
+  private closeLate(answerTimeoutMs: number): void {
+    if (this.ended) clearInterval(this.watch);
+    const now = performance.now();
+    const seen = new Map<object, number>();
+    for (const client of this.clients) {
+      const statement = unansweredStatement(client);
+      if (statement === undefined) continue;
+      const since = this.seen.get(statement) ?? now;
+      seen.set(statement, since);
+      if (now - since <= (this.answerTimeouts.get(client) ?? answerTimeoutMs)) continue;
+      this.leave(client);
+      destroySocket(client, new Error('Query read timeout'));
+    }
+    this.seen = seen;
+  }
+
+  private closeAll(error: Error): void {
+    this.clients.forEach((client) => destroySocket(client, error));
+  }
+}

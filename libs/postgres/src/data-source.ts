@@ -1,0 +1,104 @@
+import pg from 'pg';
+import type { DataSource, DataSourceOptions } from 'typeorm';
+import { EmbeddedEngine } from '#embedded-postgres';
+import type { Config, MigrationSource } from '#settings';
+import { checkConnection } from './connection-check.js';
+import { directly, embeddedConnectionSettings, isDirect, serverConnectionSettings } from './connection-settings.js';
+import { ServicePool } from './connections/service-pool.js';
+import { migrate } from './schema/migrate.js';
+import { loadMigrations } from './schema/migration-files.js';
+import { migrationStatus } from './schema/migration-history.js';
+import { schemaFault } from './schema/schema-check.js';
+import { ServiceDataSource } from './service-data-source.js';
+
+/** Options of the data source. They carry `config` to `openDataSource`. */
+export type DatabaseOptions = Extract<DataSourceOptions, { type: 'postgres' }> & { readonly config: Config };
+
+/**
+ * The options of the data source, the same for the application, the command line and the tests.
+ *
+ * @param migrations the application's migrations, in addition to those in `migrations/`
+ * @throws StartupError when migrations cannot be loaded
+ */
+export async function dataSourceOptions(
+  config: Config,
+  migrations: readonly MigrationSource[] = [],
+): Promise<DatabaseOptions> {
+  return {
+    type: 'postgres',
+    config,
+    driver: { ...pg, Pool: ServicePool },
+    migrations: await loadMigrations(migrations),
+    migrationsTableName: 'schema_migration',
+    synchronize: false,
+    installExtensions: false,
+    // The pool replaces an idle connection that breaks; nobody needs to act.
+    poolErrorHandler: () => undefined,
+  };
+}
+
+/**
+ * Opens a data source, and the embedded engine if DATABASE_URL is not set. `destroy` closes both.
+ *
+ * @throws StartupError when the database cannot be reached or opened
+ */
+async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
+  const { config } = options;
+  const { databaseUrl } = config;
+  await checkConnection(config);
+  if (databaseUrl !== undefined) {
+    const extra = { ...(options.extra as object), ...serverConnectionSettings(config, databaseUrl, isDirect(config)) };
+    return new ServiceDataSource({ ...options, extra }, undefined).initialize();
+  }
+  const engine = await EmbeddedEngine.open(config.dataDir);
+  const extra = { ...embeddedConnectionSettings(config), stream: engine.createStream };
+  try {
+    return await new ServiceDataSource({ ...options, extra }, engine).initialize();
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens the database for a command. Uses DATABASE_DIRECT_URL if it is set, because migrations and imports need a session of
+ * their own. Does not wait for a database that is away. `destroy` closes the database.
+ *
+ * @param isCurrent true: as `openCurrentDatabase` does; false: whatever its schema version
+ * @throws StartupError when the database cannot be reached or opened
+ */
+export async function openDatabase(
+  config: Config,
+  migrations?: readonly MigrationSource[],
+  isCurrent = false,
+): Promise<DataSource> {
+  const options = await dataSourceOptions({ ...directly(config), startTimeoutMs: 0 }, migrations);
+  return isCurrent ? openCurrentDatabase(options) : openDataSource(options);
+}
+
+/**
+ * Opens the database for the application, with a schema that this version can run on. MIGRATE_ON_START decides whether
+ * pending migrations are applied or refused. `destroy` closes the database.
+ *
+ * @throws StartupError when the database cannot be reached or opened, its schema is outdated, or it is newer and not
+ * backward compatible
+ */
+export async function openCurrentDatabase(options: DatabaseOptions): Promise<DataSource> {
+  const dataSource = await openDataSource(options);
+  try {
+    if (options.config.migrateOnStart) await migrateOnStart(dataSource, options);
+    const fault = schemaFault(await migrationStatus(dataSource));
+    if (fault !== undefined) throw fault;
+    return dataSource;
+  } catch (error) {
+    await dataSource.destroy();
+    throw error;
+  }
+}
+
+async function migrateOnStart(dataSource: DataSource, { config, ...options }: DatabaseOptions): Promise<unknown> {
+  // The embedded engine has one session. On a server, migrations need a session of their own and more time than requests.
+  if (config.databaseUrl === undefined) return migrate(dataSource);
+  const direct = await openDataSource({ ...options, config: directly(config), entities: [], extra: undefined });
+  return migrate(direct).finally(() => direct.destroy());
+}

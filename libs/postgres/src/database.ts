@@ -1,0 +1,200 @@
+import { Injectable, type OnApplicationShutdown, type OnModuleInit, Optional } from '@nestjs/common';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClientBase, PoolClient } from 'pg';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Config } from '#settings';
+import { answerTimeoutMs, APPLICATION_NAME, createServerClient } from './connection-settings.js';
+import { asUnavailable } from './connections/connection-errors.js';
+import { Breaker } from './availability/breaker.js';
+import type { ServicePool } from './connections/service-pool.js';
+import { executeOf } from './statements/prepared-query.js';
+import type { Statement } from './statements/statement.js';
+import { StatementRunner } from './connections/statement-runner.js';
+import type { ServiceDataSource } from './service-data-source.js';
+import { migrationStatus } from './schema/migration-history.js';
+import { schemaFault } from './schema/schema-check.js';
+
+export { isOutcomeUnknown } from './connections/connection-errors.js';
+export type { Statement } from './statements/statement.js';
+
+/** Whether the database can serve the requests of this version: 'ready', or why its schema does not fit. */
+type Readiness = 'ready' | 'unreachable' | Error;
+
+/** Longest time in ms of a query for readiness, and shortest time between two. */
+const READINESS_MS = 1_000;
+
+/** An open transaction. */
+export interface Transaction {
+  /** Runs a statement, which is parsed anew each time. Each row is an array of columns. */
+  run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]>;
+  /** TypeORM's entity manager in the same transaction. */
+  readonly manager: EntityManager;
+}
+
+/** Options of a transaction. */
+export interface TransactionOptions {
+  /**
+   * Longest time in ms of each statement, for jobs and reports that need more than STATEMENT_TIMEOUT_MS; at least 1. On
+   * the embedded engine no limit applies.
+   */
+  readonly timeoutMs?: number;
+}
+
+/** Reads on other servers than the primary. `Database` uses it if a module provides it. */
+export abstract class ReadReplicas {
+  /**
+   * Runs a read on a replica that shows everything which was committed before the call, or else on the primary.
+   *
+   * @param onReplica reads on the connection and releases it; its result is dropped if the primary answers instead
+   * @param text the statement for the log, if it is known; errors of TypeORM have it, too
+   * @throws only errors of `onPrimary`
+   */
+  abstract read<Result>(
+    onReplica: (client: PoolClient, statements: StatementRunner) => Promise<Result>,
+    onPrimary: () => Promise<Result>,
+    text?: string,
+  ): Promise<Result>;
+}
+
+/**
+ * Runs SQL statements on the primary and its replicas, without TypeORM. Each row is an array of columns; bigint columns
+ * are exact decimal strings.
+ *
+ * Every method that runs a statement throws ApiError UNAVAILABLE when the database is unreachable, overloaded or
+ * read-only, or no connection is free in time. The original error is its `cause`; its message says whether a change may have
+ * been made. Other errors of PostgreSQL are thrown unchanged.
+ */
+@Injectable()
+export class Database implements OnModuleInit, OnApplicationShutdown {
+  private readonly statements: StatementRunner;
+  /** @internal The pool of connections to the primary. */
+  readonly pool: ServicePool;
+  /** Undefined for the embedded engine, which runs in this process, so it is always reachable. */
+  private readonly breaker: Breaker | undefined;
+  private readinessAnswer: Promise<Readiness> = Promise.resolve('unreachable');
+  private readinessExpiresAt = -Infinity;
+
+  /** @internal Whether requests may share statements: the fast path `shared-statements`. */
+  readonly sharesStatements: boolean;
+
+  /** Longest time in ms that a request waits in a queue, and that a statement waits for a connection. */
+  readonly acquireTimeoutMs: number;
+
+  /** @internal */
+  constructor(
+    private readonly dataSource: DataSource,
+    config: Config,
+    /** @internal */
+    @Optional() readonly replicas?: ReadReplicas,
+  ) {
+    this.acquireTimeoutMs = config.acquireTimeoutMs;
+    this.sharesStatements = config.fastPaths;
+    const { databaseUrl, databaseDirectUrl } = config;
+    const pool = (this.pool = (dataSource as ServiceDataSource).pool);
+    this.statements = new StatementRunner(pool, executeOf(config));
+    if (databaseUrl === undefined) return;
+    const directUrl = databaseDirectUrl ?? databaseUrl;
+    this.breaker = new Breaker(pool, (connectionTimeoutMillis) =>
+      createServerClient(config, directUrl, { connectionTimeoutMillis, application_name: APPLICATION_NAME }),
+    );
+  }
+
+  onModuleInit(): void {
+    this.breaker?.start();
+  }
+
+  onApplicationShutdown(): void {
+    this.breaker?.stop();
+  }
+
+  /**
+   * Runs a read-only statement on a replica if one can answer at once, else on the primary. It sees every change that was
+   * committed before the call, except by a transaction with `SET LOCAL synchronous_commit = off`. A statement that a standby
+   * refuses, such as one with FOR UPDATE or `nextval`, runs on the primary, and the log warns of it.
+   */
+  read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    const onPrimary = (): Promise<Row[]> => this.readPrimary<Row>(statement, values);
+    if (this.replicas === undefined) return onPrimary();
+    return this.replicas.read<Row[]>(
+      (client, statements) => statements.runOn<Row>(client, statement, values),
+      onPrimary,
+      statement.text,
+    );
+  }
+
+  /**
+   * Lets TypeORM read on a replica if one can answer at once, else on the primary. `work` sees the same changes as `read`
+   * does, and its statements are limited alike. It may run twice, even at the same time: on a replica that fails or is late, and on the primary.
+   */
+  readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
+    const onPrimary = (): Promise<Result> => work(this.dataSource.manager);
+    if (this.replicas === undefined) return onPrimary();
+    return this.replicas.read(async (client) => {
+      const queryRunner = (this.dataSource as ServiceDataSource).createQueryRunnerOn(client);
+      try {
+        // Only a connected query runner returns its connection.
+        await queryRunner.connect();
+        return await work(queryRunner.manager);
+      } finally {
+        await queryRunner.release();
+      }
+    }, onPrimary);
+  }
+
+  /** Runs a read-only statement on the primary, where it sees every committed change. */
+  readPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    return this.statements.run(statement, values);
+  }
+
+  /** Runs a statement that changes data, on the primary. The change is committed when the promise resolves. */
+  write<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    return this.statements.run(statement, values, true);
+  }
+
+  /**
+   * Runs `work` in one transaction on the primary. The transaction is committed when the promise of `work` resolves, and
+   * rolled back when it rejects. `work` must use only the given transaction: other statements are no part of it, and on the
+   * embedded engine, which has one connection, they fail.
+   */
+  async transaction<Result>(
+    work: (transaction: Transaction) => Promise<Result>,
+    { timeoutMs }: TransactionOptions = {},
+  ): Promise<Result> {
+    const { statements, pool } = this;
+    try {
+      return await this.dataSource.transaction(async (manager) => {
+        const client = (await manager.queryRunner?.connect()) as ClientBase;
+        if (timeoutMs !== undefined) {
+          await statements.execute(client, SET_TIMEOUT, [timeoutMs]);
+          pool.setAnswerTimeout(client, answerTimeoutMs({ statementTimeoutMs: timeoutMs }));
+        }
+        const result = await work({
+          // Without a name, so not prepared: a stale preparation would fail the statement and undo the transaction.
+          run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
+          manager,
+        });
+        // PostgreSQL would answer COMMIT with a rollback, which is no error.
+        if (client.getTransactionStatus() === 'E')
+          throw new Error('A statement of the transaction failed: nothing is kept.');
+        return result;
+      });
+    } catch (error) {
+      throw asUnavailable(error, false, this.pool.isWritable);
+    }
+  }
+
+  /** @internal Answers within READINESS_MS. The answer is shared for that time, because the readiness endpoint is public. */
+  readiness(): Promise<Readiness> {
+    if (performance.now() >= this.readinessExpiresAt) {
+      this.readinessExpiresAt = performance.now() + READINESS_MS;
+      const answer = migrationStatus(this.dataSource).then(
+        (status) => schemaFault(status) ?? 'ready',
+        () => 'unreachable' as const,
+      );
+      this.readinessAnswer = Promise.race([answer, sleep(READINESS_MS, 'unreachable' as const, { ref: false })]);
+    }
+    return this.readinessAnswer;
+  }
+}
+
+const SET_TIMEOUT: Statement = { name: '', text: `SELECT set_config('statement_timeout', $1, true)` };

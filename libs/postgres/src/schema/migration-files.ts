@@ -1,0 +1,37 @@
+import { readdir } from 'node:fs/promises';
+import type { MigrationInterface } from 'typeorm';
+import { StartupError } from '#errors';
+import type { MigrationSource } from '#settings';
+
+type MigrationClass = new () => MigrationInterface;
+
+/** The directory `migrations/` beside `src/`. Both are compiled to `dist/`, so the relative path is the same there. */
+const DIRECTORY = new URL('../../../../migrations/', import.meta.url);
+
+/**
+ * Loads the classes of all migrations of this version: those in `migrations/`, and those that the application adds.
+ *
+ * @throws StartupError for a directory that has no migration
+ */
+export async function loadMigrations(added: readonly MigrationSource[]): Promise<MigrationClass[]> {
+  const loaded = await Promise.all(
+    [DIRECTORY, ...added].map(async (source) => (source instanceof URL ? classesIn(source) : [source])),
+  );
+  return loaded.flat();
+}
+
+/** The classes that the files of a directory export. */
+async function classesIn(url: URL): Promise<MigrationClass[]> {
+  // Without the slash, file names would be resolved against the parent directory.
+  const directory = new URL(url.href.replace(/\/?$/, '/'));
+  const files = (await readdir(directory).catch(() => [])).filter((file) => /^\d{13}-[a-z0-9-]+\.(js|ts)$/.test(file));
+  if (files.length === 0) {
+    throw new StartupError(
+      `${directory.href} has no migrations: compiled files with names such as 1795219200000-create-orders.js.`,
+    );
+  }
+  const modules = await Promise.all(
+    files.sort().map(async (file) => (await import(new URL(file, directory).href)) as Record<string, unknown>),
+  );
+  return modules.flatMap((exports) => Object.values(exports)) as MigrationClass[];
+}

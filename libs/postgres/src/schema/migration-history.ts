@@ -1,0 +1,86 @@
+import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm';
+import { StartupError } from '#errors';
+
+/** A migration as a file in `migrations/` declares it. */
+export interface Migration extends MigrationInterface {
+  /**
+   * Whether versions of the service that do not know this migration may run on its schema. If false, they are not ready and
+   * refuse to start. The value is stored when the migration is applied.
+   */
+  readonly backwardCompatible: boolean;
+}
+
+/** A migration that is applied to the database, as the version that applied it declared it. */
+interface AppliedMigration {
+  readonly name: string;
+  readonly appliedAt: Date;
+  readonly backwardCompatible: boolean;
+}
+
+/** A migration of this version, of the database, or of both. */
+export interface MigrationStatus {
+  readonly name: string;
+  /** When it was applied; undefined while it is pending. */
+  readonly appliedAt: Date | undefined;
+  /** False for a migration that another version has applied. */
+  readonly isKnown: boolean;
+  /** Whether versions that do not know the migration may run on its schema. */
+  readonly backwardCompatible: boolean;
+}
+
+/** Every migration of this version and of the database, oldest first. */
+export async function migrationStatus(dataSource: DataSource): Promise<MigrationStatus[]> {
+  const queryRunner = dataSource.createQueryRunner('master');
+  try {
+    const [known, applied] = [knownMigrations(dataSource), await appliedMigrations(queryRunner)];
+    return [...new Set([...known.keys(), ...applied.keys()])]
+      .sort((a, b) => timestampOf(a) - timestampOf(b))
+      .map((name) => ({
+        name,
+        appliedAt: applied.get(name)?.appliedAt,
+        isKnown: known.has(name),
+        backwardCompatible: (applied.get(name) ?? known.get(name))?.backwardCompatible === true,
+      }));
+  } finally {
+    await queryRunner.release();
+  }
+}
+
+/**
+ * The migrations of this version by name.
+ *
+ * @throws StartupError for a migration that does not declare `backwardCompatible`
+ */
+export function knownMigrations(dataSource: DataSource): Map<string, Migration> {
+  const known = new Map<string, Migration>();
+  for (const migration of dataSource.migrations as Migration[]) {
+    const name = migration.name ?? migration.constructor.name;
+    if (typeof migration.backwardCompatible !== 'boolean') {
+      throw new StartupError(
+        `Migration ${name} does not say whether earlier versions may run on its schema. ` +
+          'Add to its class: readonly backwardCompatible = true (or false). See docs/upgrading.md.',
+      );
+    }
+    known.set(name, migration);
+  }
+  return known;
+}
+
+/** The applied migrations by name, in the order in which they were applied. */
+export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<string, AppliedMigration>> {
+  const exists = `SELECT to_regclass('schema_migration') IS NOT NULL AS exists`;
+  // Structured results: these read for certain (see `ServiceQueryRunner`).
+  const { records: found } = await queryRunner.query(exists, [], true);
+  if (!(found as [{ exists: boolean }])[0].exists) return new Map();
+  const { records } = await queryRunner.query(
+    `SELECT name, applied_at AS "appliedAt", backward_compatible AS "backwardCompatible" FROM schema_migration ORDER BY id`,
+    [],
+    true,
+  );
+  return new Map((records as AppliedMigration[]).map((migration) => [migration.name, migration]));
+}
+
+/** TypeORM requires that a migration's name ends with its Unix time in ms, 13 digits. */
+function timestampOf(name: string): number {
+  return Number(name.slice(-13));
+}

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DataSource, QueryRunner } from 'typeorm';
+import { StartupError } from '#errors';
+import { onStopSignal } from '#runtime';
+
+/** Longest time in ms that a process waits while another one changes the schema. */
+const SCHEMA_LOCK_TIMEOUT_MS = 60_000;
+const SCHEMA_LOCK_POLL_MS = 100;
+
+/**
+ * Longest time in ms that a statement of a migration waits for a lock (PostgreSQL's `lock_timeout`). Reads queue behind a
+ * statement that waits for ACCESS EXCLUSIVE, so the wait blocks them for at most this time.
+ */
+export const LOCK_TIMEOUT_MS = 2_000;
+
+/** Key of the advisory lock that every schema change takes: 'petstore' in ASCII. */
+const LOCK_KEY = '8099007544119226981';
+
+/** The limits of the session while the schema changes, in ms; 0 is none. PostgreSQL 17 and later have `transaction_timeout`. */
+const LIMITS = { statement_timeout: 0, transaction_timeout: 0, lock_timeout: LOCK_TIMEOUT_MS };
+
+const SET_LIMITS = `
+  SELECT set_config(name, limits ->> name, false) FROM pg_settings, (SELECT $1::json) l (limits)
+  WHERE limits ->> name IS NOT NULL`;
+
+/** Makes PostgreSQL notice within 1 s that the process was killed, and end its statement. On Windows PostgreSQL refuses it. */
+const WATCH_CLIENT = `SET client_connection_check_interval = '1s'`;
+
+/** The process of a server that serves the session; none for the embedded engine, which ends with this process. */
+const SERVER_PROCESS = `
+  SELECT pid FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'client backend'`;
+
+/**
+ * Runs `work`, which changes the schema, under a lock against other processes. `work` must use the connection that holds the
+ * lock: PostgreSQL binds an advisory lock to its session, and the embedded engine has no second connection. The statements
+ * have no time limit, but wait at most LOCK_TIMEOUT_MS for a lock. SIGTERM and SIGINT end the session, which undoes the
+ * transaction; closing the data source waits for that.
+ *
+ * @throws StartupError when another process holds the lock for over 60 s, or a signal arrives
+ */
+export async function withSchemaLock<T>(
+  dataSource: DataSource,
+  work: (queryRunner: QueryRunner) => Promise<T>,
+): Promise<T> {
+  const queryRunner = dataSource.createQueryRunner('master');
+  let forgetSignals: (() => void) | undefined;
+  let isStopping = false;
+  try {
+    await queryRunner.query(SET_LIMITS, [LIMITS]);
+    await queryRunner.query(WATCH_CLIENT).catch(() => undefined);
+    const [server] = (await queryRunner.query(SERVER_PROCESS)) as { pid: number }[];
+    if (server !== undefined) {
+      const endSession = (): Promise<unknown> =>
+        dataSource.query('SELECT pg_terminate_backend($1, 60000)', [server.pid]).catch(() => undefined);
+      forgetSignals = onStopSignal(
+        () => {
+          isStopping = true;
+          void endSession();
+        },
+        () => process.exit(1),
+      );
+    }
+    await acquireSchemaLock(queryRunner);
+    try {
+      const result = await work(queryRunner);
+      // The session may have outlived the signal, because PostgreSQL was not told in time.
+      if (isStopping) throw new StartupError('A signal has ended the change of the schema. What is complete is kept.');
+      return result;
+    } finally {
+      await queryRunner.query(`SELECT pg_advisory_unlock(${LOCK_KEY})`).catch(() => undefined);
+      // The embedded engine serves requests with this session; those to a server are closed after the work.
+      await queryRunner.query('RESET lock_timeout').catch(() => undefined);
+    }
+  } finally {
+    forgetSignals?.();
+    await queryRunner.release();
+  }
+}
+
+async function acquireSchemaLock(queryRunner: QueryRunner): Promise<void> {
+  const deadline = Date.now() + SCHEMA_LOCK_TIMEOUT_MS;
+  // Polls, because a statement that waits for the lock would block CREATE INDEX CONCURRENTLY in the process that holds it:
+  // a deadlock.
+  while (Date.now() < deadline) {
+    const query = `SELECT pg_try_advisory_lock(${LOCK_KEY}) AS acquired`;
+    const [{ acquired }] = (await queryRunner.query(query)) as [{ acquired: boolean }];
+    if (acquired) return;
+    await sleep(SCHEMA_LOCK_POLL_MS);
+  }
+  throw new StartupError(
+    `Another process has been migrating this database for over ${SCHEMA_LOCK_TIMEOUT_MS / 1000} s. Try again when it has finished.`,
+  );
+}

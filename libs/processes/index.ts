@@ -1,0 +1,1 @@
+export { ProcessGroup } from './src/process-group.js';

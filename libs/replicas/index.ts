@@ -1,0 +1,1 @@
+export { ReplicasModule } from './src/replicas.module.js';

@@ -1,0 +1,51 @@
+import { Global, Module, Optional } from '@nestjs/common';
+import type { Registry } from 'prom-client';
+import { Metrics, registerCounter, registerGauge } from '#observability';
+import { ReadReplicas } from '#postgres';
+import { Config } from '#settings';
+import { Replicas } from './replicas.js';
+
+/** Lets `Database` read from the replicas of DATABASE_REPLICA_URLS, if it is set. */
+@Global()
+@Module({
+  providers: [
+    {
+      provide: ReadReplicas,
+      inject: [Config],
+      useFactory: (config: Config) => (config.databaseReplicaUrls.length > 0 ? new Replicas(config) : undefined),
+    },
+  ],
+  exports: [ReadReplicas],
+})
+export class ReplicasModule {
+  constructor({ registry }: Metrics, @Optional() replicas?: ReadReplicas) {
+    if (replicas instanceof Replicas) observe(replicas, registry);
+  }
+}
+
+function observe(replicas: Replicas, registry: Registry): void {
+  registerGauge(registry, {
+    name: 'petstore_replica_ready',
+    help: 'Processes that use the read replica. The log says why others do not.',
+    labelNames: ['replica'],
+    read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
+  });
+  registerGauge(registry, {
+    name: 'petstore_replica_behind_bytes',
+    help: 'How far the read replica was behind the primary when it was last asked, in bytes of the write-ahead log.',
+    labelNames: ['replica'],
+    aggregator: 'max',
+    read: () => replicas.all.map(({ name, behindBytes }) => [{ replica: name }, behindBytes]),
+  });
+  registerCounter(registry, {
+    name: 'petstore_replica_reads_total',
+    help: 'Statements that the read replica has answered.',
+    labelNames: ['replica'],
+    read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
+  });
+  registerCounter(registry, {
+    name: 'petstore_replica_fallbacks_total',
+    help: 'Statements that the primary has answered in place of a read replica.',
+    read: () => replicas.fallbacks,
+  });
+}

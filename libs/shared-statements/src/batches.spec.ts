@@ -1,0 +1,192 @@
+import pg from 'pg';
+import { UNAVAILABLE } from '#errors';
+import { Batches } from './batches.js';
+
+const LIMITS = { size: 10, concurrency: 1, waiting: 1000, waitMs: 10_000 };
+
+/** An `execute` that records its inputs. Each call of `release` answers the oldest statement. */
+function controlled() {
+  const batches: number[][] = [];
+  const releases: (() => void)[] = [];
+  const execute = (inputs: readonly number[]): Promise<number[]> => {
+    batches.push([...inputs]);
+    return new Promise((resolve) => releases.push(() => resolve(inputs.map((input) => input * 2))));
+  };
+  return { batches, execute, release: () => releases.shift()?.() };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
+
+test('a single input runs at once; inputs that wait together share a statement, and each gets its own output', async () => {
+  const { batches, execute, release } = controlled();
+  const queue = new Batches(execute, LIMITS);
+  const first = queue.run(1);
+  await Promise.resolve();
+  expect(batches).toEqual([[1]]);
+  const others = [2, 3, 4].map((input) => queue.run(input));
+  await settled();
+  expect(batches).toEqual([[1]]);
+  release();
+  await settled();
+  expect(batches).toEqual([[1], [2, 3, 4]]);
+  release();
+  expect(await Promise.all([first, ...others])).toEqual([2, 4, 6, 8]);
+});
+
+test('inputs that wait with the same key are executed once; none joins a statement that has begun', async () => {
+  const { batches, execute, release } = controlled();
+  const queue = new Batches(execute, LIMITS);
+  const run = (input: number): Promise<number> => queue.run(input, String(input));
+  const answers = [run(1), run(1)];
+  await settled();
+  answers.push(run(1), run(2), run(1));
+  await settled();
+  release();
+  await settled();
+  expect(batches).toEqual([[1], [1, 2]]);
+  release();
+  expect(await Promise.all(answers)).toEqual([2, 2, 2, 4, 2]);
+});
+
+test('after an error of a key, its next input is executed', async () => {
+  let calls = 0;
+  const queue = new Batches<number, number>(() => Promise.reject(new Error(`call ${++calls}`)), LIMITS);
+  await expect(queue.run(1, 'one')).rejects.toThrow('call 1');
+  await expect(queue.run(1, 'one')).rejects.toThrow('call 2');
+});
+
+test('no statement exceeds its size', async () => {
+  const { batches, execute, release } = controlled();
+  const queue = new Batches(execute, { ...LIMITS, size: 3 });
+  const answers = [1, 2, 3, 4].map((input) => queue.run(input));
+  await settled();
+  release();
+  await settled();
+  release();
+  await Promise.all(answers);
+  expect(batches).toEqual([[1, 2, 3], [4]]);
+});
+
+test('at most as many statements as the limit run at the same time', async () => {
+  const { batches, execute, release } = controlled();
+  const queue = new Batches(execute, { ...LIMITS, size: 1, concurrency: 2 });
+  const answers = [1, 2, 3].map((input) => queue.run(input));
+  await settled();
+  expect(batches).toEqual([[1], [2]]);
+  release();
+  await settled();
+  expect(batches).toEqual([[1], [2], [3]]);
+  release();
+  release();
+  await Promise.all(answers);
+});
+
+describe('with followMs', () => {
+  const FOLLOWING = { ...LIMITS, size: 3, concurrency: 2, followMs: 60_000 };
+
+  test('inputs that arrive while a statement runs share the next one; a full batch starts at once', async () => {
+    const { batches, execute, release } = controlled();
+    const queue = new Batches(execute, FOLLOWING);
+    const answers = [queue.run(1)];
+    await settled();
+    answers.push(queue.run(2), queue.run(3));
+    await settled();
+    expect(batches).toEqual([[1]]);
+    answers.push(queue.run(4), queue.run(5));
+    await settled();
+    expect(batches).toEqual([[1], [2, 3, 4]]);
+    release();
+    release();
+    await settled();
+    release();
+    expect(await Promise.all(answers)).toEqual([2, 4, 6, 8, 10]);
+  });
+
+  test('after followMs another statement starts while a slow one runs', async () => {
+    const { batches, execute, release } = controlled();
+    const queue = new Batches(execute, { ...FOLLOWING, followMs: 20 });
+    const first = queue.run(1);
+    await settled();
+    const second = queue.run(2);
+    while (batches.length < 2) await settled();
+    expect(batches).toEqual([[1], [2]]);
+    release();
+    release();
+    expect(await Promise.all([first, second])).toEqual([2, 4]);
+  });
+});
+
+test('a refused input gets its own error, and the other inputs of its statement succeed', async () => {
+  const executed: number[][] = [];
+  const queue = new Batches(async (inputs: readonly number[]) => {
+    executed.push([...inputs]);
+    await settled();
+    if (inputs.includes(13)) throw new pg.DatabaseError('13 is bad', 0, 'error');
+    return inputs;
+  }, LIMITS);
+  const outcomes = await Promise.allSettled([1, 13, 2].map((input) => queue.run(input)));
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(executed).toEqual([[1, 13, 2], [1], [13], [2]]);
+});
+
+test.each([
+  ['a failure that is no answer of PostgreSQL', new Error('unknown outcome')],
+  ['a statement that took too long', Object.assign(new pg.DatabaseError('canceled', 0, 'error'), { code: '57014' })],
+])('after %s, all inputs fail, and no statement is repeated', async (_, failure) => {
+  let calls = 0;
+  const queue = new Batches(() => {
+    calls++;
+    return Promise.reject(failure);
+  }, LIMITS);
+  const outcomes = await Promise.allSettled([1, 2, 3].map((input) => queue.run(input)));
+  expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(calls).toBe(1);
+});
+
+test('503 at once when too many inputs wait', async () => {
+  const { execute, release } = controlled();
+  const queue = new Batches(execute, { ...LIMITS, size: 1, waiting: 2 });
+  const answers = [queue.run(1)];
+  await settled();
+  answers.push(queue.run(2), queue.run(3));
+  expect(() => queue.run(4)).toThrow(expect.objectContaining({ definition: UNAVAILABLE }) as Error);
+  for (let round = 0; round < 3; round++) {
+    release();
+    await settled();
+  }
+  expect(await Promise.all(answers)).toEqual([2, 4, 6]);
+});
+
+test('503 for inputs that wait too long, although no other input arrives, and later inputs succeed', async () => {
+  const { batches, execute, release } = controlled();
+  const queue = new Batches(execute, { ...LIMITS, size: 1, waitMs: 50 });
+  const [begun, waiting] = [1, 2].map((input) => queue.run(input));
+  await expect(waiting).rejects.toMatchObject({ definition: UNAVAILABLE });
+  const later = queue.run(3);
+  release();
+  expect(await begun).toBe(2);
+  await settled();
+  release();
+  expect(await later).toBe(6);
+  expect(batches).toEqual([[1], [3]]);
+});
+
+test('503 for inputs that cannot run alone in time after their shared statement was refused', async () => {
+  const executed: number[][] = [];
+  const queue = new Batches(
+    async (inputs: readonly number[]) => {
+      executed.push([...inputs]);
+      if (inputs.length > 1) throw new pg.DatabaseError('one of them is bad', 0, 'error');
+      await new Promise((over) => setTimeout(over, 100));
+      return inputs;
+    },
+    { ...LIMITS, waitMs: 50 },
+  );
+  const outcomes = await Promise.allSettled([1, 2, 3].map((input) => queue.run(input)));
+  expect(outcomes).toMatchObject([
+    { status: 'fulfilled', value: 1 },
+    { status: 'rejected', reason: { definition: UNAVAILABLE } },
+    { status: 'rejected', reason: { definition: UNAVAILABLE } },
+  ]);
+  expect(executed).toEqual([[1, 2, 3], [1]]);
+});

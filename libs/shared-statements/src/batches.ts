@@ -1,0 +1,184 @@
+import pg from 'pg';
+import { tooManyWaiting, waitedTooLong } from '#postgres';
+import { activeTrace } from '#runtime';
+
+interface Waiting<Input, Output> {
+  readonly input: Input;
+  readonly key: string | undefined;
+  /** When `run` was called, by `performance.now()`. */
+  readonly since: number;
+  /** Runs the statement of a batch that this input leads; its span is then a child of the caller's span. */
+  readonly execute: (inputs: readonly Input[]) => Promise<readonly Output[]>;
+  readonly resolve: (output: Output) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Limits of a `Batches`. */
+export interface BatchLimits {
+  /** Largest number of inputs of one statement. */
+  readonly size: number;
+  /** Largest number of statements that run at the same time. */
+  readonly concurrency: number;
+  /** Largest number of inputs in the queue. One more is refused at once. */
+  readonly waiting: number;
+  /** Longest time in ms that an input waits in the queue. */
+  readonly waitMs: number;
+  /**
+   * While a statement runs, the next one begins this time in ms after its start at the earliest, so that more inputs share
+   * it. A full batch does not wait. Default: 0.
+   */
+  readonly followMs?: number;
+}
+
+/**
+ * Runs inputs that wait at the same moment in one statement. Each input gets its own output or error: when PostgreSQL
+ * refuses a shared statement, each of its inputs is run alone. After any other failure nothing is run again, because the
+ * statement may have been executed. An input never joins a statement that has begun, so a read shows the database at or
+ * after the moment of its call. Nothing is cached, so writes of other instances invalidate nothing.
+ */
+export class Batches<Input, Output> {
+  private waiting: Waiting<Input, Output>[] = [];
+  /** The outputs of waiting inputs that have a key. */
+  private outputs = new Map<string, Promise<Output>>();
+  /** Number of calls of `run` since the last statement began. */
+  private calls = 0;
+  private running = 0;
+  private isScheduled = false;
+  /**
+   * Whether the last statement had several callers. If so, more are likely to arrive in this turn of the event loop, and the
+   * next statement waits for them.
+   */
+  private isShared = false;
+  private expiry: NodeJS.Timeout | undefined;
+  /** When the last statement began, by `performance.now()`. */
+  private beganAt = -Infinity;
+  private followUp: NodeJS.Timeout | undefined;
+
+  /** @param execute runs one atomic statement for all inputs, and returns the outputs in the order of the inputs */
+  constructor(
+    private readonly execute: (inputs: readonly Input[]) => Promise<readonly Output[]>,
+    private readonly limits: BatchLimits,
+  ) {}
+
+  /**
+   * @param key inputs that wait with the same key are executed once, and share the output
+   * @throws ApiError UNAVAILABLE when the queue is full or the wait too long; the error of `execute` for this input
+   */
+  run(input: Input, key?: string): Promise<Output> {
+    this.calls++;
+    const shared = key === undefined ? undefined : this.outputs.get(key);
+    if (shared !== undefined) return shared;
+    if (this.waiting.length >= this.limits.waiting) {
+      throw tooManyWaiting();
+    }
+    const output = new Promise<Output>((resolve, reject) => {
+      const execute = activeTrace?.bind(this.execute) ?? this.execute;
+      this.waiting.push({ input, key, since: performance.now(), execute, resolve, reject });
+    });
+    if (key !== undefined) this.outputs.set(key, output);
+    this.schedule();
+    return output;
+  }
+
+  /** Takes the oldest inputs out of the queue. */
+  private take(count: number): Waiting<Input, Output>[] {
+    const taken = this.waiting.splice(0, count);
+    if (this.waiting.length > 0) {
+      for (const { key } of taken) if (key !== undefined) this.outputs.delete(key);
+    } else if (this.outputs.size > 0) {
+      // Not emptied: each table that a map has outgrown would keep the outputs of its time from the garbage collector.
+      this.outputs = new Map();
+    }
+    return taken;
+  }
+
+  /** Makes sure that the waiting inputs are run or expire. */
+  private schedule(): void {
+    if (this.isScheduled) return;
+    if (this.mayBegin) {
+      this.isScheduled = true;
+      if (this.isShared) {
+        // Inputs that arrive in this turn of the event loop join.
+        setImmediate(this.begin);
+      } else {
+        queueMicrotask(this.begin);
+      }
+      return;
+    }
+    this.expiry ??= setTimeout(this.expire, this.limits.waitMs).unref();
+    // At the limit of concurrency, the end of a statement schedules the next one.
+    if (this.running < this.limits.concurrency) {
+      this.followUp ??= setTimeout(this.follow, this.limits.followMs).unref();
+    }
+  }
+
+  private get mayBegin(): boolean {
+    const { size, concurrency, followMs = 0 } = this.limits;
+    if (this.running === 0) return true;
+    if (this.running >= concurrency) return false;
+    const isFull = this.waiting.length >= size;
+    return isFull || performance.now() - this.beganAt >= followMs;
+  }
+
+  /** Called when `followMs` may have passed since the start of the last statement. */
+  private readonly follow = (): void => {
+    this.followUp = undefined;
+    if (this.waiting.length > 0) this.schedule();
+  };
+
+  /** Rejects inputs that have waited for `waitMs`, also while the running statements hang. */
+  private readonly expire = (): void => {
+    const latest = performance.now() - this.limits.waitMs;
+    const kept = this.waiting.findIndex(({ since }) => since > latest);
+    const expired = this.take(kept === -1 ? this.waiting.length : kept);
+    expired.forEach(({ reject }) => reject(waitedTooLong()));
+    const [oldest] = this.waiting;
+    this.expiry = oldest && setTimeout(this.expire, oldest.since - latest).unref();
+  };
+
+  private readonly begin = (): void => {
+    this.isScheduled = false;
+    while (this.waiting.length > 0 && this.mayBegin) {
+      const batch = this.take(this.limits.size);
+      this.running++;
+      this.beganAt = performance.now();
+      this.isShared = this.calls > 1;
+      this.calls = 0;
+      void this.serve(batch).finally(() => {
+        this.running--;
+        if (this.waiting.length > 0) this.schedule();
+      });
+    }
+    // The rest of the inputs needs the timers too: perhaps nobody calls `run` again.
+    if (this.waiting.length > 0) this.schedule();
+  };
+
+  private async serve(batch: readonly Waiting<Input, Output>[]): Promise<void> {
+    try {
+      const inputs = batch.map(({ input }) => input);
+      const [{ execute }] = batch as [Waiting<Input, Output>];
+      const outputs = await execute(inputs);
+      batch.forEach(({ resolve }, index) => resolve(outputs[index] as Output));
+    } catch (error) {
+      // Only an error from PostgreSQL itself proves that the statement had no effect. One that took too long (57014) would mostly
+      // take too long again.
+      if (batch.length === 1 || !(error instanceof pg.DatabaseError) || error.code === '57014') {
+        batch.forEach(({ reject }) => reject(error));
+      } else {
+        await this.serveAlone(batch);
+      }
+    }
+  }
+
+  /** Runs each input in a statement of its own, one after the other. After `waitMs`, rejects the remaining ones. */
+  private async serveAlone(batch: readonly Waiting<Input, Output>[]): Promise<void> {
+    const latest = performance.now() + this.limits.waitMs;
+    for (const one of batch) {
+      if (performance.now() > latest) {
+        one.reject(waitedTooLong());
+      } else {
+        await this.serve([one]);
+      }
+    }
+  }
+}

@@ -1,0 +1,2 @@
+export { exportDatabase } from './src/export.js';
+export { importDatabase } from './src/import.js';

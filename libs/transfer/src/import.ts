@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import type { ClientBase, Connection } from 'pg';
+import { serialize } from 'pg-protocol';
+import type { DataSource, QueryRunner } from 'typeorm';
+import { ApiError, StartupError } from '#errors';
+import { withSchemaLock } from '#postgres';
+import { CHECKSUM, EXPORT_HEADER, TABLES_OF_ROWS } from './export.js';
+
+/** Characters of rows that one COPY sends. */
+const COPY_CHARACTERS = 256 * 1024;
+
+/** Lines that are not run: comments, and the transaction of the script, because the import has its own. */
+const NOT_RUN = /^(--|BEGIN;$|COMMIT;$)/;
+
+/** SQLSTATE of an error that the script itself raises. */
+const RAISED = 'P0001';
+
+/**
+ * Runs an export, a script of SQL, on a database of the same migrations, in one transaction: if anything fails or the
+ * process ends, the database stays unchanged. The transaction locks all tables. Needs the rights of the owner. The
+ * script may do whatever the owner may: import only files that you trust.
+ *
+ * @param source the bytes of the export
+ * @param replace true: all existing rows are deleted in the same transaction; false: a database with any row is refused
+ * @returns the number of imported rows
+ * @throws StartupError when the export is damaged or of another schema, the database holds rows, or PostgreSQL refuses;
+ *   ApiError UNAVAILABLE; any error of `source`
+ */
+export async function importDatabase(
+  dataSource: DataSource,
+  source: AsyncIterable<Buffer>,
+  replace: boolean,
+): Promise<number> {
+  return withSchemaLock(dataSource, async (queryRunner) => {
+    let rows: number;
+    await queryRunner.startTransaction();
+    try {
+      rows = await runScript(queryRunner, source, replace);
+      await queryRunner.commitTransaction();
+    } catch (error) {
+      await queryRunner.rollbackTransaction().catch(() => undefined);
+      throw withAdvice(error);
+    }
+    // The planner needs statistics of the new rows now: autovacuum is late, and the embedded engine has none.
+    await queryRunner.query('ANALYZE').catch(() => undefined);
+    return rows;
+  });
+}
+
+/** Runs the script in the transaction of the query runner. */
+async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>, replace: boolean): Promise<number> {
+  const client = (await queryRunner.connect()) as ClientBase;
+  const hash = createHash('sha256');
+  let checksum: string | undefined;
+  /** The COPY whose rows follow. */
+  let copy: string | undefined;
+  let rows: string[] = [];
+  let characters = 0;
+  let count = 0;
+  let isBegun = false;
+  for await (const line of linesOf(source)) {
+    isBegun ||= line.startsWith(EXPORT_HEADER);
+    if (!isBegun) throw damaged('it does not begin as export begins it');
+    if (checksum !== undefined) throw damaged('it goes on after its end');
+    if (copy === undefined && line.startsWith(CHECKSUM)) {
+      checksum = line;
+      continue;
+    }
+    hash.update(`${line}\n`);
+    if (copy !== undefined) {
+      const isEnd = line === '\\.';
+      if (!isEnd) rows.push(line);
+      characters += line.length;
+      if (isEnd || characters > COPY_CHARACTERS) {
+        await copyRows(client, copy, rows);
+        count += rows.length;
+        rows = [];
+        characters = 0;
+      }
+      if (isEnd) copy = undefined;
+    } else if (line.startsWith('COPY ')) {
+      copy = line;
+    } else if (replace && line.startsWith(TABLES_OF_ROWS)) {
+      await queryRunner.query(`TRUNCATE ${line.slice(TABLES_OF_ROWS.length)}`);
+    } else if (!NOT_RUN.test(line)) {
+      await queryRunner.query(line);
+    }
+  }
+  if (checksum === undefined) throw damaged('it ends too early');
+  if (checksum !== CHECKSUM + hash.digest('hex')) throw damaged('its checksum is wrong');
+  return count;
+}
+
+/** The lines of a file, the last one also without its line end. */
+async function* linesOf(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  let rest = '';
+  for await (const piece of source) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+    rest = lines.pop() as string;
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
+}
+
+/**
+ * Runs `COPY … FROM STDIN` with rows in its text format, which are sent together with the statement: the embedded engine
+ * accepts none after it. If PostgreSQL refuses the statement, it skips the rows.
+ */
+function copyRows(client: ClientBase, statement: string, rows: readonly string[]): Promise<void> {
+  const data = serialize.copyData(Buffer.from(rows.map((row) => `${row}\n`).join('')));
+  return new Promise((resolve, reject) => {
+    const query = {
+      submit: ({ stream }: Connection): void => {
+        stream.write(Buffer.concat([serialize.query(statement), data, serialize.copyDone()]));
+      },
+      handleReadyForQuery: resolve,
+      handleError: reject,
+      // Required by pg.
+      handleCopyInResponse: () => undefined,
+      handleCommandComplete: () => undefined,
+    };
+    client.query(query);
+  });
+}
+
+function damaged(what: string): StartupError {
+  return new StartupError(`The export is damaged: ${what}. Nothing was imported. Take another copy of it.`);
+}
+
+/** Turns an error of PostgreSQL into one with advice that says nothing was imported. Returns other errors unchanged. */
+function withAdvice(thrown: unknown): unknown {
+  const error = thrown instanceof ApiError ? thrown.cause : thrown;
+  const { severity, code, message } = error as { severity?: unknown; code?: string; message: string };
+  if (severity === undefined) return thrown;
+  const text =
+    code === RAISED
+      ? `${message} Nothing was imported.`
+      : `PostgreSQL refuses: ${message}. Nothing was imported. Import as the owner of the schema who also runs migrate, ` +
+        'with the service stopped, and another copy of the export if that does not help.';
+  return new StartupError(text, { cause: error });
+}

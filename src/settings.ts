@@ -1,0 +1,3 @@
+import { nameProduct } from '#settings';
+
+nameProduct({ name: 'petstore', apiKeyPrefix: 'pets_' });
