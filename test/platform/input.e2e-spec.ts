@@ -5,7 +5,6 @@ import {
   type ExecutionContext,
   HttpCode,
   Module,
-  Param,
   ParseIntPipe,
   Post,
 } from '@nestjs/common';
@@ -14,7 +13,7 @@ import { RequireScopes } from '#api-keys';
 import { Int64Property, TextProperty } from '#input';
 import { createTestApp, type TestApp } from '../support/app.js';
 
-/* The input of handlers of modules, and the declarations with which the start fails. */
+/* The input of handlers of modules. */
 
 class NewNote {
   @TextProperty({ description: 'A text.', minLength: 1, maxLength: 40 })
@@ -99,20 +98,4 @@ describe("@Body('member')", () => {
   ])('refuses %j: %s', async (body, expected) => {
     expect(await post('/parts', body)).toContain(expected);
   });
-});
-
-test('the start fails with one sentence when a declared type of a handler would not be checked', async () => {
-  @Controller('test-papers')
-  @RequireScopes()
-  class TestPapersController {
-    @Post(':number')
-    addPaper(@Param('number') parameters: NewNote): unknown {
-      return parameters;
-    }
-  }
-  @Module({ controllers: [TestPapersController] })
-  class PapersModule {}
-  await expect(createTestApp({ features: [PapersModule] })).rejects.toThrow(
-    "@Param('number') of TestPapersController.addPaper is declared as NewNote, which nothing would check.",
-  );
 });
