@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -106,27 +105,3 @@ testOnce('log lines, those of Nest included, are written within 10 s, and no API
   expect(service.stdout).toContain('Nest application successfully started');
   expect(service.stderr).not.toMatch(/API_KEY|pets_/);
 });
-
-// Needs a separate process, because a regression would end it.
-testOnce(
-  'clients that reset their connection after CONNECT, broken bytes or a GET do not end the service',
-  async () => {
-    const service = services.start({ ...database.settings });
-    const origin = await service.origin();
-    for (const bytes of ['CONNECT a:1 HTTP/1.1', 'BROKEN', 'GET /v1/pets HTTP/1.1\r\nHost: x']) {
-      for (let round = 0; round < 100; round++) {
-        await resetAfter(Number(new URL(origin).port), `${bytes}\r\n\r\n`);
-      }
-    }
-    expect((await fetch(`${origin}/health/live`)).status).toBe(200);
-  },
-);
-
-/** Sends bytes and resets the connection at once. */
-function resetAfter(port: number, bytes: string): Promise<void> {
-  return new Promise((done) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes, () => socket.resetAndDestroy()));
-    // Ignored: the request at the end of the test shows whether the service still runs.
-    socket.on('error', () => undefined).once('close', () => done());
-  });
-}

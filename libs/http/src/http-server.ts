@@ -29,10 +29,7 @@ export function createHttpServer(app: Express, config: Config): Server {
     requireHostHeader: false,
     noDelay: true,
   });
-  // Without a listener, Node itself serves such requests as ordinary HTTP.
-  server.on('newListener', (event) => {
-    if (event === 'upgrade') limitUpgrades(Request.prototype);
-  });
+  limitUpgrades(Request.prototype);
   // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
   // checked. MAX_HEADER_BYTES bounds the work.
   server.maxHeadersCount = 0;
@@ -64,9 +61,9 @@ const UPGRADE = Symbol('upgrade');
  * connection is outstanding, if a module listens to the server's event `upgrade`. The listener gets the socket, with
  * everything that the client sends after it, and checks the API key itself.
  *
- * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP. Node's
- * parser then drops the data that it has already read after the request, so it could lose a request, or begin one in the
- * middle of another. Therefore `connections.ts` ends the connection after the answer.
+ * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP; CONNECT, too,
+ * which is 400. Node's parser then drops the data that it has already read after the request, so it could lose a request, or
+ * begin one in the middle of another. Therefore the connection ends after the answer (`connections.ts`).
  *
  * @param prototype the prototype of the server's request class; Node sets and reads its member `upgrade`
  */
@@ -74,7 +71,7 @@ function limitUpgrades(prototype: IncomingMessage): void {
   Object.defineProperty(prototype, 'upgrade', {
     configurable: true,
     get(this: IncomingMessage & { [UPGRADE]?: boolean }) {
-      if (!this[UPGRADE] || this.method === 'CONNECT') return this[UPGRADE];
+      if (!this[UPGRADE]) return this[UPGRADE];
       const isWebSocket = this.method === 'GET' && this.headers.upgrade?.toLowerCase() === 'websocket';
       return isWebSocket && !announcesBody(this) && answeringOn(this.socket) === undefined;
     },

@@ -27,7 +27,7 @@ interface ParserErrorListener {
 
 /**
  * Answers what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431. Then the
- * connection is closed. CONNECT has no answer: without a listener, Node closes its connection.
+ * connection is closed.
  *
  * An error in a body belongs to its request: reading the body fails with the error, so the request is answered like any
  * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`; behind
