@@ -7,6 +7,7 @@ import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
 import { failureText } from './failure-text.js';
 import { runInService } from './service-client.js';
+import { printableLines } from './terminal.js';
 import { addTransferCommands } from './transfer.js';
 
 /** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
@@ -69,7 +70,9 @@ export async function runCommands(options: AppOptions = {}): Promise<void> {
     for (const warning of loadEnvironmentFile()) context.tell(`${warning}\n`);
     const { databaseUrl, dataDir } = readConfig();
     if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
-    const end = await runInService(dataDir, words, (bytes) => context.print(bytes));
+    const decoder = new TextDecoder();
+    const print = (bytes: Buffer): void => context.print(printableLines(decoder.decode(bytes, { stream: true })));
+    const end = await runInService(dataDir, words, print);
     if (end === undefined) return;
     context.tell(end.messages);
     // Ends the program before the command runs here, too.

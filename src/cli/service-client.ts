@@ -2,11 +2,12 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connectToOwner } from '#embedded-postgres';
 import { StartupError } from '#errors';
+import { printableLines } from './terminal.js';
 
 /** What the service tells at the end of a command. */
 export interface ServiceEnd {
   readonly exitCode: number;
-  /** Text for standard error. */
+  /** Text for standard error, which a terminal may show. */
   readonly messages: string;
 }
 
@@ -40,5 +41,6 @@ export async function runInService(
   } catch (error) {
     throw response.errored === error ? new StartupError('The service ended before the command.') : error;
   }
-  return JSON.parse(decodeURIComponent(response.trailers[END_FIELD] ?? '')) as ServiceEnd;
+  const end = JSON.parse(decodeURIComponent(response.trailers[END_FIELD] ?? '')) as ServiceEnd;
+  return { ...end, messages: printableLines(end.messages) };
 }

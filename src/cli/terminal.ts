@@ -37,6 +37,11 @@ export function timeCell(time: Date | null): string {
   return time?.toISOString().slice(0, 16).replace('T', ' ') ?? '-';
 }
 
+/** As `printable`, of a text of lines whose format the commands have made. */
+export function printableLines(text: string): string {
+  return text.replace(/[^\P{Cc}\n]/gu, '?');
+}
+
 /** Replaces control characters in text of unknown origin, because a terminal would obey them. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');

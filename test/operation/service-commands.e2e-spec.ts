@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { chown, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -110,6 +111,23 @@ if (engine === 'embedded') {
       1,
       expect.stringMatching(/belongs to another user\. Run the command as that user\.\n$/),
     ]);
+  });
+
+  test('a terminal obeys nothing that the socket sends', async () => {
+    const directory = await mkdtemp(join(home, 'hostile-'));
+    const end = encodeURIComponent(JSON.stringify({ exitCode: 0, messages: '\x1b]0;a\x07b\n' }));
+    const hostile = createServer((_, response) => {
+      response.setHeader('Trailer', 'petstore-end');
+      response.addTrailers({ 'petstore-end': end });
+      response.end('\x1b[31m\u{1f40e}\u009bA\r1\n');
+    }).listen(join(directory, '1-a.lock'));
+    await once(hostile, 'listening');
+    expect(await petstoreCommand(home, { DATA_DIR: directory }, 'keys', 'list')).toEqual({
+      code: 0,
+      stdout: '?[31m\u{1f40e}?A?1\n',
+      stderr: '?]0;a?b\n',
+    });
+    hostile.close();
   });
 
   test('a peer that sends no command does no harm', async () => {
