@@ -1,10 +1,13 @@
 import { Redis } from 'ioredis';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiKeysService } from '#api-keys';
 import { RateLimiter } from '#rate-limit';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { call, countAllowed } from '../support/calls.js';
+import { until } from '../support/until.js';
 import { freePort, type Program, startProgram } from '../support/programs.js';
 
 /*
@@ -164,6 +167,27 @@ test('a bucket that is none is not taken as an answer, and buckets end with thei
     await client.flushall();
   }
   client.disconnect();
+});
+
+test.each([
+  ['nil', '$-1\r\n'],
+  ['a list', '*1\r\n$1\r\n3\r\n'],
+])('%s is not taken as an answer', async (_, answer) => {
+  let commands = 0;
+  const server = createServer((socket) =>
+    socket.on('data', (bytes) => {
+      for (const _command of String(bytes).matchAll(/^\*\d+\r$/gm)) commands += Number(socket.write(answer));
+    }),
+  ).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const settings = { REDIS_URL: `redis://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const alone = await createTestApp({ database, settings: { ...settings, RATE_LIMIT_PER_MINUTE: '6' } });
+  await until(() => commands > 0);
+  await sleep(100);
+  expect((await call(alone, await newKey('answering'))).headers.ratelimit).toBe('"client";r=5;t=10');
+  expect(alone.log.text).toContain('Redis is away: each instance limits its clients by itself. It answered ');
+  await alone.close();
+  server.close();
 });
 
 test('a service starts without Redis', async () => {
