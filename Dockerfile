@@ -3,7 +3,8 @@
 #   docker build -t petstore .
 #
 # A private npm registry: docker build --secret id=npmrc,src=$HOME/.npmrc …
-ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
+# Pinned by the digest of its index of platforms; that of a newer one: docker buildx imagetools inspect node:24-bookworm-slim
+ARG NODE_IMAGE=docker.io/library/node:24.18.0-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d
 
 # JavaScript, WebAssembly and data alone leave this stage, so one build serves every processor.
 FROM --platform=${BUILDPLATFORM} ${NODE_IMAGE} AS build

@@ -74,6 +74,7 @@ function mutationsOf(path) {
   const found = [];
   const visit = (node) => {
     for (const [place, by] of changesOf(node)) {
+      if (place.getText() === by) continue;
       const start = place.getStart();
       const changed = text.slice(0, start) + by + text.slice(place.end);
       const line = source.getLineAndCharacterOfPosition(start).line + 1;

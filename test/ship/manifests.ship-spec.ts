@@ -69,7 +69,11 @@ describe('compose.yaml', () => {
     });
     const done = { condition: 'service_completed_successfully' };
     expect(petstore).toMatchObject({ ...image, depends_on: { migrate: done, postgres: healthy, redis: healthy } });
-    for (const server of [postgres, redis]) expect(server).toHaveProperty('healthcheck.test');
+    const pinned = expect.stringMatching(/@sha256:[\da-f]{64}$/) as string;
+    for (const server of [postgres, redis]) {
+      expect(server).toMatchObject({ image: pinned, healthcheck: { test: expect.anything() as unknown } });
+    }
+    expect(dockerfile()[0]?.text).toEqual(pinned);
   });
 
   test('publishes only the port of the service, and only to this machine', () => {
