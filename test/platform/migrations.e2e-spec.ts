@@ -231,6 +231,8 @@ test('a migration that TypeORM generates for a view entity finds the table typeo
 
 test('statements of a migration wait 2 s for a lock, run without a limit, and later ones wait as before', async () => {
   const limits: unknown[] = [];
+  // It waits for its lock without a limit.
+  pushMigration(makesIndex('IndexName4102444799999', 'CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_test ON pet (name)'));
   pushMigration({
     ...later('SeeLimits4102444800000', true),
     up: async (queryRunner) => {

@@ -52,8 +52,7 @@ export function serverConnectionSettings(
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
     application_name: APPLICATION_NAME,
-    // Not the same for all processes, so that they do not connect anew at the same moment.
-    maxLifetimeSeconds: (config.databaseConnectionMaxAgeMs / 1_000) * (0.8 + 0.2 * Math.random()),
+    maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
     onConnect: sessionPreparation({ ...sessionLimits(config), ...limits }, isOwnSession, timeoutMs),
   };
 }
