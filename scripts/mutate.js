@@ -1,7 +1,7 @@
 /**
  * Changes the code of a folder in one place at a time, in a copy of the repository, and prints each change that no test notices:
  *
- *   npm run mutate -- <folder or file of src> [number] [--seed <number>] [--tests <pattern>]
+ *   npm run mutate -- <folder or file> [number] [--seed <number>] [--tests <pattern>]
  *
  * `--tests` is a regular expression of paths of tests; without it, those that call the service, and the unit tests of the
  * folder, without long ones. They run on PostgreSQL: that of TEST_DATABASE_URL, which saves two seconds each, or their own.
@@ -27,7 +27,7 @@ const { values, positionals } = parseArgs({
 });
 const [folder, count = '10'] = positionals;
 if (folder === undefined) {
-  process.stderr.write('npm run mutate -- <folder or file of src> [number] [--seed <number>] [--tests <pattern>]\n');
+  process.stderr.write('npm run mutate -- <folder or file> [number] [--seed <number>] [--tests <pattern>]\n');
   process.exit(1);
 }
 const tests = values.tests ?? `${folder.replace(/\.ts$/, '')}.*spec|test/(api|api-keys|platform)/`;
@@ -100,7 +100,7 @@ const listed = spawnSync('git', ['ls-files', '-z', '-co', '--exclude-standard'],
 const files = listed.stdout
   .split('\0')
   .filter((path) => path !== '' && statSync(join(root, path), { throwIfNoEntry: false }));
-const sources = files.filter((path) => path.startsWith(folder) && /^src\/.*(?<!\.spec)\.ts$/.test(path));
+const sources = files.filter((path) => path.startsWith(folder) && /^(src|libs)\/.*(?<!\.spec)\.ts$/.test(path));
 const random = randomNumbers(Number(values.seed));
 const chosen = sources
   .flatMap(mutationsOf)

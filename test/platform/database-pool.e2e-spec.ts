@@ -147,6 +147,16 @@ test('a transaction whose work goes on after the error of a statement is not tak
   expect(await app.sql('SELECT value FROM kept')).toEqual([]);
 });
 
+test('a transaction that code has left open is undone, and no other statement runs in it', async () => {
+  const runner = app.nest.get(DataSource).createQueryRunner();
+  await runner.startTransaction();
+  await runner.query(`INSERT INTO client (name) VALUES ('left open')`);
+  await runner.release();
+  const find = { name: '', text: `SELECT name FROM client WHERE name = 'left open'` };
+  const found = await Promise.all(Array.from({ length: 12 }, () => database.write(find, [])));
+  expect(found.flat()).toEqual([]);
+});
+
 test("createQueryRunner('slave') says what reads a replica", () => {
   expect(() => app.nest.get(DataSource).createQueryRunner('slave')).toThrow('Database.readReplica');
 });
