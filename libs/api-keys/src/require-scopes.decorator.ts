@@ -2,7 +2,7 @@ import { applyDecorators, SetMetadata } from '@nestjs/common';
 import { isScope } from './api-key-format.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
 
-export const REQUIRED_SCOPES_METADATA = 'petstore:scopes';
+export const REQUIRED_SCOPES_METADATA = 'platform:scopes';
 
 const declared = new Set<string>();
 

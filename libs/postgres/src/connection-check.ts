@@ -3,8 +3,8 @@ import { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import { StartupError } from '#errors';
 import { processIdOf } from '#internals';
-import type { Config } from '#settings';
-import { APPLICATION_NAME, createServerClient, directly, isDirect, sessionLimits } from './connection-settings.js';
+import { type Config, product } from '#settings';
+import { createServerClient, directly, isDirect, sessionLimits } from './connection-settings.js';
 import { checkLimitsOfRole } from './session-limits.js';
 
 /** Pause in ms between two attempts to reach a database that is away. */
@@ -38,7 +38,7 @@ export async function checkConnection(config: Config): Promise<void> {
     } catch (error) {
       if (!(error instanceof DatabaseAway) || performance.now() >= deadline) throw error;
       const wait = `The start waits for at most ${startTimeoutMs / 1_000} s.`;
-      if (!isTold) process.stderr.write(`petstore: ${error.message} ${wait}\n`);
+      if (!isTold) process.stderr.write(`${product().name}: ${error.message} ${wait}\n`);
       isTold = true;
     }
   }
@@ -51,7 +51,7 @@ async function checkPrimary(url: string, config: Config): Promise<void> {
   const client = createServerClient(config, url, {
     connectionTimeoutMillis: acquireTimeoutMs,
     query_timeout: acquireTimeoutMs,
-    application_name: APPLICATION_NAME,
+    application_name: product().name,
   });
   // An 'error' event without a listener would end the process; `connect` rejects with the same error.
   client.on('error', () => undefined);

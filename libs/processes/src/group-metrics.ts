@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
 import { type MetricsMessage, type Snapshot, tell } from '#observability';
+import { product } from '#settings';
 
 /** How long, in ms, a scrape waits for a worker. After that, the last values that the worker reported count. */
 const PROCESS_ANSWER_MS = 1_000;
@@ -17,7 +18,7 @@ export class GroupMetrics {
   private readonly own = new Registry();
 
   readonly restarts = new Counter({
-    name: 'petstore_process_restarts_total',
+    name: `${product().name}_process_restarts_total`,
     help: 'Processes of the group that ended and were replaced.',
     registers: [this.own],
   });

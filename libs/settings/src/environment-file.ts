@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { StartupError } from '#errors';
 import { nearestName } from '#runtime';
+import { product } from './product.js';
 import { SETTINGS } from './settings.js';
 
 const ENVIRONMENT_FILE = '.env';
@@ -20,7 +21,7 @@ export function loadEnvironmentFile(): string[] {
   for (const [name, value] of Object.entries(readEnvironmentFile())) {
     const nearest = known.includes(name) ? undefined : nearestName(name, known);
     if (nearest !== undefined) {
-      warnings.push(`petstore: .env sets ${name}, which is no setting; did you mean ${nearest}?`);
+      warnings.push(`${product().name}: .env sets ${name}, which is no setting; did you mean ${nearest}?`);
     }
     process.env[name] ??= value;
   }
