@@ -9,12 +9,13 @@ export {
   MODULE_METADATA,
   PARAMTYPES_METADATA,
   PATH_METADATA,
+  PIPES_METADATA,
   ROUTE_ARGS_METADATA,
   RouteParamtypes,
   SSE_METADATA,
   VERSION_METADATA,
 } from './src/nest-metadata.js';
-export { lateOptionOf, logOtherInternals } from './src/other-internals.js';
+export { lateOptionsOf, logOtherInternals } from './src/other-internals.js';
 export {
   collectParameters,
   destroySocket,

@@ -1,7 +1,14 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { EnumProperty, Int64Property, TextProperty } from '#input';
 import { ArraySchema } from '#openapi';
-import { CursorParameter, DEFAULT_PAGE_SIZE, LimitParameter, MAX_PAGE_SIZE } from '#paging';
+import { MAX_PAGE_SIZE } from '#paging';
+import {
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  EnumProperty,
+  Int64Property,
+  LimitParameter,
+  TextProperty,
+} from '#platform';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
 /** An id for examples; the first animal of each catalogue has it. */

@@ -114,7 +114,7 @@ async function addTheMemberOfTheGuide(): Promise<void> {
   await edit('src/unions/union.entity.ts', /}\n$/, `\n${property}}\n`);
   await edit('src/unions/union.dto.ts', 'export class NewUnion {', `export class NewUnion {\n${member}`);
   await edit('src/unions/union.dto.ts', /export function toUnion.*/s, toUnion);
-  await edit('src/unions/union.dto.ts', 'Int64Property, ', 'Int64Property, IntegerProperty, ');
+  await edit('src/unions/union.dto.ts', 'Int64Property,', 'Int64Property, IntegerProperty,');
   const spec = 'test/api/unions.e2e-spec.ts';
   await edit(spec, '{ name }', '{ name, totalCents: 1250 }');
   await edit(spec, "name: 'First' }]", "name: 'First', totalCents: 1250 }]");

@@ -95,12 +95,6 @@ class TestOwnersController {
     return { ...owner, id: areInstances ? LARGEST : 0n };
   }
 
-  @Get('open')
-  @Public()
-  readOpenly(): string[] {
-    return ['open'];
-  }
-
   @Get(':name')
   @ApiNotFoundResponse({ description: 'Nobody has the name.', type: Address })
   @ApiServiceUnavailableResponse({ type: [String] })
@@ -140,10 +134,6 @@ const VALID = {
 const errorOf = (code: string, status: number): object => ({ code, message: expect.any(String) as string, status });
 
 describe('authentication', () => {
-  test('200: @Public opens one handler, and no other', async () => {
-    expect((await app.client.get('/v1/test-owners/open', { apiKey: null })).json).toEqual(['open']);
-  });
-
   test('@RequireScopes on a handler overrides @Public on its controller', async () => {
     const statusOf = async (path: string, call: HttpCall): Promise<number> =>
       (await app.client.get(`/v1/test-gates/${path}`, call)).status;

@@ -23,6 +23,14 @@ test('libs names no feature: no word, or part of an identifier, is pet, pets, an
   expect(matches('src/pets', /\.ts$/, feature).length).toBeGreaterThan(100);
 });
 
+test('the features that teams copy import the platform from the door of the package alone', () => {
+  const folders = ['src/pets', 'schematics/feature/files/src', 'test/example'];
+  const doors = folders.flatMap((folder) => matches(folder, /\.ts$/, /from '(#[^']+|[^']*\/libs\/[^']+)'/g));
+  // The document has a name of its own for the page of animals.
+  const besides = doors.filter((door) => !door.endsWith(': #platform'));
+  expect([doors.length > 12, besides]).toEqual([true, ['pet.dto.ts: #openapi', 'pet.dto.ts: #paging']]);
+});
+
 test('pg, whose undocumented members are used, is pinned exactly', () => {
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>;

@@ -1,12 +1,14 @@
 import {
   type ArgumentMetadata,
   HttpException,
+  Inject,
   Injectable,
   type OnModuleInit,
   type PipeTransform,
+  type Type,
   ValidationPipe,
 } from '@nestjs/common';
-import { ApplicationConfig } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { plainToInstance } from 'class-transformer';
 import { parse, type ParsedUrlQuery } from 'node:querystring';
 import {
@@ -17,8 +19,9 @@ import {
   StartupError,
   VALIDATION_FAILED,
 } from '#errors';
-import { lateOptionOf } from '#internals';
+import { lateOptionsOf } from '#internals';
 import { nearestName } from '#runtime';
+import { type Handler, parametersOf } from './handler-parameters.js';
 import { type CheckedProperty, INVALID, inputClassOf, isInputClass } from './input-class.js';
 
 type Fields = Record<string, unknown>;
@@ -60,15 +63,27 @@ export class InputPipe implements PipeTransform, OnModuleInit {
   private readonly dropping = new ValidationPipe({ transform: true, whitelist: true });
   private readonly refusing = new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true });
 
+  @Inject(DiscoveryService) private readonly discovery: DiscoveryService;
+
   constructor(private readonly application: ApplicationConfig) {}
 
-  /** @throws StartupError when an option of a module's global ValidationPipe would decide what this pipe has decided before */
+  /** @throws StartupError that names each option of a module's ValidationPipe that would decide what this pipe has decided */
   onModuleInit(): void {
-    const option = this.application.getGlobalPipes().map(lateOptionOf).find(Boolean);
-    if (option === undefined) return;
+    const late = lateOptionsOf(this.application.getGlobalPipes(), 'a global ValidationPipe');
+    for (const { metatype } of this.discovery.getControllers()) {
+      const controller = metatype as Type;
+      const prototype = controller.prototype as Record<string, Handler>;
+      for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
+        const pipes = parametersOf(controller, prototype[name] as Handler)
+          .filter((parameter) => parameter.source !== undefined && isInputClass(parameter.metatype))
+          .flatMap((parameter) => parameter.pipes);
+        late.push(...lateOptionsOf(pipes, `the ValidationPipe of ${controller.name}.${name}`));
+      }
+    }
+    if (late.length === 0) return;
     throw new StartupError(
-      `${option} of a global ValidationPipe has no effect: the platform has checked bodies, queries and paths before. ` +
-        'Remove it; @Type(() => Number) converts, and undeclared members are dropped.',
+      `These have no effect, because the platform has checked bodies, queries and paths before: ${late.join(', ')}. ` +
+        'Remove them; @Type(() => Number) converts, and undeclared members are dropped.',
     );
   }
 

@@ -4,7 +4,6 @@ import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,
   Int64Property,
-  Keyset,
   LimitParameter,
   OpaqueParameter,
   TextProperty,
@@ -29,9 +28,6 @@ export class Visit extends NewVisit {
   @Int64Property({ description: 'Unique identifier of the visit.', example: 1 })
   id: bigint;
 }
-
-/** The order of listVisits. */
-export const VISITS_ORDER = new Keyset('id');
 
 export class ListVisitsQuery {
   @LimitParameter('Maximum number of visits returned.')

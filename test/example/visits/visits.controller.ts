@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Post, Query } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiBody, ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
 import { FailsWith, type Page, Paged, RequireScopes, Stability, Tag } from '#platform';
-import { ListVisitsQuery, NewVisit, toVisit, Visit } from './visit.dto.js';
+import { ListVisitsQuery, NewVisit, Visit } from './visit.dto.js';
 import { VISITS_FULL, VisitsService } from './visits.service.js';
 
 @Tag('Visits', 'Visits of animals to a veterinarian.')
@@ -13,9 +13,8 @@ export class VisitsController {
   @RequireScopes('visits:read')
   @ApiOperation({ summary: 'List visits', description: 'One page of the visits, oldest first.' })
   @Paged(Visit, 'A page of visits, oldest first.')
-  async listVisits(@Query() query: ListVisitsQuery): Promise<Page<Visit>> {
-    const { items, nextCursor } = await this.visits.list(query);
-    return { items: items.map(toVisit), nextCursor };
+  listVisits(@Query() query: ListVisitsQuery): Promise<Page<Visit>> {
+    return this.visits.list(query);
   }
 
   @Post()
@@ -23,7 +22,8 @@ export class VisitsController {
   @Stability('beta')
   @FailsWith(VISITS_FULL)
   @ApiOperation({ summary: 'Record a visit', description: 'Records that an animal was seen.' })
-  @ApiCreatedResponse({ type: Visit })
+  @ApiBody({ type: NewVisit, description: 'The visit to record.' })
+  @ApiCreatedResponse({ type: Visit, description: 'The recorded visit.' })
   recordVisit(@Body() visit: NewVisit): Promise<Visit> {
     return this.visits.record(visit);
   }

@@ -5,7 +5,6 @@ import {
   Int64Parameter,
   Int64Property,
   IntegerProperty,
-  Keyset,
   LimitParameter,
 } from 'petstore-service/platform';
 import type { OrderEntity } from './order.entity.js';
@@ -27,9 +26,6 @@ export class Order extends NewOrder {
   @ApiProperty({ description: 'When it was ordered.', format: 'date-time', example: '2026-11-22T09:30:00.000Z' })
   orderedAt: Date;
 }
-
-/** The order of listOrders. */
-export const ORDERS_ORDER = new Keyset('id');
 
 export class ListOrdersQuery {
   @LimitParameter('Maximum number of orders returned.')

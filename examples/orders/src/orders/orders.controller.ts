@@ -2,15 +2,15 @@ import { Body, Controller, Get, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiCreatedResponse, ApiOperation } from '@nestjs/swagger';
 import {
   FailsWith,
+  type IdempotencyKey,
   Idempotent,
-  IdempotencyKey,
   type Kept,
   type Page,
   Paged,
   RequireScopes,
   Tag,
 } from 'petstore-service/platform';
-import { ListOrdersQuery, NewOrder, Order, toOrder } from './order.dto.js';
+import { ListOrdersQuery, NewOrder, Order } from './order.dto.js';
 import { NO_SUCH_PET, OrdersService } from './orders.service.js';
 
 @Tag('Store', 'Animals that are ordered.')
@@ -22,9 +22,8 @@ export class OrdersController {
   @RequireScopes('orders:read')
   @ApiOperation({ summary: 'List orders', description: 'One page of the orders, oldest first.' })
   @Paged(Order, 'A page of orders, oldest first.')
-  async listOrders(@Query() query: ListOrdersQuery): Promise<Page<Order>> {
-    const { items, nextCursor } = await this.orders.list(query);
-    return { items: items.map(toOrder), nextCursor };
+  listOrders(@Query() query: ListOrdersQuery): Promise<Page<Order>> {
+    return this.orders.list(query);
   }
 
   @Post()
@@ -32,7 +31,7 @@ export class OrdersController {
   @FailsWith(NO_SUCH_PET)
   @ApiOperation({ summary: 'Place an order', description: 'Orders an animal.' })
   @ApiBody({ type: NewOrder, description: 'The order.' })
-  @ApiCreatedResponse({ type: Order })
+  @ApiCreatedResponse({ type: Order, description: 'The placed order.' })
   placeOrder(@Body() order: NewOrder, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Order>> {
     return this.orders.place(order, key);
   }
