@@ -33,7 +33,7 @@ async function testExample(name, archive) {
   });
   step(`${name}: install`);
   run(directory, 'npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', archive);
-  step(`${name}: one copy of each framework, and npm refuses another version`);
+  step(`${name}: one copy of each framework`);
   const manifest = readFileSync(join(directory, 'node_modules/petstore-service/package.json'), 'utf8');
   const installed = readdirSync(join(directory, 'node_modules'), { recursive: true });
   for (const framework of Object.keys(JSON.parse(manifest).peerDependencies)) {
@@ -42,7 +42,6 @@ async function testExample(name, archive) {
     );
     if (copies.length !== 1) throw new Error(`There are these copies of ${framework}: ${copies.join()}`);
   }
-  run(directory, 'npm', 'install', '--dry-run', '--ignore-scripts', '--prefer-offline', 'typeorm@0.3', { status: 1 });
   step(`${name}: build`);
   run(directory, 'npm', 'run', '--silent', 'build');
   step(`${name}: lint`);

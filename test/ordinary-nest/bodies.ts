@@ -160,6 +160,6 @@ export const BODIES: readonly Row[] = [
   post('no body', 'looked-at', {
     send: {},
     status: 400,
-    meant: { difference: 'no body', body: error(400, 'missing_body') },
+    meant: { difference: 'types of bodies', body: error(400, 'missing_body') },
   }),
 ];

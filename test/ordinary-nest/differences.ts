@@ -5,24 +5,16 @@
 export const DIFFERENCES = [
   'header fields of every answer',
   'entity tags',
-  'media type of JSON',
-  'media type of text',
-  'numbers and booleans',
-  'bytes',
+  'media types',
   'error body',
-  'message of a 5xx',
-  'unknown query parameters',
-  'repeated query parameters',
+  'query parameters',
   'undeclared members',
   'members of an answer',
   'faults of input',
   'body in middleware',
   'types of bodies',
-  'no body',
-  'route not found',
-  'method not allowed',
-  'enableVersioning',
-  'setGlobalPrefix',
+  'unknown routes',
+  'addresses',
 ] as const;
 
 export type Difference = (typeof DIFFERENCES)[number];

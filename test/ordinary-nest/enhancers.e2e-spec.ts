@@ -256,6 +256,7 @@ describe('animals', () => {
   });
 });
 
+// 'addresses'
 test.each(['enableVersioning', 'setGlobalPrefix'] as const)(
   'the start fails for a call of %s in setUp',
   async (method) => {

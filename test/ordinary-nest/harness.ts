@@ -111,7 +111,7 @@ function fieldsOf({ headers }: HttpAnswer): Record<string, unknown> {
   if (fields['vary'] === 'Authorization') delete fields['vary'];
   // 'entity tags': those that a handler sets are strong in these tests.
   if (String(fields['etag']).startsWith('W/')) delete fields['etag'];
-  // 'media type of JSON'
+  // 'media types'
   const isJson = String(fields['content-type']).startsWith('application/');
   if (isJson) fields['content-type'] = String(fields['content-type']).replace('; charset=utf-8', '');
   return fields;
@@ -121,7 +121,7 @@ function bodyOf({ text, headers }: HttpAnswer): unknown {
   return /^application\/([\w.]+\+)?json/.test(headers['content-type'] ?? '') && text !== '' ? JSON.parse(text) : text;
 }
 
-/** 'error body' and 'message of a 5xx': the body that the service makes of an error of stock Nest. */
+/** 'error body': the body that the service makes of an error of stock Nest. */
 function errorBodyOf(stock: HttpAnswer): unknown {
   const { statusCode: _, message, error, ...rest } = JSON.parse(stock.text) as Record<string, unknown>;
   const isUsual =

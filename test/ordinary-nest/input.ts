@@ -120,7 +120,7 @@ export const INPUT: readonly Row[] = [
     path: '/v1/test-input/words?word=a&word=b',
     status: 400,
     meant: {
-      difference: 'repeated query parameters',
+      difference: 'query parameters',
       body: refused('invalid_parameter', "query parameter 'word' must be given only once"),
     },
   },
@@ -129,7 +129,7 @@ export const INPUT: readonly Row[] = [
     path: '/v1/test-input/tags?page=2',
     status: 200,
     meant: {
-      difference: 'unknown query parameters',
+      difference: 'query parameters',
       status: 400,
       body: refused('invalid_parameter', 'property page should not exist'),
     },

@@ -86,7 +86,7 @@ const missing = (path: string): Row => ({
   title: `no route: ${path}`,
   path,
   status: 404,
-  meant: { difference: 'route not found', body: expect.objectContaining({ code: 'route_not_found' }) as object },
+  meant: { difference: 'unknown routes', body: expect.objectContaining({ code: 'route_not_found' }) as object },
 });
 
 export const ROUTING: readonly Row[] = [
@@ -103,7 +103,7 @@ export const ROUTING: readonly Row[] = [
     method: 'POST',
     status: 404,
     meant: {
-      difference: 'method not allowed',
+      difference: 'unknown routes',
       status: 405,
       body: expect.objectContaining({ message: 'POST is not supported here; use GET, HEAD, OPTIONS.' }) as object,
     },
