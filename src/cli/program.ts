@@ -67,7 +67,7 @@ export async function runCommands(options: AppOptions = {}): Promise<void> {
   const program = createProgram(context);
   const words = process.argv.slice(2);
   program.hook('preAction', async () => {
-    for (const warning of loadEnvironmentFile()) context.tell(`${warning}\n`);
+    loadEnvironmentFile();
     const { databaseUrl, dataDir } = readConfig();
     if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
     const decoder = new TextDecoder();

@@ -29,8 +29,7 @@ const CLOSE_TIMEOUT_MS = 3_000;
  */
 export async function startService(options: ServiceOptions = {}): Promise<void> {
   try {
-    const warnings = loadEnvironmentFile();
-    if (cluster.isPrimary) warnings.forEach(tell);
+    loadEnvironmentFile();
     const config = readConfig();
     if (config.webConcurrency === 1 || cluster.isWorker) {
       await serve(config, options);

@@ -119,7 +119,7 @@ test('no acknowledged animal is lost when all of PostgreSQL is killed, and the s
   expect([service.pid, service.isRunning]).toEqual([pid, true]);
   expect(outcomes.filter(({ failure }) => failure !== undefined)).toEqual([]);
   expect(service.stderr).toMatch(
-    /^The Pet Store Service listens on [^\n]+\n(?:(?:Documentation|Database|Another API key): [^\n]+\n)+$/,
+    /^The Pet Store Service listens on [^\n]+\n(?:(?:Documentation|Database): [^\n]+\n)+$/,
   );
 });
 

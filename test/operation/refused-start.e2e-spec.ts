@@ -64,7 +64,7 @@ test.each(PROCESSES)('a port in use, WEB_CONCURRENCY=%s', async (processes) => {
 testOnce.each(['203.0.113.1', '256.1.1.1'])('HOST=%s, which is no address of this machine', async (host) => {
   for (const processes of PROCESSES) {
     const line = await services.refusal({ ...database.settings, HOST: host, WEB_CONCURRENCY: processes });
-    expect(line).toBe(`petstore: HOST is no address of this machine. Set it to one, or leave it out to listen on all.`);
+    expect(line).toMatch(/^petstore: Cannot listen on \S+: .*(EADDRNOTAVAIL|ENOTFOUND|EAI_AGAIN)/);
   }
 });
 
