@@ -1,6 +1,6 @@
 export { HealthModule } from './src/health.module.js';
 export { createLogger, LOGGER, NestLogger } from './src/logger.js';
-export { Metrics, registerCounter, registerGauge } from './src/metrics.js';
+export { Metrics, registerMetric } from './src/metrics.js';
 export { Readiness } from './src/readiness.js';
 export { ObservabilityModule } from './src/observability.module.js';
-export { type MetricsMessage, type Snapshot, tell } from './src/scraped-metrics.js';
+export type { MetricsReport, Snapshot } from './src/metrics.controller.js';

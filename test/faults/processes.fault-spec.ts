@@ -131,8 +131,11 @@ test('the processes share one port, and a scrape of any of them returns the metr
         await scrape(origin, apiKey),
       )?.[1],
     );
+  // Each process reports once a second.
+  await sleep(1_500);
   const first = await count();
   await Promise.all(Array.from({ length: 30 }, () => send(PETS, { origin, apiKey: API_KEY })));
+  await sleep(1_500);
   const counts = [await count(), await count(), await count(), await count()];
   expect(counts).toEqual(counts.map(() => first + 30));
 

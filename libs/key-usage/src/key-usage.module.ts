@@ -1,5 +1,6 @@
 import { Injectable, Module } from '@nestjs/common';
-import { Metrics, registerCounter } from '#observability';
+import { Counter } from 'prom-client';
+import { Metrics, registerMetric } from '#observability';
 import { BackgroundRemoval } from '#postgres';
 import { Clock } from '#runtime';
 import { KeyUsage } from './key-usage.js';
@@ -23,13 +24,13 @@ export class KeyUsageRetention extends BackgroundRemoval {
 @Module({ providers: [KeyUsage, KeyUsageRetention], exports: [KeyUsage] })
 export class KeyUsageModule {
   constructor({ registry }: Metrics, keyUsage: KeyUsage) {
-    registerCounter(registry, {
-      name: 'key_usage_write_failures_total',
+    registerMetric(Counter, registry, {
+      name: 'petstore_key_usage_write_failures_total',
       help: 'Writes of the usage of API keys that failed. Their counts wait for the next write.',
       read: () => keyUsage.failedWrites,
     });
-    registerCounter(registry, {
-      name: 'key_usage_uncounted_calls_total',
+    registerMetric(Counter, registry, {
+      name: 'petstore_key_usage_uncounted_calls_total',
       help: 'Calls that may be missing in the usage of API keys: too many counts waited, or a write was not confirmed.',
       read: () => keyUsage.uncountedCalls,
     });

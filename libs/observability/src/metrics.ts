@@ -1,6 +1,5 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { product } from '#settings';
 import { droppedLogLines } from './logger.js';
 
 /** The metrics of one process. */
@@ -10,7 +9,7 @@ export class Metrics implements OnApplicationShutdown {
   readonly registry = new Registry();
 
   readonly requestDurations = new Histogram({
-    name: nameOf('http_request_duration_seconds'),
+    name: 'petstore_http_request_duration_seconds',
     help: 'Time from the header section of a request to the end of its answer. operation is empty where no route matched. status is aborted where the answer was not sent completely.',
     labelNames: ['operation', 'method', 'status'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
@@ -18,7 +17,7 @@ export class Metrics implements OnApplicationShutdown {
   });
 
   readonly unavailable = new Counter({
-    name: nameOf('http_unavailable_total'),
+    name: 'petstore_http_unavailable_total',
     help: 'Answers 503, and 500 took_too_long, by operation and cause, which docs/runbook.md describes. operation is empty where the request was refused before its route was known.',
     labelNames: ['operation', 'cause'] as const,
     registers: [this.registry],
@@ -26,12 +25,8 @@ export class Metrics implements OnApplicationShutdown {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
-    // `_total` is the suffix of counters, but these are gauges. They only repeat the sums of the metrics without `_total`.
-    for (const kind of ['handles', 'requests', 'resources']) {
-      this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
-    }
-    registerCounter(this.registry, {
-      name: 'log_lines_dropped_total',
+    registerMetric(Counter, this.registry, {
+      name: 'petstore_log_lines_dropped_total',
       help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
       read: droppedLogLines,
     });
@@ -45,14 +40,8 @@ export class Metrics implements OnApplicationShutdown {
 /** Values that are kept elsewhere: one, or one for each set of labels. */
 type Values = number | Iterable<readonly [labels: Record<string, string>, value: number]>;
 
-/** The name of a metric of the product. */
-function nameOf(metric: string): string {
-  return `${product().name}_${metric}`;
-}
-
 /** A metric whose values are kept elsewhere, and read at each scrape, so that requests have no extra cost. */
 interface ReadMetric {
-  /** Behind the name of the product. */
   readonly name: string;
   readonly help: string;
   readonly labelNames?: string[];
@@ -61,31 +50,20 @@ interface ReadMetric {
   readonly read: () => Values;
 }
 
-/** Registers a counter whose values are kept elsewhere. */
-export function registerCounter(registry: Registry, { name, read, ...metric }: ReadMetric): void {
-  new Counter({
+/** Registers a metric whose values are kept elsewhere. */
+export function registerMetric(
+  Metric: typeof Counter | typeof Gauge,
+  registry: Registry,
+  { read, ...metric }: ReadMetric,
+): void {
+  new Metric({
     ...metric,
-    name: nameOf(name),
     registers: [registry],
     collect() {
       this.reset();
-      for (const [labels, value] of eachOf(read())) this.inc(labels, value);
+      const values = read();
+      const all = typeof values === 'number' ? [[{}, values] as const] : values;
+      for (const [labels, value] of all) this.inc(labels, value);
     },
   });
-}
-
-/** Registers a gauge whose values are kept elsewhere. */
-export function registerGauge(registry: Registry, { name, read, ...metric }: ReadMetric): void {
-  new Gauge({
-    ...metric,
-    name: nameOf(name),
-    registers: [registry],
-    collect() {
-      for (const [labels, value] of eachOf(read())) this.set(labels, value);
-    },
-  });
-}
-
-function eachOf(values: Values): Exclude<Values, number> {
-  return typeof values === 'number' ? [[{}, values]] : values;
 }

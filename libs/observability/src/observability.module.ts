@@ -1,6 +1,5 @@
 import { Global, Module } from '@nestjs/common';
 import { Config } from '#settings';
-import { ScrapedMetrics } from './scraped-metrics.js';
 import { createLogger, LOGGER } from './logger.js';
 import { MetricsController } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
@@ -11,13 +10,7 @@ import { ServiceMetrics } from './service-metrics.js';
 @Global()
 @Module({
   controllers: [MetricsController],
-  providers: [
-    { provide: LOGGER, inject: [Config], useFactory: createLogger },
-    Metrics,
-    ServiceMetrics,
-    ScrapedMetrics,
-    RequestLog,
-  ],
+  providers: [{ provide: LOGGER, inject: [Config], useFactory: createLogger }, Metrics, ServiceMetrics, RequestLog],
   exports: [Metrics, LOGGER],
 })
 export class ObservabilityModule {}

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { PlatformExpressAdapter } from '#http';
 import { Database } from '#postgres';
 import { Application, Config } from '#settings';
-import { Metrics, registerCounter, registerGauge } from './metrics.js';
+import { Metrics, registerMetric } from './metrics.js';
 
 /** Metrics of the server and the database. */
 @Injectable()
@@ -17,8 +17,8 @@ export class ServiceMetrics {
     database: Database,
   ) {
     const build = { version: application.release, node_version: process.version };
-    registerGauge(registry, {
-      name: 'build_info',
+    registerMetric(Gauge, registry, {
+      name: 'petstore_build_info',
       help: 'Always 1, with the version of the service and of Node.js as labels.',
       labelNames: ['version', 'node_version'],
       aggregator: 'max',
@@ -30,42 +30,42 @@ export class ServiceMetrics {
 }
 
 function observeServer(load: () => PlatformExpressAdapter['load'], config: Config, registry: Registry): void {
-  registerGauge(registry, {
-    name: 'http_requests_in_flight',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_http_requests_in_flight',
     help: 'Requests that are being served, the scrape included.',
     read: () => load().requests,
   });
-  registerGauge(registry, {
-    name: 'http_requests_in_flight_limit',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_http_requests_in_flight_limit',
     help: 'MAX_REQUESTS_IN_FLIGHT: one request more is answered 503.',
     read: () => config.maxRequestsInFlight,
   });
-  registerGauge(registry, {
-    name: 'http_connections',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_http_connections',
     help: 'Open connections of clients.',
     read: () => load().connections,
   });
-  registerGauge(registry, {
-    name: 'http_connections_limit',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_http_connections_limit',
     help: 'Largest number of open connections; further ones are dropped.',
     read: () => config.maxConnections,
   });
-  registerCounter(registry, {
-    name: 'http_connections_dropped_total',
+  registerMetric(Counter, registry, {
+    name: 'petstore_http_connections_dropped_total',
     help: 'Connections that were closed without an answer, because too many were open.',
     read: () => load().droppedConnections,
   });
 }
 
 function observeDatabase(database: Database, registry: Registry): void {
-  registerGauge(registry, {
-    name: 'database_silent',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_database_silent',
     help: '1 while the database does not answer at all, and requests are answered 503 without asking it; else 0.',
     aggregator: 'max',
     read: () => Number(database.pool.isSilent),
   });
-  registerGauge(registry, {
-    name: 'database_connections',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_database_connections',
     help: 'Connections of the pool to the primary, by state: idle or busy.',
     labelNames: ['state'],
     read: () => {
@@ -76,8 +76,8 @@ function observeDatabase(database: Database, registry: Registry): void {
       ];
     },
   });
-  registerGauge(registry, {
-    name: 'database_waiting_statements',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_database_waiting_statements',
     help: 'Statements that wait for a connection of the pool.',
     read: () => database.pool.waitingCount,
   });

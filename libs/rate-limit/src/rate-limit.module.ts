@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
-import { Metrics, registerGauge } from '#observability';
+import { Gauge } from 'prom-client';
+import { Metrics, registerMetric } from '#observability';
 import { Config } from '#settings';
 import { RateLimiter } from './rate-limiter.js';
 
@@ -8,8 +9,8 @@ import { RateLimiter } from './rate-limiter.js';
 export class RateLimitModule {
   constructor({ registry }: Metrics, { redisUrl }: Config, rateLimiter: RateLimiter) {
     if (redisUrl === undefined) return;
-    registerGauge(registry, {
-      name: 'redis_away',
+    registerMetric(Gauge, registry, {
+      name: 'petstore_redis_away',
       help: '1 while Redis does not answer, and the process limits its clients by itself; else 0.',
       aggregator: 'max',
       read: () => Number(rateLimiter.shared?.isAway ?? false),

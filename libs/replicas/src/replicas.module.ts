@@ -1,6 +1,7 @@
 import { Global, Module, Optional } from '@nestjs/common';
+import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
-import { Metrics, registerCounter, registerGauge } from '#observability';
+import { Metrics, registerMetric } from '#observability';
 import { ReadReplicas } from '#postgres';
 import { Config } from '#settings';
 import { Replicas } from './replicas.js';
@@ -24,27 +25,27 @@ export class ReplicasModule {
 }
 
 function observe(replicas: Replicas, registry: Registry): void {
-  registerGauge(registry, {
-    name: 'replica_ready',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_replica_ready',
     help: 'Processes that use the read replica. The log says why others do not.',
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
   });
-  registerGauge(registry, {
-    name: 'replica_behind_bytes',
+  registerMetric(Gauge, registry, {
+    name: 'petstore_replica_behind_bytes',
     help: 'How far the read replica was behind the primary when it was last asked, in bytes of the write-ahead log.',
     labelNames: ['replica'],
     aggregator: 'max',
     read: () => replicas.all.map(({ name, behindBytes }) => [{ replica: name }, behindBytes]),
   });
-  registerCounter(registry, {
-    name: 'replica_reads_total',
+  registerMetric(Counter, registry, {
+    name: 'petstore_replica_reads_total',
     help: 'Statements that the read replica has answered.',
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
   });
-  registerCounter(registry, {
-    name: 'replica_fallbacks_total',
+  registerMetric(Counter, registry, {
+    name: 'petstore_replica_fallbacks_total',
     help: 'Statements that the primary has answered in place of a read replica.',
     read: () => replicas.fallbacks,
   });
