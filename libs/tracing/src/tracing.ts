@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { context, diag, DiagLogLevel, isSpanContextValid, type Span, trace } from '@opentelemetry/api';
+import { context, diag, DiagLogLevel, type Span, trace } from '@opentelemetry/api';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
 import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
 import { NodeSDK, resources } from '@opentelemetry/sdk-node';
@@ -8,7 +8,6 @@ import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAborted } from '#http';
 import { LimitedWarnings, setActiveTrace } from '#runtime';
-import { product } from '#settings';
 
 /** Time in ms that the last spans have to reach the collector; part of the time that modules have to close. */
 const FLUSH_TIMEOUT_MS = 1_500;
@@ -23,23 +22,14 @@ const MAX_VALUE_LENGTH = 1_024;
  * Starts OpenTelemetry's SDK with its instrumentations of `http` and `pg`, and returns the function that stops it. The SDK
  * reads all variables `OTEL_*` itself. Only spans leave the process: metrics are at /metrics, and the log is on standard
  * output. Both instrumentations change prototypes, so modules that are loaded already are traced, too.
- *
- * If an SDK is registered already (`node --import`), that one traces, and nothing is started.
  */
 export function startTracing(): () => Promise<void> {
   const log = new Logger('Tracing');
   setActiveTrace({ traceId, bind: (work) => context.bind(context.active(), work) });
   logWarnings(log);
-  // Without a registered SDK, spans have the invalid id.
-  const probe = trace.getTracer(product().name).startSpan('probe');
-  const isRegistered = isSpanContextValid(probe.spanContext());
-  if (isRegistered) {
-    log.log('The SDK of OpenTelemetry that was registered before the start traces this process.');
-    return () => Promise.resolve();
-  }
   const sdk = new NodeSDK({
     // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it.
-    resource: resources.resourceFromAttributes({ 'service.name': product().name, 'process.pid': process.pid }),
+    resource: resources.resourceFromAttributes({ 'service.name': 'petstore', 'process.pid': process.pid }),
     spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
     metricReaders: [],
     logRecordProcessors: [],
@@ -74,14 +64,13 @@ function describe(span: Span, request: Request, response: Response): void {
   const path: unknown = (request.route as { path?: unknown } | undefined)?.path;
   const route = typeof path === 'string' ? `${request.baseUrl}${path}`.replace(/:(\w+)/g, '{$1}') : undefined;
   if (route !== undefined) span.updateName(`${request.method} ${route}`);
-  const { name } = product();
   span.setAttributes({
     'http.route': route,
-    [`${name}.request_id`]: requestId,
-    [`${name}.operation`]: operation,
-    [`${name}.client`]: client,
-    [`${name}.error_code`]: errorCode,
-    [`${name}.aborted`]: isAborted(request, response) || undefined,
+    'petstore.request_id': requestId,
+    'petstore.operation': operation,
+    'petstore.client': client,
+    'petstore.error_code': errorCode,
+    'petstore.aborted': isAborted(request, response) || undefined,
   });
 }
 
