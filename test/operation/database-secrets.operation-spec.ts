@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,14 +7,10 @@ import { administer, databaseUrl } from '../support/postgresql-database.js';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
 import { Load, send, tally } from '../support/load.js';
 import { createOwnDatabase, rowsOf } from '../support/own-database.js';
-import { untilItWorks } from '../support/witness.js';
 import { Services } from './support/services.js';
 import { limits } from '../support/limits.js';
 
-/*
- * TLS with a private certificate authority, a password that changes while the service runs, and the replacement of old
- * connections.
- */
+/* TLS with a private certificate authority, and the replacement of old connections. */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
 const LIST = { method: 'GET', path: '/v1/pets' } as const;
@@ -93,45 +89,6 @@ test('sslmode=verify-full with sslrootcert: every connection is encrypted, and t
   expect(await services.refusal(verified('localhost', 'none.crt'))).toMatch(
     /^petstore: DATABASE_URL: its file '.*none\.crt' cannot be read \(ENOENT\)/,
   );
-});
-
-test('DATABASE_PASSWORD_FILE is read for each new connection, so a changed password needs no restart', async () => {
-  const file = join(home, 'password');
-  const withoutPassword = url.replace(/:secret[^@]*@/, '@');
-  const settings = { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: file };
-  expect(await services.refusal(settings)).toMatch(/its file '.*password' cannot be read \(ENOENT\)/);
-  writeFileSync(file, 'secret-of-the-service\n');
-  const service = services.start(settings);
-  const origin = await service.origin();
-  await untilItWorks(LIST, { origin, apiKey: API_KEY });
-
-  const change = async (password: string): Promise<void> => {
-    await administer(server.url, `ALTER ROLE petstore_service PASSWORD '${password}'`);
-    // Waits up to 10 s until the connections have ended: an open one would answer the next request.
-    await administer(
-      server.url,
-      `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE 'petstore%'`,
-    );
-  };
-  await change('another');
-  const refused = await send(LIST, { origin, apiKey: API_KEY });
-  expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
-  writeFileSync(file, 'another');
-  await untilItWorks(LIST, { origin, apiKey: API_KEY });
-
-  // A file that cannot be read also gives 503, and the service keeps running.
-  rmSync(file);
-  await change('third');
-  expect((await send(LIST, { origin, apiKey: API_KEY })).status).toBe(503);
-  const openFiles = (): number => readdirSync(`/proc/${service.pid}/fd`).length;
-  const before = openFiles();
-  for (let request = 0; request < 30; request++) await send(LIST, { origin, apiKey: API_KEY });
-  expect(openFiles() - before).toBeLessThan(10);
-  writeFileSync(file, 'third');
-  await untilItWorks(LIST, { origin, apiKey: API_KEY });
-  await change('secret-of-the-service');
-  expect(service.isRunning).toBe(true);
-  expect(service.stdout + service.stderr).not.toMatch(/another|third|secret-of/);
 });
 
 test('connections are replaced at their largest age, and no request fails', async () => {

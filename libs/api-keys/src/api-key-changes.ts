@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { hangUp } from '#internals';
 import { createServerClient } from '#postgres';
-import { Config, product } from '#settings';
+import { Config } from '#settings';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
 /** Triggers of the schema notify this channel of each changed row of a key or a client. */
@@ -73,11 +73,11 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
 
   /** Listens on one connection. Rejects when it breaks. */
   private async listenOnce(databaseUrl: string, onListening: () => void): Promise<never> {
-    const connection = createServerClient(this.config, databaseUrl, {
+    const connection = createServerClient(databaseUrl, {
       connectionTimeoutMillis: this.config.acquireTimeoutMs,
       query_timeout: HEARTBEAT_MS,
       keepAlive: true,
-      application_name: `${product().name} key changes`,
+      application_name: 'petstore key changes',
     });
     this.connection = connection;
     const broken = new AbortController();

@@ -1,11 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Logger } from '@nestjs/common';
-import type pg from 'pg';
+import pg from 'pg';
 import { StartupError } from '#errors';
-import { processIdOf } from '#internals';
-import { type Config, product } from '#settings';
-import { createServerClient, directly, isDirect, sessionLimits } from './connection-settings.js';
-import { checkLimitsOfRole } from './session-limits.js';
+import type { Config } from '#settings';
+import { APPLICATION_NAME, createServerClient, directly, isDirect } from './connection-settings.js';
 
 /** Pause in ms between two attempts to reach a database that is away. */
 const RETRY_MS = 500;
@@ -38,7 +35,7 @@ export async function checkConnection(config: Config): Promise<void> {
     } catch (error) {
       if (!(error instanceof DatabaseAway) || performance.now() >= deadline) throw error;
       const wait = `The start waits for at most ${startTimeoutMs / 1_000} s.`;
-      if (!isTold) process.stderr.write(`${product().name}: ${error.message} ${wait}\n`);
+      if (!isTold) process.stderr.write(`petstore: ${error.message} ${wait}\n`);
       isTold = true;
     }
   }
@@ -48,17 +45,16 @@ export async function checkConnection(config: Config): Promise<void> {
 async function checkPrimary(url: string, config: Config): Promise<void> {
   const { acquireTimeoutMs, databaseDirectUrl } = config;
   const setting = url === databaseDirectUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL';
-  const client = createServerClient(config, url, {
-    connectionTimeoutMillis: acquireTimeoutMs,
-    query_timeout: acquireTimeoutMs,
-    application_name: product().name,
-  });
-  // An 'error' event without a listener would end the process; `connect` rejects with the same error.
-  client.on('error', () => undefined);
+  let client = new pg.Client();
   try {
+    client = createServerClient(url, {
+      connectionTimeoutMillis: acquireTimeoutMs,
+      query_timeout: acquireTimeoutMs,
+      application_name: APPLICATION_NAME,
+    });
+    // An 'error' event without a listener would end the process; `connect` rejects with the same error.
+    client.on('error', () => undefined);
     await client.connect();
-    if (isDirect(config)) await warnOfPooler(setting, client);
-    else await checkLimitsOfRole(client, sessionLimits(config));
   } catch (error) {
     const Fault = isAway(error as Error) ? DatabaseAway : StartupError;
     throw new Fault(`${setting}: ${connectionAdvice(error as Error, client)}`);
@@ -68,22 +64,11 @@ async function checkPrimary(url: string, config: Config): Promise<void> {
   }
 }
 
-/** On connecting, PostgreSQL sends the id of the process that serves the client; a pooler sends another id. */
-async function warnOfPooler(setting: string, client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-  if (rows[0]?.pid === processIdOf(client)) return;
-  new Logger('Database').warn(
-    setting === 'DATABASE_URL'
-      ? 'DATABASE_URL leads through a pooler. In transaction mode, DATABASE_DIRECT_URL must lead to PostgreSQL itself.'
-      : 'DATABASE_DIRECT_URL leads through a pooler. It must not be in transaction mode.',
-  );
-}
-
 function isAway(error: NodeJS.ErrnoException): boolean {
   return (!isOfFile(error) && AWAY_CODES.test(error.code ?? '')) || AWAY_MESSAGES.test(error.message);
 }
 
-/** Whether the file of a password or certificate cannot be read. A socket of PostgreSQL has a path, too. */
+/** Whether the file of a certificate cannot be read. A socket of PostgreSQL has a path, too. */
 function isOfFile({ path, syscall }: NodeJS.ErrnoException): boolean {
   return path !== undefined && syscall !== 'connect';
 }
@@ -95,7 +80,6 @@ function isOfFile({ path, syscall }: NodeJS.ErrnoException): boolean {
  * @param error one of Node, which has a string code, a path and a system call, or of pg, which has an SQLSTATE as its code
  */
 function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): string {
-  if (error instanceof StartupError) return error.message;
   if (isOfFile(error)) {
     return `its file '${error.path}' cannot be read (${error.code}). Correct its path or rights.`;
   }

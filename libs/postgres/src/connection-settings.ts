@@ -1,8 +1,7 @@
-import type { Client, ClientConfig, PoolConfig } from 'pg';
-import { product, type Config } from '#settings';
+import pg, { type ClientConfig, type PoolConfig } from 'pg';
+import type { Config } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
-import { ServerClient, serverAddress } from './server-client.js';
-import { type SessionLimits, sessionPreparation } from './session-limits.js';
+import { sessionPreparation } from './session-limits.js';
 
 /** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
 export function directly(config: Config): Config {
@@ -13,6 +12,9 @@ export function directly(config: Config): Config {
 export function isDirect({ databaseUrl, databaseDirectUrl }: Config): boolean {
   return databaseDirectUrl === undefined || databaseDirectUrl === databaseUrl;
 }
+
+/** The name of our connections in PostgreSQL's `pg_stat_activity`. */
+export const APPLICATION_NAME = 'petstore';
 
 /** Time in ms after which the pool closes an unused connection, and PostgreSQL one that left a transaction open. */
 export const IDLE_TIMEOUT_MS = 60_000;
@@ -38,30 +40,36 @@ export function serverConnectionSettings(
   config: Config,
   uri: string,
   isOwnSession = true,
-  limits: Partial<SessionLimits> = {},
+  limits: Readonly<Record<string, number>> = {},
   timeoutMs = config.acquireTimeoutMs,
 ): ServicePoolOptions {
   return {
-    ...serverAddress(uri, config.databasePasswordFile),
-    Client: ServerClient,
+    connectionString: uri,
     max: config.databasePoolSize,
     connectionTimeoutMillis: timeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
-    application_name: product().name,
+    application_name: APPLICATION_NAME,
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
-    onConnect: sessionPreparation({ ...sessionLimits(config), ...limits }, isOwnSession, timeoutMs),
+    onConnect: sessionPreparation(
+      {
+        statement_timeout: config.statementTimeoutMs,
+        idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
+        ...limits,
+      },
+      isOwnSession,
+      timeoutMs,
+    ),
   };
 }
 
-/** The time limits of every session. */
-export function sessionLimits(config: Config): SessionLimits {
-  return { statement_timeout: config.statementTimeoutMs, idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS };
-}
-
-/** A client for one connection outside of the pools. */
-export function createServerClient(config: Config, uri: string, settings: ClientConfig): Client {
-  return new ServerClient({ ...serverAddress(uri, config.databasePasswordFile), ...settings });
+/**
+ * A client for one connection outside of the pools.
+ *
+ * @throws the error of the file system for a certificate that cannot be read
+ */
+export function createServerClient(connectionString: string, settings: ClientConfig): pg.Client {
+  return new pg.Client({ connectionString, ...settings });
 }
 
 /**

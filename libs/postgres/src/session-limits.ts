@@ -1,13 +1,5 @@
 import type { ClientBase } from 'pg';
-import { StartupError } from '#errors';
 import { destroySocket, setProcessId } from '#internals';
-
-/** Time limits of a PostgreSQL session, in ms. `connection-settings.ts` sets their values. */
-export interface SessionLimits {
-  readonly statement_timeout: number;
-  readonly idle_in_transaction_session_timeout: number;
-  readonly lock_timeout?: number;
-}
 
 /**
  * Makes the function that a pool calls with each new connection. It sets the limits by a statement, because poolers refuse
@@ -16,10 +8,11 @@ export interface SessionLimits {
  * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
  * pooler here, no longer than `timeoutMs`.
  *
+ * @param limits settings of PostgreSQL, in ms
  * @param isOwnSession false behind a pooler in transaction mode, where a setting would reach another session
  * @param timeoutMs longest time in ms of the preparation
  */
-export function sessionPreparation(limits: SessionLimits, isOwnSession: boolean, timeoutMs: number) {
+export function sessionPreparation(limits: Readonly<Record<string, number>>, isOwnSession: boolean, timeoutMs: number) {
   const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
   const text = isOwnSession ? `SELECT pg_backend_pid() AS pid, ${sets.join(', ')}` : 'SELECT';
   return async (client: ClientBase): Promise<void> => {
@@ -35,25 +28,4 @@ export function sessionPreparation(limits: SessionLimits, isOwnSession: boolean,
       clearTimeout(timer);
     }
   };
-}
-
-/**
- * Makes sure that the sessions of a pooler in transaction mode have time limits, which only a role keeps there.
- *
- * @param limits the largest accepted values
- * @throws StartupError that says what to change
- */
-export async function checkLimitsOfRole(client: ClientBase, limits: SessionLimits): Promise<void> {
-  const { rows } = await client.query<{ name: keyof SessionLimits; ms: number; role: string }>(
-    'SELECT name, setting::int AS ms, quote_ident(current_user) AS role FROM pg_settings WHERE name = ANY ($1)',
-    [Object.keys(limits)],
-  );
-  const missing = rows.filter(({ name, ms }) => ms === 0 || ms > (limits[name] as number));
-  if (missing.length === 0) return;
-  const found = missing.map(({ name, ms }) => `${name} is ${ms} ms`).join(' and ');
-  const remedy = missing.map(({ name, role }) => `ALTER ROLE ${role} SET ${name} = ${limits[name]};`).join(' ');
-  throw new StartupError(
-    `with DATABASE_DIRECT_URL set it leads through a pooler in transaction mode, where only a role keeps limits, and ` +
-      `${found} there. Run: ${remedy} Then let the pooler reconnect (RECONNECT).`,
-  );
 }

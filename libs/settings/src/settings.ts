@@ -1,4 +1,4 @@
-import { choice, integer, optional, parseList, type Setting, WrongValue } from './setting.js';
+import { choice, integer, optional, parseList, type Setting } from './setting.js';
 
 /** Log levels, from the most lines to none. `info` is the default. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -9,30 +9,18 @@ export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 const LONGEST_TIME_MS = 600_000;
 /** Less than 0.1 s would fail ordinary requests, and more than 10 minutes is usually a wrong unit. */
 const TIME: readonly [number, number] = [100, LONGEST_TIME_MS];
-const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
+const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore';
 
 function databaseUri(name: string, about: string): Setting<string | undefined> {
   return optional(name, POSTGRESQL_URI, about, parseDatabaseUri);
 }
 
-/**
- * The URI of one PostgreSQL server in a text. A parameter may name the host, such as the directory of a socket.
- *
- * @throws WrongValue for a URI with several hosts
- */
+/** The URI of one PostgreSQL server in a text. A parameter may name the host, such as the directory of a socket. */
 function parseDatabaseUri(text: string): string | undefined {
-  if (namesSeveralHosts(text)) {
-    throw new WrongValue('the URI of one host: DNS, or a proxy such as HAProxy (ops/patroni), leads to the primary');
-  }
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isPostgresql = url !== undefined && /^postgres(ql)?:$/.test(url.protocol);
-  return isPostgresql && (url.hostname !== '' || url.search !== '') ? text : undefined;
-}
-
-/** Whether a URI lists several hosts, as libpq allows: before the path, or in a parameter. */
-function namesSeveralHosts(text: string): boolean {
-  const [, authority = ''] = /^[^/]*\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(text) ?? [];
-  return authority.includes(',') || /[?&](host|port)=[^&]*,/.test(text) || /[?&]target_session_attrs=/.test(text);
+  if (url === undefined || !/^postgres(ql)?:$/.test(url.protocol)) return undefined;
+  const host = url.hostname + (url.searchParams.get('host') ?? '');
+  return (host !== '' || url.search !== '') && !host.includes(',') ? text : undefined;
 }
 
 function baseUrl(name: string, about: string): Setting<string | undefined> {
@@ -88,13 +76,6 @@ const DATABASE = {
     'Set it if DATABASE_URL leads through a pooler in transaction mode: a URI of the same database that bypasses the pooler. ' +
       'Migrations and notifications of changed API keys use it.',
   ),
-  databasePasswordFile: optional(
-    'DATABASE_PASSWORD_FILE',
-    'a path',
-    'File with the password for each of these URIs that has none. It is read for each new connection, so that a changed ' +
-      'password needs no restart.',
-    (text) => text,
-  ),
   dataDir: optional(
     'DATA_DIR',
     'a path of at most 70 bytes',
@@ -122,7 +103,7 @@ const DATABASE = {
     ['true', 'false'],
     undefined,
     'true: the start applies pending migrations; the default for the embedded PostgreSQL. false: the start fails on an ' +
-      'outdated schema; the default with DATABASE_URL. Then run the command `migrate` once, before the instances start.',
+      'outdated schema; the default with DATABASE_URL. Then run `npm run petstore -- migrate` once, before the instances start.',
   ),
   statementTimeoutMs: integer(
     'STATEMENT_TIMEOUT_MS',
@@ -166,7 +147,7 @@ const REQUEST_LIMITS = {
     'RATE_LIMIT_PER_MINUTE',
     6_000,
     [0, MAX_RATE_LIMIT_PER_MINUTE],
-    'Requests a minute of one client, with all of its keys together; 0 means no limit. The command `keys limit` sets ' +
+    'Requests a minute of one client, with all of its keys together; 0 means no limit. `npm run petstore -- keys limit` sets ' +
       'another limit for one client. A client may send all of them at once; it gets one sixtieth back each second.',
   ),
   redisUrl: optional(

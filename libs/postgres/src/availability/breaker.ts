@@ -68,16 +68,16 @@ export class Breaker {
 
   /** Whether a new connection is answered, be it with an error. */
   private async try(): Promise<boolean> {
-    const client = (this.trial = this.createClient(TRIAL_MS));
-    client.on('error', () => undefined);
     try {
+      const client = (this.trial = this.createClient(TRIAL_MS));
+      client.on('error', () => undefined);
       await client.connect();
       return true;
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       return !NOBODY_ANSWERED.test(code ?? message);
     } finally {
-      hangUp(client);
+      hangUp(this.trial);
       this.trial = undefined;
     }
   }

@@ -1,6 +1,6 @@
 import { QueryFailedError } from 'typeorm';
 import { type ApiError, UNAVAILABLE } from '#errors';
-import { asUnavailable, ConnectionFileError } from './connection-errors.js';
+import { asUnavailable } from './connection-errors.js';
 
 const failure = (code: string | undefined, message = 'message'): Error => Object.assign(new Error(message), { code });
 const away = (code: string) => ['database_away', code, 'the message'] as const;
@@ -39,10 +39,4 @@ test.each(['23505', '22003', '42P01', '42601', '40001', '57014', 'ERR_ASSERTION'
 test('500: a change in a READ ONLY transaction of a database that accepts changes', () => {
   const error = new QueryFailedError('INSERT', [], failure('25006'));
   expect(asUnavailable(error, true, true)).toBe(error);
-});
-
-test('503: a missing file that a connection needs; an error of a file that a feature opens stays as it is', () => {
-  const error = Object.assign(failure('ENOENT'), { syscall: 'open', path: '/run/secrets/password' });
-  expect(asUnavailable(error)).toBe(error);
-  expect(asUnavailable(new ConnectionFileError(error))).toMatchObject({ unavailableCause: 'database_away' });
 });

@@ -44,19 +44,6 @@ const MESSAGES = new RegExp(
   ].join('|'),
 );
 
-/** The file of a password or certificate that a new connection needs cannot be read. */
-export class ConnectionFileError extends Error {
-  readonly code: string | undefined;
-  readonly path: string | undefined;
-
-  /** @param error the error of the file system */
-  constructor(error: NodeJS.ErrnoException) {
-    super(error.message, { cause: error });
-    this.code = error.code;
-    this.path = error.path;
-  }
-}
-
 /** An error of PostgreSQL (`code` is its SQLSTATE), of pg or of a socket. */
 interface DatabaseFailure extends Error {
   readonly code?: unknown;
@@ -72,7 +59,6 @@ interface DatabaseFailure extends Error {
 export function isConnectionFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const failure = failureOf(error);
-  if (failure instanceof ConnectionFileError) return true;
   const { code, syscall, message } = failure;
   if (typeof code !== 'string') return MESSAGES.test(message);
   return (
