@@ -7,5 +7,5 @@ export { EventStreams } from './src/event-streams.js';
 export { type Operation, OperationRegistry } from './src/operation-registry.js';
 export { refuseUnprotectedHandlers } from './src/other-transports.js';
 export { Public, PUBLIC_METADATA } from './src/public.decorator.js';
-export { declaredScopes, RequireScopes } from './src/require-scopes.decorator.js';
+export { RequireScopes } from './src/require-scopes.decorator.js';
 export { type Client, NO_KEY, type StoredApiKey } from './src/stored-api-key.js';

@@ -1,8 +1,2 @@
-export {
-  Deprecated,
-  stabilityField,
-  Stability,
-  STABILITY_METADATA,
-  type StabilityLevel,
-} from './src/deprecation.decorators.js';
+export { Deprecated, Stability, STABILITY_METADATA, type StabilityLevel } from './src/deprecation.decorators.js';
 export { type Deprecation, DEPRECATION_METADATA, Deprecations, removalMessage } from './src/deprecations.js';

@@ -33,17 +33,11 @@ export interface CommandContext {
    */
   withKeys<Result>(work: KeyWork<Result>): Promise<Result>;
   /**
-   * Runs `work` on the database, whatever its schema version.
-   *
-   * @throws StartupError when the settings are wrong or the database cannot be opened
-   */
-  withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
-  /**
-   * Runs `work` on the database with the schema of this version.
+   * Runs `work` on the database: with the schema of this version, or whatever its version (`any`).
    *
    * @throws StartupError when the settings are wrong, the database cannot be opened or has another schema
    */
-  withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
+  withDatabase<Result>(schema: 'current' | 'any', work: (dataSource: DataSource) => Promise<Result>): Promise<Result>;
   /** The document of the application. It needs no database. */
   document(): Promise<OpenApiDocument>;
 }
@@ -67,38 +61,30 @@ export class OwnContext implements CommandContext {
 
   async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
     const { keysOfDatabase } = await import('./keys-of-database.js');
-    return this.withCurrentDatabase((dataSource) =>
+    return this.withDatabase('current', (dataSource) =>
       work(...keysOfDatabase(dataSource, readConfig(), this.application)),
     );
   }
 
-  withDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
-    return this.onDatabase(work, false);
-  }
-
-  withCurrentDatabase<Result>(work: (dataSource: DataSource) => Promise<Result>): Promise<Result> {
-    return this.onDatabase(work, true);
-  }
-
-  async document(): Promise<OpenApiDocument> {
-    const { describeApplication } = await import('./preview.js');
-    return describeApplication(readConfig(), this.options);
-  }
-
-  private async onDatabase<Result>(
+  async withDatabase<Result>(
+    schema: 'current' | 'any',
     work: (dataSource: DataSource) => Promise<Result>,
-    isCurrent: boolean,
   ): Promise<Result> {
     const { Logger } = await import('@nestjs/common');
     const { openDatabase } = await import('#postgres');
     // Nest's logger would print warnings to standard output, which is for results, such as a new key.
     const warn = (message: string): void => this.tell(`petstore: ${message}\n`);
     Logger.overrideLogger({ log: warn, warn, error: warn });
-    const dataSource = await openDatabase(readConfig(), this.application.migrations, isCurrent);
+    const dataSource = await openDatabase(readConfig(), this.application.migrations, schema === 'current');
     try {
       return await work(dataSource);
     } finally {
       await dataSource.destroy();
     }
+  }
+
+  async document(): Promise<OpenApiDocument> {
+    const { describeApplication } = await import('./preview.js');
+    return describeApplication(readConfig(), this.options);
   }
 }

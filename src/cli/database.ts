@@ -26,7 +26,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
         return;
       }
       const { migrate } = await import('#postgres');
-      const applied = await context.withDatabase((dataSource) => migrate(dataSource, report));
+      const applied = await context.withDatabase('any', (dataSource) => migrate(dataSource, report));
       context.print(applied.length === 0 ? 'The schema is current.\n' : `Applied ${applied.length} migration(s).\n`);
     });
   program
@@ -42,7 +42,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     .description('revert the last applied migration; this may delete data')
     .action(async () => {
       const { revertLastMigration } = await import('#postgres');
-      const reverted = await context.withDatabase((dataSource) => revertLastMigration(dataSource, report));
+      const reverted = await context.withDatabase('any', (dataSource) => revertLastMigration(dataSource, report));
       context.print(reverted === undefined ? 'No migration is applied.\n' : `Reverted ${reverted}.\n`);
     });
   program
@@ -57,7 +57,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
       const { seedPets } = await import('../pets/pets.seed.js');
       const { pause } = context;
       const batch = pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
-      await context.withCurrentDatabase((dataSource) => seedPets(dataSource, count, batch, pause));
+      await context.withDatabase('current', (dataSource) => seedPets(dataSource, count, batch, pause));
       context.print(`Added ${count} animals.\n`);
     });
 }
@@ -69,7 +69,7 @@ async function printStatus(
   json?: boolean,
 ): Promise<MigrationStatus[]> {
   const { migrationStatus } = await import('#postgres');
-  const status = await context.withDatabase(migrationStatus);
+  const status = await context.withDatabase('any', migrationStatus);
   const rows = status
     .filter(isShown)
     .map((migration) => [stateText(migration), migration.appliedAt?.toISOString() ?? '-', migration.name]);

@@ -39,7 +39,7 @@ export function addDeprecationCommands(program: Command, context: CommandContext
       const safeToRemove = usage.size === 0 && countedSince !== null && countedSince <= from;
       const clients = [...usage].map(([client, summary]) => ({ client, ...summary }));
       const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
-      const callers = usage.size === 0 ? 'No client has called it.' : usageTable('CLIENT', [...usage]);
+      const callers = usage.size === 0 ? 'No client has called it.' : usageTable([...usage]);
       const reason =
         usage.size > 0 ? `${usage.size} client(s) still call it` : `usage is known only from ${countedSince ?? to} on`;
       const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;

@@ -1,15 +1,11 @@
 import type { Command } from 'commander';
 import { DEFAULT_OVERLAP_MS, type StoredApiKey } from '#api-keys';
-import { StartupError } from '#errors';
 import { MAX_RATE_LIMIT_PER_MINUTE } from '#settings';
 import type { CommandContext } from './context.js';
 import { durationArgument, integerArgument } from './options.js';
-import { printable, resultText, table, timeCell, usageTable } from './terminal.js';
+import { printable, resultText, table, timeCell } from './terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
-
-/** Days of usage that `keys show` sums up, today included. */
-const SHOWN_DAYS = 30;
 
 type KeyMember = string | readonly string[] | bigint | number | Date | null;
 
@@ -43,7 +39,6 @@ function addCreate(keys: Command, context: CommandContext): void {
     .option('--json', 'print JSON')
     .action(async (options: { client: string; scopes?: string; expires?: number } & Output) => {
       const scopes = options.scopes?.split(',').map((scope) => scope.trim());
-      if (scopes) await refuseUnknownScopes(scopes);
       const created = await context.withKeys((apiKeys) =>
         apiKeys.create({
           client: options.client,
@@ -72,18 +67,12 @@ function addList(keys: Command, context: CommandContext): void {
 function addShow(keys: Command, context: CommandContext): void {
   keys
     .command('show')
-    .description(`show an API key and its calls in the last ${SHOWN_DAYS} days`)
+    .description('show all members of an API key')
     .argument('<key>', KEY_ARGUMENT)
     .option('--json', 'print JSON')
-    .action(async (reference: string, options: { json?: boolean }) => {
-      const { key, usage } = await context.withKeys(async (apiKeys, keyUsage) => {
-        const found = await apiKeys.find(reference);
-        const today = new Date().toISOString().slice(0, 10);
-        return { key: found, usage: await keyUsage.sumByOperation(found.id, today, SHOWN_DAYS) };
-      });
-      const operations = [...usage].map(([operation, summary]) => ({ operation, ...summary }));
-      const calls = usage.size === 0 ? `No call in the last ${SHOWN_DAYS} days.` : usageTable('OPERATION', [...usage]);
-      context.print(resultText(options.json, { ...describe(key), usage: operations }, `${details(key)}\n\n${calls}`));
+    .action(async (reference: string, { json }: { json?: boolean }) => {
+      const key = await context.withKeys((apiKeys) => apiKeys.find(reference));
+      context.print(resultText(json, describe(key), details(key)));
     });
 }
 
@@ -136,17 +125,6 @@ function addLimit(keys: Command, context: CommandContext): void {
 /** Parses a rate limit; null removes the client's own, so that the default limit applies. */
 function limitArgument(text: string): number | null {
   return text === 'default' ? null : integerArgument(0, MAX_RATE_LIMIT_PER_MINUTE)(text);
-}
-
-/** @throws StartupError for a scope that no operation of the application requires */
-async function refuseUnknownScopes(scopes: readonly string[]): Promise<void> {
-  // Loads the controllers of the application, which declare the scopes.
-  await import('../app.module.js');
-  const { declaredScopes } = await import('#api-keys');
-  const known = declaredScopes();
-  const unknown = scopes.find((scope) => !known.includes(scope));
-  if (unknown === undefined) return;
-  throw new StartupError(`'${printable(unknown)}' is no scope of this service (scopes: ${known.join(', ')})`);
 }
 
 /** Prints a new key with its secret; no other function prints a secret. */

@@ -12,9 +12,8 @@ import { Application } from '#settings';
 import type { CommandContext } from './context.js';
 import { END_FIELD, type ServiceEnd } from './service-client.js';
 
-/** Longest time in ms until the request has arrived, for a command, and for its last output to be read. */
+/** Longest time in ms until the request has arrived, and for its last output to be read. */
 const REQUEST_TIMEOUT_MS = 5_000;
-const COMMAND_TIMEOUT_MS = 600_000;
 const FLUSH_TIMEOUT_MS = 1_000;
 
 /** Runs commands for `runInService` of other processes of the same user, on the embedded database, until `close`. */
@@ -52,7 +51,6 @@ export class ServiceCommands {
       .on('error', () => undefined)
       .setHeader('Connection', 'close')
       .flushHeaders();
-    const limit = setTimeout(() => response.destroy(), COMMAND_TIMEOUT_MS).unref();
     const { createProgram, runCommand } = await import('./program.js');
     let messages = '';
     const context = this.contextFor(response, (text) => (messages += text));
@@ -61,7 +59,6 @@ export class ServiceCommands {
     response.addTrailers({ [END_FIELD]: encodeURIComponent(JSON.stringify(end)) });
     response.end();
     await Promise.race([once(response, 'close'), sleep(FLUSH_TIMEOUT_MS)]);
-    clearTimeout(limit);
     // A client that does not read must not delay the end of the service.
     response.destroy();
   }
@@ -71,7 +68,6 @@ export class ServiceCommands {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.stopping.signal]);
-    const onDatabase: CommandContext['withDatabase'] = (work) => work(app.get(DataSource));
     return {
       print: (text) => void response.write(text),
       tell,
@@ -79,8 +75,7 @@ export class ServiceCommands {
       application: app.get(Application),
       exitCode: 0,
       withKeys: (work) => work(app.get(ApiKeysService), app.get(KeyUsage)),
-      withDatabase: onDatabase,
-      withCurrentDatabase: onDatabase,
+      withDatabase: (_, work) => work(app.get(DataSource)),
       document: () => Promise.resolve(app.get(OpenApiDocument)),
     };
   }

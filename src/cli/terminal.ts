@@ -21,15 +21,15 @@ export function table(headings: string[], rows: string[][]): string {
     .join('\n');
 }
 
-/** A table of usage by client or operation. */
-export function usageTable(heading: string, usage: readonly (readonly [string, UsageSummary])[]): string {
+/** A table of usage by client. */
+export function usageTable(usage: readonly (readonly [string, UsageSummary])[]): string {
   const rows = usage.map(([name, { calls, lastCallAt, lastUserAgent }]) => [
     printable(name),
     calls.toString(),
     timeCell(lastCallAt),
     printable(lastUserAgent ?? '-'),
   ]);
-  return table([heading, 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
+  return table(['CLIENT', 'CALLS', 'LAST CALL (UTC)', 'LAST USER AGENT'], rows);
 }
 
 /** A time as a table cell: UTC, to the minute; `-` for null. */

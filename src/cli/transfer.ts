@@ -32,12 +32,9 @@ export function addTransferCommands(program: Command, context: CommandContext): 
         'stop the service meanwhile, and import only files that you trust',
     )
     .requiredOption('--from <file>', 'a file of export; - is standard input')
-    .option('--replace', 'delete everything that the database holds')
-    .action(async ({ from, replace }: { from: string; replace?: boolean }) => {
+    .action(async ({ from }: { from: string }) => {
       const { importDatabase } = await import('#transfer');
-      const rows = await context.withCurrentDatabase((dataSource) =>
-        importDatabase(dataSource, readFile(from), replace === true),
-      );
+      const rows = await context.withDatabase('current', (dataSource) => importDatabase(dataSource, readFile(from)));
       context.print(`Imported ${rows} rows.\n`);
     });
 }
@@ -53,7 +50,7 @@ async function exportAll(context: CommandContext, write: Write): Promise<string>
   }
   const { exportDatabase } = await import('#transfer');
   const { release } = context.application;
-  const rows = await context.withDatabase((dataSource) => exportDatabase(dataSource, release, isService, write));
+  const rows = await context.withDatabase('any', (dataSource) => exportDatabase(dataSource, release, isService, write));
   return `Exported ${rows} rows.\n`;
 }
 

@@ -63,7 +63,7 @@ test('keys rotate, keys show and keys revoke: both keys work after a rotation, a
   const { stdout: details } = await petstore('keys', 'show', String(shown.successorId));
   expect(details).toMatch(new RegExp(`predecessorId +${old.id}\n`));
 
-  const revoked = await json<KeyJson>('keys', 'revoke', successor, '--reason', 'seen in a public log');
+  const revoked = await json<KeyJson>('keys', 'revoke', successor.slice(0, 12), '--reason', 'seen in a public log');
   expect(revoked).toMatchObject({ state: 'revoked', revokedReason: 'seen in a public log', id: shown.successorId });
   expect((await app.client.get('/v1/pets', { apiKey: successor })).json).toMatchObject({ code: 'revoked_api_key' });
   // A second revocation keeps the first time and reason.
@@ -85,12 +85,7 @@ test('keys limit sets the limit of a client, and removes it', async () => {
 });
 
 test.each<[string, string[], RegExp]>([
-  [
-    'a scope of no operation',
-    ['keys', 'create', '--client', 'x', '--scopes', 'pets:raed'],
-    /'pets:raed' is no scope of this service \(scopes: metrics:read, pets:read, pets:write\)/,
-  ],
-  ['an empty scope', ['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /'' is no scope of this service/],
+  ['an empty scope', ['keys', 'create', '--client', 'x', '--scopes', 'pets:read,'], /'' is no scope; /],
   ['a limit of an unknown client', ['keys', 'limit', 'nobody', 'default'], /No client has the name 'nobody'/],
   ['a report of no deprecated operation', ['deprecations', 'report', 'listPets'], /; deprecated are: getPet/],
 ])('%s is refused with one line and exit code 1', async (_what, args, message) => {

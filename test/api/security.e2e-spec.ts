@@ -269,9 +269,9 @@ test('keys are found by their SHA-256: memory holds no token, so that no time de
   for (const apiKey of [almost, createApiKey(), 'an-unknown-key-of-another-form']) {
     expect((await app.client.get('/v1/pets', { apiKey })).status).toBe(401);
   }
-  const { knownKeys, unknownTokens } = app.nest.get<unknown>(ApiKeyVerifier) as Record<string, Map<string, unknown>>;
-  const hashes = [...(knownKeys?.keys() ?? []), ...(unknownTokens?.keys() ?? [])];
-  expect(hashes.length).toBeGreaterThanOrEqual(3);
+  const { knownKeys } = app.nest.get<unknown>(ApiKeyVerifier) as Record<string, Map<string, unknown>>;
+  const hashes = [...(knownKeys?.keys() ?? [])];
+  expect(hashes).not.toEqual([]);
   for (const hash of hashes) expect(Buffer.from(hash, 'base64')).toHaveLength(32);
   const remembered = inspect([...(knownKeys?.values() ?? [])], { depth: null });
   expect(remembered).toContain('test-client');

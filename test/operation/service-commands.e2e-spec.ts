@@ -93,7 +93,7 @@ if (engine === 'embedded') {
   }
 
   test('import is refused while the service uses the database', async () => {
-    const { code, stderr } = await petstore('import', '--from', 'all.sql', '--replace');
+    const { code, stderr } = await petstore('import', '--from', 'all.sql');
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(/^petstore: DATA_DIR .+ is in use by process \d+\. Stop it/),

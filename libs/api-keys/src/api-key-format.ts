@@ -19,7 +19,7 @@ export const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 const DISPLAYED_LENGTH = 12;
 
 /** Whether a text has the form of the keys that this service makes, whatever its checksum. */
-export function looksLikeApiKey(text: string): boolean {
+function looksLikeApiKey(text: string): boolean {
   const { apiKeyPrefix } = product();
   return text.startsWith(apiKeyPrefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(apiKeyPrefix.length));
 }

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
 import { Database, type Statement } from '#postgres';
 import { Clock } from '#runtime';
-import { product } from '#settings';
 import { Batches, type BatchLimits } from '#shared-statements';
 import { hasWrongChecksum } from './api-key-format.js';
 import { KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
@@ -12,7 +11,7 @@ import { KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './s
 /** Longest accepted key, in characters; BOOTSTRAP_API_KEY may be this long. */
 const MAX_KEY_LENGTH = 255;
 
-/** Age in ms at which a cached key or refusal expires. A lost notification has no effect beyond this time. */
+/** Age in ms at which a cached key expires. A lost notification has no effect beyond this time. */
 export const KEY_TIME_TO_LIVE_MS = 10_000;
 
 /**
@@ -20,9 +19,8 @@ export const KEY_TIME_TO_LIVE_MS = 10_000;
  */
 const REFRESH_AFTER_MS = KEY_TIME_TO_LIVE_MS / 2;
 
-/** Largest number of cached keys, and of cached tokens that are no keys. */
+/** Largest number of cached keys. */
 const MAX_KNOWN_KEYS = 10_000;
-export const MAX_UNKNOWN_TOKENS = 10_000;
 
 /** Shortest time in ms between the starts of two queries for keys. */
 const QUERY_INTERVAL_MS = 10;
@@ -38,22 +36,26 @@ const FIND_BY_HASHES: Statement = {
   text: `SELECT ${KEY_COLUMNS}, key.hash FROM api_key key JOIN client ON client.id = key.client_id WHERE key.hash = ANY ($1)`,
 };
 
+interface KnownKey {
+  readonly key: StoredApiKey;
+  /** The time of the look-up, in ms. */
+  readonly checkedAt: number;
+}
+
 /**
  * Finds the key of a bearer token, from memory in almost all cases.
  *
  * The database is queried for tokens that are new or expired in memory. One query looks up all waiting tokens, and
- * there are at most 100 queries per second, however many tokens clients send. Tokens that are no keys are cached
- * separately, so that a flood of them evicts no key.
+ * there are at most 100 queries per second, however many tokens clients send. Tokens that are no keys are not cached, so
+ * that a flood of them evicts no key.
  *
  * Stores only a token's SHA-256. Look-up time depends on the hash, which an attacker cannot steer, so it reveals
  * nothing about a key.
  */
 @Injectable()
 export class ApiKeyVerifier {
-  /** By SHA-256 in base64. `checkedAt` is the time in ms of the look-up. */
-  private readonly knownKeys = new Map<string, { readonly key: StoredApiKey; readonly checkedAt: number }>();
-  /** Times of the look-ups, in ms. */
-  private readonly unknownTokens = new Map<string, number>();
+  /** By SHA-256 in base64. */
+  private readonly knownKeys = new Map<string, KnownKey>();
   private readonly lookUps = new Batches((hashes: readonly string[]) => this.findKeys(hashes), LOOK_UPS);
   /** Number of changes of keys that this process has noticed. */
   private changes = 0;
@@ -75,11 +77,8 @@ export class ApiKeyVerifier {
     const hashed = hash('sha256', token, 'base64');
     const known = this.cachedKey(hashed, now);
     if (known !== undefined) return usableKey(known, now);
-    const unknownAt = this.unknownTokens.get(hashed);
     // A wrong checksum means a typing error or a guess, so it costs no query.
-    if ((unknownAt !== undefined && isFresh(unknownAt, now)) || hasWrongChecksum(token)) {
-      throw invalidToken(INVALID_API_KEY);
-    }
+    if (hasWrongChecksum(token)) throw invalidToken(INVALID_API_KEY);
     return this.lookUp(hashed).then((key) => {
       if (key === undefined) throw invalidToken(INVALID_API_KEY);
       return usableKey(key, this.clock.now());
@@ -116,8 +115,6 @@ export class ApiKeyVerifier {
   /** Clears the cache, because a key has changed: one query then looks up all keys in use. */
   forget(): void {
     this.knownKeys.clear();
-    // An unknown token may be the secret of a new key.
-    this.unknownTokens.clear();
     this.changes++;
   }
 
@@ -141,24 +138,18 @@ export class ApiKeyVerifier {
       for (const [index, hashed] of hashes.entries()) {
         const key = keys[index];
         this.knownKeys.delete(hashed);
-        if (key === undefined) putLast(this.unknownTokens, hashed, checkedAt, MAX_UNKNOWN_TOKENS);
-        else putLast(this.knownKeys, hashed, { key, checkedAt }, MAX_KNOWN_KEYS);
+        if (key !== undefined) this.remember(hashed, { key, checkedAt });
       }
     }
     return keys;
   }
-}
 
-/**
- * Evicts the entry that was put longest ago. Keys in use are looked up and put again regularly, so unused ones go
- * first.
- */
-function putLast<Value>(map: Map<string, Value>, key: string, value: Value, maxSize: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size > maxSize) {
-    const [oldest] = map.keys();
-    map.delete(oldest as string);
+  /** Evicts the key that was looked up longest ago. Keys in use are looked up again regularly, so unused ones go first. */
+  private remember(hashed: string, known: KnownKey): void {
+    this.knownKeys.set(hashed, known);
+    if (this.knownKeys.size <= MAX_KNOWN_KEYS) return;
+    const [oldest] = this.knownKeys.keys();
+    this.knownKeys.delete(oldest as string);
   }
 }
 
@@ -178,6 +169,6 @@ function invalidToken(definition: ErrorDefinition): ApiError {
   const { message } = definition;
   const description = message.replace(/\.$/, '');
   return new ApiError(definition, message, {
-    'WWW-Authenticate': `Bearer realm="${product().name}", error="invalid_token", error_description="${description}"`,
+    'WWW-Authenticate': `Bearer realm="petstore", error="invalid_token", error_description="${description}"`,
   });
 }

@@ -12,7 +12,6 @@ import {
   hashApiKey,
   hasWrongChecksum,
   isScope,
-  looksLikeApiKey,
 } from './api-key-format.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type Client, KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
@@ -27,8 +26,7 @@ const MIN_DIFFERENT_CHARACTERS = 8;
 const SELECT = `SELECT ${KEY_COLUMNS} FROM api_key key JOIN client ON client.id = key.client_id`;
 const FIND_BY_REFERENCE: Statement = {
   name: 'api_key_find_by_reference',
-  text: `${SELECT} WHERE key.id::text = $1 OR (length($1) >= 6 AND starts_with(key.prefix, $1)) OR key.hash = $2
-    ORDER BY key.id`,
+  text: `${SELECT} WHERE key.id::text = $1 OR (length($1) >= 6 AND starts_with(key.prefix, $1)) ORDER BY key.id`,
 };
 const LIST: Statement = {
   name: 'api_key_list',
@@ -90,7 +88,7 @@ export interface IssuedApiKey {
  * Creates, lists, limits, rotates and revokes API keys. A change takes effect in this process at once. It takes effect
  * in other processes when PostgreSQL's notification arrives, or after KEY_TIME_TO_LIVE_MS without one.
  *
- * A `reference` to a key is its id, at least six of its first characters, or its secret.
+ * A `reference` to a key is its id, or at least six of its first characters.
  */
 @Injectable()
 export class ApiKeysService {
@@ -143,9 +141,9 @@ export class ApiKeysService {
   async find(reference: string): Promise<StoredApiKey> {
     // The table of keys shows an ellipsis after the first characters; accept it when copied.
     const start = reference.replace(/…$/, '');
-    const [row, ...others] = await this.database.readPrimary<KeyRow>(FIND_BY_REFERENCE, [start, hashApiKey(start)]);
+    const [row, ...others] = await this.database.readPrimary<KeyRow>(FIND_BY_REFERENCE, [start]);
     // A message must not repeat a whole secret.
-    const named = reference.length > 20 || looksLikeApiKey(reference) ? `${displayedPrefix(reference)}…` : reference;
+    const named = reference.length > 20 ? `${displayedPrefix(reference)}…` : reference;
     if (!row) {
       throw new ApiKeyRequestError(
         `No API key has the id '${named}' or starts with it; 'keys list' shows both, and a prefix needs 6 characters`,

@@ -2,14 +2,7 @@ import { applyDecorators, SetMetadata } from '@nestjs/common';
 import { isScope } from './api-key-format.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
 
-export const REQUIRED_SCOPES_METADATA = 'platform:scopes';
-
-const declared = new Set<string>();
-
-/** The scopes that the controllers loaded so far require, sorted. */
-export function declaredScopes(): string[] {
-  return [...declared].sort();
-}
+export const REQUIRED_SCOPES_METADATA = 'petstore:scopes';
 
 /**
  * Admits only API keys that have all of these scopes to a handler, or to all handlers of a controller. Other keys get
@@ -26,7 +19,6 @@ export function RequireScopes(...scopes: string[]): ClassDecorator & MethodDecor
     if (!isScope(scope)) {
       throw new Error(`'${scope}' is no scope: a scope has the form thing:action, in lower-case letters.`);
     }
-    declared.add(scope);
   }
   return applyDecorators(SetMetadata(PUBLIC_METADATA, false), SetMetadata(REQUIRED_SCOPES_METADATA, scopes));
 }

@@ -59,19 +59,13 @@ const ADD: Statement = {
       last_user_agent = CASE WHEN excluded.last_call_at >= key_usage.last_call_at
         THEN excluded.last_user_agent ELSE key_usage.last_user_agent END`,
 };
-const SUMMARY = `sum(calls)::bigint, max(last_call_at), (array_agg(last_user_agent ORDER BY last_call_at DESC))[1]`;
 const SUM_BY_CLIENT: Statement = {
   name: 'key_usage_sum_by_client',
-  text: `SELECT client.name, ${SUMMARY}
+  text: `SELECT client.name, sum(calls)::bigint, max(last_call_at),
+      (array_agg(last_user_agent ORDER BY last_call_at DESC))[1]
     FROM key_usage JOIN api_key ON api_key.id = key_id JOIN client ON client.id = client_id
     WHERE operation = $1 AND day > $2::date - $3::int AND day <= $2::date
     GROUP BY client.id ORDER BY sum(calls) DESC, client.name`,
-};
-const SUM_BY_OPERATION: Statement = {
-  name: 'key_usage_sum_by_operation',
-  text: `SELECT operation, ${SUMMARY} FROM key_usage
-    WHERE key_id = $1 AND day > $2::date - $3::int AND day <= $2::date
-    GROUP BY operation ORDER BY operation`,
 };
 const DELETE_BEFORE: Statement = {
   name: 'key_usage_delete_before',
@@ -176,12 +170,13 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** Sums of the last `days` days, `today` included, by name of the client; most calls first. */
   async sumByClient(operation: string, today: string, days: number): Promise<Map<string, UsageSummary>> {
-    return toSummaries(await this.database.readPrimary<Row>(SUM_BY_CLIENT, [operation, today, days]));
-  }
-
-  /** Sums of the last `days` days, `today` included, by operationId. */
-  async sumByOperation(keyId: bigint, today: string, days: number): Promise<Map<string, UsageSummary>> {
-    return toSummaries(await this.database.readPrimary<Row>(SUM_BY_OPERATION, [keyId, today, days]));
+    const rows = await this.database.readPrimary<Row>(SUM_BY_CLIENT, [operation, today, days]);
+    return new Map(
+      rows.map(([name, calls, lastCallAt, lastUserAgent]) => [
+        name,
+        { calls: BigInt(calls), lastCallAt, lastUserAgent },
+      ]),
+    );
   }
 
   /** Deletes some rows of days before `day`, and returns how many. */
@@ -195,10 +190,4 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     const [row] = await this.database.readPrimary<[string | null]>(FIRST_DAY, []);
     return (row as [string | null])[0];
   }
-}
-
-function toSummaries(rows: Row[]): Map<string, UsageSummary> {
-  return new Map(
-    rows.map(([name, calls, lastCallAt, lastUserAgent]) => [name, { calls: BigInt(calls), lastCallAt, lastUserAgent }]),
-  );
 }

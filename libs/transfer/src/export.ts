@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
-import { ApiError, StartupError } from '#errors';
-import { product } from '#settings';
+import { StartupError } from '#errors';
 
 /*
  * An export is a script of SQL, which `import` and `psql -v ON_ERROR_STOP=1 -f` run alike: in one transaction, on a database
@@ -11,16 +10,10 @@ import { product } from '#settings';
  */
 
 /** The beginning of the first line. */
-export const exportHeader = (): string => `-- Export of a ${product().name} database, `;
+export const EXPORT_HEADER = '-- Export of a petstore database, ';
 
 /** The beginning of the last line. */
 export const CHECKSUM = '-- sha256 ';
-
-/** The beginning of a comment before the rows; the names of all tables follow. */
-export const TABLES_OF_ROWS = '-- Rows of ';
-
-/** Attempts to close a cursor; each waits a few seconds for the connection. */
-const CLOSE_ATTEMPTS = 20;
 
 /** Rows of one FETCH: few enough for rows of 64 KiB and more. */
 const FETCH_ROWS = 500;
@@ -95,7 +88,7 @@ export async function exportDatabase(
   write: (text: string) => Promise<void>,
 ): Promise<number> {
   const queryRunner = dataSource.createQueryRunner('master');
-  const cursor = `${product().name}_export_${randomBytes(4).toString('hex')}`;
+  const cursor = `petstore_export_${randomBytes(4).toString('hex')}`;
   const hash = createHash('sha256');
   const writeLines = async (lines: readonly string[]): Promise<void> => {
     const text = `${lines.join('\n')}\n`;
@@ -130,15 +123,8 @@ export async function exportDatabase(
   } finally {
     if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
     if (!queryRunner.isReleased) await queryRunner.release();
-    if (sharesConnection) await closeCursor(dataSource, cursor);
-  }
-}
-
-/** Closes a held cursor, which keeps a copy of all rows. Repeats that while other statements occupy the connection. */
-async function closeCursor(dataSource: DataSource, cursor: string): Promise<void> {
-  for (let attempt = 0; attempt < CLOSE_ATTEMPTS; attempt++) {
-    const error: unknown = await dataSource.query(`CLOSE ${cursor}`).catch((failure: unknown) => failure);
-    if (!(error instanceof ApiError)) return;
+    // It keeps a copy of all rows.
+    if (sharesConnection) await dataSource.query(`CLOSE ${cursor}`).catch(() => undefined);
   }
 }
 
@@ -160,7 +146,7 @@ async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: 
   const filled = tables.map(({ name }) => `(${pg.escapeLiteral(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
   const known = migrations.map(({ name }) => pg.escapeLiteral(name)).join(', ');
   const head = [
-    `${exportHeader()}${new Date().toISOString()}, service ${service}`,
+    `${EXPORT_HEADER}${new Date().toISOString()}, service ${service}`,
     'BEGIN;',
     `SET LOCAL client_encoding = 'UTF8'; SET LOCAL intervalstyle = 'postgres';`,
     `SELECT set_config(name, '0', true) FROM pg_settings WHERE name ~ '^(statement|transaction|idle_in_transaction_session)_timeout$';`,
@@ -170,10 +156,9 @@ async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: 
       `Only one of the export and the database has %. Import with the version of the service that wrote the export (${service}), and migrate then.`,
     ),
     ...around.map(({ before }) => before).filter(Boolean),
-    `${TABLES_OF_ROWS}${names}`,
     refuseIfAny(
       `name FROM (VALUES ${filled}) t (name, filled) WHERE filled`,
-      'The database is not empty: it holds rows of %. Take an empty one, or delete what this one holds with --replace.',
+      'The database is not empty: it holds rows of %. Import into an empty one.',
     ),
   ];
   const end = ['SET CONSTRAINTS ALL IMMEDIATE;', ...around.map(({ after }) => after).reverse(), 'COMMIT;'];

@@ -4,7 +4,7 @@ import { serialize } from 'pg-protocol';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError, StartupError } from '#errors';
 import { withSchemaLock } from '#postgres';
-import { CHECKSUM, exportHeader, TABLES_OF_ROWS } from './export.js';
+import { CHECKSUM, EXPORT_HEADER } from './export.js';
 
 /** Characters of rows that one COPY sends. */
 const COPY_CHARACTERS = 256 * 1024;
@@ -21,21 +21,16 @@ const RAISED = 'P0001';
  * script may do whatever the owner may: import only files that you trust.
  *
  * @param source the bytes of the export
- * @param replace true: all existing rows are deleted in the same transaction; false: a database with any row is refused
  * @returns the number of imported rows
  * @throws StartupError when the export is damaged or of another schema, the database holds rows, or PostgreSQL refuses;
  *   ApiError UNAVAILABLE; any error of `source`
  */
-export async function importDatabase(
-  dataSource: DataSource,
-  source: AsyncIterable<Buffer>,
-  replace: boolean,
-): Promise<number> {
+export async function importDatabase(dataSource: DataSource, source: AsyncIterable<Buffer>): Promise<number> {
   return withSchemaLock(dataSource, async (queryRunner) => {
     let rows: number;
     await queryRunner.startTransaction();
     try {
-      rows = await runScript(queryRunner, source, replace);
+      rows = await runScript(queryRunner, source);
       await queryRunner.commitTransaction();
     } catch (error) {
       await queryRunner.rollbackTransaction().catch(() => undefined);
@@ -48,7 +43,7 @@ export async function importDatabase(
 }
 
 /** Runs the script in the transaction of the query runner. */
-async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>, replace: boolean): Promise<number> {
+async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>): Promise<number> {
   const client = (await queryRunner.connect()) as ClientBase;
   const hash = createHash('sha256');
   let checksum: string | undefined;
@@ -59,7 +54,7 @@ async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>
   let count = 0;
   let isBegun = false;
   for await (const line of linesOf(source)) {
-    isBegun ||= line.startsWith(exportHeader());
+    isBegun ||= line.startsWith(EXPORT_HEADER);
     if (!isBegun) throw damaged('it does not begin as export begins it');
     if (checksum !== undefined) throw damaged('it goes on after its end');
     if (copy === undefined && line.startsWith(CHECKSUM)) {
@@ -80,8 +75,6 @@ async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>
       if (isEnd) copy = undefined;
     } else if (line.startsWith('COPY ')) {
       copy = line;
-    } else if (replace && line.startsWith(TABLES_OF_ROWS)) {
-      await queryRunner.query(`TRUNCATE ${line.slice(TABLES_OF_ROWS.length)}`);
     } else if (!NOT_RUN.test(line)) {
       await queryRunner.query(line);
     }
