@@ -102,13 +102,13 @@ const zones = [
     message: 'The start imports the commands.',
   },
   {
-    target: '{src,test,bench}/**/*',
+    target: '{src,test,bench,contract}/**/*',
     from: ['src/{main,cli}.ts', 'src/package/*'],
     message: 'Nobody imports the entry points.',
   },
   {
     target: '{src,libs}/**/*',
-    from: '{test,bench,scripts,migrations}/**/*',
+    from: '{test,bench,contract,scripts,migrations}/**/*',
     message: 'The application imports no test, benchmark, script or migration.',
   },
 

@@ -33,7 +33,7 @@ function filesOf(revision) {
   const deleted = revision ? [] : git('ls-files', '-z', '-d').split('\0');
   const paths = git(...list).split('\0');
   const counted = paths.filter(
-    (path) => /^(src|libs|test)\/|\.md$|^\.env\.example$/.test(path) && !deleted.includes(path),
+    (path) => /^(src|libs|test|contract)\/|\.md$|^\.env\.example$/.test(path) && !deleted.includes(path),
   );
   const read = (path) => (revision ? git('show', `${revision}:${path}`) : readFileSync(join(root, path), 'utf8'));
   return counted.map((path) => ({ path, text: read(path) }));
@@ -75,7 +75,7 @@ function sum(numbers) {
 function sizesOf(revision) {
   const files = filesOf(revision);
   const lines = (chosen) => sum(chosen.map(({ text }) => count(text, /\n/g)));
-  const isTest = ({ path }) => path.startsWith('test/') || /\.spec\.ts$/.test(path);
+  const isTest = ({ path }) => /^(test|contract)\//.test(path) || /\.spec\.ts$/.test(path);
   const production = files.filter((file) => /^(src|libs)\/.*\.ts$/.test(file.path) && !isTest(file));
   const rooms = {};
   for (const file of production) rooms[roomOf(file.path)] = (rooms[roomOf(file.path)] ?? 0) + lines([file]);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Public } from '#api-keys';
 import { MAX_PIPELINED_REQUESTS } from '../../libs/http/src/requests/server-limits.js';
 import { createTestApp, type TestApp } from '../support/app.js';
-import { rawRequest } from '../support/raw-request.js';
+import { rawRequest, sendSegments as send } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
 /** Answers when the test calls the waiting function. */
@@ -49,24 +49,7 @@ const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 const requestIds = (text: string): string[] => [...text.matchAll(/X-Request-Id: (\S+)/gi)].map(([, id]) => String(id));
 
-/** Sends segments of bytes, one after the other, and returns everything that the server sends until it closes. */
-async function sendSegments(...segments: string[]): Promise<string> {
-  const socket = connect(app.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
-  let answer = '';
-  socket.on('data', (text: string) => (answer += text)).on('error', () => undefined);
-  const closed = new Promise((resolve) => socket.on('close', resolve));
-  for (const segment of segments) {
-    if (!socket.destroyed) socket.write(segment, 'latin1');
-    await sleep(60);
-  }
-  const timer = setTimeout(() => {
-    answer += 'STILL OPEN';
-    socket.destroy();
-  }, 5_000);
-  await closed;
-  clearTimeout(timer);
-  return answer;
-}
+const sendSegments = (...segments: string[]): Promise<string> => send(new URL(app.origin), segments, 5_000);
 
 async function countPets(): Promise<number> {
   return Number((await app.sql('SELECT count(*) FROM pet'))[0]?.[0]);
@@ -84,61 +67,8 @@ async function answerSlow(count: number): Promise<void> {
   }
 }
 
-describe('every header field is read, however many there are', () => {
-  // Shorter than the limit of the header section.
-  const many = 'x:\r\n'.repeat(1_500);
-
-  test.each([
-    [401, 'Authorization', (key: string) => `Authorization: Bearer ${key}`],
-    [400, 'Host', () => 'Host: y'],
-    [400, 'Content-Type', () => 'Content-Type: text/plain'],
-    [415, 'Content-Encoding', () => 'Content-Encoding: gzip'],
-  ])('%i because of a %s after 1,500 other fields', async (status, _, field) => {
-    const before = await countPets();
-    const answer = await rawRequest(
-      app.port,
-      `${post}${LENGTH}${many}${field(app.apiKey)}\r\nConnection: close\r\n\r\n${PET}`,
-    );
-    expect(statuses(answer)).toEqual([status]);
-    expect(await countPets()).toBe(before);
-  });
-});
-
 describe('Upgrade', () => {
   const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
-
-  test.each([
-    ['h2c', upgrade],
-    ['websocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'],
-  ])('%s is ignored: the request is served, and its answer closes the connection', async (_, fields) => {
-    for (const segments of [
-      [`${LIVE}${fields}\r\n`, SLOW],
-      [`${LIVE}${fields}\r\n${SLOW.slice(0, 10)}`, SLOW.slice(10)],
-      [`${LIVE}${fields}\r\nno HTTP at all\r\n\r\n`, SLOW],
-    ]) {
-      const answer = await sendSegments(...segments);
-      expect(statuses(answer)).toEqual([200]);
-      expect(answer).toMatch(/\r\nConnection: close\r\n/);
-      expect(answer).not.toContain('STILL OPEN');
-    }
-    expect(app.nest.get(TestSlowController).waiting).toEqual([]);
-  });
-
-  test('a POST with it is carried out once, and no request that is smuggled after it', async () => {
-    for (const segments of [
-      [`${post}${LENGTH}${upgrade}\r\n${PET}${post}${LENGTH}\r\n${PET}`],
-      [`${post}${LENGTH}${upgrade}\r\n${PET.slice(0, 5)}`, `${PET.slice(5)}${post}${LENGTH}\r\n${PET}`],
-      [`${post}${LENGTH}${upgrade}\r\n`, PET, `${post}${LENGTH}\r\n${PET}`],
-      [
-        `${post}Transfer-Encoding: chunked\r\n${upgrade}\r\n1d\r\n${PET}\r\n0\r\n\r\n${post}${LENGTH}\r\n${PET}`,
-        `${post}${LENGTH}\r\n${PET}`,
-      ],
-    ]) {
-      const before = await countPets();
-      expect(statuses(await sendSegments(...segments))).toEqual([201]);
-      expect(await countPets()).toBe(before + 1);
-    }
-  });
 
   test('the requests before it are answered first, also those that take time', async () => {
     const answer = sendSegments(`${SLOW}${LIVE}${upgrade}\r\n${LIVE}\r\n`, `${LIVE}\r\n`);
@@ -260,20 +190,14 @@ describe('requests that are sent ahead', () => {
   }, 60_000);
 });
 
-describe('an error of the parser never overtakes an answer', () => {
-  test.each([
-    ['a broken chunk', () => `${post}X-Request-Id: broken\r\n${BROKEN_CHUNK}`, [201, 400]],
-    ['a broken request line', () => 'BROKEN\r\n\r\n', [201]],
-    ['a header section that is too large', () => `${LIVE}X: ${'x'.repeat(20_000)}\r\n\r\n`, [201]],
-  ])('in the same packet as a POST: %s', async (_, broken, expected) => {
-    const before = await countPets();
-    const answer = await sendSegments(`${post}X-Request-Id: first\r\n${LENGTH}\r\n${PET}${broken()}${LIVE}\r\n`);
-    expect(statuses(answer)).toEqual(expected);
-    expect(requestIds(answer)).toEqual(['first', 'broken'].slice(0, expected.length));
-    expect(answer).not.toContain('STILL OPEN');
-    expect(await countPets()).toBe(before + 1);
-  });
+test('the body of a GET is no request', async () => {
+  const hidden = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n';
+  const list = `GET /v1/pets HTTP/1.1\r\n${authorized}Content-Length: ${hidden.length}\r\n\r\n${hidden}`;
+  // The connection may close after an answer that precedes the rest of its request.
+  expect([[200], [200, 302]]).toContainEqual(statuses(await rawRequest(app.port, `${list}GET / HTTP/1.0\r\n\r\n`)));
+});
 
+describe('an error of the parser never overtakes an answer', () => {
   test('after several slow requests, in one packet and in several: a broken chunk', async () => {
     const broken = `${post}${BROKEN_CHUNK}`;
     for (const segments of [[`${SLOW}${LIVE}\r\n${SLOW}${broken}`], [SLOW, `${LIVE}\r\n`, SLOW, broken, broken]]) {

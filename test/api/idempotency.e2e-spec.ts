@@ -1,5 +1,5 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
-import { ApiKeysService, RequireScopes } from '#api-keys';
+import { RequireScopes } from '#api-keys';
 import { Idempotency, IdempotencyKey, Idempotent } from '#idempotency';
 import { Int64Property, TextProperty } from '#input';
 import { Database } from '#postgres';
@@ -8,7 +8,6 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, describeOnPostgresql, type TestDatabase } from '../support/database.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 import { petStatements } from '../support/pet-statements.js';
-import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
 const SETTINGS = { RATE_LIMIT_PER_MINUTE: '0' };
@@ -99,26 +98,7 @@ function expectRefusal({ status, json, headers }: HttpAnswer, code: string): voi
   expect([headers['idempotent-replayed'], headers.location]).toEqual([undefined, undefined]);
 }
 
-/** The client of another application. */
-async function clientOf(name: string): Promise<HttpClient> {
-  return new HttpClient(app.origin, (await app.nest.get(ApiKeysService).create({ client: name })).secret);
-}
-
 describe('the same request again', () => {
-  test('201: the same body and Location, Idempotent-Replayed, and one animal', async () => {
-    const before = await countPets();
-    const key = newKey();
-    const first = await add(key);
-    expect(first.headers['idempotent-replayed']).toBeUndefined();
-    for (let time = 0; time < 3; time++) expectReplay(await add(key), first);
-    expect(await countPets()).toBe(before + 1);
-    const stored = await app.client.get(`/v1/pets/${first.json.id}`);
-    expect([stored.text, first.headers.location]).toEqual([
-      first.text,
-      `http://localhost:3000/v1/pets/${first.json.id}`,
-    ]);
-  });
-
   test('201: the first answer, also after the animal was changed or deleted', async () => {
     const key = newKey();
     const first = await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 });
@@ -128,31 +108,6 @@ describe('the same request again', () => {
     expectReplay(await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 }), first);
   });
 
-  test('201: notation, order, defaults and unknown members do not make a different request', async () => {
-    const key = newKey();
-    const first = await add(key, '{"name":"Rex","categoryId":100,"status":"available"}');
-    for (const body of [
-      '{"categoryId":1e2,"name":"\\u0052ex"}',
-      ' { "status" : "available" , "categoryId" : 100.0 , "name" : "Rex", "id": 7 } ',
-    ]) {
-      expectReplay(await add(key, body), first);
-    }
-  });
-
-  test.each([
-    ['name', { ...REX, name: 'rex' }],
-    ['the last digit of categoryId', { ...REX, categoryId: 9223372036854775806n }],
-    ['status', { ...REX, status: 'sold' }],
-  ])('422 idempotency_key_reused: another %s, and nothing is added', async (_, body) => {
-    const key = newKey();
-    const first = await add(key);
-    const before = await countPets();
-    expectRefusal(await add(key, body), 'idempotency_key_reused');
-    expect(await countPets()).toBe(before);
-    // The refused request has not replaced the first one.
-    expectReplay(await add(key), first);
-  });
-
   test('201: requests without a key, and with different keys, each create an animal', async () => {
     const answers = [await add(undefined), await add(undefined), await add(newKey()), await add(newKey())];
     expect(new Set(answers.map(({ json }) => String(json.id))).size).toBe(4);
@@ -160,61 +115,7 @@ describe('the same request again', () => {
   });
 });
 
-describe('the header field', () => {
-  test('400 invalid_idempotency_key: sent twice, also with the same value', async () => {
-    for (const second of ['abc', 'def']) {
-      const fields = ['abc', second].map((value) => `Idempotency-Key: ${value}\r\n`).join('');
-      const body = '{"name":"Rex","categoryId":7}';
-      const answer = await rawRequest(
-        app.port,
-        `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.apiKey}\r\n${fields}` +
-          `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
-      );
-      expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_idempotency_key"/);
-    }
-  });
-
-  test('a malformed key is refused after 401, 413, 415 and a body that is no JSON', async () => {
-    const headers = { 'idempotency-key': '' };
-    const codeOf = async (body: unknown, call: object): Promise<unknown> =>
-      (await app.client.post('/v1/pets', body, { headers, ...call })).json.code;
-    expect(await codeOf(REX, { apiKey: null })).toBe('missing_api_key');
-    expect(await codeOf('x'.repeat(100_000), {})).toBe('body_too_large');
-    expect(await codeOf('{}', { headers: { ...headers, 'content-type': 'text/plain' } })).toBe(
-      'unsupported_media_type',
-    );
-    expect(await codeOf('{', {})).toBe('malformed_json');
-    expect(await codeOf(undefined, {})).toBe('missing_body');
-    expect(await codeOf('{}', {})).toBe('invalid_idempotency_key');
-  });
-
-  test('listPets and getPet ignore it', async () => {
-    const headers = { 'idempotency-key': '' };
-    expect((await app.client.get('/v1/pets', { headers })).status).toBe(200);
-    expect((await app.client.get('/v1/pets/0', { headers })).json.code).toBe('pet_not_found');
-  });
-});
-
 describe('the owner of a key', () => {
-  test('each client has its own keys', async () => {
-    const key = newKey();
-    const [one, other] = [await clientOf('one'), await clientOf('other')];
-    const [first, second] = [await add(key, REX, one), await add(key, { ...REX, name: 'Tom' }, other)];
-    expect([first.status, second.status]).toEqual([201, 201]);
-    expectReplay(await add(key, REX, one), first);
-    expectReplay(await add(key, { ...REX, name: 'Tom' }, other), second);
-  });
-
-  test('all API keys of a client share its idempotency keys, also after a rotation', async () => {
-    const service = app.nest.get(ApiKeysService);
-    const old = await service.create({ client: 'rotating' });
-    const key = newKey();
-    const first = await add(key, REX, new HttpClient(app.origin, old.secret));
-    const rotated = await service.rotate(String(old.key.id), 0);
-    expectReplay(await add(key, REX, new HttpClient(app.origin, rotated.secret)), first);
-    expectReplay(await add(key, REX, await clientOf('rotating')), first);
-  });
-
   test('storing keys does not lock the row of the client', async () => {
     // `xmax` of a row is the last transaction that has locked it. Concurrent locks would create a multixact each time.
     const locks = (): Promise<unknown[][]> => app.sql('SELECT id, xmax::text FROM client ORDER BY id');

@@ -4,7 +4,6 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type PostgresqlServer, startPostgresqlServer } from '../support/postgresql-server.js';
-import { rawRequest } from '../support/raw-request.js';
 import { ServiceProcess } from '../support/service-process.js';
 import { type LoadRequest, send } from '../support/load.js';
 import { createOwnDatabase } from '../support/own-database.js';
@@ -27,7 +26,6 @@ const LIST: LoadRequest = { method: 'GET', path: '/v1/pets?limit=1' };
 const AUTHORIZED = `Host: x\r\nAuthorization: Bearer ${API_KEY}\r\n`;
 const PET = '{"name":"Rex","categoryId":7}';
 const POST = `POST /v1/pets HTTP/1.1\r\n${AUTHORIZED}Content-Type: application/json\r\n`;
-const CHUNKED = `${PET.length.toString(16)}\r\n${PET}\r\n0\r\n\r\n`;
 
 let server: PostgresqlServer;
 let service: ServiceProcess;
@@ -239,45 +237,3 @@ test('clients that pipeline megabytes of requests and do not read cost less than
   await othersAreServed(watched);
   expect(peak - before).toBeLessThan(400);
 }, 60_000);
-
-function statuses(answer: string): string[] {
-  return [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => status as string);
-}
-
-/** A request that follows an ambiguous one, which a proxy could read as part of that one. */
-const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n';
-const LENGTH = `Content-Length: ${PET.length}\r\n`;
-
-describe('no request is hidden in another', () => {
-  test.each<[what: string, request: string]>([
-    ['a length and a transfer coding', `${POST}${LENGTH}Transfer-Encoding: chunked\r\n\r\n${CHUNKED}`],
-    ['chunked that is not last', `${POST}Transfer-Encoding: chunked, identity\r\n\r\n${CHUNKED}`],
-    ['a coding before chunked', `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n${CHUNKED}`],
-    ['chunked in HTTP/1.0', `${POST.replace('1.1', '1.0')}Transfer-Encoding: chunked\r\n\r\n${CHUNKED}`],
-    ['white space before the colon of the length', `${POST}Content-Length : ${PET.length}\r\n\r\n${PET}`],
-    ['bare line feeds', `${POST}${LENGTH}\r\n`.replaceAll('\r\n', '\n') + PET],
-    ['two lengths', `${POST}${LENGTH}Content-Length: 0\r\n\r\n${PET}`],
-    ['a line feed in a chunk extension', `${POST}Transfer-Encoding: chunked\r\n\r\n1d;a\n${PET}\r\n0\r\n\r\n`],
-    ['CONNECT', `CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n`],
-    ['a chunk without its end', `${POST}Transfer-Encoding: chunked\r\n\r\n1d\r\n${PET}0\r\n\r\n`],
-  ])('400, and the connection is closed: %s', async (_what, request) => {
-    const answer = await rawRequest(port, request + HIDDEN);
-    expect(statuses(answer)).toEqual(['400']);
-    expect(answer).toMatch(/"code":"bad_request"[^]*"status":400\}$/);
-  });
-
-  test.each<[what: string, status: string, request: string]>([
-    ['a chunk extension', '201', `${POST}Transfer-Encoding: chunked\r\n\r\n1d;a=b\r\n${PET}\r\n0\r\n\r\n`],
-    // RFC 9112, section 3 allows both, and Node's parser does not report either.
-    ['several spaces in the request line', '200', `GET   /v1/pets   HTTP/1.1\r\n${AUTHORIZED}\r\n`],
-    ['RTSP as the name of the protocol', '200', `GET /v1/pets RTSP/1.1\r\n${AUTHORIZED}\r\n`],
-    [
-      'a body of GET that is a request',
-      '200',
-      `GET /v1/pets HTTP/1.1\r\n${AUTHORIZED}Content-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
-    ],
-  ])('only one meaning: %s', async (_what, status, request) => {
-    // Exactly the following request is read as a second one.
-    expect(statuses(await rawRequest(port, `${request}GET /hidden HTTP/1.0\r\n\r\n`))).toEqual([status, '404']);
-  });
-});

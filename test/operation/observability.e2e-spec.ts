@@ -10,12 +10,6 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test.each(['/health/live', '/health/ready'])('200: %s, without a key and not cached', async (path) => {
-  const answer = await app.client.get(path, { apiKey: null });
-  expect([answer.status, answer.json]).toEqual([200, { status: 'ok' }]);
-  expect(answer.headers['cache-control']).toBe('no-store');
-});
-
 test('503 unavailable: readiness names a missing migration; liveness stays 200', async () => {
   const other = await createTestApp();
   const removed = await other.sql(

@@ -1,4 +1,6 @@
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
 
 export interface RawRequestOptions {
   /** Close the connection once the answer contains this text. Without it, read until the server closes. */
@@ -38,4 +40,25 @@ export function rawRequest(port: number, bytes: string | Buffer, options: RawReq
     // A server may reset the connection after its answer.
     socket.on('error', finish);
   });
+}
+
+/** Sends segments of bytes, one character each, with pauses of 60 ms; returns what a server sends until it closes. */
+export async function sendSegments(url: URL, segments: readonly string[], timeoutMs: number): Promise<string> {
+  const isTls = url.protocol === 'https:';
+  const port = Number(url.port || (isTls ? 443 : 80));
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const socket = isTls ? connectTls({ port, host, servername: host }) : connect(port, host).setNoDelay(true);
+  let received = '';
+  socket.setEncoding('latin1').on('data', (text: string) => (received += text));
+  // A server may reset a connection after its answer.
+  socket.on('error', (error: Error) => (received ||= error.message));
+  const closed = new Promise((resolve) => void socket.once('end', resolve).once('close', resolve));
+  for (const [index, segment] of segments.entries()) {
+    if (index > 0) await sleep(60);
+    if (!socket.destroyed) socket.write(segment, 'latin1');
+  }
+  const late = sleep(timeoutMs, 'STILL OPEN', { ref: false });
+  if ((await Promise.race([closed, late])) === 'STILL OPEN') received += 'STILL OPEN';
+  socket.destroy();
+  return received;
 }

@@ -1,0 +1,67 @@
+/**
+ * Reads the tables of the contract. A line is a row, `request | answer | basis`; `## ` begins a group, whose title may end with
+ * the setting that the server needs, `(CORS_ORIGINS=https://app.example.com)`, or the time of its clock, `(CLOCK=…)`.
+ *
+ * - A request is `METHOD target [Field: value]… body`, or `raw` and bytes. `[Field: -]` leaves out a field that is sent otherwise:
+ *   `Authorization` with the key, `Content-Type` and `Content-Length` with a body, `Host` and `Connection: close`.
+ *   `given 3 sold:` before it adds animals first. A request that begins with `then` belongs to the row before it.
+ * - An answer is the statuses of all answers, `[Field: pattern]…`, and the body's pattern; for an error its code and, if
+ *   promised, its message. In patterns `*` is any text without braces, `**` any text; `[Field: -]` is a field that is absent.
+ * - `every 4xx of /v1/` in place of a request: a promise of all such answers. Then `never` forbids what a regular expression
+ *   finds in the body, and `only` lists the fields that may occur.
+ * - `‹a ¦ b›` makes one row of each, the same one everywhere in the row; `(a×9)` is nine times `a`. In requests `⏎` is CRLF, `…`
+ *   a pause, `\xff` a byte. Variables are `$key`, `$base` (PUBLIC_BASE_URL), `$origin` (of it), `$unique` (a new text for each row), those
+ *   that the runner is given, and what the row's first answer with it has said: `$id`, `$body`, `$length`, `$tag`, `$next`, `$cursor`.
+ * - The basis is a section of the specification, or entries of docs/decisions.md and docs/security.md.
+ */
+
+/** A request and its answer, as the table spells them. */
+export interface Step {
+  readonly request: string;
+  readonly answer: string;
+}
+
+/** One promise. */
+export interface Row {
+  /** Title of its group. */
+  readonly group: string;
+  /** The setting of the server that its group needs, `NAME=value`. */
+  readonly setting: string | undefined;
+  readonly table: string;
+  readonly steps: readonly Step[];
+  readonly basis: string;
+}
+
+/** The rows of a table; those with choices once for each. Throws for a line that is no row. */
+export function readTable(table: string, text: string): Row[] {
+  const rows: (Row & { steps: Step[] })[] = [];
+  let group = '';
+  for (const line of text.split('\n')) {
+    if (line.startsWith('## ')) group = line.slice(3);
+    else if (line !== '') {
+      const [request = '', answer, basis = ''] = line.split(/ +\| +/);
+      if (answer === undefined) throw new Error(`${table} has a line that is no row: ${line}`);
+      const step = { request: request.replace('then ', ''), answer };
+      if (request.startsWith('then ')) rows.at(-1)?.steps.push(step);
+      else rows.push({ group, setting: /\(([A-Z_]+=.*)\)$/.exec(group)?.[1], table, steps: [step], basis });
+    }
+  }
+  return rows.flatMap(variantsOf);
+}
+
+function variantsOf(row: Row): Row[] {
+  const choices = /‹(.*?)›/g;
+  const texts = row.steps.flatMap(({ request, answer }) => [request, answer]);
+  const counts = texts.flatMap((text) => [...text.matchAll(choices)].map(([, list = '']) => list.split(' ¦ ').length));
+  if (new Set(counts).size > 1) throw new Error(`A row has choices of different lengths: ${texts[0]}`);
+  return Array.from({ length: counts[0] ?? 1 }, (_, index) => {
+    const chosen = (text: string): string =>
+      text
+        .replace(choices, (_match, list: string) => list.split(' ¦ ')[index] ?? '')
+        .replace(/\(([^()]*)×(\d+)\)/g, (_match, part: string, count: string) => part.repeat(Number(count)));
+    return {
+      ...row,
+      steps: row.steps.map(({ request, answer }) => ({ request: chosen(request), answer: chosen(answer) })),
+    };
+  });
+}

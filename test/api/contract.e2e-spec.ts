@@ -1,0 +1,103 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { judge, type Verdict } from '../../contract/judge.js';
+import { PETS } from '../../contract/pets.js';
+import { REQUESTS } from '../../contract/requests.js';
+import { ApiKeysService } from '#api-keys';
+import { createTestApp, type TestApp } from '../support/app.js';
+
+const ROOT = join(import.meta.dirname, '../..');
+const ROWS = [...PETS, ...REQUESTS];
+
+let app: TestApp;
+let verdict: Verdict;
+beforeAll(async () => {
+  app = await createTestApp({ settings: { REQUEST_TIMEOUT_MS: '1500' } });
+});
+afterAll(() => app.close());
+
+/** Judges a service by the rows that need this setting, and by those of every answer. */
+async function judgeBy(setting: string | undefined, server: TestApp): Promise<Verdict> {
+  const keys = server.nest.get(ApiKeysService);
+  const { secret: expired } = await keys.create({ client: 'expired', expiresAt: new Date(Date.now() - 1) });
+  const { key, secret: revoked } = await keys.create({ client: 'revoked' });
+  await keys.revoke(String(key.id));
+  const [reader, metrics] = [await server.createApiKey('pets:read'), await server.createApiKey('metrics:read')];
+  const { secret: other } = await keys.create({ client: 'other' });
+  const second = await server.createApiKey('pets:write');
+  const variables = {
+    key: server.apiKey,
+    second,
+    other,
+    base: server.config.publicBaseUrl,
+    reader,
+    metrics,
+    expired,
+    revoked,
+  };
+  const rows = ROWS.filter((row) => row.setting === setting || row.group === 'Every answer');
+  return judge({ url: server.origin, variables }, rows);
+}
+
+test('every row holds', async () => {
+  verdict = await judgeBy(undefined, app);
+  expect([verdict.failures, verdict.leftOut]).toEqual([[], []]);
+});
+
+test.each([...new Set(ROWS.flatMap(({ setting }) => setting ?? []))])(
+  'every row holds that needs %s',
+  async (setting) => {
+    const [name = '', value = ''] = setting.split('=');
+    const other = await createTestApp({ settings: name === 'CLOCK' ? {} : { [name]: value } });
+    if (name === 'CLOCK') other.clock.travelTo(value);
+    const { failures } = await judgeBy(setting, other);
+    await other.close();
+    expect(failures).toEqual([]);
+  },
+);
+
+test('the examples of errors in the document are among the bodies that the rows have met', () => {
+  const { examples } = JSON.parse(readFileSync(join(ROOT, 'openapi.json'), 'utf8')).components;
+  const unlike = [...verdict.errors].filter(([code, bodies]) => !bodies.includes(JSON.stringify(examples[code].value)));
+  expect(unlike).toEqual([]);
+  expect(verdict.errors.size).toBeGreaterThan(20);
+});
+
+test.each(['decisions', 'security'])(
+  'the entries of docs/%s.md that name this test are those that rows name',
+  (page) => {
+    const text = readFileSync(join(ROOT, `docs/${page}.md`), 'utf8');
+    const entries = [...text.matchAll(/^- \*\*([DS]\d+) .*?(?=\n\n|\n- |(?![^]))/gms)];
+    const naming = entries.filter(([entry]) => entry.includes('`api/contract`')).map(([, id]) => id);
+    const named = ROWS.flatMap(({ basis }) => basis.match(page === 'decisions' ? /\bD\d+/g : /\bS\d+/g) ?? []);
+    expect(naming.sort()).toEqual([...new Set(named)].sort());
+  },
+);
+
+/** Runs the program; returns its exit code and everything that it prints. */
+function run(...args: string[]): Promise<[code: number, output: string]> {
+  const loader = ['--import', './test/support/register-typescript.js', 'contract/run.ts'];
+  return new Promise((resolve) =>
+    execFile(process.execPath, [...loader, ...args], { cwd: ROOT }, (error, stdout, stderr) =>
+      resolve([Number(error?.code ?? 0), stdout + stderr]),
+    ),
+  );
+}
+
+const getPet = (): string[] => ['--url', app.origin, '--key', app.apiKey, '--only', 'getPet'];
+
+test.each([
+  [2, /refuses the key \(401\)/, () => ['--url', app.origin, '--key', 'unknown-key-unknown-key']],
+  [2, /^No server answers at http:\/\/127.0.0.1:1: /, () => ['--url', 'http://127.0.0.1:1', '--key', 'x']],
+  [1, /'--url <url>' not specified/, () => ['--key', 'x']],
+  [1, /Give http:\/\/host:port, without a path/, () => ['--url', 'localhost', '--key', 'x']],
+  [0, /^\d+ of \d+ rows hold\.\n$/, () => [...getPet(), '--base', app.config.publicBaseUrl]],
+  [
+    1,
+    /^contract\/pets.ts, getPet \(.* D66\) {2}GET .* came: \d+ \[Link: /,
+    () => [...getPet(), '--base', 'http://x/v1'],
+  ],
+])('the runner ends with %i and says %s', async (code, output, args) => {
+  expect(await run(...args())).toEqual([code, expect.stringMatching(output)]);
+});
