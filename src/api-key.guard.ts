@@ -106,6 +106,6 @@ function requireScopes(required: readonly string[], { scopes, prefix }: StoredAp
   if (missing.length === 0) return true;
   const subject = prefix === NO_KEY ? 'client' : 'API key';
   throw new ApiError(INSUFFICIENT_SCOPE, `The ${subject} lacks the scope ${missing.join(', ')}.`, {
-    'WWW-Authenticate': `Bearer realm="petstore", error="insufficient_scope", scope="${required.join(' ')}"`,
+    'WWW-Authenticate': `Bearer realm="${product().name}", error="insufficient_scope", scope="${required.join(' ')}"`,
   });
 }

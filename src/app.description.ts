@@ -36,6 +36,7 @@ const APPLICATION: Application = {
   },
   tags: [{ name: 'Store', description: 'Store orders. There are no operations yet.' }],
   headerExamples: {
+    'WWW-Authenticate': 'Bearer realm="petstore"',
     Link:
       '<https://petstore.example/v1/pets>; rel="successor-version", ' +
       '<https://petstore.example/docs/deprecations#getPet>; rel="deprecation"; type="text/html"',

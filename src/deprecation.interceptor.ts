@@ -1,11 +1,11 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Response } from 'express';
-import { DEPRECATION_METADATA, Deprecations } from '#deprecation';
+import { DEPRECATION_METADATA, Deprecations, STABILITY_METADATA, stabilityField } from '#deprecation';
 import { DirectInterceptor } from '#internals';
 
 /**
  * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link` to every response of a handler with `@Deprecated`, and answers
- * 410 `operation_removed` from the sunset on.
+ * 410 `operation_removed` from the sunset on. Adds `Petstore-Stability` to those of a handler with `@Stability`.
  */
 @Injectable()
 export class DeprecationInterceptor extends DirectInterceptor {
@@ -14,13 +14,17 @@ export class DeprecationInterceptor extends DirectInterceptor {
   }
 
   override appliesTo(handler: object): boolean {
-    return Reflect.hasMetadata(DEPRECATION_METADATA, handler);
+    return [DEPRECATION_METADATA, STABILITY_METADATA].some((key) => Reflect.hasMetadata(key, handler));
   }
 
   override before(execution: ExecutionContext): void {
+    const response = execution.getArgByIndex<Response>(1);
+    const handler = execution.getHandler();
+    const stability = Reflect.getMetadata(STABILITY_METADATA, handler) as string | undefined;
+    if (stability !== undefined) response.setHeader(stabilityField(), stability);
+    if (!Reflect.hasMetadata(DEPRECATION_METADATA, handler)) return;
     this.deprecations.refuseRemoved(execution);
     const { headers } = this.deprecations.of(execution);
-    const response = execution.getArgByIndex<Response>(1);
     response.setHeader('Deprecation', headers.Deprecation);
     response.setHeader('Sunset', headers.Sunset);
     // Not `setHeader`: a guard or @Header may have set links of its own.

@@ -1,3 +1,3 @@
 import { nameProduct } from '#settings';
 
-nameProduct({ name: 'petstore', apiKeyPrefix: 'pets_' });
+nameProduct({ name: 'petstore', command: 'npm run petstore --', apiKeyPrefix: 'pets_' });

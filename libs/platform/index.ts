@@ -1,5 +1,5 @@
 /*
- * `petstore-service/platform`: what features in packages of their own may use. Everything else of the platform is private
+ * What features may import, here as `#platform` and in packages of their own by the entry `./platform` of the package. Everything else of the platform is private
  * and may change in any release. `api-report/` has the declarations; CHANGELOG.md says what a release may change.
  */
 

@@ -6,6 +6,7 @@ import { migrate, openDatabase } from '#postgres';
 import { type MigrationSource, readConfig } from '#settings';
 import { administer } from '../support/postgresql-database.js';
 import { createDatabaseWithRoles } from '../support/postgresql-roles.js';
+import '../../src/settings.js';
 
 /** A database for one test file. */
 export interface TestDatabase {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { hangUp } from '#internals';
 import { createServerClient } from '#postgres';
-import { Config } from '#settings';
+import { Config, product } from '#settings';
 import { ApiKeyVerifier, KEY_TIME_TO_LIVE_MS } from './api-key.verifier.js';
 
 /** Triggers of the schema notify this channel of each changed row of a key or a client. */
@@ -77,7 +77,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
       connectionTimeoutMillis: this.config.acquireTimeoutMs,
       query_timeout: HEARTBEAT_MS,
       keepAlive: true,
-      application_name: 'petstore key changes',
+      application_name: `${product().name} key changes`,
     });
     this.connection = connection;
     const broken = new AbortController();

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type ErrorDefinition, EXPIRED_API_KEY, INVALID_API_KEY, REVOKED_API_KEY } from '#errors';
 import { Database, type Statement } from '#postgres';
 import { Clock } from '#runtime';
+import { product } from '#settings';
 import { Batches, type BatchLimits } from '#shared-statements';
 import { hasWrongChecksum } from './api-key-format.js';
 import { KEY_COLUMNS, type KeyRow, type StoredApiKey, toStoredApiKey } from './stored-api-key.js';
@@ -169,6 +170,6 @@ function invalidToken(definition: ErrorDefinition): ApiError {
   const { message } = definition;
   const description = message.replace(/\.$/, '');
   return new ApiError(definition, message, {
-    'WWW-Authenticate': `Bearer realm="petstore", error="invalid_token", error_description="${description}"`,
+    'WWW-Authenticate': `Bearer realm="${product().name}", error="invalid_token", error_description="${description}"`,
   });
 }

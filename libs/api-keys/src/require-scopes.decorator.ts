@@ -2,7 +2,7 @@ import { applyDecorators, SetMetadata } from '@nestjs/common';
 import { isScope } from './api-key-format.js';
 import { PUBLIC_METADATA } from './public.decorator.js';
 
-export const REQUIRED_SCOPES_METADATA = 'petstore:scopes';
+export const REQUIRED_SCOPES_METADATA = 'platform:scopes';
 
 /**
  * Admits only API keys that have all of these scopes to a handler, or to all handlers of a controller. Other keys get

@@ -1,4 +1,5 @@
-import { applyDecorators, Header, SetMetadata } from '@nestjs/common';
+import { SetMetadata } from '@nestjs/common';
+import { product } from '#settings';
 import { type Deprecation, DEPRECATION_METADATA } from './deprecations.js';
 
 /**
@@ -30,15 +31,20 @@ export function Deprecated(
   return SetMetadata(DEPRECATION_METADATA, deprecation);
 }
 
-export const STABILITY_METADATA = 'petstore:stability';
+export const STABILITY_METADATA = 'platform:stability';
+
+/** The header field of `@Stability`. */
+export function stabilityField(): string {
+  return product().name.replace(/^./, (letter) => letter.toUpperCase()) + '-Stability';
+}
 
 /** The stability of an operation. Operations without `@Stability` are stable. */
 export type StabilityLevel = 'experimental' | 'beta';
 
 /**
  * Marks an operation whose contract may still change: `x-stability` and `x-stability-level` in the document, and the
- * header field `Petstore-Stability` on every answer after the guards, errors included.
+ * header field `<Product>-Stability` on every answer after the guards, errors included.
  */
 export function Stability(level: StabilityLevel): MethodDecorator {
-  return applyDecorators(SetMetadata(STABILITY_METADATA, level), Header('Petstore-Stability', level));
+  return SetMetadata(STABILITY_METADATA, level);
 }

@@ -4,7 +4,7 @@ import { ApiError, OPERATION_REMOVED } from '#errors';
 import { Config } from '#settings';
 
 /** The Reflect metadata key of a handler's Deprecation. */
-export const DEPRECATION_METADATA = 'petstore:deprecation';
+export const DEPRECATION_METADATA = 'platform:deprecation';
 
 /** The announced end of an operation. */
 export interface Deprecation {

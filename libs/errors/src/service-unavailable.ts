@@ -2,7 +2,7 @@ import { ApiError, type ApiErrorOptions } from './api-error.js';
 import { UNAVAILABLE } from './error-catalogue.js';
 
 /**
- * Why a request is answered 503, or 500 `took_too_long`: a label of `petstore_http_unavailable_total` and a member of the
+ * Why a request is answered 503, or 500 `took_too_long`: a label of the metric `http_unavailable_total` and a member of the
  * request's log line.
  * `docs/runbook.md` explains each one.
  */

@@ -44,7 +44,7 @@ export class IdempotencyKey {
   ) {}
 }
 
-export const IDEMPOTENT_METADATA = 'petstore:idempotent';
+export const IDEMPOTENT_METADATA = 'platform:idempotent';
 
 const FIELD = IDEMPOTENCY_KEY_HEADER.toLowerCase();
 

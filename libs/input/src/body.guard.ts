@@ -9,7 +9,7 @@ import { declaredTypesOf, type Handler, parametersOf } from './handler-parameter
 
 const { BODY, FILE, FILES, RAW_BODY, REQUEST } = RouteParamtypes;
 
-const BODY_LIMIT_METADATA = 'petstore:body-limit';
+const BODY_LIMIT_METADATA = 'platform:body-limit';
 
 /**
  * Sets the largest body of a handler, or of every handler of a controller, instead of MAX_BODY_BYTES. A larger body is

@@ -2,13 +2,13 @@ import { hash } from 'node:crypto';
 import { writeJson } from './json-writer.js';
 
 interface JsonText {
-  readonly text: string;
+  text: string;
   /** The weak entity tag of the text; undefined if it was not asked for. */
   tag?: string;
 }
 
-/** The texts of shared arrays; null until the first answer. */
-const texts = new WeakMap<object, JsonText | null>();
+/** The texts of shared arrays. */
+const texts = new WeakMap<object, Partial<JsonText>>();
 
 /**
  * Declares that several answers share an array of objects: its text and entity tag are made once. The array and its objects
@@ -18,7 +18,7 @@ const texts = new WeakMap<object, JsonText | null>();
  */
 export function shared<Items extends readonly object[]>(items: Items): Items {
   for (const item of items) Object.freeze(item);
-  texts.set(Object.freeze(items), null);
+  texts.set(Object.freeze(items), {});
   return items;
 }
 
@@ -28,11 +28,10 @@ export function shared<Items extends readonly object[]>(items: Items): Items {
  * @param isTagged whether the entity tag is needed
  */
 export function jsonTextOf(value: unknown, isTagged: boolean): JsonText {
-  const kept = texts.get(value as object);
-  const json = kept ?? { text: writeJson(value) };
+  const json = texts.get(value as object) ?? {};
+  json.text ??= writeJson(value);
   if (isTagged) json.tag ??= entityTag(json.text);
-  if (kept === null) texts.set(value as object, json);
-  return json;
+  return json as JsonText;
 }
 
 /** A weak entity tag (RFC 9110, section 8.8.3) of a representation: the same bytes give the same tag on every instance. */

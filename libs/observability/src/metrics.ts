@@ -1,5 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { product } from '#settings';
 import { droppedLogLines } from './logger.js';
 
 /** The metrics of one process. */
@@ -9,7 +10,7 @@ export class Metrics implements OnApplicationShutdown {
   readonly registry = new Registry();
 
   readonly requestDurations = new Histogram({
-    name: 'petstore_http_request_duration_seconds',
+    name: nameOf('http_request_duration_seconds'),
     help: 'Time from the header section of a request to the end of its answer. operation is empty where no route matched. status is aborted where the answer was not sent completely.',
     labelNames: ['operation', 'method', 'status'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
@@ -17,7 +18,7 @@ export class Metrics implements OnApplicationShutdown {
   });
 
   readonly unavailable = new Counter({
-    name: 'petstore_http_unavailable_total',
+    name: nameOf('http_unavailable_total'),
     help: 'Answers 503, and 500 took_too_long, by operation and cause, which docs/runbook.md describes. operation is empty where the request was refused before its route was known.',
     labelNames: ['operation', 'cause'] as const,
     registers: [this.registry],
@@ -26,7 +27,7 @@ export class Metrics implements OnApplicationShutdown {
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     registerMetric(Counter, this.registry, {
-      name: 'petstore_log_lines_dropped_total',
+      name: 'log_lines_dropped_total',
       help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
       read: droppedLogLines,
     });
@@ -40,8 +41,14 @@ export class Metrics implements OnApplicationShutdown {
 /** Values that are kept elsewhere: one, or one for each set of labels. */
 type Values = number | Iterable<readonly [labels: Record<string, string>, value: number]>;
 
+/** The name of a metric of the product. */
+function nameOf(metric: string): string {
+  return `${product().name}_${metric}`;
+}
+
 /** A metric whose values are kept elsewhere, and read at each scrape, so that requests have no extra cost. */
 interface ReadMetric {
+  /** Behind the name of the product. */
   readonly name: string;
   readonly help: string;
   readonly labelNames?: string[];
@@ -54,10 +61,11 @@ interface ReadMetric {
 export function registerMetric(
   Metric: typeof Counter | typeof Gauge,
   registry: Registry,
-  { read, ...metric }: ReadMetric,
+  { name, read, ...metric }: ReadMetric,
 ): void {
   new Metric({
     ...metric,
+    name: nameOf(name),
     registers: [registry],
     collect() {
       this.reset();

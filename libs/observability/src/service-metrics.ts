@@ -18,7 +18,7 @@ export class ServiceMetrics {
   ) {
     const build = { version: application.release, node_version: process.version };
     registerMetric(Gauge, registry, {
-      name: 'petstore_build_info',
+      name: 'build_info',
       help: 'Always 1, with the version of the service and of Node.js as labels.',
       labelNames: ['version', 'node_version'],
       aggregator: 'max',
@@ -31,27 +31,27 @@ export class ServiceMetrics {
 
 function observeServer(load: () => PlatformExpressAdapter['load'], config: Config, registry: Registry): void {
   registerMetric(Gauge, registry, {
-    name: 'petstore_http_requests_in_flight',
+    name: 'http_requests_in_flight',
     help: 'Requests that are being served, the scrape included.',
     read: () => load().requests,
   });
   registerMetric(Gauge, registry, {
-    name: 'petstore_http_requests_in_flight_limit',
+    name: 'http_requests_in_flight_limit',
     help: 'MAX_REQUESTS_IN_FLIGHT: one request more is answered 503.',
     read: () => config.maxRequestsInFlight,
   });
   registerMetric(Gauge, registry, {
-    name: 'petstore_http_connections',
+    name: 'http_connections',
     help: 'Open connections of clients.',
     read: () => load().connections,
   });
   registerMetric(Gauge, registry, {
-    name: 'petstore_http_connections_limit',
+    name: 'http_connections_limit',
     help: 'Largest number of open connections; further ones are dropped.',
     read: () => config.maxConnections,
   });
   registerMetric(Counter, registry, {
-    name: 'petstore_http_connections_dropped_total',
+    name: 'http_connections_dropped_total',
     help: 'Connections that were closed without an answer, because too many were open.',
     read: () => load().droppedConnections,
   });
@@ -59,13 +59,13 @@ function observeServer(load: () => PlatformExpressAdapter['load'], config: Confi
 
 function observeDatabase(database: Database, registry: Registry): void {
   registerMetric(Gauge, registry, {
-    name: 'petstore_database_silent',
+    name: 'database_silent',
     help: '1 while the database does not answer at all, and requests are answered 503 without asking it; else 0.',
     aggregator: 'max',
     read: () => Number(database.pool.isSilent),
   });
   registerMetric(Gauge, registry, {
-    name: 'petstore_database_connections',
+    name: 'database_connections',
     help: 'Connections of the pool to the primary, by state: idle or busy.',
     labelNames: ['state'],
     read: () => {
@@ -77,7 +77,7 @@ function observeDatabase(database: Database, registry: Registry): void {
     },
   });
   registerMetric(Gauge, registry, {
-    name: 'petstore_database_waiting_statements',
+    name: 'database_waiting_statements',
     help: 'Statements that wait for a connection of the pool.',
     read: () => database.pool.waitingCount,
   });

@@ -2,8 +2,8 @@ import { applyDecorators, SetMetadata, type Type } from '@nestjs/common';
 import { ApiExtraModels, ApiSchema, ApiTags, DECORATORS, getSchemaPath } from '@nestjs/swagger';
 import type { ErrorDefinition } from '#errors';
 
-export const TAG_METADATA = 'petstore:tag';
-export const FAILURES_METADATA = 'petstore:failures';
+export const TAG_METADATA = 'platform:tag';
+export const FAILURES_METADATA = 'platform:failures';
 
 /** Puts the operations of a controller under a tag of the document, and describes the tag there. */
 export function Tag(name: string, description: string): ClassDecorator {

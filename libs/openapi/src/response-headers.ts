@@ -34,7 +34,7 @@ export const RESPONSE_HEADERS = {
     description: 'The challenge: what is wrong with the API key, or which scope it lacks (RFC 6750).',
     required: true,
     schema: { type: 'string' },
-    example: 'Bearer realm="petstore"',
+    example: 'Bearer realm="service"',
   },
   Accept: {
     description: 'The media type that a request body must have (RFC 9110).',
@@ -95,7 +95,7 @@ export const RESPONSE_HEADERS = {
     description: 'The next page, as `rel="next"` (RFC 8288). Absent on the last page.',
     schema: { type: 'string' },
   },
-  'Petstore-Stability': {
+  Stability: {
     description: 'How settled the operation is. Operations without it are stable.',
     schema: { type: 'string', enum: ['experimental', 'beta'] },
     example: 'beta',

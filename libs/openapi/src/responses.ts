@@ -7,7 +7,7 @@ import type {
   ResponsesObject,
 } from '@nestjs/swagger';
 import { STATUS_CODES } from 'node:http';
-import { removalMessage } from '#deprecation';
+import { removalMessage, stabilityField } from '#deprecation';
 import {
   BAD_REQUEST,
   BODY_TOO_LARGE,
@@ -221,11 +221,13 @@ export function describeErrorExample(
 
 /** The header fields of an operation's answers that its decorators cause. Clients without a rate limit do not get its fields. */
 function headersOf({ isPublic, deprecation, stability }: OperationTraits): HeadersObject {
-  return responseHeaders(
-    ...(isPublic ? [] : RATE_LIMIT_HEADERS),
-    ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
-    ...(stability ? (['Petstore-Stability'] as const) : []),
-  );
+  return {
+    ...responseHeaders(
+      ...(isPublic ? [] : RATE_LIMIT_HEADERS),
+      ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+    ),
+    ...(stability && { [stabilityField()]: responseHeaders('Stability')['Stability'] as ReferenceObject }),
+  };
 }
 
 function referenceTo({ name }: SharedResponse): ReferenceObject {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { StartupError } from '#errors';
-import type { Config } from '#settings';
-import { APPLICATION_NAME, createServerClient, directly, isDirect } from './connection-settings.js';
+import { type Config, product } from '#settings';
+import { createServerClient, directly, isDirect } from './connection-settings.js';
 
 /** Pause in ms between two attempts to reach a database that is away. */
 const RETRY_MS = 500;
@@ -35,7 +35,7 @@ export async function checkConnection(config: Config): Promise<void> {
     } catch (error) {
       if (!(error instanceof DatabaseAway) || performance.now() >= deadline) throw error;
       const wait = `The start waits for at most ${startTimeoutMs / 1_000} s.`;
-      if (!isTold) process.stderr.write(`petstore: ${error.message} ${wait}\n`);
+      if (!isTold) process.stderr.write(`${product().name}: ${error.message} ${wait}\n`);
       isTold = true;
     }
   }
@@ -50,7 +50,7 @@ async function checkPrimary(url: string, config: Config): Promise<void> {
     client = createServerClient(url, {
       connectionTimeoutMillis: acquireTimeoutMs,
       query_timeout: acquireTimeoutMs,
-      application_name: APPLICATION_NAME,
+      application_name: product().name,
     });
     // An 'error' event without a listener would end the process; `connect` rejects with the same error.
     client.on('error', () => undefined);

@@ -1,5 +1,5 @@
 import pg, { type ClientConfig, type PoolConfig } from 'pg';
-import type { Config } from '#settings';
+import { product, type Config } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
 import { sessionPreparation } from './session-limits.js';
 
@@ -12,9 +12,6 @@ export function directly(config: Config): Config {
 export function isDirect({ databaseUrl, databaseDirectUrl }: Config): boolean {
   return databaseDirectUrl === undefined || databaseDirectUrl === databaseUrl;
 }
-
-/** The name of our connections in PostgreSQL's `pg_stat_activity`. */
-export const APPLICATION_NAME = 'petstore';
 
 /** Time in ms after which the pool closes an unused connection, and PostgreSQL one that left a transaction open. */
 export const IDLE_TIMEOUT_MS = 60_000;
@@ -49,7 +46,7 @@ export function serverConnectionSettings(
     connectionTimeoutMillis: timeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
-    application_name: APPLICATION_NAME,
+    application_name: product().name,
     maxLifetimeSeconds: config.databaseConnectionMaxAgeMs / 1_000,
     onConnect: sessionPreparation(
       {

@@ -2,8 +2,8 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit, Optional } f
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
-import { Config } from '#settings';
-import { answerTimeoutMs, APPLICATION_NAME, createServerClient } from './connection-settings.js';
+import { Config, product } from '#settings';
+import { answerTimeoutMs, createServerClient } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
 import { Breaker } from './availability/breaker.js';
 import type { ServicePool } from './connections/service-pool.js';
@@ -95,7 +95,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     if (databaseUrl === undefined) return;
     const directUrl = databaseDirectUrl ?? databaseUrl;
     this.breaker = new Breaker(pool, (connectionTimeoutMillis) =>
-      createServerClient(directUrl, { connectionTimeoutMillis, application_name: APPLICATION_NAME }),
+      createServerClient(directUrl, { connectionTimeoutMillis, application_name: product().name }),
     );
   }
 

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry, Counter, Registry } from 'prom-client';
 import type { MetricsReport, Snapshot } from '#observability';
+import { product } from '#settings';
 
 /**
  * The metrics of a process group (`WEB_CONCURRENCY`): a scrape of any worker shows the totals of all. Runs in the
@@ -13,7 +14,7 @@ export class GroupMetrics {
   private readonly own = new Registry();
 
   readonly restarts = new Counter({
-    name: 'petstore_process_restarts_total',
+    name: `${product().name}_process_restarts_total`,
     help: 'Processes of the group that ended and were replaced.',
     registers: [this.own],
   });

@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import { createLogger } from '#observability';
 import { onStopSignal } from '#runtime';
-import type { Config } from '#settings';
+import { type Config, product } from '#settings';
 import { GroupMetrics } from './group-metrics.js';
 
 /**
@@ -97,7 +97,8 @@ export class ProcessGroup {
         this.replace(worker, how, isSteady ? 0 : earlyEnds);
       } else {
         // A worker that exits has printed the cause.
-        if (signal !== null) process.stderr.write(`petstore: ${signal} ended the first process before it listened.\n`);
+        if (signal !== null)
+          process.stderr.write(`${product().name}: ${signal} ended the first process before it listened.\n`);
         this.finish(1);
       }
     });

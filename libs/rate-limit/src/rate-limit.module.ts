@@ -10,7 +10,7 @@ export class RateLimitModule {
   constructor({ registry }: Metrics, { redisUrl }: Config, rateLimiter: RateLimiter) {
     if (redisUrl === undefined) return;
     registerMetric(Gauge, registry, {
-      name: 'petstore_redis_away',
+      name: 'redis_away',
       help: '1 while Redis does not answer, and the process limits its clients by itself; else 0.',
       aggregator: 'max',
       read: () => Number(rateLimiter.shared?.isAway ?? false),

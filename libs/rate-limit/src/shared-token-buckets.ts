@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import { product } from '#settings';
 import { WINDOW_MS } from './token-buckets.js';
 
 /** Longest time in ms that a request waits for Redis, and time in ms without requests to Redis after a failure. */
@@ -42,7 +43,7 @@ export class SharedTokenBuckets {
   static async open(url: string, service: string): Promise<SharedTokenBuckets> {
     const { Redis } = await import('ioredis');
     const redis = new Redis(url, {
-      keyPrefix: `petstore:bucket:${service}:`,
+      keyPrefix: `${product().name}:bucket:${service}:`,
       connectTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: DISCONNECT_TIMEOUT_MS,
       commandTimeout: ANSWER_TIMEOUT_MS,

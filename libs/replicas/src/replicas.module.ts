@@ -26,26 +26,26 @@ export class ReplicasModule {
 
 function observe(replicas: Replicas, registry: Registry): void {
   registerMetric(Gauge, registry, {
-    name: 'petstore_replica_ready',
+    name: 'replica_ready',
     help: 'Processes that use the read replica. The log says why others do not.',
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
   });
   registerMetric(Gauge, registry, {
-    name: 'petstore_replica_behind_bytes',
+    name: 'replica_behind_bytes',
     help: 'How far the read replica was behind the primary when it was last asked, in bytes of the write-ahead log.',
     labelNames: ['replica'],
     aggregator: 'max',
     read: () => replicas.all.map(({ name, behindBytes }) => [{ replica: name }, behindBytes]),
   });
   registerMetric(Counter, registry, {
-    name: 'petstore_replica_reads_total',
+    name: 'replica_reads_total',
     help: 'Statements that the read replica has answered.',
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
   });
   registerMetric(Counter, registry, {
-    name: 'petstore_replica_fallbacks_total',
+    name: 'replica_fallbacks_total',
     help: 'Statements that the primary has answered in place of a read replica.',
     read: () => replicas.fallbacks,
   });

@@ -1,5 +1,5 @@
 import type { VersioningOptions } from '@nestjs/common';
-// Not from '@nestjs/common' itself: `petstore --help` would load all of Nest.
+// Not from '@nestjs/common' itself: The commands' help would load all of Nest.
 import { VersioningType } from '@nestjs/common/enums/version-type.enum.js';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { DataSourceOptions, MigrationInterface } from 'typeorm';
@@ -36,7 +36,7 @@ export abstract class Application {
   readonly headerExamples: Readonly<Record<string, string>>;
   /** Returns the guide at /docs/guide as Markdown. Called at the first request of that page. */
   readonly readGuide: () => string;
-  /** The version of the program, for operators: a label of `petstore_build_info`. */
+  /** The version of the program, for operators: a label of the metric `build_info`. */
   readonly release: string;
   /** Scopes of an API key that is created without scopes; at least one. */
   readonly defaultScopes: readonly [string, ...string[]];

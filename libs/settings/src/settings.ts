@@ -9,7 +9,7 @@ export const MAX_RATE_LIMIT_PER_MINUTE = 10_000_000;
 const LONGEST_TIME_MS = 600_000;
 /** Less than 0.1 s would fail ordinary requests, and more than 10 minutes is usually a wrong unit. */
 const TIME: readonly [number, number] = [100, LONGEST_TIME_MS];
-const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore';
+const POSTGRESQL_URI = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
 
 function databaseUri(name: string, about: string): Setting<string | undefined> {
   return optional(name, POSTGRESQL_URI, about, parseDatabaseUri);
@@ -103,7 +103,7 @@ const DATABASE = {
     ['true', 'false'],
     undefined,
     'true: the start applies pending migrations; the default for the embedded PostgreSQL. false: the start fails on an ' +
-      'outdated schema; the default with DATABASE_URL. Then run `npm run petstore -- migrate` once, before the instances start.',
+      'outdated schema; the default with DATABASE_URL. Then run the command `migrate` once, before the instances start.',
   ),
   statementTimeoutMs: integer(
     'STATEMENT_TIMEOUT_MS',
@@ -147,7 +147,7 @@ const REQUEST_LIMITS = {
     'RATE_LIMIT_PER_MINUTE',
     6_000,
     [0, MAX_RATE_LIMIT_PER_MINUTE],
-    'Requests a minute of one client, with all of its keys together; 0 means no limit. `npm run petstore -- keys limit` sets ' +
+    'Requests a minute of one client, with all of its keys together; 0 means no limit. The command `keys limit` sets ' +
       'another limit for one client. A client may send all of them at once; it gets one sixtieth back each second.',
   ),
   redisUrl: optional(

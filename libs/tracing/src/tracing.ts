@@ -8,6 +8,7 @@ import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAborted } from '#http';
 import { LimitedWarnings, setActiveTrace } from '#runtime';
+import { product } from '#settings';
 
 /** Time in ms that the last spans have to reach the collector; part of the time that modules have to close. */
 const FLUSH_TIMEOUT_MS = 1_500;
@@ -29,7 +30,7 @@ export function startTracing(): () => Promise<void> {
   logWarnings(log);
   const sdk = new NodeSDK({
     // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it.
-    resource: resources.resourceFromAttributes({ 'service.name': 'petstore', 'process.pid': process.pid }),
+    resource: resources.resourceFromAttributes({ 'service.name': product().name, 'process.pid': process.pid }),
     spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
     metricReaders: [],
     logRecordProcessors: [],
@@ -64,13 +65,14 @@ function describe(span: Span, request: Request, response: Response): void {
   const path: unknown = (request.route as { path?: unknown } | undefined)?.path;
   const route = typeof path === 'string' ? `${request.baseUrl}${path}`.replace(/:(\w+)/g, '{$1}') : undefined;
   if (route !== undefined) span.updateName(`${request.method} ${route}`);
+  const { name } = product();
   span.setAttributes({
     'http.route': route,
-    'petstore.request_id': requestId,
-    'petstore.operation': operation,
-    'petstore.client': client,
-    'petstore.error_code': errorCode,
-    'petstore.aborted': isAborted(request, response) || undefined,
+    [`${name}.request_id`]: requestId,
+    [`${name}.operation`]: operation,
+    [`${name}.client`]: client,
+    [`${name}.error_code`]: errorCode,
+    [`${name}.aborted`]: isAborted(request, response) || undefined,
   });
 }
 

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
+import { product } from '#settings';
 
 /*
  * An export is a script of SQL, which `import` and `psql -v ON_ERROR_STOP=1 -f` run alike: in one transaction, on a database
@@ -10,7 +11,7 @@ import { StartupError } from '#errors';
  */
 
 /** The beginning of the first line. */
-export const EXPORT_HEADER = '-- Export of a petstore database, ';
+export const exportHeader = (): string => `-- Export of a ${product().name} database, `;
 
 /** The beginning of the last line. */
 export const CHECKSUM = '-- sha256 ';
@@ -88,7 +89,7 @@ export async function exportDatabase(
   write: (text: string) => Promise<void>,
 ): Promise<number> {
   const queryRunner = dataSource.createQueryRunner('master');
-  const cursor = `petstore_export_${randomBytes(4).toString('hex')}`;
+  const cursor = `${product().name}_export_${randomBytes(4).toString('hex')}`;
   const hash = createHash('sha256');
   const writeLines = async (lines: readonly string[]): Promise<void> => {
     const text = `${lines.join('\n')}\n`;
@@ -146,7 +147,7 @@ async function scriptAround(queryRunner: QueryRunner, tables: Table[], service: 
   const filled = tables.map(({ name }) => `(${pg.escapeLiteral(name)}, EXISTS (SELECT FROM ${name}))`).join(', ');
   const known = migrations.map(({ name }) => pg.escapeLiteral(name)).join(', ');
   const head = [
-    `${EXPORT_HEADER}${new Date().toISOString()}, service ${service}`,
+    `${exportHeader()}${new Date().toISOString()}, service ${service}`,
     'BEGIN;',
     `SET LOCAL client_encoding = 'UTF8'; SET LOCAL intervalstyle = 'postgres';`,
     `SELECT set_config(name, '0', true) FROM pg_settings WHERE name ~ '^(statement|transaction|idle_in_transaction_session)_timeout$';`,

@@ -4,7 +4,7 @@ import { serialize } from 'pg-protocol';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ApiError, StartupError } from '#errors';
 import { withSchemaLock } from '#postgres';
-import { CHECKSUM, EXPORT_HEADER } from './export.js';
+import { CHECKSUM, exportHeader } from './export.js';
 
 /** Characters of rows that one COPY sends. */
 const COPY_CHARACTERS = 256 * 1024;
@@ -54,7 +54,7 @@ async function runScript(queryRunner: QueryRunner, source: AsyncIterable<Buffer>
   let count = 0;
   let isBegun = false;
   for await (const line of linesOf(source)) {
-    isBegun ||= line.startsWith(EXPORT_HEADER);
+    isBegun ||= line.startsWith(exportHeader());
     if (!isBegun) throw damaged('it does not begin as export begins it');
     if (checksum !== undefined) throw damaged('it goes on after its end');
     if (copy === undefined && line.startsWith(CHECKSUM)) {

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import { type ApiError, ErrorBody } from '#errors';
 import { jsonTextOf } from '#json';
+import { product } from '#settings';
 import type { Drain } from '../connections/drain.js';
 import { announcesBody } from '../requests/request-checks.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
@@ -21,11 +22,10 @@ const FIELDS_OF_CONTENT = [
  * Header fields that RFC 9110 requires or expects with a status, for answers that lack them. A challenge to a client that sent no
  * credentials should contain no error code (RFC 6750, section 3).
  */
-const FIELDS_OF_STATUS: Readonly<Record<number, readonly [name: string, value: string]>> = {
-  401: ['WWW-Authenticate', 'Bearer realm="petstore"'],
-  429: ['Retry-After', '1'],
-  503: ['Retry-After', '1'],
-};
+function fieldOf(status: number): readonly [name: string, value: string] | undefined {
+  if (status === 401) return ['WWW-Authenticate', `Bearer realm="${product().name}"`];
+  return status === 429 || status === 503 ? ['Retry-After', '1'] : undefined;
+}
 
 /** Writes the answers of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. */
 export class Replies {
@@ -78,7 +78,7 @@ export class Replies {
       // Closes the connection: the rest of this request would have to be read before the next one.
       if (!request.complete && announcesBody(request)) response.shouldKeepAlive = false;
     }
-    const field = FIELDS_OF_STATUS[response.statusCode];
+    const field = fieldOf(response.statusCode);
     if (field !== undefined && !response.hasHeader(field[0])) response.setHeader(...field);
     if (this.drain.hasBegun) response.setHeader('Connection', 'close');
   }

@@ -1,4 +1,5 @@
 import { StartupError } from '#errors';
+import { product } from '#settings';
 import type { MigrationStatus } from './migration-history.js';
 
 /**
@@ -10,7 +11,7 @@ export function schemaFault(status: readonly MigrationStatus[]): StartupError | 
   if (missing !== undefined) {
     const more = others.length > 0 ? ` and ${others.length} more` : '';
     return new StartupError(
-      `The database schema is outdated: it lacks ${missing.name}${more}. Run: npm run petstore -- migrate`,
+      `The database schema is outdated: it lacks ${missing.name}${more}. Run: ${product().command} migrate`,
     );
   }
   const incompatible = status.filter(({ isKnown, backwardCompatible }) => !isKnown && !backwardCompatible);
@@ -18,7 +19,7 @@ export function schemaFault(status: readonly MigrationStatus[]): StartupError | 
     const names = incompatible.map(({ name }) => name).join(', ');
     return new StartupError(
       `The database schema is newer than this version and not backward compatible: it has ${names}. ` +
-        'Start the version that applied it, or revert with that version: npm run petstore -- migrate:revert',
+        `Start the version that applied it, or revert with that version: ${product().command} migrate:revert`,
     );
   }
   return undefined;

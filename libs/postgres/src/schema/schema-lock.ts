@@ -13,7 +13,7 @@ const SCHEMA_LOCK_POLL_MS = 100;
  */
 export const LOCK_TIMEOUT_MS = 2_000;
 
-/** Key of the advisory lock that every schema change takes: 'petstore' in ASCII. */
+/** Key of the advisory lock that every schema change takes. Releases that run at the same time need the same one. */
 const LOCK_KEY = '8099007544119226981';
 
 /** The limits of the session while the schema changes, in ms; 0 is none. PostgreSQL 17 and later have `transaction_timeout`. */
