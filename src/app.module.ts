@@ -19,25 +19,7 @@ import { DeprecationInterceptor } from './deprecation.interceptor.js';
 import { ErrorFilter } from './error.filter.js';
 import { PetsModule } from './pets/pets.module.js';
 
-/**
- * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards, interceptors and
- * pipes in the order of the modules' imports, and global filters in the opposite order. So the application imports this module
- * first: the API key is checked before the guards of features, and the filters of features come before this one.
- */
-@Module({
-  imports: [DiscoveryModule, KeyUsageModule, RateLimitModule],
-  providers: [
-    { provide: APP_FILTER, useClass: ErrorFilter },
-    { provide: APP_GUARD, useClass: ApiKeyGuard },
-    { provide: APP_GUARD, useClass: BodyGuard },
-    { provide: APP_INTERCEPTOR, useClass: DeprecationInterceptor },
-    { provide: APP_PIPE, useClass: InputPipe },
-    Deprecations,
-  ],
-})
-export class RequestModule {}
-
-/** The table of contents: all features, and the platform. Add a feature after the others. */
+/** The table of contents: all features, and the libraries. Add a feature after the others. */
 @Module({
   imports: [
     // One feature per line: a merge keeps the lines of both branches (.gitattributes).
@@ -56,7 +38,7 @@ export class AppModule {
     // the features of @Module again fixes the order.
     const features = Reflect.getMetadata(MODULE_METADATA.IMPORTS, AppModule) as Type[];
     const application = applicationOf(options);
-    const platform = [
+    const libraries = [
       SettingsModule.forRoot(config, application),
       ReplicasModule,
       DatabaseModule,
@@ -66,7 +48,25 @@ export class AppModule {
       ObservabilityModule,
       HealthModule,
     ];
-    // Features before the platform: the router matches routes in this order. RequestModule has no routes.
-    return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), ...platform] };
+    // Features before the libraries: the router matches routes in this order. RequestModule has no routes.
+    return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), ...libraries] };
   }
 }
+
+/**
+ * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards, interceptors and
+ * pipes in the order of the modules' imports, and global filters in the opposite order. So the application imports this module
+ * first: the API key is checked before the guards of features, and the filters of features come before this one.
+ */
+@Module({
+  imports: [DiscoveryModule, KeyUsageModule, RateLimitModule],
+  providers: [
+    { provide: APP_FILTER, useClass: ErrorFilter },
+    { provide: APP_GUARD, useClass: ApiKeyGuard },
+    { provide: APP_GUARD, useClass: BodyGuard },
+    { provide: APP_INTERCEPTOR, useClass: DeprecationInterceptor },
+    { provide: APP_PIPE, useClass: InputPipe },
+    Deprecations,
+  ],
+})
+export class RequestModule {}

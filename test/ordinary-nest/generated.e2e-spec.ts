@@ -124,7 +124,7 @@ async function addTheMemberOfTheGuide(): Promise<void> {
 test('compiler, linter, formatter and tests accept a generated feature, unchanged and with the member that the guide adds', async () => {
   await addTheMemberOfTheGuide();
   const changed = [...created, 'src/app.module.ts'];
-  const types = { extends: './tsconfig.json', include: [...changed, 'src/**/*.d.ts', 'test/**/*.d.ts'] };
+  const types = { extends: './tsconfig.json', include: [...changed, 'libs/**/*.d.ts', 'test/**/*.d.ts'] };
   await writeFile(join(copy.path, 'tsconfig.generated.json'), JSON.stringify(types));
   await copy.run('scripts/generate.js');
   await Promise.all([
@@ -170,7 +170,7 @@ test("compiler, linter and formatter accept two resources of Nest's own", async 
   );
   for (const path of ['src/gadgets/gadgets.controller.ts', 'src/gizmos/gizmos.controller.ts']) {
     const text = (await copy.read(path)).replace(/@(?=Controller\()/, '@RequireScopes()\n@');
-    const line = "import { RequireScopes } from '../platform/auth/require-scopes.decorator.js';\n";
+    const line = "import { RequireScopes } from '#platform';\n";
     await writeFile(join(copy.path, path), line + text);
   }
   await addHook('src/gadgets/gadgets.module.ts');
