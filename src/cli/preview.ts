@@ -18,7 +18,7 @@ export async function describeApplication(config: Config, options: AppOptions = 
   );
   app.enableVersioning(URI_VERSIONS);
   const discovery = new DiscoveryService(app.get(ModulesContainer));
-  const document = new OpenApiDocument(config, applicationOf(options), discovery, new OperationRegistry(discovery));
+  const document = new OpenApiDocument(config, applicationOf(options), new OperationRegistry(discovery));
   document.describe(app);
   return document;
 }

@@ -9,14 +9,16 @@ import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
 /** What the platform knows of a handler before a request arrives. */
 export interface Operation {
   readonly name: string;
-  /** The operationId of `@ApiOperation`. */
-  readonly ownId: string | undefined;
+  /** The operationId of `@ApiOperation`, else `<controller>.<method>`: what @nestjs/swagger gets. */
+  readonly key: string;
   readonly isPublic: boolean;
   /** Whether the answer is an event stream (`@Sse()`). */
   readonly isStream: boolean;
   /** The scopes that a key needs. */
   readonly scopes: readonly string[];
 }
+
+type Operations = ReadonlyMap<Type, ReadonlyMap<object, Operation>>;
 
 /**
  * The handlers of all controllers. The name of each one is unique in the application: it is its operationId, and the
@@ -30,21 +32,26 @@ export interface Operation {
  */
 @Injectable()
 export class OperationRegistry {
-  private byController: ReadonlyMap<unknown, ReadonlyMap<unknown, Operation>> | undefined;
+  private byController: Operations | undefined;
 
   constructor(private readonly discovery: DiscoveryService) {}
 
   /**
-   * The operation of a handler, a method of a controller; undefined when it has no route.
+   * All operations by controller and handler, a method of the controller.
    *
    * @throws Error when two handlers would have the same name, or nothing says who may call one; so such an application
    * fails at start
    */
-  of(controller: unknown, handler: unknown): Operation | undefined {
-    return (this.byController ??= this.readAll()).get(controller)?.get(handler);
+  get all(): Operations {
+    return (this.byController ??= this.readAll());
   }
 
-  private readAll(): ReadonlyMap<unknown, ReadonlyMap<unknown, Operation>> {
+  /** The operation of a handler; undefined when it has no route. */
+  of(controller: Type, handler: object): Operation | undefined {
+    return this.all.get(controller)?.get(handler);
+  }
+
+  private readAll(): Operations {
     const taken = new Map<string, string>();
     // A Set, because several modules may register the same controller.
     const controllers = new Set(this.discovery.getControllers().map(({ metatype }) => metatype as Type));
@@ -62,9 +69,9 @@ export class OperationRegistry {
  * @param taken the handler of each name so far
  * @param undecided gets the handlers without `@RequireScopes` and `@Public()`, and those that have both in one place
  */
-function operationsOf(controller: Type, taken: Map<string, string>, undecided: string[]): Map<unknown, Operation> {
+function operationsOf(controller: Type, taken: Map<string, string>, undecided: string[]): Map<object, Operation> {
   const prototype = controller.prototype as Record<string, object>;
-  const operations = new Map<unknown, Operation>();
+  const operations = new Map<object, Operation>();
   for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
     const handler = prototype[method] as object;
     if (!Reflect.hasMetadata(PATH_METADATA, handler)) continue;
@@ -79,7 +86,7 @@ function operationsOf(controller: Type, taken: Map<string, string>, undecided: s
     }
     operations.set(handler, {
       name: nameOf(name, ownId, taken),
-      ownId,
+      key: ownId ?? name,
       isPublic: isPublic === true,
       isStream: Reflect.hasMetadata(SSE_METADATA, handler),
       scopes: isPublic === false ? (Reflect.getMetadata(REQUIRED_SCOPES_METADATA, nearest) as string[]) : [],

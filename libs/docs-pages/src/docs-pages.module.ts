@@ -1,8 +1,7 @@
 import { Module } from '@nestjs/common';
-import { DiscoveryModule } from '@nestjs/core';
 import { OpenApiDocument } from '#openapi';
 import { DocsPagesController } from './docs-pages.controller.js';
 
 /** Serves the pages at /docs and the OpenAPI document at /openapi.json and /openapi.yaml. */
-@Module({ imports: [DiscoveryModule], providers: [OpenApiDocument], controllers: [DocsPagesController] })
+@Module({ providers: [OpenApiDocument], controllers: [DocsPagesController] })
 export class DocsPagesModule {}

@@ -91,7 +91,7 @@ describe('OpenApiDocument', () => {
       return ToysController;
     })();
     await expect(describeControllers(ToysController, Another)).rejects.toThrow(
-      'Two controllers have the name ToysController and a handler list.',
+      'There are two handlers ToysController.list.',
     );
   });
 

@@ -1,5 +1,4 @@
-import { type INestApplication, Injectable, type Type } from '@nestjs/common';
-import { DiscoveryService } from '@nestjs/core';
+import { type INestApplication, Injectable } from '@nestjs/common';
 import {
   type OpenAPIObject,
   type ParameterObject,
@@ -42,7 +41,6 @@ export class OpenApiDocument {
   constructor(
     private readonly config: Config,
     private readonly application: Application,
-    private readonly discovery: DiscoveryService,
     private readonly operations: OperationRegistry,
   ) {}
 
@@ -89,10 +87,6 @@ export class OpenApiDocument {
     return { requests: [...requests].sort(), responses: [...responses].sort() };
   }
 
-  private get controllers(): Type[] {
-    return this.discovery.getControllers().map(({ metatype }) => metatype as Type);
-  }
-
   /**
    * The deployments whose URLs are set; if there are none, the server that sends the document.
    *
@@ -108,7 +102,7 @@ export class OpenApiDocument {
 
   /** The tags of controllers, then those of the application. If a name is described twice, the first description counts. */
   private describeTags(): TagObject[] {
-    const ofControllers = this.controllers
+    const ofControllers = [...this.operations.all.keys()]
       .map((controller) => Reflect.getMetadata(TAG_METADATA, controller) as TagObject | undefined)
       .filter((tag) => tag !== undefined);
     const tags = [...ofControllers, ...this.application.tags];
@@ -121,7 +115,7 @@ export class OpenApiDocument {
    */
   private describePaths(found: PathsObject, schemas: Schemas): PathsObject {
     const paths: PathsObject = {};
-    for (const operation of findOperations(found, this.controllers, this.operations)) {
+    for (const operation of findOperations(found, this.operations)) {
       const { fullPath, method, operationId, described, traits } = operation;
       const isBelowBase = fullPath.startsWith(`${BASE_PATH}/`);
       const path = isBelowBase ? fullPath.slice(BASE_PATH.length) : fullPath;

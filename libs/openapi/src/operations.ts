@@ -1,5 +1,4 @@
 import { HttpStatus, RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/common';
-import { MetadataScanner } from '@nestjs/core';
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
 import type { Operation, OperationRegistry } from '#api-keys';
 import { type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA, type StabilityLevel } from '#deprecation';
@@ -44,12 +43,8 @@ export function handlerKey(controller: string, method: string): string {
  *
  * @throws Error when two handlers cannot be distinguished, or a public handler has `@Idempotent()`
  */
-export function findOperations(
-  found: PathsObject,
-  controllers: readonly Type[],
-  registry: OperationRegistry,
-): readonly FoundOperation[] {
-  const handlers = traitsByKey(controllers, registry);
+export function findOperations(found: PathsObject, registry: OperationRegistry): readonly FoundOperation[] {
+  const handlers = traitsByKey(registry);
   const used = new Set<string>();
   return Object.entries(found).flatMap(([fullPath, item]) =>
     Object.entries(item as Record<string, OperationObject>).flatMap(([method, described]) => {
@@ -64,29 +59,22 @@ export function findOperations(
   );
 }
 
-/** The traits of all handlers, by the operationId that @nestjs/swagger gets: that of `@ApiOperation`, else `handlerKey`. */
-function traitsByKey(controllers: readonly Type[], registry: OperationRegistry): Map<string, OperationTraits> {
+/** The traits of all handlers, by the operationId that @nestjs/swagger gets. */
+function traitsByKey(registry: OperationRegistry): Map<string, OperationTraits> {
   const traits = new Map<string, OperationTraits>();
-  // A Set, because several modules may register the same controller.
-  for (const controller of new Set(controllers)) {
-    const prototype = controller.prototype as Record<string, object>;
-    for (const method of new MetadataScanner().getAllMethodNames(prototype)) {
-      const handler = prototype[method] as object;
-      const operation = registry.of(controller, handler);
-      if (operation === undefined) continue;
-      const key = operation.ownId ?? handlerKey(controller.name, method);
+  for (const [controller, operations] of registry.all) {
+    for (const [handler, operation] of operations) {
+      const { key, isPublic } = operation;
+      const read = readTraits(controller, handler);
       if (traits.has(key)) {
         throw new Error(
-          `Two controllers have the name ${controller.name} and a handler ${method}. ` +
-            "Rename one of them, or give its handler a name with @ApiOperation({ operationId: '…' }).",
+          `There are two handlers ${key}. Rename a controller, or give one a name with @ApiOperation({ operationId: '…' }).`,
         );
       }
-      traits.set(key, { ...operation, ...readTraits(controller, handler) });
-      if (operation.isPublic && traits.get(key)?.isIdempotent) {
-        throw new Error(
-          `${controller.name}.${method} cannot be @Public() and @Idempotent(): a key belongs to a client.`,
-        );
+      if (isPublic && read.isIdempotent) {
+        throw new Error(`${key} cannot be @Public() and @Idempotent(): a key belongs to a client.`);
       }
+      traits.set(key, { ...operation, ...read });
     }
   }
   return traits;
