@@ -1,8 +1,6 @@
 import express, { type Express, type Request, type Response } from 'express';
-import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { Logger } from '@nestjs/common';
-import { jest } from '@jest/globals';
 import { createMessageClasses } from './express-prototypes.js';
 
 /** Sends requests, each on a new connection, and returns all bytes of the answers, without the date. */
@@ -17,9 +15,6 @@ async function answersOf(server: Server, requests: readonly string[]): Promise<s
   await new Promise((resolve) => server.close(resolve));
   return answers;
 }
-
-/** `handle` is called with each request; Express's types omit it. */
-type Probe = Express & { handle(request: Request, response: Response, done: () => void): void };
 
 describe('requests and responses of an Express application', () => {
   const handlers: [string, (request: Request, response: Response) => unknown][] = [
@@ -80,44 +75,5 @@ describe('requests and responses of an Express application', () => {
     expect(expected.every((answer) => /^HTTP\/1\.1 \d{3} /.test(answer))).toBe(true);
     const app = createApp(handler);
     expect(await answers(createServer(createMessageClasses(app), app))).toEqual(expected);
-  });
-
-  test.each<[difference: string, change: (probe: Probe) => unknown]>([
-    [
-      'Express sets other prototypes than app.request and app.response',
-      (probe) => {
-        const [request, response] = [Object.create(probe.request) as object, Object.create(probe.response) as object];
-        probe.handle = (req: Request, res: Response, done: () => void) => {
-          Object.setPrototypeOf(req, request);
-          Object.setPrototypeOf(res, response);
-          done();
-        };
-      },
-    ],
-    [
-      'Express fails on a trial request (Error: no trial)',
-      (probe) =>
-        (probe.handle = () => {
-          throw new Error('no trial');
-        }),
-    ],
-  ])('stay those of Node, with one line in the log, when %s', async (difference, change) => {
-    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
-    try {
-      const [handler] = handlers[0]?.slice(1) as [(request: Request, response: Response) => unknown];
-      const app = createApp(handler);
-      const { request, response } = app;
-      const classes = createMessageClasses(app, () => {
-        const probe = express() as Probe;
-        change(probe);
-        return probe;
-      });
-      expect(classes).toEqual({ IncomingMessage, ServerResponse });
-      expect([app.request, app.response]).toEqual([request, response]);
-      expect(warn.mock.calls).toEqual([[expect.stringContaining(`express-prototypes stays off: ${difference}.`)]]);
-      expect(await answers(createServer(classes, app))).toEqual(await answers(createServer(createApp(handler))));
-    } finally {
-      warn.mockRestore();
-    }
   });
 });
