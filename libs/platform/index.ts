@@ -9,7 +9,6 @@ export { Deprecated, Stability } from '#deprecation';
 
 // Input, and the members of answers.
 export {
-  BodyLimit,
   BooleanProperty,
   EnumProperty,
   Int64Parameter,

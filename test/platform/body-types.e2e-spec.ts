@@ -1,13 +1,11 @@
 import { Body, Controller, HttpCode, Module, Post, RawBody } from '@nestjs/common';
 import { ApiConsumes } from '@nestjs/swagger';
 import { Public } from '#api-keys';
-import { BodyLimit, Int64Parameter, Int64Property, TextProperty } from '#input';
+import { Int64Parameter, Int64Property, TextProperty } from '#input';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
 /* Bodies of other media types than application/json, which a handler accepts by @ApiConsumes. */
-
-const LIMIT = 2_000;
 
 class NewCard {
   @TextProperty({ description: 'A name.', minLength: 1, maxLength: 20 })
@@ -34,7 +32,6 @@ class TestCardsController {
   @Post('form')
   @HttpCode(200)
   @ApiConsumes('application/x-www-form-urlencoded')
-  @BodyLimit(2 * 1024 * 1024)
   addForm(@Body() card: CardForm): object {
     return { ...card, isCard: card instanceof CardForm };
   }
@@ -49,7 +46,6 @@ class TestCardsController {
   @Post('any')
   @HttpCode(200)
   @ApiConsumes('*/*')
-  @BodyLimit(LIMIT)
   addAny(@Body() body: unknown): object {
     return shown(body);
   }
@@ -86,7 +82,7 @@ class CardsModule {}
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ features: [CardsModule] });
+  app = await createTestApp({ features: [CardsModule], settings: { MAX_BODY_BYTES: '2097152' } });
 });
 afterAll(() => app.close());
 
@@ -122,16 +118,7 @@ test.each<[string, string, string, string, unknown]>([
   expect([answer.status, answer.json]).toEqual([200, expected]);
 });
 
-test('413 body_too_large: the limit of the handler', async () => {
-  expect((await send('any', 'text/plain', 'a'.repeat(LIMIT))).status).toBe(200);
-  const answer = await send('any', 'text/plain', 'a'.repeat(LIMIT + 1));
-  expect([answer.status, answer.json]).toEqual([
-    413,
-    { code: 'body_too_large', message: `The body must not be larger than ${LIMIT} bytes.`, status: 413 },
-  ]);
-});
-
-test('413 body_too_large: a form of more than 1 MiB, whatever the limit of the handler', async () => {
+test('413 body_too_large: a form of more than 1 MiB, whatever the limit of bodies', async () => {
   const { status, json } = await send('form', FORM, '+'.repeat(1024 * 1024 + 1));
   expect([status, json]).toMatchObject([413, { message: 'The body must not be larger than 1048576 bytes.' }]);
 });
@@ -186,7 +173,3 @@ interface Operation {
   requestBody: { content: object };
   responses: Record<number, { content: Record<string, { examples: object }> }>;
 }
-
-test.each([0, -1, 1.5, 16 * 1024 * 1024 + 1])('@BodyLimit(%s) is refused at start', (bytes) => {
-  expect(() => BodyLimit(bytes)).toThrow(`@BodyLimit(${bytes}) must be a number of bytes from 1 to 16777216.`);
-});

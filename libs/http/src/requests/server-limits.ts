@@ -13,10 +13,7 @@ export const MAX_HEADER_BYTES = 16 * 1024;
 export const MAX_BYTES_OF_BODIES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
 
-/** Largest limit of a body in bytes that an operator or a handler may set. */
-export const MAX_BODY_LIMIT = 16 * 1024 * 1024;
-
-/** Largest form in bytes, whatever the limit of its handler: parsing a MiB takes up to 0.2 s. */
+/** Largest form in bytes, whatever MAX_BODY_BYTES says: parsing a MiB takes up to 0.2 s. */
 export const MAX_FORM_BYTES = 1024 * 1024;
 
 /** Longest request target in characters. A longer one is answered 414. */
