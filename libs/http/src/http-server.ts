@@ -13,13 +13,10 @@ import { MAX_HEADER_BYTES, TIMEOUT_CHECK_INTERVAL_MS } from './requests/server-l
  */
 export function createHttpServer(app: Express, config: Config): Server {
   const { fastPaths } = config;
-  const classes = fastPaths ? createMessageClasses(app) : { IncomingMessage };
   // Never Node's own class, because `limitUpgrades` changes the prototype.
-  const Request =
-    classes.IncomingMessage === IncomingMessage ? class extends IncomingMessage {} : classes.IncomingMessage;
+  const classes = fastPaths ? createMessageClasses(app) : { IncomingMessage: class extends IncomingMessage {} };
   const server = createServer({
     ...classes,
-    IncomingMessage: Request,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: config.headersTimeoutMs,
     requestTimeout: config.requestTimeoutMs,
@@ -29,7 +26,7 @@ export function createHttpServer(app: Express, config: Config): Server {
     requireHostHeader: false,
     noDelay: true,
   });
-  limitUpgrades(Request.prototype);
+  limitUpgrades(classes.IncomingMessage.prototype);
   // No limit on the number of header fields: by default Node ignores those after the first 1000, so they would not be
   // checked. MAX_HEADER_BYTES bounds the work.
   server.maxHeadersCount = 0;
