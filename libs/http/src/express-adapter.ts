@@ -17,7 +17,6 @@ import {
   RequestContext,
   requestIdFrom,
   servedRequest,
-  traceIdFrom,
 } from './requests/request-context.js';
 import { RequestsInFlight } from './requests/requests-in-flight.js';
 import { LISTEN_BACKLOG } from './requests/server-limits.js';
@@ -165,9 +164,8 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   private begin(request: Request, response: Response): void {
-    const { context, headers } = request;
-    if (headers['traceparent'] !== undefined) context.traceId = traceIdFrom(headers['traceparent']);
-    context.traceId = activeTrace?.traceId() ?? context.traceId;
+    const { context } = request;
+    context.traceId = activeTrace?.traceId();
     context.authorizations = countHeader(request, 'authorization');
     // Express sets it too, but some answers are sent before Express is reached.
     request.res = response;

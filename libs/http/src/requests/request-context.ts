@@ -7,10 +7,7 @@ import type { ApiError, UnavailableCause } from '#errors';
 export class RequestContext {
   /** When the header section had arrived, in ms of `performance.now()`. */
   readonly startedAt = performance.now();
-  /**
-   * The trace-id of the caller's `traceparent` if that is well-formed, else of the request's span; undefined without
-   * either.
-   */
+  /** The trace-id of the request's span, which continues the caller's trace; undefined without tracing. */
   traceId: string | undefined;
   /** @internal The time of the request in ms since 1970, for everything that depends on it. Set by ApiKeyGuard. */
   now = 0;
@@ -73,15 +70,6 @@ const WELL_FORMED_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 /** The id of a request: the `X-Request-Id` that its client sent, if it is well-formed, else a new one. */
 export function requestIdFrom(sent?: string | string[]): string {
   return typeof sent === 'string' && WELL_FORMED_REQUEST_ID.test(sent) ? sent : randomUUID();
-}
-
-/** A value of `traceparent`: version, trace-id, parent-id and flags, in lower case (W3C Trace Context, section 3.2). */
-const TRACEPARENT = /^00-(?!0{32})([\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
-
-/** The trace-id that the caller has sent, 32 characters of lower-case hex; undefined for a value that is not well-formed. */
-export function traceIdFrom(traceparent: string | string[]): string | undefined {
-  // Repeated fields, which Node joins with a comma, do not match.
-  return TRACEPARENT.exec(String(traceparent))?.[1];
 }
 
 /** Holds the context of the current request; nothing outside of requests, and if REQUEST_IN_LOG is false. */
