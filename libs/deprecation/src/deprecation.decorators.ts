@@ -7,7 +7,7 @@ import { type Deprecation, DEPRECATION_METADATA } from './deprecations.js';
  * (RFC 8594) and `Link` to every answer after the guards; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and the
  * entries in the OpenAPI document and on the page of deprecations.
  *
- * @throws Error at start when a time is no ISO 8601 time, or the sunset is not after the deprecation
+ * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
  */
 export function Deprecated(
   announcement: Pick<Deprecation, 'successor' | 'replacement'> & {
@@ -17,10 +17,16 @@ export function Deprecated(
     sunset: string;
   },
 ): MethodDecorator {
-  const { since, sunset } = announcement;
+  const { since, sunset, successor } = announcement;
   const deprecation: Deprecation = { ...announcement, since: new Date(since), sunset: new Date(sunset) };
   if (!(deprecation.sunset.getTime() > deprecation.since.getTime())) {
     throw new Error(`@Deprecated: the sunset '${sunset}' must be a time after since '${since}', both in ISO 8601.`);
+  }
+  // The successor becomes the target of a Link, and no client can follow '/things/{thingId}'.
+  if (!/^\/[^{}\s]*$/.test(successor)) {
+    throw new Error(
+      `@Deprecated: the successor '${successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
+    );
   }
   return SetMetadata(DEPRECATION_METADATA, deprecation);
 }

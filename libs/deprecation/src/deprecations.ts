@@ -12,7 +12,7 @@ export interface Deprecation {
   readonly since: Date;
   /** The time from which the operation may be removed. */
   readonly sunset: Date;
-  /** The path below the version segment to call instead, such as `/orders`: the target of a link, so without parameters. */
+  /** The path below the version segment to call instead, such as `/orders`. */
   readonly successor: string;
   /** One sentence for the documents that says what clients should call instead. */
   readonly replacement: string;
