@@ -42,20 +42,21 @@ export class ApiKeyGuard implements CanActivate {
 
   /** @param isKey the request is known to bring an API key or nothing */
   canActivate(execution: ExecutionContext, isKey = this.authenticators.all.length === 0): boolean | Promise<boolean> {
+    const now = this.clock.now();
     const operation = this.operations.of(execution.getClass(), execution.getHandler());
     // No route: a handler of another transport. `refuseUnprotectedHandlers` stops the start unless it is public.
     if (operation === undefined) return execution.getType() !== 'http';
     const request = execution.getArgByIndex<Request>(0);
     const { context, headers } = request;
     context.operation = operation.name;
-    context.now = this.clock.now();
+    context.now = now;
     if (operation.isPublic) return true;
     const token = context.authorizations === 1 ? BEARER.exec(headers.authorization ?? '')?.[1] : undefined;
     if (!isKey && !token?.startsWith(product().apiKeyPrefix) && context.authorizations < 2) {
       return this.admitCaller(execution, request, operation);
     }
     if (token === undefined) throw new ApiError(MISSING_API_KEY);
-    const key = this.verifier.verify(token, context.now);
+    const key = this.verifier.verify(token, now);
     if (!(key instanceof Promise)) return this.admit(request, operation, key, token);
     return key
       .catch((error: unknown) => this.keyInOutage(error, operation, token))

@@ -115,7 +115,6 @@ test('streams are cut when the server stops listening, and the stop does not wai
   await closed;
   expect(performance.now() - startedAt).toBeLessThan(5_000);
   await Promise.all([...streams, await late].map((stream) => stream.ended));
-  expect((await late).text).toContain('data: late');
   expect(controller.subscribed).toBe(0);
 });
 

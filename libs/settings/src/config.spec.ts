@@ -82,7 +82,7 @@ test.each([
   expect([config.databaseUrl, config.databaseReplicaUrls]).toEqual([url, [url, DATABASE_URL]]);
 });
 
-const POSTGRESQL = 'a PostgreSQL URI such as postgresql://user:password@host:5432/petstore';
+const POSTGRESQL = 'a PostgreSQL URI such as postgresql://user:password@host:5432/database';
 
 test.each([
   ['DATABASE_URL', 'mysql://user:secret@db.example/petstore', POSTGRESQL],
