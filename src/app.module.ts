@@ -7,7 +7,7 @@ import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
 import { MODULE_METADATA } from '#internals';
 import { KeyUsageModule } from '#key-usage';
-import { HealthModule, ObservabilityModule } from '#observability';
+import { ObservabilityModule } from '#observability';
 import { DatabaseModule } from '#postgres';
 import { RateLimitModule } from '#rate-limit';
 import { ReplicasModule } from '#replicas';
@@ -46,7 +46,6 @@ export class AppModule {
       IdempotencyModule,
       DocsPagesModule,
       ObservabilityModule,
-      HealthModule,
     ];
     // Features before the libraries: the router matches routes in this order. RequestModule has no routes.
     return { module: AppModule, imports: [RequestModule, ...features, ...(options.features ?? []), ...libraries] };

@@ -6,6 +6,5 @@ export { Authenticator, Authenticators, type Caller } from './src/authenticator.
 export { EventStreams } from './src/event-streams.js';
 export { type Operation, OperationRegistry } from './src/operation-registry.js';
 export { refuseUnprotectedHandlers } from './src/other-transports.js';
-export { Public, PUBLIC_METADATA } from './src/public.decorator.js';
-export { RequireScopes } from './src/require-scopes.decorator.js';
+export { Public, PUBLIC_METADATA, RequireScopes } from './src/access.decorators.js';
 export { type Client, NO_KEY, type StoredApiKey } from './src/stored-api-key.js';

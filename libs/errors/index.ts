@@ -1,42 +1,5 @@
-export { ApiError, ErrorBody, RequestAbortedError } from './src/api-error.js';
-export {
-  BAD_REQUEST,
-  BODY_TOO_LARGE,
-  CLIENT_ERROR,
-  CODE_PATTERN,
-  defineError,
-  errorCatalogue,
-  type ErrorDefinition,
-  EXPECTATION_FAILED,
-  EXPIRED_API_KEY,
-  GENERAL_ERRORS,
-  HEADERS_TOO_LARGE,
-  IDEMPOTENCY_KEY_REUSED,
-  INSUFFICIENT_SCOPE,
-  INTERNAL_ERROR,
-  INVALID_API_KEY,
-  INVALID_CURSOR,
-  INVALID_IDEMPOTENCY_KEY,
-  INVALID_PARAMETER,
-  MALFORMED_JSON,
-  MAX_CODE_LENGTH,
-  METHOD_NOT_ALLOWED,
-  MISSING_API_KEY,
-  MISSING_BODY,
-  OPERATION_REMOVED,
-  PRECONDITION_FAILED,
-  RATE_LIMITED,
-  REQUEST_TIMEOUT,
-  REVOKED_API_KEY,
-  ROUTE_NOT_FOUND,
-  SERVER_ERROR,
-  TOOK_TOO_LONG,
-  UNAVAILABLE,
-  UNSUPPORTED_MEDIA_TYPE,
-  URI_TOO_LONG,
-  VALIDATION_FAILED,
-} from './src/error-catalogue.js';
-export { httpError } from './src/http-exception.js';
+export { ApiError, ErrorBody, RequestAbortedError, StartupError } from './src/api-error.js';
+// eslint-disable-next-line no-restricted-syntax -- the whole catalogue is public
+export * from './src/error-catalogue.js';
+export { toApiError } from './src/http-exception.js';
 export { serviceUnavailable, type UnavailableCause } from './src/service-unavailable.js';
-export { StartupError } from './src/startup-error.js';
-export { toApiError } from './src/to-api-error.js';

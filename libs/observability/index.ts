@@ -1,4 +1,3 @@
-export { HealthModule } from './src/health.module.js';
 export { createLogger, LOGGER, NestLogger } from './src/logger.js';
 export { Metrics, registerMetric } from './src/metrics.js';
 export { Readiness } from './src/readiness.js';

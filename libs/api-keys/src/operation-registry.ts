@@ -3,8 +3,7 @@ import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { DECORATORS } from '@nestjs/swagger';
 import { StartupError } from '#errors';
 import { PATH_METADATA, SSE_METADATA } from '#internals';
-import { PUBLIC_METADATA } from './public.decorator.js';
-import { REQUIRED_SCOPES_METADATA } from './require-scopes.decorator.js';
+import { PUBLIC_METADATA, REQUIRED_SCOPES_METADATA } from './access.decorators.js';
 
 /** What the platform knows of a handler before a request arrives. */
 export interface Operation {

@@ -1,7 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { StartupError } from '#errors';
-import { PUBLIC_METADATA } from './public.decorator.js';
+import { PUBLIC_METADATA } from './access.decorators.js';
 
 /** Metadata keys of other packages of Nest. The packages are not imported: an application may not have them. */
 const GATEWAY = 'websockets:is_gateway';

@@ -1,3 +1,8 @@
+/** The metadata of class-transformer's decorators. Only this path of the package exports it, without a type. */
+declare module 'class-transformer/cjs/storage.js' {
+  export { defaultMetadataStorage } from 'class-transformer/types/storage.js';
+}
+
 /** A module of pg that @types/pg does not describe. */
 declare module 'pg/lib/utils.js' {
   /** The text, or the bytes, that PostgreSQL reads a value from; null for null and undefined. */
