@@ -36,6 +36,7 @@ COPY --from=build --chown=1000:1000 /app/data /data
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
+COPY --from=build /app/scripts/check-system.cjs scripts/
 # By number, so that Kubernetes can check that it is not root.
 USER 1000:1000
 EXPOSE 3000

@@ -1,3 +1,6 @@
-import { runCommands } from './cli/program.js';
+import { createRequire } from 'node:module';
 
+// An old Node.js fails to load the modules below, without saying that it is too old.
+createRequire(import.meta.url)('../../scripts/check-system.cjs');
+const { runCommands } = await import('./cli/program.js');
 await runCommands();

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { MigrationStatus } from '#postgres';
 import type { CommandContext } from './context.js';
 import { integerArgument } from './options.js';
-import { resultText, table } from './terminal.js';
+import { CLEAR_LINE, resultText, table } from './terminal.js';
 
 /** Largest number of animals that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;
@@ -27,7 +27,7 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
       }
       const { migrate } = await import('#postgres');
       const applied = await context.withDatabase('any', (dataSource) => migrate(dataSource, report));
-      context.print(applied.length === 0 ? 'The schema is current.\n' : `Applied ${applied.length} migration(s).\n`);
+      context.print(applied.length === 0 ? 'The schema is current.\n' : `Applied migrations: ${applied.length}.\n`);
     });
   program
     .command('migrate:status')
@@ -55,10 +55,14 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     )
     .action(async ({ count }: { count: number }) => {
       const { seedPets } = await import('../pets/pets.seed.js');
-      const { pause } = context;
-      const batch = pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
-      await context.withDatabase('current', (dataSource) => seedPets(dataSource, count, batch, pause));
-      context.print(`Added ${count} animals.\n`);
+      const batch = context.pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
+      const isShown = context.pause === undefined && process.stdout.isTTY;
+      const onProgress = (done: number): Promise<void> | undefined => {
+        if (isShown) context.print(`${CLEAR_LINE}Added ${done} of ${count} pets; they stay after Ctrl+C.`);
+        return context.pause?.();
+      };
+      await context.withDatabase('current', (dataSource) => seedPets(dataSource, count, batch, onProgress));
+      context.print(`${isShown ? CLEAR_LINE : ''}Added ${count} pets.\n`);
     });
 }
 

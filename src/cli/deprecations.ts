@@ -41,7 +41,9 @@ export function addDeprecationCommands(program: Command, context: CommandContext
       const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
       const callers = usage.size === 0 ? 'No client has called it.' : usageTable([...usage]);
       const reason =
-        usage.size > 0 ? `${usage.size} client(s) still call it` : `usage is known only from ${countedSince ?? to} on`;
+        usage.size > 0
+          ? `clients that still call it: ${usage.size}`
+          : `usage is known only from ${countedSince ?? to} on`;
       const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
       const heading = `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${isoDay(sunset.getTime())}.`;
       context.print(resultText(json, report, `${heading}\n\n${callers}\n\nVerdict: ${verdict}.`));

@@ -146,15 +146,14 @@ function describe({ client, ...key }: StoredApiKey): Record<string, KeyMember> {
 
 function keyTable(keys: StoredApiKey[]): string {
   return table(
-    ['ID', 'KEY', 'CLIENT', 'STATE', 'SCOPES', 'EXPIRES', 'LAST USED'],
+    ['ID', 'KEY', 'CLIENT', 'VALID UNTIL', 'LAST USED', 'SCOPES'],
     keys.map((key) => [
       key.id.toString(),
       `${key.prefix}…`,
       printable(key.client.name),
-      stateOf(key),
+      stateOf(key) === 'active' ? timeCell(key.expiresAt).slice(0, 10) : stateOf(key),
+      timeCell(key.lastUsedAt).slice(0, 10),
       key.scopes.join(','),
-      timeCell(key.expiresAt),
-      timeCell(key.lastUsedAt),
     ]),
   );
 }

@@ -23,6 +23,7 @@ export function createProgram(context: CommandContext): Command {
     .configureOutput({
       writeOut: (text) => context.print(text),
       writeErr: (text) => context.tell(text),
+      outputError: (text, write) => write(text.replace(/^error:/, 'petstore:')),
     });
   // Added last: Commander copies the program's settings to each command when it is added.
   addDatabaseCommands(program, context);
@@ -66,6 +67,12 @@ export async function runCommands(options: AppOptions = {}): Promise<void> {
   const context = new OwnContext(options);
   const program = createProgram(context);
   const words = process.argv.slice(2);
+  // Without a listener, a reader that has gone, such as `head`, would end the process with a stack trace.
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE') return;
+    context.tell(`petstore: standard output cannot be written: ${code}.\n`);
+    process.exit(1);
+  });
   program.hook('preAction', async () => {
     loadEnvironmentFile();
     const { databaseUrl, dataDir } = readConfig();

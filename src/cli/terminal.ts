@@ -1,5 +1,8 @@
 import type { UsageSummary } from '#key-usage';
 
+/** Begins the current line of a terminal anew. */
+export const CLEAR_LINE = '\r\x1b[K';
+
 /** The text of a result: `value` as JSON with `--json`, else `text`. */
 export function resultText(json: boolean | undefined, value: unknown, text: string): string {
   const bigintAsText = (_key: string, member: unknown): unknown =>

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
-import { createReadStream } from 'node:fs';
+import { createReadStream, rmSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { StartupError } from '#errors';
 import { readConfig } from '#settings';
 import type { CommandContext } from './context.js';
 import { runInService } from './service-client.js';
+import { CLEAR_LINE } from './terminal.js';
 
 /** The path that means standard output, or standard input. */
 const STANDARD_STREAM = '-';
@@ -64,10 +65,20 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
     throw fileError(path, 'written', error);
   };
   const file = await open(path, 'wx', 0o600).catch(fail);
+  process.once('SIGINT', () => {
+    rmSync(path, { force: true });
+    process.exit(130);
+  });
+  const { isTTY } = process.stdout;
+  let bytes = 0;
   try {
-    const text = await produce((piece) => file.appendFile(piece).catch(fail));
+    const text = await produce((piece) => {
+      bytes += piece.length;
+      if (isTTY) process.stdout.write(`${CLEAR_LINE}${bytes} bytes; Ctrl+C deletes the file.`);
+      return file.appendFile(piece).catch(fail);
+    });
     await file.sync();
-    return text;
+    return isTTY ? CLEAR_LINE + text : text;
   } catch (error) {
     await rm(path, { force: true });
     throw error;
@@ -85,8 +96,6 @@ function toStandardOutput(context: CommandContext): Write {
       return pause();
     };
   }
-  // A failed write also emits an event, which would end the process.
-  process.stdout.on('error', () => undefined);
   return (text) =>
     new Promise((done, fail) => {
       process.stdout.write(text, (error) => (error ? fail(fileError('standard output', 'written', error)) : done()));

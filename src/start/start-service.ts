@@ -1,8 +1,10 @@
 import { type NestApplication, NestFactory } from '@nestjs/core';
 import cluster from 'node:cluster';
+import { once } from 'node:events';
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { ApiKeysService } from '#api-keys';
+import { StartupError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
 import { ProcessGroup } from '#processes';
 import { onStopSignal } from '#runtime';
@@ -13,7 +15,7 @@ import type { ServiceOptions } from '../app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
 import { failureText } from '../cli/failure-text.js';
-import { listenError, welcome } from './start-messages.js';
+import { welcome } from './start-messages.js';
 
 /**
  * Time in ms that modules have to close after the last connection, which includes running statements. This time and the
@@ -31,6 +33,7 @@ export async function startService(options: ServiceOptions = {}): Promise<void> 
   try {
     loadEnvironmentFile();
     const config = readConfig();
+    if (cluster.isPrimary) await checkAddress(config);
     if (config.webConcurrency === 1 || cluster.isWorker) {
       await serve(config, options);
     } else {
@@ -64,15 +67,26 @@ export async function createApplication(config: Config, options: ServiceOptions 
   return app;
 }
 
+/** Fails at once when PORT is in use: to open the database takes seconds. */
+async function checkAddress(config: Config): Promise<void> {
+  const probe = createServer().listen(config.port, config.host);
+  await once(probe, 'listening').catch(({ code, message }: NodeJS.ErrnoException) => {
+    throw new StartupError(
+      code === 'EADDRINUSE'
+        ? `Port ${config.port} is in use. Stop the process that uses it, or set PORT to a free one.`
+        : `${message}. Set HOST to an address of this machine, or PORT to one above 1023.`,
+    );
+  });
+  await once(probe.close(), 'close');
+}
+
 /** Serves requests in this process until a signal stops it. */
 async function serve(config: Config, options: ServiceOptions): Promise<void> {
   // Before the database is opened, so that all statements are traced. Not loaded without a collector.
   const tracing = config.otlpEndpoint === undefined ? undefined : await import('#tracing');
   const stopTracing = tracing?.startTracing();
   const app = await createApplication(config, options);
-  await app.listen(config.port, config.host).catch((error: unknown) => {
-    throw listenError(error as NodeJS.ErrnoException, config);
-  });
+  await app.listen(config.port, config.host);
 
   // Log lines are held back until here; a failed start prints only its cause.
   app.flushLogs();

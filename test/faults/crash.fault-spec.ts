@@ -118,9 +118,7 @@ test('no acknowledged animal is lost when all of PostgreSQL is killed, and the s
   // The same process survived and answered every request.
   expect([service.pid, service.isRunning]).toEqual([pid, true]);
   expect(outcomes.filter(({ failure }) => failure !== undefined)).toEqual([]);
-  expect(service.stderr).toMatch(
-    /^The Pet Store Service listens on [^\n]+\n(?:(?:Documentation|Database): [^\n]+\n)+$/,
-  );
+  expect(service.stderr).toMatch(/^The Pet Store Service listens on \S+\nDocumentation: \S+\n$/);
 });
 
 test('no acknowledged animal is lost when the service is killed, on the embedded engine', async () => {

@@ -57,7 +57,7 @@ test('migrate, migrate:status and migrate:revert change the schema and report it
   // The embedded engine migrates when it is opened.
   if (engine === 'postgresql') {
     for (const name of names) expect(planned.stdout).toMatch(new RegExp(`^pending, compatible +- +${name}$`, 'm'));
-    expect(migrated.stdout).toBe(`Applied ${names.length} migration(s).\n`);
+    expect(migrated.stdout).toBe(`Applied migrations: ${names.length}.\n`);
     expect(migrated.stderr).toBe(names.map((name, index) => `${index + 1}/${names.length} ${name}\n`).join(''));
   }
   for (const command of [['migrate'], ['migrate', '--dry-run']]) {
@@ -73,8 +73,8 @@ test('migrate, migrate:status and migrate:revert change the schema and report it
   await empty.drop();
 }, 90_000);
 
-test('seed adds as many animals as --count says', async () => {
-  expect(await petstore('seed', '--count', '25000')).toEqual({ code: 0, stdout: 'Added 25000 animals.\n', stderr: '' });
+test('seed adds as many pets as --count says', async () => {
+  expect(await petstore('seed', '--count', '25000')).toEqual({ code: 0, stdout: 'Added 25000 pets.\n', stderr: '' });
   const dataSource = await openDatabase(readConfig(database.ownerSettings));
   expect(await dataSource.query('SELECT count(*)::int FROM pet')).toEqual([{ count: 25_000 }]);
   await dataSource.destroy();
@@ -92,13 +92,13 @@ testOnce('openapi prints the document that is checked in, without a database', a
 // The following tests do not depend on the engine.
 if (engine === 'postgresql') {
   test.each([
-    [['seed', '--count', '0'], /^error: .+ '0' is invalid\. It must be an integer between 1 and 1000000000\.\n/],
+    [['seed', '--count', '0'], /^petstore: .+ '0' is invalid\. It must be an integer between 1 and 1000000000\.\n/],
     [
       ['keys', 'create', '--client', 'x', '--expires', '36501d'],
-      /^error: .+ '36501d' is invalid\. It must be a duration such as 30s, 15m, 24h or 90d, at most 36500d\.\n/,
+      /^petstore: .+ '36501d' is invalid\. It must be a duration such as 30s, 15m, 24h or 90d, at most 36500d\.\n/,
     ],
-    [['migrat'], /^error: unknown command 'migrat'\n\(Did you mean migrate\?\)/],
-    [['seed'], /^error: required option '--count <n>' not specified/],
+    [['migrat'], /^petstore: unknown command 'migrat'\n\(Did you mean migrate\?\)/],
+    [['seed'], /^petstore: required option '--count <n>' not specified/],
     [[], /^Usage: petstore /],
   ])('%j fails and says what would be right', async (args, expected) => {
     const { code, stdout, stderr } = await petstore(...args);

@@ -24,11 +24,6 @@ test('503 unavailable: readiness names a missing migration; liveness stays 200',
   expect(ready.headers['retry-after']).toBe('1');
   expect(other.log.requests.at(-1)).toMatchObject({ operation: 'checkReadiness', cause: 'schema' });
   expect((await other.client.get('/health/live', { apiKey: null })).status).toBe(200);
-  await other.sql('DROP TABLE schema_migration');
-  await sleep(1_000);
-  expect((await other.client.get('/health/ready', { apiKey: null })).json).toMatchObject({
-    message: expect.stringMatching(/^The database schema is outdated: it lacks \w+ and \d+ more\. Run: /) as string,
-  });
   await other.close();
 });
 

@@ -102,11 +102,35 @@ describe('the log on a terminal', () => {
   });
 });
 
+describe('a command on a terminal', () => {
+  const petstore = (line: string): TerminalProcess =>
+    open(`${process.execPath} ${join(ROOT, 'dist/src/cli.js')} ${line}`, database.settings);
+
+  testOnce('after Ctrl+C, seed says how many pets it has added, and export deletes its file', async () => {
+    const seed = petstore('seed --count 1000000000');
+    await seed.shows(/Added 20000 of 1000000000 pets/);
+    seed.type(CTRL_C);
+    await seed.ended;
+    expect(seed.shown).toMatch(/Added \d+ of 1000000000 pets; they stay after Ctrl\+C\.\^C$/);
+    const terminal = petstore('export --to pets.sql');
+    await terminal.shows(/\d bytes; Ctrl\+C deletes the file\.$/);
+    terminal.type(CTRL_C);
+    expect([await terminal.ended, await readdir(home)]).toEqual([130, []]);
+  });
+
+  testOnce('a table of keys fits 80 columns, and a pipe whose reader has gone gets no stack trace', async () => {
+    const keys = petstore('keys create --client mobile-app --expires 90d');
+    expect([await keys.ended, keys.longLines]).toEqual([0, []]);
+    const piped = petstore('keys list | true');
+    expect([await piped.ended, piped.shown]).toEqual([0, '']);
+  });
+});
+
 if (engine === 'embedded') {
   test('the first start says that it prepares the database, in at most 80 columns', async () => {
-    const terminal = open(`${process.execPath} ${MAIN}`, {});
+    const terminal = open(`${process.execPath} ${MAIN}`, { HOST: '' });
     await terminal.shows(/^Preparing the database…\n/);
-    await terminal.shows(/export API_KEY=pets_\w{49}\n[^]+v1\/pets\n\n/);
+    await terminal.shows(/v1 \(all interfaces\)\n\n[^]+export API_KEY=pets_\w{49}\n[^]+v1\/pets\n\nDoc.+\n/);
     expect(terminal.longLines).toEqual([]);
     terminal.type(CTRL_C);
     expect(await terminal.ended).toBe(0);

@@ -142,7 +142,7 @@ test('migrate behind a backup, a crash, a rolling replacement and a rollback beh
     await until(() => migration.stderr.includes('AddNote4102444800000 got no lock in time, attempt 1.'));
     await backup.query('COMMIT');
     await backup.end();
-    expect([await migration.ended, migration.stdout]).toEqual([0, 'Applied 2 migration(s).\n']);
+    expect([await migration.ended, migration.stdout]).toEqual([0, 'Applied migrations: 2.\n']);
     // Readiness is cached for 1 s; then the proxy needs several checks.
     await sleep(1_000 + 4 * CHECK_INTERVAL_MS);
     const status = petstore(ROOT, 'migrate:status');

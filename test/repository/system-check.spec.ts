@@ -32,6 +32,14 @@ test.each([
   expect([status, stderr]).toEqual(expected);
 });
 
+test.each(['main', 'cli'])('%s.js runs the check before it loads the service', (name) => {
+  const pretend = "data:text/javascript,Object.defineProperty(process.versions, 'node', { value: '18.20.8' });";
+  const program = join(ROOT, `dist/src/${name}.js`);
+  const { stderr } = spawnSync(process.execPath, ['--import', pretend, program], { encoding: 'utf8', env: {} });
+  expect(stderr).toMatch(/^petstore: Node\.js .+ does not run this service\. .+\n$/);
+  expect(readFileSync(program, 'utf8')).not.toMatch(/^import .*'\.\.?\//m);
+});
+
 test('npm start and npm run petstore run the check first, and npm ci refuses an old Node.js', () => {
   for (const name of ['prestart', 'prepetstore']) {
     expect([name, scripts[name]]).toEqual([name, expect.stringMatching(/^node scripts\/check-system\.cjs && /)]);

@@ -7,12 +7,10 @@ import type { MigrationStatus } from './migration-history.js';
  * lacks a migration of this version, or has one that this version does not know and that is not declared backward compatible.
  */
 export function schemaFault(status: readonly MigrationStatus[]): StartupError | undefined {
-  const [missing, ...others] = status.filter(({ appliedAt }) => appliedAt === undefined);
-  if (missing !== undefined) {
-    const more = others.length > 0 ? ` and ${others.length} more` : '';
-    return new StartupError(
-      `The database schema is outdated: it lacks ${missing.name}${more}. Run: ${product().command} migrate`,
-    );
+  const missing = status.filter(({ appliedAt }) => appliedAt === undefined).map(({ name }) => name);
+  if (missing.length > 0) {
+    const state = missing.length === status.length ? 'empty' : `outdated: it lacks ${missing.join(', ')}`;
+    return new StartupError(`The database schema is ${state}. Run: ${product().command} migrate`);
   }
   const incompatible = status.filter(({ isKnown, backwardCompatible }) => !isKnown && !backwardCompatible);
   if (incompatible.length > 0) {
