@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { MigrationStatus } from '#postgres';
 import type { CommandContext } from './context.js';
 import { integerArgument } from './options.js';
-import { CLEAR_LINE, resultText, table } from './terminal.js';
+import { resultText, showProgress, table } from './terminal.js';
 
 /** Largest number of animals that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;
@@ -47,22 +47,16 @@ export function addDatabaseCommands(program: Command, context: CommandContext): 
     });
   program
     .command('seed')
-    .description('add made-up animals to the catalogue')
-    .requiredOption(
-      '--count <n>',
-      `number of animals to add, 1 to ${MAX_SEED_COUNT}`,
-      integerArgument(1, MAX_SEED_COUNT),
-    )
+    .description('add made-up pets to the catalogue')
+    .requiredOption('--count <n>', `number of pets, 1 to ${MAX_SEED_COUNT}`, integerArgument(1, MAX_SEED_COUNT))
     .action(async ({ count }: { count: number }) => {
       const { seedPets } = await import('../pets/pets.seed.js');
-      const batch = context.pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
-      const isShown = context.pause === undefined && process.stdout.isTTY;
-      const onProgress = (done: number): Promise<void> | undefined => {
-        if (isShown) context.print(`${CLEAR_LINE}Added ${done} of ${count} pets; they stay after Ctrl+C.`);
-        return context.pause?.();
-      };
-      await context.withDatabase('current', (dataSource) => seedPets(dataSource, count, batch, onProgress));
-      context.print(`${isShown ? CLEAR_LINE : ''}Added ${count} pets.\n`);
+      const { pause } = context;
+      const batch = pause === undefined ? SEED_BATCH : SEED_BATCH_IN_SERVICE;
+      const show = (done: number): void =>
+        showProgress(done < count ? `Added ${done} of ${count} pets; they stay after Ctrl+C.` : '');
+      await context.withDatabase('current', (dataSource) => seedPets(dataSource, count, batch, pause ?? show));
+      context.print(`Added ${count} pets.\n`);
     });
 }
 

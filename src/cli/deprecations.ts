@@ -14,10 +14,7 @@ const NOT_SAFE = 2;
 
 /** Adds `deprecations report`: who called a deprecated operation in a period, and whether removing it is safe. Days are in UTC. */
 export function addDeprecationCommands(program: Command, context: CommandContext): void {
-  const deprecations = program
-    .command('deprecations')
-    .description('report which clients still call deprecated operations');
-
+  const deprecations = program.command('deprecations').description('report who still calls deprecated operations');
   deprecations
     .command('report')
     .description(
@@ -41,9 +38,7 @@ export function addDeprecationCommands(program: Command, context: CommandContext
       const report = { operation, endpoint, from, to, countedSince, sunset, clients, safeToRemove };
       const callers = usage.size === 0 ? 'No client has called it.' : usageTable([...usage]);
       const reason =
-        usage.size > 0
-          ? `clients that still call it: ${usage.size}`
-          : `usage is known only from ${countedSince ?? to} on`;
+        usage.size > 0 ? `clients that call it: ${usage.size}` : `usage is known only from ${countedSince ?? to} on`;
       const verdict = safeToRemove ? 'safe to remove' : `not safe to remove: ${reason}`;
       const heading = `${operation} (${endpoint}), ${from} to ${to}. Sunset: ${isoDay(sunset.getTime())}.`;
       context.print(resultText(json, report, `${heading}\n\n${callers}\n\nVerdict: ${verdict}.`));

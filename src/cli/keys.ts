@@ -30,10 +30,7 @@ function addCreate(keys: Command, context: CommandContext): void {
     .command('create')
     .description('create an API key for a client; its secret is printed only once')
     .requiredOption('--client <name>', 'name of the application that uses the key; a new name creates a client')
-    .option(
-      '--scopes <list>',
-      `scopes of the key, separated by commas (default: ${context.application.defaultScopes.join(',')})`,
-    )
+    .option('--scopes <list>', `separated by commas (default: ${context.application.defaultScopes.join(',')})`)
     .option('--expires <duration>', 'lifetime, such as 30m, 24h or 90d (default: no end)', durationArgument)
     .option('--quiet', 'print only the secret')
     .option('--json', 'print JSON')

@@ -13,9 +13,7 @@ import { addTransferCommands } from './transfer.js';
 /** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
 export function createProgram(context: CommandContext): Command {
   const program = new Command('petstore')
-    .description(
-      'Operate the Pet Store Service. Settings come from the environment and .env, as for the service itself.',
-    )
+    .description('Operate the Pet Store Service, with its settings in the environment and .env.')
     .version(context.application.release, '-V, --version', 'print the version')
     .showSuggestionAfterError()
     .showHelpAfterError('(see --help)')

@@ -30,9 +30,8 @@ export async function runInService(
   const socket = await connectToOwner(dataDir);
   if (socket === undefined) return undefined;
   const path = `/${encodeURIComponent(JSON.stringify(words))}`;
-  const answer = once(request({ createConnection: () => socket, path }).end(), 'response') as Promise<
-    IncomingMessage[]
-  >;
+  const sent = request({ createConnection: () => socket, path }).end();
+  const answer = once(sent, 'response') as Promise<IncomingMessage[]>;
   // A process that holds the directory and serves no commands, such as a start or another command, hangs up.
   const [response] = await answer.catch(() => []);
   if (response === undefined) return undefined;

@@ -1,7 +1,9 @@
 import type { UsageSummary } from '#key-usage';
 
-/** Begins the current line of a terminal anew. */
-export const CLEAR_LINE = '\r\x1b[K';
+/** Shows `text` instead of the current line of a terminal; nothing when standard output is none. */
+export function showProgress(text: string): void {
+  if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K${text}`);
+}
 
 /** The text of a result: `value` as JSON with `--json`, else `text`. */
 export function resultText(json: boolean | undefined, value: unknown, text: string): string {

@@ -5,7 +5,7 @@ import { StartupError } from '#errors';
 import { readConfig } from '#settings';
 import type { CommandContext } from './context.js';
 import { runInService } from './service-client.js';
-import { CLEAR_LINE } from './terminal.js';
+import { showProgress } from './terminal.js';
 
 /** The path that means standard output, or standard input. */
 const STANDARD_STREAM = '-';
@@ -69,20 +69,20 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
     rmSync(path, { force: true });
     process.exit(130);
   });
-  const { isTTY } = process.stdout;
   let bytes = 0;
   try {
     const text = await produce((piece) => {
       bytes += piece.length;
-      if (isTTY) process.stdout.write(`${CLEAR_LINE}${bytes} bytes; Ctrl+C deletes the file.`);
+      showProgress(`${bytes} bytes; Ctrl+C deletes the file.`);
       return file.appendFile(piece).catch(fail);
     });
     await file.sync();
-    return isTTY ? CLEAR_LINE + text : text;
+    return text;
   } catch (error) {
     await rm(path, { force: true });
     throw error;
   } finally {
+    showProgress('');
     await file.close();
   }
 }

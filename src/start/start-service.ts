@@ -68,14 +68,12 @@ export async function createApplication(config: Config, options: ServiceOptions 
 }
 
 /** Fails at once when PORT is in use: to open the database takes seconds. */
-async function checkAddress(config: Config): Promise<void> {
-  const probe = createServer().listen(config.port, config.host);
+async function checkAddress({ host, port }: Config): Promise<void> {
+  const probe = createServer().listen(port, host);
   await once(probe, 'listening').catch(({ code, message }: NodeJS.ErrnoException) => {
-    throw new StartupError(
-      code === 'EADDRINUSE'
-        ? `Port ${config.port} is in use. Stop the process that uses it, or set PORT to a free one.`
-        : `${message}. Set HOST to an address of this machine, or PORT to one above 1023.`,
-    );
+    const inUse = `Port ${port} is in use. Stop the process that uses it, or set PORT to a free one.`;
+    const other = `${message}. Set HOST to an address of this machine, or PORT to one above 1023.`;
+    throw new StartupError(code === 'EADDRINUSE' ? inUse : other);
   });
   await once(probe.close(), 'close');
 }
@@ -105,9 +103,8 @@ async function serve(config: Config, options: ServiceOptions): Promise<void> {
 }
 
 /**
- * Drains the server (`platform/server/connections/drain.ts`) and closes the application on SIGTERM or SIGINT. A worker of
- * a process group does so also when the primary process is gone. Shutdown hooks of modules get the signal. The exit code
- * is 0, or 1 when closing fails or takes too long.
+ * Drains the server and closes the application on SIGTERM or SIGINT, and in a worker when the primary process is gone.
+ * Shutdown hooks of modules get the signal. The exit code is 0, or 1 when closing fails or takes too long.
  */
 function stopOnSignal(config: Config, close: (signal?: NodeJS.Signals) => Promise<void>): void {
   let stopping = false;

@@ -135,7 +135,7 @@ test('deprecations report lists each client with its calls, last call and user a
   expect(code).toBe(2);
   expect(stdout).toContain(`getPet (GET /pets/{petId}), ${dayAgo(29)} to ${dayAgo(0)}. Sunset: 2030-12-05.`);
   expect(stdout).toMatch(/\nacme-mobile +123 +\d{4}-\d\d-\d\d \d\d:\d\d +acme\/1\.1\n/);
-  expect(stdout).toContain('Verdict: not safe to remove: clients that still call it: 2.');
+  expect(stdout).toContain('Verdict: not safe to remove: clients that call it: 2.');
   // A user agent must not send control characters to the terminal.
   expect(stdout).not.toMatch(/\p{Cc}(?<!\n)/u);
 });
