@@ -104,6 +104,17 @@ describe('the document', () => {
     expect(validator.version).toBe('3.1');
   });
 
+  test.each([
+    ['gzip, br', 'br'],
+    ['gzip, br;q=0', 'gzip'],
+    ['identity', null],
+  ])('comes in a coding that the client accepts: %s', async (accepted, coding) => {
+    const response = await fetch(`${app.origin}/openapi.json`, { headers: { 'accept-encoding': accepted } });
+    const { headers } = response;
+    expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([coding, 'Accept-Encoding, Authorization']);
+    expect(await response.json()).toEqual(document);
+  });
+
   const [PRODUCTION, STAGING] = ['https://api.example.com/v1', 'https://staging.example.com/v1'];
   test.each([
     [{}, [['/v1', 'This service']]],
@@ -293,7 +304,7 @@ describe('the pages', () => {
     const anchors = [...text.matchAll(/<li><a href="#([\w-]+)">/g)].map(([, anchor]) => anchor);
     expect(anchors).toContain('deprecation');
     for (const anchor of anchors) expect(text).toContain(`<h2 id="${anchor}">`);
-    expect(text).not.toMatch(/\.md"|localhost:3000\/docs/);
+    expect(text).not.toMatch(/\.md"|localhost:3000\/docs|npm run/);
   });
 });
 

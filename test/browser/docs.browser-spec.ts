@@ -111,12 +111,29 @@ async function violations(): Promise<string[]> {
       .flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)))`);
 }
 
+/** The number of colours that the elements of a selector have. */
+function coloursOf(selector: string, kind = 'color'): Promise<number> {
+  const colours = `[...document.querySelectorAll('${selector}')].map((each) => getComputedStyle(each).${kind})`;
+  return page.evaluate<number>(`new Set(${colours}).size`);
+}
+
 describe('/docs', () => {
+  test('shows "Loading …" before Swagger UI has arrived, in at most 450 KB', async () => {
+    await page.route('**/swagger-ui*', () => undefined);
+    await page.goto(`${origin}/docs`, { waitUntil: 'commit' });
+    await page.waitForFunction(`performance.getEntriesByName('first-contentful-paint').length === 1`);
+    await page.unrouteAll();
+    await openDocs();
+    const sizes = `performance.getEntriesByType('resource').map(({ encodedBodySize }) => encodedBodySize)`;
+    expect(await page.evaluate(`${sizes}.reduce((sum, size) => sum + size)`)).toBeLessThan(450_000);
+  });
+
   test('shows the operations in the layout of Swagger UI, and no tag without operations', async () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await openDocs();
     expect(await page.locator('.opblock').count()).toBe(3);
-    expect(await page.locator('.opblock-tag').count()).toBe(1);
+    expect(await page.locator('.opblock-tag:visible').count()).toBe(1);
+    expect(await coloursOf('.opblock-summary-method', 'backgroundColor')).toBe(3);
     expect((await page.locator('.opblock').first().boundingBox())?.y).toBeLessThan(760);
     for (const operationId of ['listPets', 'createPet', 'getPet']) {
       expect((await (await openOperation(operationId)).boundingBox())?.height).toBeLessThan(2.5 * 800);
@@ -133,6 +150,8 @@ describe('/docs', () => {
     expect(created.body).toContain('{\n  "id": ');
     expect(created.body).toContain('"name": "Rex \\"the {dog}\\"",\n  "categoryId": 9223372036854775807,\n');
     expect(created.curl).toContain(`-d '${NEW_PET}'`);
+    expect(await coloursOf('.live-responses-table .highlight-code span')).toBeGreaterThan(2);
+    expect(await coloursOf('.responses-table', 'outlineStyle')).toBe(2);
 
     const listed = await tryOut('listPets', (operation) => operation.getByLabel('status').selectOption('available'));
     expect(listed.status).toBe('200');
@@ -179,10 +198,16 @@ describe('/docs', () => {
     expect((await tryOut('listPets')).status).toContain('401');
   });
 
-  test('opens the operation that the fragment of the address names', async () => {
+  test('opens or shows the operation that the fragment of the address names, and prints all of them', async () => {
+    await page.setViewportSize({ width: 390, height: 500 });
+    await page.goto(`${origin}/docs#operations-Pets-getPet`);
+    await page.waitForFunction(`document.getElementById('operations-Pets-getPet')?.getBoundingClientRect().y < 400`);
+    await page.goto('about:blank');
     await page.goto(`${origin}/docs#/Pets/createPet`);
     await page.locator('#operations-Pets-createPet .try-out__btn').waitFor();
-    expect(await page.locator('.try-out__btn').count()).toBe(1);
+    expect(await page.locator('.opblock-body').count()).toBe(1);
+    await page.pdf();
+    expect(await page.locator('.opblock-body').count()).toBe(3);
   });
 });
 
@@ -207,6 +232,17 @@ describe.each(['/docs', '/docs/guide', '/docs/deprecations'])('%s', (path) => {
     const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
     expect(background).toBe(theme === 'dark' ? 'rgb(28, 32, 34)' : 'rgb(255, 255, 255)');
   });
+});
+
+test('/docs/guide has its contents below its title, and copies samples', async () => {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.goto(`${origin}/docs/guide`);
+  expect(await page.locator('h1 + nav a').count()).toBeGreaterThan(5);
+  const sample = page.locator('pre').first();
+  const code = await sample.innerText();
+  await sample.getByRole('button', { name: 'Copy' }).click();
+  await sample.getByText('Copied').waitFor();
+  expect(`Copy${await page.evaluate<string>('navigator.clipboard.readText()')}`).toBe(code);
 });
 
 test('the samples of /docs/guide are tabs without JavaScript', async () => {

@@ -5,6 +5,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import { Public } from '#api-keys';
 import { ApiError, ROUTE_NOT_FOUND } from '#errors';
 import { entityTag } from '#json';
@@ -59,29 +61,29 @@ export class DocsPagesController {
   redirectToDocs(): void {}
 
   @Get('openapi.json')
-  readOpenApiJson(@Res({ passthrough: true }) response: Response): string {
+  readOpenApiJson(@Res({ passthrough: true }) response: Response): Promise<Content> {
     return revalidated(response, this.document.json, { 'Content-Type': 'application/json' });
   }
 
   @Get('openapi.yaml')
-  readOpenApiYaml(@Res({ passthrough: true }) response: Response): string {
+  readOpenApiYaml(@Res({ passthrough: true }) response: Response): Promise<Content> {
     // Media type: RFC 9512.
     return revalidated(response, this.document.yaml, { 'Content-Type': 'application/yaml' });
   }
 
   @Get('docs')
-  showSwaggerUi(@Res({ passthrough: true }) response: Response): string {
+  showSwaggerUi(@Res({ passthrough: true }) response: Response): Promise<Content> {
     return revalidated(response, swaggerUiPage(this.application.info.title));
   }
 
   @Get('docs/guide')
-  showGuide(@Res({ passthrough: true }) response: Response): string {
+  showGuide(@Res({ passthrough: true }) response: Response): Promise<Content> {
     this.guide ??= renderGuide(this.application.readGuide(), this.config.publicBaseUrl);
     return revalidated(response, guidePage(this.application.info.title, this.guide));
   }
 
   @Get('docs/deprecations')
-  showDeprecations(@Res({ passthrough: true }) response: Response): string {
+  showDeprecations(@Res({ passthrough: true }) response: Response): Promise<Content> {
     const { title } = this.application.info;
     return revalidated(response, deprecationsPage(title, this.document.deprecations));
   }
@@ -98,22 +100,40 @@ export class DocsPagesController {
 
   /** A file that the pages load. */
   @Get('docs/assets/:file')
-  sendAsset(@Param('file') file: string, @Res() response: Response): void {
+  sendAsset(@Param('file') file: string, @Res({ passthrough: true }) response: Response): Promise<Content> {
     const root = ASSETS.get(file);
     if (root === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
-    const tag = tags.get(file) ?? entityTag(readFileSync(join(root, file), 'latin1'));
-    tags.set(file, tag);
-    // Express makes no tag itself: its setting is off.
-    response.setHeader('ETag', tag).setHeader('Cache-Control', 'no-cache');
-    response.sendFile(file, { root, acceptRanges: false, lastModified: false });
+    const text = texts.get(file) ?? readFileSync(join(root, file), 'utf8');
+    texts.set(file, text);
+    return revalidated(response.type(file), text, {});
   }
 }
 
-/** The entity tags of the files that were sent, by name. */
-const tags = new Map<string, string>();
+/** The texts of the files that were sent, by name. */
+const texts = new Map<string, string>();
 
-/** Sets the header fields of a document that browsers keep and revalidate. Returns its text. */
-function revalidated(response: Response, text: string, headers: Record<string, string> = PAGE_HEADERS): string {
-  response.setHeaders(new Map(Object.entries({ ETag: entityTag(text), 'Cache-Control': 'no-cache', ...headers })));
-  return text;
+type Content = string | Buffer;
+
+const BROTLI = promisify<string, object, Buffer>(brotliCompress);
+const CODINGS = {
+  // The highest quality takes 3 s for Swagger UI, and saves 8 % of its bytes.
+  br: (text: string) => BROTLI(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+  gzip: promisify<string, Buffer>(gzip),
+};
+
+/** The entity tags and compressed contents of the documents that were sent, by their text. */
+const representations = new Map<string, { tag: string; br?: Promise<Buffer>; gzip?: Promise<Buffer> }>();
+
+/**
+ * Sets the header fields of a document that browsers keep and revalidate. Returns its content, compressed if the client
+ * accepts that. Each document is compressed at its first request.
+ */
+async function revalidated(response: Response, text: string, headers: object = PAGE_HEADERS): Promise<Content> {
+  const known = representations.get(text) ?? { tag: entityTag(text) };
+  representations.set(text, known);
+  response.set({ ETag: known.tag, 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding', ...headers });
+  const coding = (['br', 'gzip'] as const).find((name) => response.req.acceptsEncodings(name));
+  if (coding === undefined) return text;
+  response.set('Content-Encoding', coding);
+  return (known[coding] ??= CODINGS[coding](text));
 }

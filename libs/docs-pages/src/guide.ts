@@ -42,14 +42,15 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
   return { html: html.replace(/(?:<pre [^>]*>[^<]*<code>[^<]*<\/code><\/pre>\n){2,}/g, tabs), sections };
 }
 
-/** Radio buttons in front of code blocks; the style sheet shows the block of the button that is checked. */
+/** Radio buttons in front of the code blocks; the style sheet shows the block behind the button that is checked. */
 function tabs(blocks: string, group: number): string {
-  const buttons = [...blocks.matchAll(/aria-label="([^"]*)"/g)].map(([, language], index) => {
-    const id = `sample-${group}-${index}`;
-    const checked = index === 0 ? ' checked' : '';
-    return `<input type="radio" name="sample-${group}" id="${id}"${checked}><label for="${id}">${language}</label>`;
+  let checked = ' checked';
+  const samples = blocks.replaceAll(/<pre [^>]*aria-label="([^"]*)"/g, (pre, language) => {
+    const radio = `<input type="radio" name="sample-${group}" id="sample-${group}-${language}"${checked}>`;
+    checked = '';
+    return `${radio}<label for="sample-${group}-${language}">${language}</label>${pre}`;
   });
-  return `<fieldset class="samples"><legend>Language of the sample</legend>${buttons.join('')}${blocks}</fieldset>\n`;
+  return `<fieldset class="samples"><legend>Language of the sample</legend>${samples}</fieldset>\n`;
 }
 
 /** The target of a link, relative to /docs/guide; undefined for files, which this service does not serve. */

@@ -22,7 +22,7 @@ export function escapeHtml(text: string): string {
 }
 
 /**
- * The page with Swagger UI, at /docs.
+ * The page with Swagger UI, at /docs. Its style sheet is behind "Loading …", which browsers therefore show before they have it.
  *
  * @param service the name of the service, for the title of the page
  */
@@ -32,6 +32,7 @@ export function swaggerUiPage(service: string): string {
     'docs',
     html`<main>
       <div id="reference"><p>Loading …</p></div>
+      <link rel="stylesheet" href="docs/assets/swagger-ui.css" />
       <noscript>
         <p>
           This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the document itself, and
@@ -39,7 +40,7 @@ export function swaggerUiPage(service: string): string {
         </p>
       </noscript>
     </main>`,
-    html`<link rel="stylesheet" href="docs/assets/swagger-ui.css" />
+    html`<link rel="preload" href="openapi.json" as="fetch" crossorigin />
       <script src="docs/assets/swagger-ui-bundle.js" defer></script>
       <script src="docs/assets/reference.js" type="module"></script> `,
   );
@@ -51,21 +52,17 @@ export interface Guide {
   readonly sections: readonly { readonly anchor: string; readonly title: string }[];
 }
 
-/** The guide for clients, at /docs/guide. The style sheet shows the tabs of its samples. */
+/** The guide for clients, at /docs/guide, with links to its sections below its title. */
 export function guidePage(service: string, guide: Guide): string {
   const links = guide.sections.map(({ anchor, title }) => html`<li><a href="#${anchor}">${title}</a></li>`);
-  return page(
-    service,
-    'docs/guide',
-    html`<main class="page">
-      <nav aria-label="Sections of the guide">
-        <ul class="codes">
-          ${links}
-        </ul>
-      </nav>
-      ${new Html(guide.html)}
-    </main>`,
-  );
+  const contents = html`<nav aria-label="Sections of the guide">
+    <ul class="codes">
+      ${links}
+    </ul>
+  </nav>`;
+  const text = new Html(guide.html.replace('</h1>', () => `</h1>${contents.text}`));
+  const script = html`<script src="assets/guide.js" type="module"></script>`;
+  return page(service, 'docs/guide', html`<main class="page">${text}</main>`, script);
 }
 
 /** The page of deprecated operations, at /docs/deprecations. The anchor of an operation is its operationId. */

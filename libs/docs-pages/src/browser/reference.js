@@ -1,5 +1,7 @@
 // Starts Swagger UI on /docs. Its own layout is kept; the plugin below changes only what would lose data or accessibility.
-/* global document, fetch, location, matchMedia, MutationObserver, SwaggerUIBundle, URL */
+/* global addEventListener, document, fetch, location, matchMedia, MutationObserver, URL */
+
+const { SwaggerUIBundle } = /** @type {any} */ (globalThis);
 
 /** Where the page sends its requests: the server that shows it, under the address in the browser. */
 function thisServer({ servers }) {
@@ -7,22 +9,11 @@ function thisServer({ servers }) {
   return new URL(isVersioned ? 'v1' : '.', location.href).href.replace(/\/$/, '');
 }
 
-/** The tags of the document that have operations. A section without content helps nobody. */
-function tagsInUse({ tags = [], paths = {} }) {
-  const operations = Object.values(paths).flatMap((item) => Object.values(item));
-  const used = new Set(operations.flatMap((operation) => operation.tags ?? []));
-  return tags.filter(({ name }) => used.has(name));
-}
-
-/**
- * Indents JSON without rounding its numbers. Browsers without `JSON.rawJSON` show the text as it was sent.
- *
- * @param {string} text
- */
+/** Indents JSON without rounding its numbers. Browsers without `JSON.rawJSON` show the text as it was sent. */
 function indentJson(text) {
-  if (!JSON.rawJSON) return text;
+  const { rawJSON } = /** @type {any} */ (JSON);
   try {
-    const exact = (_name, value, { source }) => (typeof value === 'number' ? JSON.rawJSON(source) : value);
+    const exact = (_name, value, { source }) => (typeof value === 'number' ? rawJSON(source) : value);
     return JSON.stringify(JSON.parse(text, exact), null, 2);
   } catch {
     return text;
@@ -33,9 +24,9 @@ function indentJson(text) {
 function sendRequest(request) {
   const { responseInterceptor } = request;
   let headers = {};
-  request.userFetch = async (...call) => {
+  request.userFetch = async (url, options) => {
     try {
-      const response = await fetch(...call);
+      const response = await fetch(url, options);
       headers = Object.fromEntries(response.headers);
       return response;
     } catch {
@@ -88,16 +79,21 @@ const referencePlugin = ({ React }) => {
     statePlugins: {
       spec: {
         wrapActions: {
-          updateJsonSpec: (update) => (api) =>
-            update({ ...api, servers: [{ url: thisServer(api) }], tags: tagsInUse(api) }),
+          updateJsonSpec: (update) => (api) => update({ ...api, servers: [{ url: thisServer(api) }] }),
         },
       },
     },
   };
 };
 
+/** Id of the element to scroll to, until Swagger UI has made it. */
+let fragment = location.hash.slice(1);
+
 /** Names controls that Swagger UI leaves without a good name, and lets the keyboard scroll code. */
 function completeElements() {
+  const target = document.getElementById(fragment);
+  if (target) fragment = '';
+  target?.scrollIntoView();
   const name = (selector, nameOf) => {
     for (const element of document.querySelectorAll(selector)) element.ariaLabel = nameOf(element);
   };
@@ -107,17 +103,21 @@ function completeElements() {
   name('.examples-select-element', () => 'Example');
   name('.auth-btn-wrapper button', ({ textContent }) => textContent);
   name('[data-param-name] :is(input, select)', (field) => field.closest('[data-param-name]').dataset.paramName);
-  for (const element of document.querySelectorAll('#reference pre:not([tabindex])')) element.tabIndex = 0;
+  for (const element of document.querySelectorAll('#reference pre:not([tabindex])'))
+    element.setAttribute('tabindex', '0');
 }
-new MutationObserver(completeElements).observe(document.getElementById('reference'), {
-  childList: true,
-  subtree: true,
-});
+new MutationObserver(completeElements).observe(document.body, { childList: true, subtree: true });
 
-const dark = matchMedia('(prefers-color-scheme: dark)');
+const dark = matchMedia('screen and (prefers-color-scheme: dark)');
 const followTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', followTheme);
 followTheme();
+
+/** Opens the operations that are closed, so that they are printed. A click, because React shows its effect at once. */
+addEventListener('beforeprint', () => {
+  const closed = document.querySelectorAll('.opblock-summary-control[aria-expanded=false]');
+  for (const button of /** @type {NodeListOf<HTMLElement>} */ (closed)) button.click();
+});
 
 SwaggerUIBundle({
   url: new URL('openapi.json', location.href).href,
