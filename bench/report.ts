@@ -6,6 +6,22 @@ import type { UpkeepReport } from './growth.js';
 import { GROWN, type Options, OURS } from './options.js';
 import { GO, REFERENCE, RUST } from './peers.js';
 
+/** How the chart names workloads and servers. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  list: 'List the first page of pets',
+  status: 'List the first page of one status',
+  walk: 'Follow the pages by cursor',
+  get: 'Get a pet by its id',
+  create: 'Add a pet',
+  'create-once': 'Add a pet with an Idempotency-Key',
+  [OURS]: 'this service',
+  'hand-written': 'hand-written TypeScript',
+  fastify: 'Fastify',
+  'stock-nest': 'stock Nest',
+  [GO]: 'Go',
+  [RUST]: 'Rust',
+};
+
 /** Figures of one server under one workload, in one turn. */
 export interface Measurement {
   readonly cpuUs: number;
@@ -58,10 +74,14 @@ function writeChart(
   { rows: [size], connections: [connections] }: Options,
   results: readonly Result[],
 ): void {
-  const bars: readonly Bar[] = results.filter(
+  const shown = results.filter(
     (each) => each.rows === size && each.connections === connections && each.server !== 'bare-http',
   );
-  writeFileSync(file, chart(`Processor time a request at ${connections} connections, in µs`, bars));
+  writeFileSync(file, chart(`Processor time per request at ${connections} connections, in µs`, shown.map(inWords)));
+}
+
+function inWords({ workload, server, ...figures }: Bar): Bar {
+  return { ...figures, workload: IN_WORDS[workload] ?? workload, server: IN_WORDS[server] ?? server };
 }
 
 function reportResults(results: readonly (Result & Comparisons)[]): void {
