@@ -3,7 +3,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -15,7 +15,7 @@ import { Application, Config } from '#settings';
 import { renderGuide } from './guide.js';
 import { deprecationsPage, type Guide, guidePage, swaggerUiPage } from './page-templates.js';
 
-const PAGE_HEADERS = {
+const PAGE_HEADERS: Record<string, string> = {
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy': [
     "default-src 'none'",
@@ -35,13 +35,13 @@ const PAGE_HEADERS = {
 
 const OWN_FILES = fileURLToPath(new URL('browser', import.meta.url));
 const SWAGGER_UI = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+const FILES = [
+  ...readdirSync(OWN_FILES).map((file) => join(OWN_FILES, file)),
+  ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((file) => join(SWAGGER_UI, file)),
+];
 
-/** The directory of each file that the pages load. */
-const ASSETS = new Map([
-  ...readdirSync(OWN_FILES).map((file) => [file, OWN_FILES] as const),
-  ['swagger-ui-bundle.js', SWAGGER_UI],
-  ['swagger-ui.css', SWAGGER_UI],
-]);
+/** The texts of the files that the pages load, by name. */
+const ASSETS = new Map(FILES.map((path) => [basename(path), readFileSync(path, 'utf8')]));
 
 /** The OpenAPI document and the pages below /docs. Public. The pages load no file from another server. */
 @Public()
@@ -101,21 +101,13 @@ export class DocsPagesController {
   /** A file that the pages load. */
   @Get('docs/assets/:file')
   sendAsset(@Param('file') file: string, @Res({ passthrough: true }) response: Response): Promise<string | Buffer> {
-    const root = ASSETS.get(file);
-    if (root === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
-    const text = texts.get(file) ?? readFileSync(join(root, file), 'utf8');
-    texts.set(file, text);
+    const text = ASSETS.get(file);
+    if (text === undefined) throw new ApiError(ROUTE_NOT_FOUND, 'The pages have no file of this name.');
     return revalidated(response.type(file), text, {});
   }
 }
 
-/** The texts of the files that were sent, by name. */
-const texts = new Map<string, string>();
-
-const CODINGS = {
-  br: promisify<string, object, Buffer>(brotliCompress),
-  gzip: promisify<string, object, Buffer>(gzip),
-};
+const CODINGS = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 // The highest quality of Brotli takes 3 s for Swagger UI, and saves 8 % of its bytes.
 const QUALITY = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
 
@@ -126,11 +118,7 @@ const representations = new Map<string, { tag: string; br?: Promise<Buffer>; gzi
  * Sets the header fields of a document that browsers keep and revalidate. Returns its content, compressed if the client
  * accepts that. Each document is compressed at its first request.
  */
-async function revalidated(
-  response: Response,
-  text: string,
-  headers: Record<string, string> = PAGE_HEADERS,
-): Promise<string | Buffer> {
+async function revalidated(response: Response, text: string, headers = PAGE_HEADERS): Promise<string | Buffer> {
   const known = representations.get(text) ?? { tag: entityTag(text) };
   representations.set(text, known);
   const fields = { ETag: known.tag, 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding', ...headers };
