@@ -109,10 +109,15 @@ describe('the document', () => {
     ['gzip, br;q=0', 'gzip'],
     ['identity', null],
   ])('comes in a coding that the client accepts: %s', async (accepted, coding) => {
-    const response = await fetch(`${app.origin}/openapi.json`, { headers: { 'accept-encoding': accepted } });
+    const read = (ifNoneMatch: string): Promise<Response> =>
+      fetch(`${app.origin}/openapi.json`, { headers: { 'accept-encoding': accepted, 'if-none-match': ifNoneMatch } });
+    const response = await read('"none"');
     const { headers } = response;
     expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([coding, 'Accept-Encoding, Authorization']);
     expect(await response.json()).toEqual(document);
+    // A cache would otherwise take the content that it has for compressed.
+    const known = await read(String(headers.get('etag')));
+    expect([known.status, known.headers.get('content-encoding')]).toEqual([304, null]);
   });
 
   const [PRODUCTION, STAGING] = ['https://api.example.com/v1', 'https://staging.example.com/v1'];

@@ -110,6 +110,7 @@ export class Replies {
     if (isUnchanged) {
       response.statusCode = 304;
       response.removeHeader('Content-Type');
+      response.removeHeader('Content-Encoding');
     }
     this.end(response, isUnchanged ? undefined : body);
   }
