@@ -242,7 +242,7 @@ test('/docs/guide has its contents below its title, and copies samples', async (
   const code = await sample.innerText();
   await sample.getByRole('button', { name: 'Copy' }).click();
   await sample.getByText('Copied').waitFor();
-  expect(`Copy${await page.evaluate<string>('navigator.clipboard.readText()')}`).toBe(code);
+  expect(`Copy\n${await page.evaluate<string>('navigator.clipboard.readText()')}`).toBe(code);
 });
 
 test('the samples of /docs/guide are tabs without JavaScript', async () => {
