@@ -109,7 +109,7 @@ describe('the document', () => {
     ['gzip, br;q=0', 'gzip'],
     ['identity', null],
   ])('comes in a coding that the client accepts: %s', async (accepted, coding) => {
-    const read = (ifNoneMatch: string): Promise<Response> =>
+    const read = (ifNoneMatch: string): ReturnType<typeof fetch> =>
       fetch(`${app.origin}/openapi.json`, { headers: { 'accept-encoding': accepted, 'if-none-match': ifNoneMatch } });
     const response = await read('"none"');
     const { headers } = response;
