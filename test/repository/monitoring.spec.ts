@@ -46,7 +46,7 @@ test.each(alerts)(
 );
 
 test('the runbook describes exactly the causes of a 503', () => {
-  const source = read('libs/errors/src/service-unavailable.ts').split('UnavailableCause =')[1]?.split(';')[0] ?? '';
+  const source = read('libs/errors/src/api-error.ts').split('UnavailableCause =')[1]?.split(';')[0] ?? '';
   const causes = [...source.matchAll(/'(\w+)'/g)].map(([, cause]) => cause);
   expect(causes).toContain('database_away');
   const table = runbook.split('## Causes of a 503')[1] ?? '';
