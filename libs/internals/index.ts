@@ -24,6 +24,7 @@ export {
   prepareValue,
   processIdOf,
   setProcessId,
+  transactionStatusOf,
   unansweredStatement,
 } from './src/pg.js';
 export { type PostgresDriver, PostgresQueryRunner } from './src/typeorm-driver.js';

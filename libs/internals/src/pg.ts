@@ -1,4 +1,4 @@
-import type { EventEmitter } from 'node:events';
+import { type EventEmitter, once } from 'node:events';
 import pg, { type ClientBase } from 'pg';
 
 /*
@@ -6,9 +6,13 @@ import pg, { type ClientBase } from 'pg';
  * lib/utils.js these functions and `PreparedQuery` were written for. Read those files again before you pin another version.
  */
 
+/** Longest time in ms between the error of a statement and the status of its transaction. */
+const STATUS_MS = 1_000;
+
 interface ClientInternals {
   /** The statement that PostgreSQL has neither answered nor refused. */
   readonly _activeQuery?: object | null;
+  readonly readyForQuery: boolean;
   readonly processID: number;
   readonly connection: EventEmitter & { readonly stream: { write: unknown; destroy(error?: Error): void } };
 }
@@ -40,6 +44,18 @@ export function collectParameters(client: ClientBase, parameters: Map<string, st
 /** The statement that a client has sent, and that PostgreSQL has neither answered nor refused. */
 export function unansweredStatement(client: ClientBase): object | undefined {
   return internalsOf(client)._activeQuery ?? undefined;
+}
+
+/**
+ * The status of a client's transaction, as `getTransactionStatus` returns it. PostgreSQL sends it after the error of a statement,
+ * maybe in another packet.
+ *
+ * @throws AbortError when it does not arrive in STATUS_MS
+ */
+export async function transactionStatusOf(client: ClientBase): Promise<string | null> {
+  const { readyForQuery, connection } = internalsOf(client);
+  if (!readyForQuery) await once(connection, 'readyForQuery', { signal: AbortSignal.timeout(STATUS_MS) });
+  return client.getTransactionStatus();
 }
 
 /**

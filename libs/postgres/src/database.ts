@@ -2,6 +2,7 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit, Optional } f
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
+import { transactionStatusOf } from '#internals';
 import { Config, product } from '#settings';
 import { answerTimeoutMs, createServerClient } from './connection-settings.js';
 import { asUnavailable } from './connections/connection-errors.js';
@@ -174,7 +175,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
           manager,
         });
         // PostgreSQL would answer COMMIT with a rollback, which is no error.
-        if (client.getTransactionStatus() === 'E')
+        if ((await transactionStatusOf(client)) === 'E')
           throw new Error('A statement of the transaction failed: nothing is kept.');
         return result;
       });
