@@ -97,6 +97,7 @@ GET ‹/docs/../.env ¦ /../../etc/passwd ¦ /.git/config ¦ /dist/src/main.js �
 OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: Authorization,Content-Type,If-None-Match,Traceparent,X-Request-Id,Idempotency-Key] | D71
 OPTIONS /v1/pets [Origin: https://evil.example] [Access-Control-Request-Method: GET] | 204 [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -] | D71
 GET /v1/pets [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, Authorization] | D71
+GET /openapi.json [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, **] | D71
 GET /v1/pets [Origin: https://evil.example] | 200 [Access-Control-Allow-Origin: -] | D71
 GET /v1/pets [Authorization: -] [Origin: http://localhost:5173] | 401 missing_api_key [Access-Control-Allow-Origin: http://localhost:5173] | D71
 GET /v1/pets‹?(x×8192) ¦  ¦ › [Origin: https://‹app ¦ app ¦ evil›.example‹.com ¦ .com ¦ ›] ‹[X-A: b] ¦ [Host: x y] ¦ [Expect: a-miracle]› | ‹414 uri_too_long ¦ 400 bad_request ¦ 417 expectation_failed› [Access-Control-Allow-Origin: ‹https://app.example.com ¦ https://app.example.com ¦ -›] [Vary: Origin] | D71

@@ -1,7 +1,7 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, DiscoveryModule } from '@nestjs/core';
+import { APP_FILTER, APP_GUARD, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { AuthModule } from '#api-keys';
-import { Deprecations } from '#deprecation';
+import { DeprecationModule } from '#deprecation';
 import { DocsPagesModule } from '#docs-pages';
 import { IdempotencyModule } from '#idempotency';
 import { BodyGuard, InputPipe } from '#input';
@@ -15,7 +15,6 @@ import { type Config, SettingsModule } from '#settings';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { applicationOf } from './app.description.js';
 import type { AppOptions } from './app.options.js';
-import { DeprecationInterceptor } from './deprecation.interceptor.js';
 import { ErrorFilter } from './error.filter.js';
 import { PetsModule } from './pets/pets.module.js';
 
@@ -43,6 +42,7 @@ export class AppModule {
       ReplicasModule,
       DatabaseModule,
       AuthModule,
+      DeprecationModule,
       IdempotencyModule,
       DocsPagesModule,
       ObservabilityModule,
@@ -53,8 +53,8 @@ export class AppModule {
 }
 
 /**
- * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards, interceptors and
- * pipes in the order of the modules' imports, and global filters in the opposite order. So the application imports this module
+ * What every request meets, in this order; the filter sends whatever is thrown. Nest calls global guards and pipes in the
+ * order of the modules' imports, and global filters in the opposite order. So the application imports this module
  * first: the API key is checked before the guards of features, and the filters of features come before this one.
  */
 @Module({
@@ -63,9 +63,7 @@ export class AppModule {
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     { provide: APP_GUARD, useClass: BodyGuard },
-    { provide: APP_INTERCEPTOR, useClass: DeprecationInterceptor },
     { provide: APP_PIPE, useClass: InputPipe },
-    Deprecations,
   ],
 })
 export class RequestModule {}

@@ -5,6 +5,7 @@ export { refuseHiddenRoutes, routedMethods } from './src/express-routes.js';
 export { callHandlersDirectly } from './src/handler-calls.js';
 export {
   HTTP_CODE_METADATA,
+  INTERCEPTORS_METADATA,
   METHOD_METADATA,
   MODULE_METADATA,
   PARAMTYPES_METADATA,

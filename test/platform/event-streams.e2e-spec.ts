@@ -1,4 +1,4 @@
-import { Controller, Get, Module, Sse } from '@nestjs/common';
+import { Controller, Get, Module, NotFoundException, Sse } from '@nestjs/common';
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concat, interval, map, NEVER, Observable, of } from 'rxjs';
@@ -37,6 +37,13 @@ class TestStreamsController {
         events.unsubscribe();
       };
     });
+  }
+
+  @Sse('failing')
+  @Public()
+  async failing(): Promise<Observable<string>> {
+    await sleep(50);
+    throw new NotFoundException();
   }
 
   @Sse('quiet')
@@ -95,6 +102,8 @@ test('streams do not count as requests in flight, need a key, and end with their
   expect(streams.map(({ status }) => status)).toEqual([200, 200]);
   expect((await app.client.get('/v1/test-streams/ordinary')).status).toBe(200);
   expect((await app.client.get('/v1/test-streams/closed', { apiKey: null })).status).toBe(401);
+  // No interceptor of the platform makes Nest begin the stream before the handler has decided.
+  expect((await app.client.get('/v1/test-streams/failing')).status).toBe(404);
   expect(controller.subscribed).toBe(2);
   for (const stream of streams) stream.close();
   await until(() => controller.subscribed === 0);

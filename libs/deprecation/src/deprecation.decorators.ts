@@ -1,6 +1,15 @@
-import { SetMetadata } from '@nestjs/common';
-import { product } from '#settings';
+import { applyDecorators, SetMetadata, UseInterceptors } from '@nestjs/common';
+import { INTERCEPTORS_METADATA } from '#internals';
+import { DeprecationInterceptor, STABILITY_METADATA } from './deprecation.interceptor.js';
 import { type Deprecation, DEPRECATION_METADATA } from './deprecations.js';
+
+/** Adds the interceptor to a handler once: it serves both decorators. */
+const announce: MethodDecorator = (prototype, name, descriptor) => {
+  const handler = descriptor.value as object;
+  const interceptors = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
+  if (!interceptors.includes(DeprecationInterceptor))
+    UseInterceptors(DeprecationInterceptor)(prototype, name, descriptor);
+};
 
 /**
  * Announces the end of an operation. This one declaration adds the header fields `Deprecation` (RFC 9745), `Sunset`
@@ -28,14 +37,7 @@ export function Deprecated(
       `@Deprecated: the successor '${successor}' must be a path that starts with '/', below the base URL, without parameters in braces.`,
     );
   }
-  return SetMetadata(DEPRECATION_METADATA, deprecation);
-}
-
-export const STABILITY_METADATA = 'platform:stability';
-
-/** The header field of `@Stability`. */
-export function stabilityField(): string {
-  return product().name.replace(/^./, (letter) => letter.toUpperCase()) + '-Stability';
+  return applyDecorators(SetMetadata(DEPRECATION_METADATA, deprecation), announce);
 }
 
 /** The stability of an operation. Operations without `@Stability` are stable. */
@@ -46,5 +48,5 @@ export type StabilityLevel = 'experimental' | 'beta';
  * header field `<Product>-Stability` on every answer after the guards, errors included.
  */
 export function Stability(level: StabilityLevel): MethodDecorator {
-  return SetMetadata(STABILITY_METADATA, level);
+  return applyDecorators(SetMetadata(STABILITY_METADATA, level), announce);
 }

@@ -121,8 +121,9 @@ const representations = new Map<string, { tag: string; br?: Promise<Buffer>; gzi
 async function revalidated(response: Response, text: string, headers = PAGE_HEADERS): Promise<string | Buffer> {
   const known = representations.get(text) ?? { tag: entityTag(text) };
   representations.set(text, known);
-  const fields = { ETag: known.tag, 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding', ...headers };
+  const fields = { ETag: known.tag, 'Cache-Control': 'no-cache', ...headers };
   response.setHeaders(new Map(Object.entries(fields)));
+  response.vary('Accept-Encoding');
   const coding = (['br', 'gzip'] as const).find((name) => response.req.acceptsEncodings(name));
   if (coding === undefined) return text;
   response.setHeader('Content-Encoding', coding);

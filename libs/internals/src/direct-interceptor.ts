@@ -6,11 +6,6 @@ import { map, type Observable } from 'rxjs';
  * `before` and `after` directly. A subclass that overrides `intercept` is an ordinary interceptor.
  */
 export abstract class DirectInterceptor implements NestInterceptor {
-  /** Whether it acts on a handler; asked once for each of them by `handler-calls`. */
-  appliesTo(_handler: object): boolean {
-    return true;
-  }
-
   /** Runs after the guards and before the pipes. May throw. */
   before(_context: ExecutionContext): void {}
 
@@ -20,7 +15,6 @@ export abstract class DirectInterceptor implements NestInterceptor {
   }
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    if (!this.appliesTo(context.getHandler())) return next.handle();
     this.before(context);
     return next.handle().pipe(map((result) => this.after(result, context)));
   }

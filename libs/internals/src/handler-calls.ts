@@ -94,9 +94,8 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         !this.reflectRenderTemplate(callback);
       if (!isOrdinary || !interceptors.every(isDirect)) return super.create(...creation);
 
-      const acting = interceptors.filter((each) => each.appliesTo(callback));
-      const before = acting.filter((each) => each.before !== DirectInterceptor.prototype.before);
-      const after = acting.filter((each) => each.after !== DirectInterceptor.prototype.after).reverse();
+      const before = interceptors.filter((each) => each.before !== DirectInterceptor.prototype.before);
+      const after = interceptors.filter((each) => each.after !== DirectInterceptor.prototype.after).reverse();
       const pipes = router.pipesContextCreator.create(...bound);
       const piped = parameters.filter(({ type }) => this.isPipeable(type));
       router.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, piped);

@@ -1,20 +1,24 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Response } from 'express';
-import { DEPRECATION_METADATA, Deprecations, STABILITY_METADATA, stabilityField } from '#deprecation';
 import { DirectInterceptor } from '#internals';
+import { product } from '#settings';
+import { DEPRECATION_METADATA, Deprecations } from './deprecations.js';
+
+export const STABILITY_METADATA = 'platform:stability';
+
+/** The header field of `@Stability`. */
+export function stabilityField(): string {
+  return product().name.replace(/^./, (letter) => letter.toUpperCase()) + '-Stability';
+}
 
 /**
  * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link` to every response of a handler with `@Deprecated`, and answers
- * 410 `operation_removed` from the sunset on. Adds `Petstore-Stability` to those of a handler with `@Stability`.
+ * 410 `operation_removed` from the sunset on. Adds `<Product>-Stability` to those of a handler with `@Stability`.
  */
 @Injectable()
 export class DeprecationInterceptor extends DirectInterceptor {
   constructor(private readonly deprecations: Deprecations) {
     super();
-  }
-
-  override appliesTo(handler: object): boolean {
-    return [DEPRECATION_METADATA, STABILITY_METADATA].some((key) => Reflect.hasMetadata(key, handler));
   }
 
   override before(execution: ExecutionContext): void {
