@@ -65,10 +65,11 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
     throw fileError(path, 'written', error);
   };
   const file = await open(path, 'wx', 0o600).catch(fail);
-  process.once('SIGINT', () => {
+  const abandon = (): void => {
     rmSync(path, { force: true });
     process.exit(130);
-  });
+  };
+  process.once('SIGINT', abandon);
   let bytes = 0;
   try {
     const text = await produce((piece) => {
@@ -77,6 +78,7 @@ async function writeFile(path: string, produce: (write: Write) => Promise<string
       return file.appendFile(piece).catch(fail);
     });
     await file.sync();
+    process.off('SIGINT', abandon);
     return text;
   } catch (error) {
     await rm(path, { force: true });

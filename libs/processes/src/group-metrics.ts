@@ -29,7 +29,8 @@ export class GroupMetrics {
     cluster.on('message', (worker, report: Partial<MetricsReport> | null) => {
       // Modules of the service may send messages of their own.
       if (!Array.isArray(report?.metrics)) return;
-      this.latest.set(worker, report.metrics as Snapshot);
+      // A worker that is closing has cleared its metrics.
+      if (report.metrics.length > 0) this.latest.set(worker, report.metrics as Snapshot);
       if (report.isScraped !== true) return;
       this.text()
         .then((text) => worker.send(text, () => undefined))

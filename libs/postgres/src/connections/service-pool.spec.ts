@@ -88,6 +88,13 @@ test('after a silence every connection is new, also one that was being opened fo
   clients.forEach((client) => client.release());
 });
 
+test('503 for every caller while a certificate cannot be read', async () => {
+  const connectionString = 'postgresql://test@127.0.0.1/test?sslrootcert=/missing';
+  const unreadable = new ServicePool({ connectionString, max: 1 });
+  await Promise.all([1, 2, 3].map(() => expect(unreadable.connect()).rejects.toEqual(refused)));
+  await unreadable.end();
+});
+
 test('503 for a caller when 1,000 others wait already', async () => {
   const clients = [await pool.connect(), await pool.connect()];
   const waiting = Array.from({ length: 1_000 }, () => pool.connect().then((client) => client.release()));

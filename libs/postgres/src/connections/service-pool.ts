@@ -70,7 +70,7 @@ export class ServicePool extends pg.Pool {
         this.on('error', () => undefined);
       }
     }
-    super({ ...options, Client: PooledClient });
+    super({ ...options, Client: connectable(PooledClient) });
     this.clients = clients;
     this.parameters = parameters;
     const { answerTimeoutMs } = options;
@@ -198,4 +198,20 @@ export class ServicePool extends pg.Pool {
   private closeAll(error: Error): void {
     this.clients.forEach((client) => destroySocket(client, error));
   }
+}
+
+/**
+ * Clients whose `connect` fails where their constructor would, because a certificate cannot be read: pg-pool calls the
+ * constructor from callbacks, where its error would end the process.
+ */
+function connectable(Client: typeof pg.Client): typeof pg.Client {
+  return function (options?: PoolConfig) {
+    try {
+      return new Client(options);
+    } catch (error) {
+      const connect = (callback: (fault: Error) => void): void =>
+        queueMicrotask(() => callback(unavailable(error as Error)));
+      return Object.assign(new Client({ ...options, connectionString: undefined }), { connect });
+    }
+  } as unknown as typeof pg.Client;
 }
