@@ -5,16 +5,16 @@ export const REQUESTS = readTable(
   'contract/requests.ts',
   String.raw`
 ## Every answer
-every answer | [X-Content-Type-Options: nosniff] [X-Request-Id: *] [Server: -] [X-Powered-By: -] [Strict-Transport-Security: -] | D36 D37 S11 S15
+every answer | [X-Content-Type-Options: nosniff] [X-Request-Id: *] [Server: -] [X-Powered-By: -] [Strict-Transport-Security: -] | S11 S15
 every answer | only accept access-control-allow-headers access-control-allow-methods access-control-allow-origin access-control-expose-headers access-control-max-age allow cache-control connection content-length content-security-policy content-type cross-origin-opener-policy date deprecation etag idempotent-replayed keep-alive link location ratelimit ratelimit-policy referrer-policy retry-after sunset vary www-authenticate x-content-type-options x-request-id | S11
 every 200 304 of /v1/ | [Cache-Control: private, no-cache] [Vary: **Authorization] [ETag: W/"*"] | D28 S13
 every 201 | [Cache-Control: no-store] [ETag: -] | D28 S13
 every 200 of /health/ | [Cache-Control: no-store] | S13
 every 200 of /metrics | [Cache-Control: no-store] | S13
 every 200 of /docs | [Cache-Control: no-cache] | S13
-every 4xx 5xx | [Content-Type: application/json] [Cache-Control: no-store] [ETag: -] | D21 D28 S13
+every 4xx 5xx | [Content-Type: application/json] [Cache-Control: no-store] [ETag: -] | D28 S13
 every 401 | [WWW-Authenticate: Bearer realm="*"**] | D51
-every 405 | [Allow: *OPTIONS*] | D29
+every 405 | [Allow: *OPTIONS*]
 every 4xx 5xx | never "message":.*(\b(select|insert|relation|column|constraint|syntax|statement|query failed)\b|\b(category_id|schema_migration|key_usage|pgcode|sqlstate)\b) | S16
 every 4xx 5xx | never typeorm|nestjs|\bnest\b|express|\bpg\b|pglite|postgres|pino|class-validator|swagger|node_modules|node:|node\.js|llhttp|HPE_ | S16
 every 4xx 5xx | never "message":"(?!No resource has).*(/src/|/dist/|/tmp/|/home/|\bat \S+ \(|\bstack\b|\w(?<!server_|internal_|client_)(error|exception)\b|\b(enoent|econn\w+)\b|127\.0\.0\.1|fetch failed|\bundefined\b|\[object|hidden_column) | S16
@@ -26,28 +26,28 @@ GET /v1/pets [Authorization: ‹Basic cGV0czpwZXRz ¦ Bearer ¦ Bearer  ¦ Beare
 GET /v1/pets [Authorization: Bearer $key] [Authorization: Bearer $key] | 401 missing_api_key | D51
 GET /v1/pets?access_token=$key [Authorization: -] [X-Api-Key: $key] [Proxy-Authorization: Bearer $key] | 401 missing_api_key | D51
 GET /v1/pets [Authorization: ‹bearer ¦ BEARER ¦ Bearer › $key] | 200 | D51
-GET /v1/pets [Authorization: Bearer ‹$expired ¦ $revoked›] | 401 ‹expired_api_key ¦ revoked_api_key› [WWW-Authenticate: Bearer realm="petstore", error="invalid_token", **] | D54
-GET /v1/pets [Authorization: Bearer $reader] | 200 | D55
-POST /v1/pets [Authorization: Bearer $reader] not even JSON | 403 insufficient_scope The API key lacks the scope pets:write. [WWW-Authenticate: Bearer realm="petstore", error="insufficient_scope", scope="pets:write"] | D41 D55 S5
-GET /metrics | 403 insufficient_scope | D55 D69
-GET /metrics [Authorization: -] | 401 missing_api_key | D69
+GET /v1/pets [Authorization: Bearer ‹$expired ¦ $revoked›] | 401 ‹expired_api_key ¦ revoked_api_key› [WWW-Authenticate: Bearer realm="petstore", error="invalid_token", **]
+GET /v1/pets [Authorization: Bearer $reader] | 200
+POST /v1/pets [Authorization: Bearer $reader] not even JSON | 403 insufficient_scope The API key lacks the scope pets:write. [WWW-Authenticate: Bearer realm="petstore", error="insufficient_scope", scope="pets:write"] | D41 S5
+GET /metrics | 403 insufficient_scope
+GET /metrics [Authorization: -] | 401 missing_api_key
 POST /v1/pets [Authorization: -] (x×1048576) | 401 missing_api_key [Connection: close] | D41
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Content-Type: application/json⏎Content-Length: 1000⏎‹⏎{ ¦ Expect: 100-continue⏎⏎› | 401 missing_api_key | D41
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 401 missing_api_key | D41
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Connection: close⏎Content-Length: 29⏎Expect: 100-continue⏎⏎…{"name":"Rex","categoryId":7} | 100 201 | D41
 
 ## Routes and methods
-GET ‹/v1 ¦ /v1/ ¦ /v1/cats ¦ /v1/unknown ¦ /v1/pets/ ¦ /v1/pets/1/ ¦ /v1/pets/1/toys ¦ /v1/Pets ¦ /V1/pets ¦ /pets ¦ /v2/pets ¦ //v1/pets ¦ /v1//pets ¦ /v1/pets%2F1 ¦ /v1/pets/%ff ¦ /v1/pets/%zz ¦ /favicon.ico› [Authorization: -] | 404 route_not_found | D32 D41
-‹PUT ¦ PATCH ¦ DELETE ¦ TRACE ¦ PROPFIND› /v1/pets [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS, POST] | D29 D41
-‹POST ¦ PUT ¦ PATCH ¦ DELETE› /v1/pets/1 [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS] | D29 D41
-OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›] | D29
-OPTIONS * | 204 [Allow: GET, HEAD, OPTIONS, POST] | D29
-GET /v1/‹pets ¦ nowhere› [X-Request-Id: ‹A-z_0.9 ¦ (x×128)›] | ‹200 ¦ 404› [X-Request-Id: ‹A-z_0.9 ¦ (x×128)›] | D37
-GET /v1/nowhere [X-Request-Id: ‹(x×129) ¦ a b ¦ a"b ¦ ä ¦ ›] | 404 route_not_found [X-Request-Id: *-*-*-*-*] | D37
-GET /v1/pets [Origin: https://app.example.com] | 200 [Access-Control-Allow-Origin: -] | D71 S8
+GET ‹/v1 ¦ /v1/ ¦ /v1/cats ¦ /v1/unknown ¦ /v1/pets/ ¦ /v1/pets/1/ ¦ /v1/pets/1/toys ¦ /v1/Pets ¦ /V1/pets ¦ /pets ¦ /v2/pets ¦ //v1/pets ¦ /v1//pets ¦ /v1/pets%2F1 ¦ /v1/pets/%ff ¦ /v1/pets/%zz ¦ /favicon.ico› [Authorization: -] | 404 route_not_found | D41
+‹PUT ¦ PATCH ¦ DELETE ¦ TRACE ¦ PROPFIND› /v1/pets [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS, POST] | D41
+‹POST ¦ PUT ¦ PATCH ¦ DELETE› /v1/pets/1 [Authorization: -] | 405 method_not_allowed [Allow: GET, HEAD, OPTIONS] | D41
+OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] | 204 [Allow: GET, HEAD, OPTIONS‹, POST ¦ ›]
+OPTIONS * | 204 [Allow: GET, HEAD, OPTIONS, POST]
+GET /v1/‹pets ¦ nowhere› [X-Request-Id: ‹A-z_0.9 ¦ (x×128)›] | ‹200 ¦ 404› [X-Request-Id: ‹A-z_0.9 ¦ (x×128)›]
+GET /v1/nowhere [X-Request-Id: ‹(x×129) ¦ a b ¦ a"b ¦ ä ¦ ›] | 404 route_not_found [X-Request-Id: *-*-*-*-*]
+GET /v1/pets [Origin: https://app.example.com] | 200 [Access-Control-Allow-Origin: -] | S8
 
 ## HTTP
-raw ‹\x16\x03\x01\x02\x00\x01⏎⏎ ¦ GARBAGE⏎⏎ ¦ SSH-2.0-OpenSSH_9.2⏎⏎ ¦ GET /v1/pets⏎⏎ ¦ GET /v1/pets SPDY/3⏎Host: x⏎⏎ ¦ PRI * HTTP/2.0⏎⏎SM⏎⏎ ¦ FETCH /v1/pets HTTP/1.1⏎Host: x⏎⏎› | 400 bad_request [Connection: close] | D21
+raw ‹\x16\x03\x01\x02\x00\x01⏎⏎ ¦ GARBAGE⏎⏎ ¦ SSH-2.0-OpenSSH_9.2⏎⏎ ¦ GET /v1/pets⏎⏎ ¦ GET /v1/pets SPDY/3⏎Host: x⏎⏎ ¦ PRI * HTTP/2.0⏎⏎SM⏎⏎ ¦ FETCH /v1/pets HTTP/1.1⏎Host: x⏎⏎› | 400 bad_request [Connection: close]
 raw GET /health/live ‹HTTP/0.9 ¦ HTTP/1.2 ¦ RTSP/2.0›⏎Host: x⏎⏎ | 400 bad_request | D110
 raw ‹GET /health/live HTTP/1.1⏎Connection: close⏎⏎ ¦ GET /health/live HTTP/1.1⏎Host: a⏎Host: b⏎Connection: close⏎⏎ ¦ GET /health/live HTTP/1.0⏎Host: a⏎Host: a⏎⏎› | 400 bad_request | D110
 GET /health/live [Host: ‹x y ¦ a/b ¦ a#b ¦ u@h ¦ x:abc ¦ x%zz ¦ "x" ¦ ::1 ¦ ä ¦ a, b›] | 400 bad_request | D110
@@ -56,7 +56,7 @@ GET /health/live [Host: ‹ ¦ x ¦ x: ¦ :80 ¦ Pets.Example ¦ a-b_c~d ¦ x%20
 raw GET /health/live HTTP/1.1⏎Host: ‹[2001:DB8::1] ¦ [::1]:3000›⏎Connection: close⏎⏎ | 200 | D110
 GET ‹/health/live# ¦ /health/live?a#b ¦ ftp://x/health/live ¦ urn:x ¦ health/live ¦ ?a ¦ * ¦ http:///health/live ¦ http://u:p@x/health/live ¦ http://x:y/health/live ¦ http://[::1/health/live› | 400 bad_request | D110
 GET ‹http://x/health/live ¦ HTTP://y:80/health/live ¦ https://[::1]/health/live ¦ /health/live?%23=://› | 200 | D110
-raw CONNECT x:443 HTTP/1.1⏎Host: x:443⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D21
+raw CONNECT x:443 HTTP/1.1⏎Host: x:443⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close]
 raw GET /v1/pets HTTP/1.1⏎Host: x⏎‹Authorization⏎ ¦ X-A: a⏎ b⏎›⏎ | 400 bad_request | D74
 POST /v1/pets [Content-Type: application/json] [Content-Type: text/plain] {} | 400 bad_request | D74
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎‹Content-Length: 29⏎Transfer-Encoding: chunked ¦ Transfer-Encoding: chunked, identity ¦ Transfer-Encoding: gzip, chunked›⏎⏎1d⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
@@ -66,41 +66,41 @@ raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type
 raw POST /v1/pets HTTP/1.1\x0aHost: x\x0aAuthorization: Bearer $key\x0aContent-Type: application/json\x0aContent-Length: 29\x0a\x0a{"name":"Rex","categoryId":7}GET /hidden HTTP/1.1⏎Host: x⏎⏎ | 400 bad_request [Connection: close] | D74
 raw ‹GET   /v1/pets   HTTP/1.1 ¦ GET /v1/pets RTSP/1.1›⏎Host: x⏎Authorization: Bearer $key⏎⏎GET /hidden HTTP/1.0⏎⏎ | 200 404 | D110
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1d;a=b⏎{"name":"Rex","categoryId":7}⏎0⏎⏎GET /hidden HTTP/1.0⏎⏎ | 201 404 | D74
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1;(x×20000)⏎ | 413 body_too_large [Connection: close] | D35
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Transfer-Encoding: chunked⏎⏎1;(x×20000)⏎ | 413 body_too_large [Connection: close]
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Connection: close⏎Content-Length: 29⏎(x:⏎×1500)‹Authorization: Bearer $key ¦ Host: y ¦ Content-Encoding: gzip›⏎Content-Type: application/json⏎⏎{"name":"Rex","categoryId":7} | ‹401 missing_api_key ¦ 400 bad_request ¦ 415 unsupported_media_type› | D110
-GET /v1/pets?(x×8192) | 414 uri_too_long | D40
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Expect: miracles⏎Connection: close⏎⏎ | 417 expectation_failed | D40
-raw GET /v1/pets HTTP/1.1⏎Host: x⏎X-Large: (x×20000)⏎⏎ | 431 headers_too_large | D40
-raw ‹GET /v1/pets HTTP/1.1⏎Host: x⏎ ¦ POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length: 29⏎⏎{› | 408 request_timeout [Connection: close] | D40
+GET /v1/pets?(x×8192) | 414 uri_too_long
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Expect: miracles⏎Connection: close⏎⏎ | 417 expectation_failed
+raw GET /v1/pets HTTP/1.1⏎Host: x⏎X-Large: (x×20000)⏎⏎ | 431 headers_too_large
+raw ‹GET /v1/pets HTTP/1.1⏎Host: x⏎ ¦ POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length: 29⏎⏎{› | 408 request_timeout [Connection: close]
 
 ## HTTP: several requests on a connection
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length: 29⏎⏎{"name":"Rex","categoryId":7}POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎X-Request-Id: broken⏎Transfer-Encoding: chunked⏎⏎not-hex⏎GET /health/live HTTP/1.1⏎Host: x⏎⏎ | 201 ‹400› bad_request [X-Request-Id: broken] [Connection: close] | D113
-raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length: 29⏎⏎{"name":"Rex","categoryId":7}‹BROKEN⏎⏎ ¦ GET /health/live HTTP/1.1⏎Host: x⏎X: (x×20000)⏎⏎›GET /health/live HTTP/1.1⏎Host: x⏎⏎ | 201 | D113
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length: 29⏎⏎{"name":"Rex","categoryId":7}POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎X-Request-Id: broken⏎Transfer-Encoding: chunked⏎⏎not-hex⏎GET /health/live HTTP/1.1⏎Host: x⏎⏎ | 201 ‹400› bad_request [X-Request-Id: broken] [Connection: close]
+raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Content-Length: 29⏎⏎{"name":"Rex","categoryId":7}‹BROKEN⏎⏎ ¦ GET /health/live HTTP/1.1⏎Host: x⏎X: (x×20000)⏎⏎›GET /health/live HTTP/1.1⏎Host: x⏎⏎ | 201
 raw GET /health/live HTTP/1.1⏎Host: x⏎‹Connection: Upgrade, HTTP2-Settings⏎Upgrade: h2c⏎HTTP2-Settings: AAMAAABk ¦ Connection: Upgrade⏎Upgrade: websocket⏎Sec-WebSocket-Version: 13›⏎⏎‹ ¦ no HTTP at all⏎⏎›…GET /health/live HTTP/1.1⏎Host: x⏎⏎ | 200 [Connection: close] | D112
 raw POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Content-Type: application/json⏎Connection: Upgrade⏎Upgrade: h2c⏎‹Content-Length: 29⏎⏎{"name":"Rex","categoryId":7} ¦ Content-Length: 29⏎⏎{"nam…e":"Rex","categoryId":7} ¦ Content-Length: 29⏎⏎…{"name":"Rex","categoryId":7}… ¦ Transfer-Encoding: chunked⏎⏎1d⏎{"name":"Rex","categoryId":7}⏎0⏎⏎›POST /v1/pets HTTP/1.1⏎Host: x⏎Authorization: Bearer $key⏎Idempotency-Key: $unique⏎Content-Type: application/json⏎Content-Length: 29⏎⏎{"name":"Rex","categoryId":7} | 201 [Connection: close] | D112
 then POST /v1/pets [Idempotency-Key: $unique] {"name":"Rex","categoryId":7} | 201 [Idempotent-Replayed: -]
 
 ## Pages, health
-GET /health/‹live ¦ ready› [Authorization: -] | 200 {"status":"ok"} | D69
-GET /metrics [Authorization: Bearer $metrics] | 200 [Content-Type: text/plain; version=0.0.4**] **petstore_** | D69
-GET /v1/pets [Authorization: Bearer $metrics] | 403 insufficient_scope | D55
-GET / [Authorization: -] | 302 [Location: docs] | D84
-GET /docs/‹ ¦ guide/› [Authorization: -] | 308 [Location: ../‹docs ¦ guide›] | D84
-GET ‹/docs ¦ /docs/guide ¦ /docs/deprecations› [Authorization: -] | 200 [Content-Type: text/html**] [Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; **base-uri 'none'; form-action 'none'; frame-ancestors 'none'**] [Referrer-Policy: no-referrer] [Cross-Origin-Opener-Policy: same-origin] | D84 S14
-GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] | 200 [Content-Type: ‹application/json ¦ application/yaml ¦ text/javascript; charset=utf-8›] [Cache-Control: no-cache] [Content-Security-Policy: -] | D84
+GET /health/‹live ¦ ready› [Authorization: -] | 200 {"status":"ok"}
+GET /metrics [Authorization: Bearer $metrics] | 200 [Content-Type: text/plain; version=0.0.4**] **petstore_**
+GET /v1/pets [Authorization: Bearer $metrics] | 403 insufficient_scope
+GET / [Authorization: -] | 302 [Location: docs]
+GET /docs/‹ ¦ guide/› [Authorization: -] | 308 [Location: ../‹docs ¦ guide›]
+GET ‹/docs ¦ /docs/guide ¦ /docs/deprecations› [Authorization: -] | 200 [Content-Type: text/html**] [Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; **base-uri 'none'; form-action 'none'; frame-ancestors 'none'**] [Referrer-Policy: no-referrer] [Cross-Origin-Opener-Policy: same-origin] | S14
+GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] | 200 [Content-Type: ‹application/json ¦ application/yaml ¦ text/javascript; charset=utf-8›] [Cache-Control: no-cache] [Content-Security-Policy: -]
 then GET ‹/openapi.json ¦ /openapi.yaml ¦ /docs/assets/reference.js› [Authorization: -] [If-None-Match: W/$tag] | 304 [Content-Type: -]
-GET /docs/deprecations [Authorization: -] | 200 **<section id="getPet"**<time datetime="2030-12-05T00:00:00.000Z">5 December 2030</time>** | D84
+GET /docs/deprecations [Authorization: -] | 200 **<section id="getPet"**<time datetime="2030-12-05T00:00:00.000Z">5 December 2030</time>**
 GET /docs/assets‹ ¦ / ¦ /docs.ts ¦ /package.json ¦ /constructor ¦ /__proto__ ¦ /reference.js%00.css ¦ /reference.js/ ¦ /REFERENCE.JS ¦ /. ¦ /../reference.js ¦ /../../openapi.json ¦ /..%2f..%2f..%2fpackage.json ¦ /%2e%2e/%2e%2e/.env ¦ /..%5c..%5c.env ¦ /....//....//etc/passwd ¦ /..%252f..%252fetc%252fpasswd ¦ /%2fetc%2fpasswd ¦ //etc/passwd› | 404 route_not_found | S19
 GET ‹/docs/../.env ¦ /../../etc/passwd ¦ /.git/config ¦ /dist/src/main.js ¦ /package.json ¦ /.env› | 404 route_not_found | S19
 
 ## CORS (CORS_ORIGINS=https://app.example.com,http://localhost:5173)
-OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: Authorization,Content-Type,If-None-Match,Traceparent,X-Request-Id,Idempotency-Key] | D71
-OPTIONS /v1/pets [Origin: https://evil.example] [Access-Control-Request-Method: GET] | 204 [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -] | D71
-GET /v1/pets [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, Authorization] | D71
-GET /openapi.json [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, **] | D71
-GET /v1/pets [Origin: https://evil.example] | 200 [Access-Control-Allow-Origin: -] | D71
-GET /v1/pets [Authorization: -] [Origin: http://localhost:5173] | 401 missing_api_key [Access-Control-Allow-Origin: http://localhost:5173] | D71
-GET /v1/pets‹?(x×8192) ¦  ¦ › [Origin: https://‹app ¦ app ¦ evil›.example‹.com ¦ .com ¦ ›] ‹[X-A: b] ¦ [Host: x y] ¦ [Expect: a-miracle]› | ‹414 uri_too_long ¦ 400 bad_request ¦ 417 expectation_failed› [Access-Control-Allow-Origin: ‹https://app.example.com ¦ https://app.example.com ¦ -›] [Vary: Origin] | D71
-raw GET /health/ready HTTP/1.1⏎Host: x⏎⏎POST /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 200 ‹400› bad_request [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: **X-Request-Id**] [Vary: Origin] | D71
+OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: Authorization,Content-Type,If-None-Match,Traceparent,X-Request-Id,Idempotency-Key]
+OPTIONS /v1/pets [Origin: https://evil.example] [Access-Control-Request-Method: GET] | 204 [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -]
+GET /v1/pets [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, Authorization]
+GET /openapi.json [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, **]
+GET /v1/pets [Origin: https://evil.example] | 200 [Access-Control-Allow-Origin: -]
+GET /v1/pets [Authorization: -] [Origin: http://localhost:5173] | 401 missing_api_key [Access-Control-Allow-Origin: http://localhost:5173]
+GET /v1/pets‹?(x×8192) ¦  ¦ › [Origin: https://‹app ¦ app ¦ evil›.example‹.com ¦ .com ¦ ›] ‹[X-A: b] ¦ [Host: x y] ¦ [Expect: a-miracle]› | ‹414 uri_too_long ¦ 400 bad_request ¦ 417 expectation_failed› [Access-Control-Allow-Origin: ‹https://app.example.com ¦ https://app.example.com ¦ -›] [Vary: Origin]
+raw GET /health/ready HTTP/1.1⏎Host: x⏎⏎POST /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 200 ‹400› bad_request [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: **X-Request-Id**] [Vary: Origin]
 `,
 );

@@ -67,7 +67,9 @@ if (reason === undefined) {
   const rows = [...PETS, ...REQUESTS].filter(isChosen);
   const { failures, leftOut } = await judge({ url: options.url, variables }, rows);
   for (const { row, sent, came, right } of failures) {
-    print(`${row.table}, ${row.group} (${row.basis})  ${short(sent)}  came: ${short(came)}  right: ${short(right)}`);
+    print(
+      `${row.table}, ${row.group}${row.basis && ` (${row.basis})`}  ${short(sent)}  came: ${short(came)}  right: ${short(right)}`,
+    );
   }
   if (leftOut.length > 0) print(`${leftOut.length} rows were left out; they need --let.`);
   print(`${rows.length - leftOut.length - failures.length} of ${rows.length - leftOut.length} rows hold.`);

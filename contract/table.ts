@@ -12,7 +12,8 @@
  * - `‹a ¦ b›` makes one row of each, the same one everywhere in the row; `(a×9)` is nine times `a`. In requests `⏎` is CRLF, `…`
  *   a pause, `\xff` a byte. Variables are `$key`, `$base` (PUBLIC_BASE_URL), `$origin` (of it), `$unique` (a new text for each row), those
  *   that the runner is given, and what the row's first answer with it has said: `$id`, `$body`, `$length`, `$tag`, `$next`, `$cursor`.
- * - The basis is a section of the specification, or entries of docs/decisions.md and docs/security.md.
+ * - The basis is a section of the specification, or entries of docs/decisions.md and docs/security.md. Without one, the row itself
+ *   is the decision, and needs no reason.
  */
 
 /** A request and its answer, as the table spells them. */
@@ -29,6 +30,7 @@ export interface Row {
   readonly setting: string | undefined;
   readonly table: string;
   readonly steps: readonly Step[];
+  /** Empty where the row itself is the decision. */
   readonly basis: string;
 }
 

@@ -15,7 +15,7 @@ const BUDGETS = {
   'tests: lines': 22_700,
   settings: 30,
   'names of the package': 60,
-  decisions: 130,
+  decisions: 40,
   'words of documents': 27_000,
 };
 
