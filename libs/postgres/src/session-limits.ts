@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { destroySocket, setProcessId } from '#internals';
+import { destroySocket } from '#internals';
 
 /**
  * Makes the function that a pool calls with each new connection. It sets the limits by a statement, because poolers refuse
@@ -14,16 +14,14 @@ import { destroySocket, setProcessId } from '#internals';
  */
 export function sessionPreparation(limits: Readonly<Record<string, number>>, isOwnSession: boolean, timeoutMs: number) {
   const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
-  const text = isOwnSession ? `SELECT pg_backend_pid() AS pid, ${sets.join(', ')}` : 'SELECT';
+  const text = isOwnSession ? `SELECT ${sets.join(', ')}` : 'SELECT';
   return async (client: ClientBase): Promise<void> => {
     const timer = setTimeout(
       () => destroySocket(client, new Error(`timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`)),
       timeoutMs,
     );
     try {
-      const { rows } = await client.query<{ pid?: number }>(text);
-      const pid = rows[0]?.pid;
-      if (pid !== undefined) setProcessId(client, pid);
+      await client.query(text);
     } finally {
       clearTimeout(timer);
     }
