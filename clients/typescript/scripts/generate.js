@@ -1,14 +1,16 @@
 /**
  * Writes the generated files of the client from openapi.json: the types, and the names of int64 members. With `--check`
- * it writes nothing, and fails when the files differ.
+ * it writes nothing, and fails when the files differ or when the client lacks a method for an operation.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import openapiTypescript, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
 import { int64MembersOf } from './int64-members.js';
+import { operationsWithoutMethod } from './operations.js';
 
 const DOCUMENT = new URL('../../../openapi.json', import.meta.url);
+const CLIENT = new URL('../src/client.ts', import.meta.url);
 const GENERATED = new URL('../src/generated/', import.meta.url);
 const HEADING = '// Generated from openapi.json by `npm run generate:client`. Do not edit.\n\n';
 
@@ -36,4 +38,10 @@ for (const [name, text] of Object.entries(files)) {
     process.stderr.write(`${file} differs from openapi.json. Run: npm run generate:client\n`);
     process.exitCode = 1;
   }
+}
+for (const id of operationsWithoutMethod(document, readFileSync(CLIENT, 'utf8'))) {
+  process.stderr.write(
+    `PetStoreClient has no method ${id}. Add it in clients/typescript/src/client.ts, as CONTRIBUTING.md shows.\n`,
+  );
+  if (process.argv.includes('--check')) process.exitCode = 1;
 }

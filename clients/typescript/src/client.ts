@@ -245,5 +245,5 @@ function isListOfPets(body: unknown): boolean {
 function warnOnConsole({ operation, sunset, documentation }: DeprecationNotice): void {
   const until = sunset === undefined ? '' : ` and will be removed on ${sunset.toISOString().slice(0, 10)}`;
   const more = documentation === undefined ? '' : `: ${documentation}`;
-  console.warn(`petstore-client: ${operation} is deprecated${until}${more}`);
+  console.warn(`@petstore-service/client: ${operation} is deprecated${until}${more}`);
 }

@@ -74,7 +74,7 @@ async function freePort(): Promise<string> {
 /** Runs code in the page, with the package and a client. The code must return JSON. */
 function inPage<T>(code: string, options = ''): Promise<T> {
   return page.evaluate<T>(`(async () => {
-    const { PetStoreClient } = await import('petstore-client');
+    const { PetStoreClient } = await import('@petstore-service/client');
     const notices = [];
     const client = new PetStoreClient({ baseUrl: '${app.origin}/v1', apiKey: '${app.apiKey}', ${options} });
     ${code}

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -52,15 +52,19 @@ export class Workshop {
 
   /** Packs the client, and installs it with only its dependencies. Returns the files of the package. */
   async installClient(): Promise<string[]> {
+    // A copy, because files that are tested at the same time would build in one directory.
+    const copy = join(this.directory, 'client');
+    await cp(PACKAGE, copy, { recursive: true, filter: (path) => !path.endsWith('/dist') });
+    await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
     const { stdout } = await promisify(execFile)('npm', ['pack', '--json', '--pack-destination', this.directory], {
-      cwd: PACKAGE,
+      cwd: copy,
       env: { PATH: process.env['PATH'], HOME: this.directory },
     });
     const [packed] = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as [
       { filename: string; files: { path: string }[] },
     ];
-    const target = join(this.directory, 'node_modules/petstore-client');
-    await mkdir(target);
+    const target = join(this.directory, 'node_modules/@petstore-service/client');
+    await mkdir(target, { recursive: true });
     await this.run('tar', '--extract', '--strip-components=1', '--directory', target, '--file', packed.filename);
     await this.install(...Object.keys((await manifestOf(PACKAGE)).dependencies));
     return packed.files.map(({ path }) => path);

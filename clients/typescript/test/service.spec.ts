@@ -226,7 +226,7 @@ describe('deprecation', () => {
     await clientOf({ onDeprecation: undefined as never }).getPet(0n);
     expect(warn.mock.calls).toEqual([
       [
-        'petstore-client: getPet is deprecated and will be removed on 2030-12-05: ' +
+        '@petstore-service/client: getPet is deprecated and will be removed on 2030-12-05: ' +
           `${ORIGIN}/docs/deprecations#getPet`,
       ],
     ]);

@@ -1,0 +1,1 @@
+export declare function operationsWithoutMethod(document: object, source: string): string[];
