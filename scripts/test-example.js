@@ -1,39 +1,48 @@
 /**
- * Tests `examples/` as separate projects: packs the service, installs the package into a copy of each example in a
- * temporary folder, and builds, lints, tests, migrates and starts the example there, without access to the repository.
- * Needs a build, and the registry of npm or its cache.
+ * Tests `examples/orders` as a separate project, made by the commands of docs/extending.md in a temporary folder: packs the
+ * service, installs the package, and builds, lints, tests, starts and migrates the project, without access to the repository.
+ * Needs the registry of npm or its cache.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
 const START_TIMEOUT_MS = 60_000;
 
-if (!existsSync(join(ROOT, 'dist/src/package/index.d.ts'))) {
-  process.stderr.write('There is no build. Run: npm run build\n');
-  process.exit(1);
-}
+const [pack, begin] = commandsOf('### Begin');
+if (pack[0] !== 'npm ci && npm run package') throw new Error(`docs/extending.md begins with: ${pack[0]}`);
 
-const workshop = mkdtempSync(join(tmpdir(), 'petstore-examples-'));
+const workshop = mkdtempSync(join(tmpdir(), 'petstore-example-'));
 try {
-  run(ROOT, process.execPath, 'scripts/pack.js', workshop);
-  const [archive] = readdirSync(workshop);
-  for (const name of readdirSync(join(ROOT, 'examples'))) await testExample(name, join(workshop, archive));
+  const checkout = join(workshop, 'petstore-service');
+  cpSync(join(ROOT, 'examples'), join(checkout, 'examples'), {
+    recursive: true,
+    filter: (path) => !/[/\\](dist|node_modules|package-lock\.json)$/.test(path),
+  });
+  step('pack');
+  run(ROOT, 'npm', 'run', '--silent', 'package', '--', checkout);
+  await testProject(join(workshop, 'orders'));
 } finally {
   rmSync(workshop, { recursive: true, force: true });
 }
 
-async function testExample(name, archive) {
-  const directory = join(workshop, name);
-  cpSync(join(ROOT, 'examples', name), directory, {
-    recursive: true,
-    filter: (path) => !/[/\\](dist|node_modules|package-lock\.json)$/.test(path),
-  });
-  step(`${name}: install`);
-  run(directory, 'npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', archive);
-  step(`${name}: one copy of each framework`);
+/** The commands of each block in a section of docs/extending.md. */
+function commandsOf(title) {
+  const section = readFileSync(join(ROOT, 'docs/extending.md'), 'utf8').split(`${title}\n`)[1].split('\n##')[0];
+  return [...section.matchAll(/```sh\n(.*?)\n```/gs)].map(([, block]) => block.split('\n'));
+}
+
+/** Makes a project by the commands of the page, and tries it. */
+async function testProject(directory) {
+  mkdirSync(directory);
+  const start = begin.at(-1);
+  for (const command of begin.slice(0, -1)) {
+    step(command);
+    run(directory, 'bash', '-c', command);
+  }
+  step('one copy of each framework');
   const manifest = readFileSync(join(directory, 'node_modules/petstore-service/package.json'), 'utf8');
   const installed = readdirSync(join(directory, 'node_modules'), { recursive: true });
   for (const framework of Object.keys(JSON.parse(manifest).peerDependencies)) {
@@ -42,16 +51,16 @@ async function testExample(name, archive) {
     );
     if (copies.length !== 1) throw new Error(`There are these copies of ${framework}: ${copies.join()}`);
   }
-  step(`${name}: build`);
-  run(directory, 'npm', 'run', '--silent', 'build');
-  step(`${name}: lint`);
+  step('lint');
   run(directory, join(ROOT, 'node_modules/.bin/eslint'), '--config', join(ROOT, 'eslint.config.js'), 'src', 'test');
-  step(`${name}: files that are not exported cannot be imported`);
+  step('files that are not exported cannot be imported');
   expectRefused(directory, 'petstore-service/dist/src/app.module.js');
   expectRefused(directory, 'petstore-service/src/app.module.js');
-  step(`${name}: test`);
+  step('test');
   run(directory, 'npm', 'test', '--silent');
-  step(`${name}: migrate, and start`);
+  step(start);
+  await expectStart(directory, start);
+  step('the commands');
   const petstore = (...words) => run(directory, 'npm', 'run', '--silent', 'petstore', '--', ...words);
   petstore('migrate:status', { status: 1 });
   petstore('migrate');
@@ -59,7 +68,6 @@ async function testExample(name, archive) {
   petstore('keys', 'create', '--client', 'shop', '--scopes', 'orders:read', '--quiet');
   // The exit code of a refused command passes through npm.
   petstore('keys', 'create', '--client', 'shop', '--scopes', 'orders:read,', { status: 1 });
-  await expectStart(directory);
 }
 
 function step(text) {
@@ -71,7 +79,8 @@ function run(cwd, command, ...args) {
   const { status: expected } = typeof args.at(-1) === 'object' ? args.pop() : { status: 0 };
   // Without npm's variables of this project, as in a separate project.
   const own = Object.entries(process.env).filter(([name]) => !/^npm_(package|lifecycle|command)_?/.test(name));
-  const { status, error } = spawnSync(command, args, { cwd, stdio: ['ignore', 1, 2], env: Object.fromEntries(own) });
+  const env = { ...Object.fromEntries(own), npm_config_prefer_offline: 'true' };
+  const { status, error } = spawnSync(command, args, { cwd, stdio: ['ignore', 1, 2], env });
   if (status !== expected) {
     throw new Error(`${command} ${args.join(' ')} ended with ${status}, not ${expected}.`, { cause: error });
   }
@@ -82,10 +91,10 @@ function expectRefused(cwd, path) {
   run(cwd, process.execPath, '--input-type=module', '--eval', code, { status: 42 });
 }
 
-/** Starts the service of an example, asks it whether it is ready, and stops it. */
-async function expectStart(cwd) {
-  const env = { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1' };
-  const service = spawn(process.execPath, ['dist/src/main.js'], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
+/** Starts the service, on an empty database, asks it whether it is ready, and stops it. */
+async function expectStart(cwd, command) {
+  const env = { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', DATA_DIR: join(workshop, 'data') };
+  const service = spawn('bash', ['-c', `exec ${command}`], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
   const ended = new Promise((resolve) => service.once('close', resolve));
   try {
     const origin = await addressOf(service);

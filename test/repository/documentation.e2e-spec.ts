@@ -140,14 +140,6 @@ describe('docs/extending.md', () => {
     expect(blocks).toContain(code);
   });
 
-  test('gives a project the scripts of examples/orders', () => {
-    const { scripts } = JSON.parse(read('examples/orders/package.json')) as { scripts: Record<string, string> };
-    for (const [name, command] of Object.entries(scripts)) {
-      const value = command.includes(' ') ? `'${command}'` : command;
-      expect(read('docs/extending.md')).toContain(`scripts.${name}=${value}`);
-    }
-  });
-
   test.each(['src/application.ts', 'src/main.ts', 'src/cli.ts', 'test/orders.test.ts', 'tsconfig.json'])(
     'shows %s of examples/orders as `npm run test:example` runs it',
     (file) => {
