@@ -1,5 +1,4 @@
 import { crc32 } from 'node:zlib';
-import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
 import { ApiError, INVALID_CURSOR } from '#errors';
 
 /** A row or entity. Its id is a bigint or a decimal text, as PostgreSQL and TypeORM return it. */
@@ -86,38 +85,13 @@ export class Keyset<const Column extends string> {
   }
 
   /**
-   * Makes a page of rows from a statement of your own. The statement must return the rows after {@link decode}'s id, in
-   * ascending order, and one row more than `limit`, which shows whether another page follows.
+   * Makes a page of the rows that a statement or query builder of yours has found: those after {@link decode}'s id, in ascending
+   * order, and one row more than `limit`, which shows whether another page follows.
    */
   page<R extends Row<Column>>(found: readonly R[], { limit }: PageQuery, filters: Filters): Page<R> {
     const items = found.slice(0, limit);
     const last = found.length > limit ? items.at(-1) : undefined;
     return { items, nextCursor: last && this.encode(last, filters) };
-  }
-
-  /**
-   * Reads a page of a TypeORM query, which may have conditions and joins, but no order and no limit. The column is a
-   * property of its main entity. Joined entities are in no particular order.
-   *
-   * @throws ApiError INVALID_CURSOR
-   * @throws Error for a query with `skip` or `offset`, which would leave out rows of every page
-   */
-  async read<Entity extends ObjectLiteral & Row<Column>>(
-    query: SelectQueryBuilder<Entity>,
-    { limit, cursor }: PageQuery,
-    filters: Filters,
-  ): Promise<Page<Entity>> {
-    const { skip, offset } = query.expressionMap;
-    if ((skip ?? offset) !== undefined) throw new Error('A page begins at its cursor: remove skip and offset.');
-    const column = `${query.alias}.${this.column}`;
-    const after = this.decode(cursor, filters);
-    if (after !== undefined) query.andWhere(`${column} > :after`, { after });
-    // Not `limit`, which would count the rows of a join.
-    const found = await query
-      .orderBy(column)
-      .take(limit + 1)
-      .getMany();
-    return this.page(found, { limit }, filters);
   }
 }
 
