@@ -362,7 +362,7 @@ describe('no request fails and no list is late', () => {
   });
 });
 
-test('a replica lags: a list has the newest animal, and metrics and log show the lag and the fallbacks', async () => {
+test('a replica lags: a list has the newest animal, metrics show the fallbacks, and the log says that it is behind', async () => {
   const { fallbacks } = await counted();
   await administer(near.url, 'SELECT pg_wal_replay_pause()');
   try {
@@ -374,7 +374,6 @@ test('a replica lags: a list has the newest animal, and metrics and log show the
       expect(catalogue.missed).toBe(0);
       return !(await isReady(near));
     });
-    await until(async () => (await metric(`petstore_replica_behind_bytes{replica="${nameOf(near)}"}`)) > 0);
     expect((await counted()).fallbacks).toBeGreaterThan(fallbacks);
     await until(() => services[0]?.stdout.includes(`${nameOf(near)} is not used: it is behind`));
   } finally {

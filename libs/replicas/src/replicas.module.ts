@@ -31,13 +31,6 @@ function observe(replicas: Replicas, registry: Registry): void {
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, isReady }) => [{ replica: name }, Number(isReady)]),
   });
-  registerMetric(Gauge, registry, {
-    name: 'replica_behind_bytes',
-    help: 'How far the read replica was behind the primary when it was last asked, in bytes of the write-ahead log.',
-    labelNames: ['replica'],
-    aggregator: 'max',
-    read: () => replicas.all.map(({ name, behindBytes }) => [{ replica: name }, behindBytes]),
-  });
   registerMetric(Counter, registry, {
     name: 'replica_reads_total',
     help: 'Statements that the read replica has answered.',

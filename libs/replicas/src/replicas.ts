@@ -79,9 +79,9 @@ const ORIGIN: Statement = {
     FROM pg_control_system(), pg_control_checkpoint(), pg_control_recovery()`,
 };
 
-const BEHIND: Statement = {
-  name: 'replica_behind',
-  text: 'SELECT pg_is_in_recovery(), pg_wal_lsn_diff($1::pg_lsn, pg_last_wal_replay_lsn())::float8',
+const HAS_REPLAYED: Statement = {
+  name: 'replica_has_replayed',
+  text: 'SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() >= $1::pg_lsn',
 };
 
 /** A replica did not answer a read, so the primary must. The message is the reason, for the log. */
@@ -206,8 +206,6 @@ class Replica {
   /** Runs while the replica is not ready. */
   private trials: Promise<void> | undefined;
   isReady = true;
-  /** How far the replica was behind the primary at the last check, in bytes of the write-ahead log. */
-  behindBytes = 0;
   /** Number of reads that the replica has answered. */
   reads = 0;
 
@@ -326,9 +324,7 @@ class Replica {
       this.origins.set(client, origin);
     }
     for (;;) {
-      const behind = (await ask(BEHIND, [lsn])) as number | null;
-      this.behindBytes = Math.max(0, behind ?? this.behindBytes);
-      if (behind !== null && behind <= 0) return true;
+      if ((await ask(HAS_REPLAYED, [lsn])) === true) return true;
       if (performance.now() >= deadline) return false;
       await sleep(REPLAY_INTERVAL_MS);
     }
