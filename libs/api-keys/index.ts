@@ -1,4 +1,4 @@
-export { ApiKeyRequestError, DEFAULT_OVERLAP_MS } from './src/api-key-format.js';
+export { ApiKeyRequestError } from './src/api-key-format.js';
 export { ApiKeyVerifier } from './src/api-key.verifier.js';
 export { ApiKeysService } from './src/api-keys.service.js';
 export { AuthModule } from './src/auth.module.js';

@@ -60,7 +60,7 @@ export class OwnContext implements CommandContext {
   }
 
   async withKeys<Result>(work: KeyWork<Result>): Promise<Result> {
-    const { keysOfDatabase } = await import('./keys-of-database.js');
+    const { keysOfDatabase } = await import('./without-service.js');
     return this.withDatabase('current', (dataSource) =>
       work(...keysOfDatabase(dataSource, readConfig(), this.application)),
     );
@@ -84,7 +84,7 @@ export class OwnContext implements CommandContext {
   }
 
   async document(): Promise<OpenApiDocument> {
-    const { describeApplication } = await import('./preview.js');
+    const { describeApplication } = await import('./without-service.js');
     return describeApplication(readConfig(), this.options);
   }
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { DEFAULT_OVERLAP_MS, type StoredApiKey } from '#api-keys';
-import { MAX_RATE_LIMIT_PER_MINUTE } from '#settings';
+import type { StoredApiKey } from '#api-keys';
+import { MAX_RATE_LIMIT_PER_MINUTE, product } from '#settings';
 import type { CommandContext } from './context.js';
 import { durationArgument, integerArgument } from './options.js';
 import { printable, resultText, table, timeCell } from './terminal.js';
@@ -56,7 +56,7 @@ function addList(keys: Command, context: CommandContext): void {
     .action(async ({ client, json }: { client?: string; json?: boolean }) => {
       const list = await context.withKeys((apiKeys) => apiKeys.list({ client }));
       const text =
-        list.length === 0 ? 'No API key. Make one: npm run petstore -- keys create --client my-app' : keyTable(list);
+        list.length === 0 ? `No API key. Make one: ${product().command} keys create --client my-app` : keyTable(list);
       context.print(resultText(json, list.map(describe), text));
     });
 }
@@ -78,11 +78,7 @@ function addRotate(keys: Command, context: CommandContext): void {
     .command('rotate')
     .description('create a key that replaces another; the old key expires after the overlap')
     .argument('<key>', KEY_ARGUMENT)
-    .option(
-      '--overlap <duration>',
-      `how long both keys are valid (default: ${DEFAULT_OVERLAP_MS / 3_600_000}h)`,
-      durationArgument,
-    )
+    .option('--overlap <duration>', 'how long both keys are valid (default: 24h)', durationArgument)
     .option('--quiet', 'print only the new secret')
     .option('--json', 'print JSON')
     .action(async (reference: string, options: { overlap?: number } & Output) => {

@@ -5,7 +5,6 @@ import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
-import { failureText } from './failure-text.js';
 import { runInService } from './service-client.js';
 import { printableLines } from './terminal.js';
 import { addTransferCommands } from './transfer.js';
@@ -47,6 +46,7 @@ export async function runCommand(program: Command, context: CommandContext, word
   } catch (error) {
     // Commander has already printed the help or the error.
     if (error instanceof CommanderError) return error.exitCode;
+    const { failureText } = await import('./failure-text.js');
     context.tell(`${failureText(error)}\n`);
     return 1;
   }

@@ -8,14 +8,13 @@ import { StartupError } from '#errors';
 import { PlatformExpressAdapter } from '#http';
 import { ProcessGroup } from '#processes';
 import { onStopSignal } from '#runtime';
-import { type Config, loadEnvironmentFile, readConfig } from '#settings';
+import { type Application, BASE_PATH, type Config, loadEnvironmentFile, readConfig } from '#settings';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { ServiceOptions } from '../app.options.js';
 import { APPLICATION_OPTIONS, setUpApplication } from '../app.setup.js';
 import { ServiceCommands } from '../cli/service-commands.js';
 import { failureText } from '../cli/failure-text.js';
-import { welcome } from './start-messages.js';
 
 /**
  * Time in ms that modules have to close after the last connection, which includes running statements. This time and the
@@ -132,6 +131,34 @@ function stopOnSignal(config: Config, close: (signal?: NodeJS.Signals) => Promis
     worker.exitedAfterDisconnect = true;
     if (!stopping) stop();
   });
+}
+
+/**
+ * The text on the console after a start, in lines of at most 80 columns: the address of the service, the first API key if
+ * one was made, with a command to try it, and where the documentation is.
+ */
+function welcome(application: Application, config: Config, port: number, firstKey?: string): string {
+  const address = `http://localhost:${port}`;
+  const base = `${address}${BASE_PATH}`;
+  const interfaces = config.host === '0.0.0.0' || config.host === '::' ? ' (all interfaces)' : '';
+  const lines = [`The ${application.info.title} listens on ${base}${interfaces}`];
+  if (firstKey !== undefined) {
+    lines.push(
+      '',
+      'Your API key, shown only once:',
+      '',
+      `  export API_KEY=${firstKey}`,
+      '',
+      'Add a pet:',
+      '',
+      `  curl -H "Authorization: Bearer $API_KEY" \\`,
+      `    -H 'Content-Type: application/json' \\`,
+      `    -d '{"name":"Rex","categoryId":7}' ${base}/pets`,
+      '',
+    );
+  }
+  lines.push(`Documentation: ${address}/docs`);
+  return lines.join('\n');
 }
 
 /** Prints to standard error; standard output carries the log. */

@@ -12,7 +12,7 @@ import { defineError, errorCatalogue } from '#errors';
 import { IntegerParameter, TextProperty } from '#input';
 import { FailsWith } from '#openapi';
 import { readConfig } from '#settings';
-import { describeApplication } from '../../src/cli/preview.js';
+import { describeApplication } from '../../src/cli/without-service.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 

@@ -12,9 +12,6 @@ const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Default time in ms for which a rotated key and its successor are both valid. */
-export const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
-
 /** Number of a key's first characters that are displayed to identify it. */
 const DISPLAYED_LENGTH = 12;
 

@@ -7,7 +7,6 @@ import { Application } from '#settings';
 import {
   ApiKeyRequestError,
   createApiKey,
-  DEFAULT_OVERLAP_MS,
   displayedPrefix,
   hashApiKey,
   hasWrongChecksum,
@@ -19,6 +18,9 @@ import { type Client, KEY_COLUMNS, type KeyRow, NO_KEY, type StoredApiKey, toSto
 /** Longest name of a client and longest reason for a revocation, in characters. */
 const MAX_CLIENT_NAME_LENGTH = 255;
 const MAX_REASON_LENGTH = 500;
+
+/** Default time in ms for which a rotated key and its successor are both valid. */
+const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 
 /** A bootstrap key of fewer different characters is warned about. */
 const MIN_DIFFERENT_CHARACTERS = 8;

@@ -1,9 +1,13 @@
-import { type INestApplication } from '@nestjs/common';
+import type { INestApplication } from '@nestjs/common';
 import { DiscoveryService, ModulesContainer, NestFactory } from '@nestjs/core';
-import { OperationRegistry } from '#api-keys';
+import type { DataSource } from 'typeorm';
+import { ApiKeysService, ApiKeyVerifier, OperationRegistry } from '#api-keys';
 import { PlatformExpressAdapter } from '#http';
+import { KeyUsage } from '#key-usage';
 import { OpenApiDocument } from '#openapi';
-import { type Config, URI_VERSIONS } from '#settings';
+import { Database } from '#postgres';
+import { Clock } from '#runtime';
+import { type Application, type Config, URI_VERSIONS } from '#settings';
 import { applicationOf } from '../app.description.js';
 import { AppModule } from '../app.module.js';
 import type { AppOptions } from '../app.options.js';
@@ -21,4 +25,16 @@ export async function describeApplication(config: Config, options: AppOptions = 
   const document = new OpenApiDocument(config, applicationOf(options), new OperationRegistry(discovery));
   document.describe(app);
   return document;
+}
+
+/** The API keys of an open database, and their usage, without Nest. */
+export function keysOfDatabase(
+  dataSource: DataSource,
+  config: Config,
+  application: Application,
+): [ApiKeysService, KeyUsage] {
+  const database = new Database(dataSource, config);
+  const clock = new Clock();
+  const apiKeys = new ApiKeysService(database, new ApiKeyVerifier(database, clock), clock, application);
+  return [apiKeys, new KeyUsage(database, clock)];
 }
