@@ -1,5 +1,4 @@
-import { Logger } from '@nestjs/common';
-import { context, diag, DiagLogLevel, type Span, trace } from '@opentelemetry/api';
+import { context, type Span, trace } from '@opentelemetry/api';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
 import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
 import { NodeSDK, resources } from '@opentelemetry/sdk-node';
@@ -7,14 +6,11 @@ import type { Request, Response } from 'express';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAborted } from '#http';
-import { LimitedWarnings, setActiveTrace } from '#runtime';
+import { setActiveTrace } from '#runtime';
 import { product } from '#settings';
 
 /** Time in ms that the last spans have to reach the collector; part of the time that modules have to close. */
 const FLUSH_TIMEOUT_MS = 1_500;
-
-/** Shortest time in ms between two logged warnings: while a collector is unreachable, every export fails. */
-const WARNING_INTERVAL_MS = 60_000;
 
 /** Longest value in a span in characters: clients choose some values, and spans wait in memory. */
 const MAX_VALUE_LENGTH = 1_024;
@@ -25,9 +21,7 @@ const MAX_VALUE_LENGTH = 1_024;
  * output. Both instrumentations change prototypes, so modules that are loaded already are traced, too.
  */
 export function startTracing(): () => Promise<void> {
-  const log = new Logger('Tracing');
   setActiveTrace({ traceId, bind: (work) => context.bind(context.active(), work) });
-  logWarnings(log);
   const sdk = new NodeSDK({
     // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it.
     resource: resources.resourceFromAttributes({ 'service.name': product().name, 'process.pid': process.pid }),
@@ -50,7 +44,7 @@ export function startTracing(): () => Promise<void> {
   const require = createRequire(import.meta.url);
   for (const name of ['http', 'https', 'pg']) require(name);
   syncBuiltinESMExports();
-  return () => stop(sdk, log);
+  return () => stop(sdk);
 }
 
 function traceId(): string | undefined {
@@ -76,23 +70,8 @@ function describe(span: Span, request: Request, response: Response): void {
   });
 }
 
-/** Logs OpenTelemetry's warnings, at most one a minute. */
-function logWarnings(log: Logger): void {
-  const warnings = new LimitedWarnings(log, WARNING_INTERVAL_MS);
-  const warn = (...words: unknown[]): void =>
-    warnings.warn(`OpenTelemetry: ${words.map(String).join(' ').split('\n', 1)[0]?.slice(0, 300)}`);
-  const ignore = (): void => undefined;
-  const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
-  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-}
-
 /** Sends the waiting spans. A collector that does not take them delays the stop by FLUSH_TIMEOUT_MS at most. */
-async function stop(sdk: NodeSDK, log: Logger): Promise<void> {
-  const lost = (): void => log.warn('The collector did not get the last spans.');
-  const late = sleep(FLUSH_TIMEOUT_MS, lost, { ref: false });
-  const sent = sdk.shutdown().then(
-    () => undefined,
-    () => lost,
-  );
-  (await Promise.race([sent, late]))?.();
+async function stop(sdk: NodeSDK): Promise<void> {
+  const sent = sdk.shutdown().catch(() => undefined);
+  await Promise.race([sent, sleep(FLUSH_TIMEOUT_MS, undefined, { ref: false })]);
 }
