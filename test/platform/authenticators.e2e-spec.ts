@@ -28,7 +28,6 @@ interface Claims {
   readonly azp: string;
   readonly scope: string;
   readonly exp: number;
-  readonly rpm?: number;
 }
 
 function createJwt(claims: Partial<Claims> = {}): Promise<string> {
@@ -52,7 +51,7 @@ class JwtAuthenticator extends Authenticator {
     const { payload } = await jwtVerify<Claims>(token, KEY_SET, { currentDate }).catch(() => {
       throw new UnauthorizedException('The token is not valid.');
     });
-    return { client: payload.azp, scopes: payload.scope.split(' '), rateLimitPerMinute: payload.rpm };
+    return { client: payload.azp, scopes: payload.scope.split(' ') };
   }
 }
 
@@ -96,12 +95,12 @@ const codeOf = ({ status, json }: HttpAnswer): unknown => [status, (json as { co
 
 test('a JWT has its scopes, limit, retries, usage and name in the log', async () => {
   const azp = 'mobile app';
-  const jwt = await createJwt({ azp, rpm: 7 });
+  const jwt = await createJwt({ azp });
   const pet = { name: 'Rex', categoryId: 1, status: 'sold' };
   const create = (): Promise<HttpAnswer> =>
     app.client.post('/v1/pets', pet, { apiKey: jwt, headers: { 'idempotency-key': 'same' } });
   const created = await create();
-  expect([created.status, created.headers['ratelimit-policy']]).toEqual([201, '"client";q=7;w=60']);
+  expect([created.status, created.headers['ratelimit-policy']]).toEqual([201, '"client";q=6000;w=60']);
   const again = await create();
   expect([again.text, again.headers['idempotent-replayed']]).toEqual([created.text, 'true']);
   const refused = await list(createJwt({ azp, scope: 'pets:write' }));
@@ -129,7 +128,7 @@ test('401: a JWT that is expired, changed or of another issuer, a wrong API key,
 
 test('operators limit and revoke such a client, and open streams end with the token', async () => {
   const keys = app.nest.get(ApiKeysService);
-  const jwt = await createJwt({ azp: 'partner', rpm: 7, exp: Date.now() / 1000 + 2 });
+  const jwt = await createJwt({ azp: 'partner', exp: Date.now() / 1000 + 2 });
   const stream = app.client.get('/v1/test-ticks', { apiKey: jwt }).catch(() => 'cut');
   await list(jwt);
   const [entry] = await keys.list({ client: 'partner' });

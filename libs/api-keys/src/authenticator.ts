@@ -14,8 +14,6 @@ export interface Caller {
   readonly client: string;
   /** For `@RequireScopes`. */
   readonly scopes: readonly string[];
-  /** Requests per minute; 0 means unlimited. By default, and if `keys limit` has set one for the client, that limit counts. */
-  readonly rateLimitPerMinute?: number | undefined;
 }
 
 /**
@@ -54,9 +52,7 @@ export class Authenticators implements OnModuleInit {
     for (const authenticator of this.all) {
       const caller = await authenticator.authenticate(request);
       if (caller === undefined) continue;
-      const { client, ...entry } = await this.apiKeys.ofClient(caller.client);
-      const rateLimitPerMinute = client.rateLimitPerMinute ?? caller.rateLimitPerMinute ?? null;
-      return { ...entry, client: { ...client, rateLimitPerMinute }, scopes: caller.scopes };
+      return { ...(await this.apiKeys.ofClient(caller.client)), scopes: caller.scopes };
     }
     return undefined;
   }

@@ -15,9 +15,6 @@ import type { ServiceDataSource } from './service-data-source.js';
 import { migrationStatus } from './schema/migration-history.js';
 import { schemaFault } from './schema/schema-check.js';
 
-export { isOutcomeUnknown } from './connections/connection-errors.js';
-export type { Statement } from './statements/statement.js';
-
 /** Whether the database can serve the requests of this version: 'ready', or why its schema does not fit. */
 type Readiness = 'ready' | 'unreachable' | Error;
 

@@ -4,9 +4,6 @@ import { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connections } from './connections.js';
 
-/** Interval in ms at which event streams are ended. */
-const STREAMS_INTERVAL_MS = 100;
-
 /** Settings and limits of the shutdown, in ms. */
 interface ShutdownTimes {
   readonly shutdownDelayMs: number;
@@ -40,14 +37,12 @@ export class Drain {
     // Not `server.close()`: it closes idle connections at once and stops checking time-outs.
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
     const deadline = setTimeout(() => this.cut(), shutdownTimeoutMs);
-    // Again and again, because requests in flight may open some.
-    const streams = setInterval(() => this.connections.endStreams(), STREAMS_INTERVAL_MS);
+    this.connections.endStreams();
     const lingerMs = Math.max(0, shutdownLingerMs - shutdownDelayMs);
     await Promise.race([closed, sleep(lingerMs, undefined, { ref: false })]);
     this.connections.closeIdle();
     await closed;
     clearTimeout(deadline);
-    clearInterval(streams);
     this.server.close();
   }
 

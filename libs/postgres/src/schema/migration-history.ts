@@ -10,13 +10,6 @@ export interface Migration extends MigrationInterface {
   readonly backwardCompatible: boolean;
 }
 
-/** A migration that is applied to the database, as the version that applied it declared it. */
-interface AppliedMigration {
-  readonly name: string;
-  readonly appliedAt: Date;
-  readonly backwardCompatible: boolean;
-}
-
 /** A migration of this version, of the database, or of both. */
 export interface MigrationStatus {
   readonly name: string;
@@ -66,8 +59,10 @@ export function knownMigrations(dataSource: DataSource): Map<string, Migration> 
   return known;
 }
 
-/** The applied migrations by name, in the order in which they were applied. */
-export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<string, AppliedMigration>> {
+/** The applied migrations by name, in the order in which they were applied, as the versions that applied them declared them. */
+export async function appliedMigrations(
+  queryRunner: QueryRunner,
+): Promise<Map<string, Omit<MigrationStatus, 'isKnown'>>> {
   const exists = `SELECT to_regclass('schema_migration') IS NOT NULL AS exists`;
   // Structured results: these read for certain (see `ServiceQueryRunner`).
   const { records: found } = await queryRunner.query(exists, [], true);
@@ -77,7 +72,7 @@ export async function appliedMigrations(queryRunner: QueryRunner): Promise<Map<s
     [],
     true,
   );
-  return new Map((records as AppliedMigration[]).map((migration) => [migration.name, migration]));
+  return new Map((records as MigrationStatus[]).map((migration) => [migration.name, migration]));
 }
 
 /** TypeORM requires that a migration's name ends with its Unix time in ms, 13 digits. */
