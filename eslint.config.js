@@ -256,7 +256,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,libs}/**/*.ts'],
-    ignores: ['libs/settings/src/config.ts', 'libs/settings/src/environment-file.ts', 'src/*/*.settings.ts'],
+    ignores: ['libs/settings/src/config.ts', 'src/*/*.settings.ts'],
     rules: {
       'no-restricted-properties': [
         'error',

@@ -6,8 +6,7 @@
 export { AppModule } from '../app.module.js';
 export type { AppOptions } from '../app.options.js';
 export { runCommands } from '../cli/program.js';
-export { Config, readConfig } from '#settings';
-export { loadEnvironmentFile } from '#settings';
+export { Config, loadEnvironmentFile, readConfig } from '#settings';
 export { PetEntity } from '../pets/pet.entity.js';
 export { PetsModule } from '../pets/pets.module.js';
 export { PetsService } from '../pets/pets.service.js';

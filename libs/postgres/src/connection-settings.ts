@@ -1,7 +1,7 @@
-import pg, { type ClientConfig, type PoolConfig } from 'pg';
+import pg, { type ClientBase, type ClientConfig, type PoolConfig } from 'pg';
+import { destroySocket } from '#internals';
 import { product, type Config } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
-import { sessionPreparation } from './session-limits.js';
 
 /** The settings for statements that need a session of their own: `databaseUrl` is DATABASE_DIRECT_URL if that is set. */
 export function directly(config: Config): Config {
@@ -57,6 +57,33 @@ export function serverConnectionSettings(
       isOwnSession,
       timeoutMs,
     ),
+  };
+}
+
+/**
+ * Makes the function that a pool calls with each new connection. It sets the limits by a statement, because poolers refuse
+ * or ignore start-up parameters.
+ *
+ * A pooler without a free session accepts the connection, and its first statement waits. So requests wait for a saturated
+ * pooler here, no longer than `timeoutMs`.
+ *
+ * @param limits settings of PostgreSQL, in ms
+ * @param isOwnSession false behind a pooler in transaction mode, where a setting would reach another session
+ * @param timeoutMs longest time in ms of the preparation
+ */
+function sessionPreparation(limits: Readonly<Record<string, number>>, isOwnSession: boolean, timeoutMs: number) {
+  const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
+  const text = isOwnSession ? `SELECT ${sets.join(', ')}` : 'SELECT';
+  return async (client: ClientBase): Promise<void> => {
+    const timer = setTimeout(
+      () => destroySocket(client, new Error(`timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
+    try {
+      await client.query(text);
+    } finally {
+      clearTimeout(timer);
+    }
   };
 }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { StartupError } from '#errors';
 import { connectionsWithin, LIMITS, OPEN_FILES_LIMIT } from './limits.js';
 import { type Environment, type Setting, WrongValue } from './setting.js';
@@ -26,6 +27,21 @@ interface DerivedValues {
 export class Config {}
 export interface Config extends Readonly<Omit<Values, keyof DerivedValues>>, DerivedValues, Readonly<typeof LIMITS> {}
 /* eslint-enable @typescript-eslint/no-unsafe-declaration-merging */
+
+/**
+ * Loads the `.env` file of the working directory, if it exists, into the environment. Variables that are set already
+ * keep their values.
+ *
+ * @throws StartupError when the file cannot be read
+ */
+export function loadEnvironmentFile(): void {
+  if (!existsSync('.env')) return;
+  try {
+    process.loadEnvFile('.env');
+  } catch (error) {
+    throw new StartupError(`.env cannot be read: ${(error as Error).message}. Make it a readable file, or remove it.`);
+  }
+}
 
 /**
  * Reads and validates the settings. A value that is empty or only white space counts as not set.
