@@ -138,7 +138,7 @@ test('the span of an answer 500 is an error, and a client error is none', async 
 });
 
 test.each(['hang', 'refuse'] as const)(
-  'a collector that does not take spans (%s) delays no request, and the stop by less than 5 s; OTEL_LOG_LEVEL tells of it',
+  'a collector that does not take spans (%s) delays no request, and the stop by less than 5 s; OTEL_LOG_LEVEL prints why',
   async (mode) => {
     collector.mode = mode;
     const service = services.start({
@@ -152,7 +152,7 @@ test.each(['hang', 'refuse'] as const)(
     expect(await service.stop('SIGTERM')).toBe(0);
     // The flush may take 1.5 s; the rest is for a busy machine.
     expect(performance.now() - from).toBeLessThan(5_000);
-    expect(service.stderr).toContain('OTLPExporterError');
+    expect(service.stderr).toMatch(/OTLPExporterError|Request timed out/);
     expect(service.stdout).not.toContain('"level":40');
   },
 );
