@@ -35,14 +35,11 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
     private readonly verifier: ApiKeyVerifier,
   ) {}
 
-  /** Resolves once the first attempt to listen has succeeded or failed. Further attempts follow in the background. */
-  async onApplicationBootstrap(): Promise<void> {
+  /** The start does not wait: what changes before the first LISTEN is noticed by it. */
+  onApplicationBootstrap(): void {
     const { databaseUrl, databaseDirectUrl } = this.config;
     const listenUrl = databaseDirectUrl ?? databaseUrl;
-    if (listenUrl === undefined) return;
-    await new Promise<void>((tried) => {
-      this.listening = this.listen(listenUrl, tried);
-    });
+    if (listenUrl !== undefined) this.listening = this.listen(listenUrl);
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -52,21 +49,18 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /** Listens until shutdown, and reconnects when a connection breaks. */
-  private async listen(databaseUrl: string, tried: () => void): Promise<void> {
+  private async listen(databaseUrl: string): Promise<void> {
     const { signal } = this.stop;
     let isAway = false;
     while (!signal.aborted) {
-      const reason = await this.listenOnce(databaseUrl, () => {
-        isAway = false;
-        tried();
-      }).catch((error: unknown) => (error as Error).message);
+      const attempt = this.listenOnce(databaseUrl, () => (isAway = false));
+      const reason = await attempt.catch((error: unknown) => (error as Error).message);
       hangUp(this.connection);
       if (!isAway && !signal.aborted) {
         const seconds = KEY_TIME_TO_LIVE_MS / 1000;
         this.log.warn(`Changes of API keys take up to ${seconds} s here while the database is away: ${reason}`);
       }
       isAway = true;
-      tried();
       await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
