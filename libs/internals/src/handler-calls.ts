@@ -58,9 +58,6 @@ interface Argument {
   readonly metadata: ArgumentMetadata;
 }
 
-/** A value, or a promise of one. */
-type Awaitable = Partial<PromiseLike<unknown>> | null | undefined;
-type FillArguments = (args: unknown[], ...message: Message) => Promise<unknown>;
 type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
 
 /**
@@ -103,8 +100,6 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       const { httpStatusCode, hasCustomHeaders, responseHeaders } = handler;
       const guards = router.guardsContextCreator.create(...bound);
       const args = parameters.map((parameter) => this.argumentOf(parameter, pipes));
-      // Nest fills several piped arguments at the same time.
-      const fillByNest = piped.length > 1 ? (this.createPipesFn(pipes, parameters) as FillArguments) : undefined;
       const sendByNest = handler.fnHandleResponse as SendAnswer;
       const controller = instance.constructor as never;
 
@@ -127,19 +122,19 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         const context = new ExecutionContextHost([request, response, next], controller, callback);
         for (const interceptor of before) interceptor.before(context);
         const values: unknown[] = [];
+        const pending: Promise<unknown>[] = [];
         try {
-          if (fillByNest !== undefined) await fillByNest(values, request, response, next);
-          else
-            for (const { index, extract, isPiped, pipes: own, metadata } of args) {
-              let value = extract(request, response, next);
-              for (const pipe of own) {
-                if (typeof (value as Awaitable)?.then === 'function') value = await value;
-                // A fresh object: pipes may keep or modify it.
-                value = pipe.transform(value, { ...metadata });
-              }
-              values[index] = isPiped && typeof (value as Awaitable)?.then === 'function' ? await value : value;
-            }
+          for (const { index, extract, isPiped, pipes: own, metadata } of args) {
+            const value = extract(request, response, next);
+            const piped = isPiped ? passThrough(own, value, metadata) : value;
+            values[index] = piped;
+            if (isPiped && isPromise(piped)) pending.push(awaited(piped).then((each) => (values[index] = each)));
+          }
+          // As with Nest, the pipes of all arguments run at the same time.
+          if (pending.length > 0) await Promise.all(pending);
         } catch (error) {
+          // Nobody else awaits the others.
+          void Promise.allSettled(pending);
           markRejectedByPipes(request);
           throw error;
         }
@@ -167,6 +162,24 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       } as Argument;
     }
   };
+}
+
+/** What the pipes make of a value: a promise from the first promise on. */
+function passThrough(pipes: readonly PipeTransform[], value: unknown, metadata: ArgumentMetadata, first = 0): unknown {
+  for (let index = first; index < pipes.length; index++) {
+    if (isPromise(value)) return awaited(value).then((each) => passThrough(pipes, each, metadata, index));
+    // A fresh object: pipes may keep or modify it.
+    value = (pipes[index] as PipeTransform).transform(value, { ...metadata });
+  }
+  return value;
+}
+
+async function awaited(value: PromiseLike<unknown>): Promise<unknown> {
+  return await value;
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 function isDirect(interceptor: NestInterceptor): interceptor is DirectInterceptor {

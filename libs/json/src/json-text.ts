@@ -7,8 +7,12 @@ interface JsonText {
   tag?: string;
 }
 
-/** The texts of shared arrays. */
-const texts = new WeakMap<object, Partial<JsonText>>();
+/** Keeps the text of a shared array on the array itself: a WeakMap would give the garbage collector as much work as the text. */
+const TEXT = Symbol('JSON text');
+
+interface Shared {
+  [TEXT]?: Partial<JsonText>;
+}
 
 /**
  * Declares that several answers share an array of objects: its text and entity tag are made once. The array and its objects
@@ -18,8 +22,8 @@ const texts = new WeakMap<object, Partial<JsonText>>();
  */
 export function shared<Items extends readonly object[]>(items: Items): Items {
   for (const item of items) Object.freeze(item);
-  texts.set(Object.freeze(items), {});
-  return items;
+  Object.defineProperty(items, TEXT, { value: {} });
+  return Object.freeze(items);
 }
 
 /**
@@ -28,7 +32,7 @@ export function shared<Items extends readonly object[]>(items: Items): Items {
  * @param isTagged whether the entity tag is needed
  */
 export function jsonTextOf(value: unknown, isTagged: boolean): JsonText {
-  const json = texts.get(value as object) ?? {};
+  const json = (Array.isArray(value) && (value as Shared)[TEXT]) || {};
   json.text ??= writeJson(value);
   if (isTagged) json.tag ??= entityTag(json.text);
   return json as JsonText;

@@ -35,7 +35,9 @@ function write(value: unknown, key: string | number): string | undefined {
       if (value === null) {
         return 'null';
       }
-      return Array.isArray(value) ? writeArray(value) : (writerOf(value) ?? writeObject)(value as Members);
+      return Array.isArray(value)
+        ? writeArray(value)
+        : (writerOf(value)?.(value as Members) ?? writeObject(value as Members));
     default:
       return undefined;
   }
@@ -74,16 +76,20 @@ function writerOf(object: object): Writer | undefined {
 }
 
 function writerOfMembers(names: readonly string[]): Writer {
-  const members = names.map((name) => ({ name, first: `{${writeString(name)}:`, next: `,${writeString(name)}:` }));
-  return (object) => {
-    let text = '';
-    for (const { name, first, next } of members) {
-      const value = object[name];
-      const member = typeof value === 'string' ? writeString(value) : write(value, name);
-      if (member !== undefined) text += `${text === '' ? first : next}${member}`;
-    }
-    return text === '' ? '{}' : text + '}';
-  };
+  const starts = names.map((name, index) => `${index === 0 ? '{' : ','}${writeString(name)}:`);
+  const texts = names.map((name, index) => `const text${index} = write(object[${JSON.stringify(name)}], ${index});`);
+  const members = starts.map((start, index) => `${JSON.stringify(start)} + text${index} +`);
+  const missing = names.map((_, index) => `text${index} === undefined`).join(' || ');
+  // Compiled: reading members whose names V8 does not know beforehand takes twice as long as all the rest.
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the names are those of declared properties
+  const compile = new Function(
+    'write',
+    'writeInParts',
+    `return (object) => { ${texts.join(' ')} return ${missing || true} ? writeInParts(object) : ${members.join(' ')} '}'; };`,
+  ) as (...needs: unknown[]) => Writer;
+  const writeMember = (value: unknown, index: number): string | undefined =>
+    typeof value === 'string' ? writeString(value) : write(value, names[index] as string);
+  return compile(writeMember, (object: Members) => writeObject(object, names));
 }
 
 function writeArray(array: readonly unknown[]): string {
@@ -104,9 +110,9 @@ function writeArray(array: readonly unknown[]): string {
   return text + ']';
 }
 
-function writeObject(object: Members): string {
+function writeObject(object: Members, names: readonly string[] = Object.keys(object)): string {
   let text = '{';
-  for (const name of Object.keys(object)) {
+  for (const name of names) {
     const member = write(object[name], name);
     if (member !== undefined) {
       text += `${text === '{' ? '' : ','}${writeString(name)}:${member}`;
