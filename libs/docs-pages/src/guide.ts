@@ -8,7 +8,7 @@ const LANGUAGES: Record<string, string> = { sh: 'curl', js: 'JavaScript', python
 
 /**
  * Converts a guide to HTML. Consecutive code blocks become tabs, which need no script. Addresses of the sample server become
- * those of this service. Links to files become text, because the service does not serve the files.
+ * those of this service. Links to files would lead nowhere, because the service does not serve the files.
  *
  * @param markdown the guide; HTML in it is shown as text
  * @param baseUrl the base URL of the service, such as `https://api.example.com/v1`
@@ -28,17 +28,14 @@ export function renderGuide(markdown: string, baseUrl: string): Guide {
         return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
       code({ text, lang = '' }) {
-        const code = escapeHtml(text.replaceAll(`${SAMPLE_ORIGIN}/v1`, baseUrl));
+        const code = escapeHtml(text);
         return `<pre tabindex="0" role="group" aria-label="${LANGUAGES[lang] ?? lang}"><code>${code}</code></pre>\n`;
-      },
-      link({ href, tokens }) {
-        const address = addressOf(href);
-        const text = this.parser.parseInline(tokens).replace(`${SAMPLE_ORIGIN}/`, '/');
-        return address === undefined ? text : `<a href="${escapeHtml(address)}">${text}</a>`;
       },
     },
   });
-  const html = marked.parse(markdown, { async: false });
+  // A link first: the base URL may be that of the samples. The page is one level below /docs.
+  const text = markdown.replaceAll(`](${SAMPLE_ORIGIN}/`, '](../').replaceAll(`${SAMPLE_ORIGIN}/v1`, baseUrl);
+  const html = marked.parse(text, { async: false });
   return { html: html.replace(/(?:<pre [^>]*>[^<]*<code>[^<]*<\/code><\/pre>\n){2,}/g, tabs), sections };
 }
 
@@ -51,10 +48,4 @@ function tabs(blocks: string, group: number): string {
     return `${radio}<label for="sample-${group}-${language}">${language}</label>${pre}`;
   });
   return `<fieldset class="samples"><legend>Language of the sample</legend>${samples}</fieldset>\n`;
-}
-
-/** The target of a link, relative to /docs/guide; undefined for files, which this service does not serve. */
-function addressOf(href: string): string | undefined {
-  if (href.startsWith('#')) return href;
-  return href.startsWith(`${SAMPLE_ORIGIN}/`) ? `../${href.slice(SAMPLE_ORIGIN.length + 1)}` : undefined;
 }

@@ -67,7 +67,7 @@ export function describeOperation(
     ...(deprecation && { deprecated: true, 'x-sunset': sunset, 'x-deprecated-sunset': sunset }),
     ...(stability && { 'x-stability': stability, 'x-stability-level': STABILITY_LEVELS[stability] }),
     parameters: parameters.length > 0 ? parameters.map(describeParameter) : undefined,
-    requestBody: requestBody && describeBody(requestBody as RequestBodyObject, schemas),
+    requestBody: requestBody && describeContent(requestBody as RequestBodyObject, schemas),
     responses: describeResponses(method, { ...found, responses: Object.fromEntries(described) }, traits),
   };
 }
@@ -84,14 +84,6 @@ function describeParameter({ name, in: location, required = false, ...others }: 
   const { description, ...rest } = withJsonSchema(others);
   const example = required ? exampleOf(rest.schema as Schema | undefined) : undefined;
   return { name, in: location, required, description, example, ...rest };
-}
-
-/** Adds the description of the class to a request body, unless `@ApiBody` has one. */
-function describeBody(body: RequestBodyObject, schemas: Schemas): RequestBodyObject {
-  const [media] = Object.values(body.content);
-  const reference = media?.schema && '$ref' in media.schema ? media.schema.$ref : '';
-  const description = schemas[reference.replace('#/components/schemas/', '')]?.['description'] as string | undefined;
-  return { ...describeContent(body, schemas), description: body.description ?? description };
 }
 
 type Content = Record<string, MediaTypeObject>;
