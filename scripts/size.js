@@ -9,8 +9,8 @@ import { parseArgs } from 'node:util';
 
 /** The aim is 14,000 lines of src, and 23,000 of tests. */
 const BUDGETS = {
-  'src and libs: lines': 14_370,
-  'src and libs: files': 192,
+  'src and libs: lines': 14_270,
+  'src and libs: files': 190,
   'browser: lines': 350,
   'tests: lines': 22_700,
   settings: 30,

@@ -1,13 +1,10 @@
 import { ApiKeyRequestError } from '#api-keys';
 import { StartupError } from '#errors';
-import { databaseFault, rootFault } from '#postgres';
+import { databaseFault } from '#postgres';
 
 /** The text of an error that ends a start or a command: one line if the operator can fix it, else the stack. */
 export function failureText(error: unknown): string {
   const isOperators = error instanceof StartupError || error instanceof ApiKeyRequestError;
-  if (!isOperators && /^E[MN]FILE$/.test(String(rootFault(error)?.code))) {
-    return 'petstore: The limit of open files is too small. Raise it (ulimit -n 20000).';
-  }
   const fault = isOperators ? error : databaseFault(error);
   return fault === undefined ? String((error as Error | undefined)?.stack ?? error) : `petstore: ${fault.message}`;
 }
