@@ -29,7 +29,7 @@ export interface Measurement {
   readonly requestsPerSecond: number;
   readonly p50Us: number;
   readonly p99Us: number;
-  /** Requests without an answer, or with an error. They count as requests, too, if they have an answer. */
+  /** Requests without a response, or with an error. They count as requests, too, if they have an answer. */
   readonly failures: number;
 }
 
@@ -105,18 +105,18 @@ function reportResults(results: readonly (Result & Comparisons)[]): void {
   ]);
   const figures = ['CPU µs', 'PG µs', 'sum µs', 'req/s', 'p50 µs', 'p99 µs', 'failed'];
   const comparisons = ['CPU / rate / p99 to the reference', 'CPU to Go', 'sum / rate to Rust', 'rate / p99 to first'];
-  const headings = ['animals', 'workload', 'conns', 'server', ...figures, ...comparisons];
+  const headings = ['pets', 'workload', 'conns', 'server', ...figures, ...comparisons];
   process.stdout.write(
     `${table(headings, rows)}\n\n` +
-      '"failed" counts requests without an answer or with an error, in all rounds. Those with an answer also count in the other columns.\n' +
-      `The reference is ${REFERENCE}. For ${OURS} with another number of animals, and for ${GROWN}, it is ${OURS} with the first number.\n` +
+      '"failed" counts requests without a response or with an error, in all rounds. Those with a response also count in the other columns.\n' +
+      `The reference is ${REFERENCE}. For ${OURS} with another number of pets, and for ${GROWN}, it is ${OURS} with the first number.\n` +
       'The last column compares with the same server at the first number of connections.\n',
   );
 }
 
 function reportServers(servers: readonly ServerFigures[]): void {
   const rows = servers.map((each) => [`${each.rows}`, each.name, `${each.startUpMs}`, `${each.peakMemoryMiB}`]);
-  process.stdout.write(`\n${table(['animals', 'server', 'start-up ms', 'peak memory MiB'], rows)}\n`);
+  process.stdout.write(`\n${table(['pets', 'server', 'start-up ms', 'peak memory MiB'], rows)}\n`);
 }
 
 function reportUpkeep({ statements, updates, multixacts }: UpkeepReport): void {

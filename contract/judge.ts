@@ -42,7 +42,7 @@ export async function judge(server: Server, rows: readonly Row[]): Promise<Verdi
   const failures = new Map<string, Failure>();
   const leftOut: Row[] = [];
   const errors = new Map<string, string[]>();
-  // One failure of a row is enough, also of a row about every answer.
+  // One failure of a row is enough, also of a row about every response.
   const fail = (failure: Failure): void => {
     const key = JSON.stringify(failure.row);
     if (!failures.has(key)) failures.set(key, failure);
@@ -74,7 +74,7 @@ export function violations(answer: Answer, rows: readonly Row[], target = '/v1/'
   return rows.filter(isGeneral).flatMap((row) => {
     const { request, answer: right } = row.steps[0] as Step;
     const [, statuses = '', prefix = ''] = /^every (.*?)(?: of (\S+))?$/.exec(request) ?? [];
-    const applies = new RegExp(`^(${statuses.replaceAll('x', '.').replace('answer', '...').replaceAll(' ', '|')})$`);
+    const applies = new RegExp(`^(${statuses.replaceAll('x', '.').replace('response', '...').replaceAll(' ', '|')})$`);
     if (!applies.test(String(answer.status)) || !target.startsWith(prefix)) return [];
     const found = right.startsWith('never ')
       ? new RegExp(right.slice(6), 'i').exec(answer.text)?.[0]

@@ -47,7 +47,7 @@ POST /v1/pets {"id":-1,"__proto__":{"status":"sold"},"constructor":{"prototype":
 then GET /v1/pets/-1 | 404 pet_not_found
 POST /v1/pets {"categoryId":1,"name":"‹ Rex  ¦ (🐕×255) ¦ \ud83d\udc15 ¦ \"\\\/\b\f\n\r\t\u007f\u2028\ufeff ¦ \n.›"} | 201 {"id":*,"name":"‹ Rex  ¦ (🐕×255) ¦ 🐕 ¦ \"\\/\b\f\n\r\t* ¦ \n.›","categoryId":1,"status":"available"}
 then GET /v1/pets/$id | 200 $body
-POST /v1/pets {"categoryId":1,"name":‹"" ¦ " \t\u00a0" ¦ "(x×256)" ¦ "(🐕×256)" ¦ 7 ¦ null ¦ ["Rex"]›} | 400 validation_failed name must be a string of 1 to 255 characters, not all of them white space, without U+0000 and unpaired surrogates
+POST /v1/pets {"categoryId":1,"name":‹"" ¦ " \t\u00a0" ¦ "(x×256)" ¦ "(🐕×256)" ¦ 7 ¦ null ¦ ["Rex"]›} | 400 validation_failed name must be a string of 1 to 255 characters, not blank, without NUL or unpaired surrogates
 POST /v1/pets {"categoryId":1,"name":"‹a\u0000b ¦ \ud800 ¦ \udc15\ud83d›"} | 400 validation_failed | D5
 POST /v1/pets {"name":"Rex","categoryId":‹9223372036854775807 ¦ -9223372036854775808 ¦ 9007199254740993›} | 201 {"id":*,"name":"Rex","categoryId":‹9223372036854775807 ¦ -9223372036854775808 ¦ 9007199254740993›,"status":"available"} | D1 D10
 then GET /v1/pets/$id | 200 $body

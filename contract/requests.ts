@@ -4,9 +4,9 @@ import { readTable } from './table.js';
 export const REQUESTS = readTable(
   'contract/requests.ts',
   String.raw`
-## Every answer
-every answer | [X-Content-Type-Options: nosniff] [X-Request-Id: *] [Server: -] [X-Powered-By: -] [Strict-Transport-Security: -] | S11 S15
-every answer | only accept access-control-allow-headers access-control-allow-methods access-control-allow-origin access-control-expose-headers access-control-max-age allow cache-control connection content-length content-security-policy content-type cross-origin-opener-policy date deprecation etag idempotent-replayed keep-alive link location ratelimit ratelimit-policy referrer-policy retry-after sunset vary www-authenticate x-content-type-options x-request-id | S11
+## Every response
+every response | [X-Content-Type-Options: nosniff] [X-Request-Id: *] [Server: -] [X-Powered-By: -] [Strict-Transport-Security: -] | S11 S15
+every response | only accept access-control-allow-headers access-control-allow-methods access-control-allow-origin access-control-expose-headers access-control-max-age allow cache-control connection content-length content-security-policy content-type cross-origin-opener-policy date deprecation etag idempotent-replayed keep-alive link location ratelimit ratelimit-policy referrer-policy retry-after sunset vary www-authenticate x-content-type-options x-request-id | S11
 every 200 304 of /v1/ | [Cache-Control: private, no-cache] [Vary: **Authorization] [ETag: W/"*"] | D28 S13
 every 201 | [Cache-Control: no-store] [ETag: -] | D28 S13
 every 200 of /health/ | [Cache-Control: no-store] | S13
@@ -20,7 +20,7 @@ every 4xx 5xx | never typeorm|nestjs|\bnest\b|express|\bpg\b|pglite|postgres|pin
 every 4xx 5xx | never "message":"(?!No resource has).*(/src/|/dist/|/tmp/|/home/|\bat \S+ \(|\bstack\b|\w(?<!server_|internal_|client_)(error|exception)\b|\b(enoent|econn\w+)\b|127\.0\.0\.1|fetch failed|\bundefined\b|\[object|hidden_column) | S16
 
 ## API keys
-‹GET ¦ POST ¦ GET› /v1/pets‹ ¦  ¦ /1› [Authorization: -] | 401 missing_api_key Send an API key as Authorization: Bearer <API_KEY>, once. [WWW-Authenticate: Bearer realm="petstore"] | Authentication D51
+‹GET ¦ POST ¦ GET› /v1/pets‹ ¦  ¦ /1› [Authorization: -] | 401 missing_api_key This request needs an API key: send one header, Authorization: Bearer <API key>. [WWW-Authenticate: Bearer realm="petstore"] | Authentication D51
 GET /v1/pets [Authorization: ‹Basic cGV0czpwZXRz ¦ Bearer ¦ Bearer  ¦ Bearer a b ¦ pets_secret ¦ Bearer ä ¦ ›] | 401 missing_api_key [WWW-Authenticate: Bearer realm="petstore"] | D51
 ‹GET ¦ POST ¦ GET ¦ HEAD› /v1/pets‹ ¦  ¦ /1 ¦ › [Authorization: Bearer unknown-key-unknown-key] | 401‹ invalid_api_key The API key is not known. ¦  invalid_api_key The API key is not known. ¦  invalid_api_key The API key is not known. ¦ › [WWW-Authenticate: Bearer realm="petstore", error="invalid_token", error_description="The API key is not known"] | Authentication D51
 GET /v1/pets [Authorization: Bearer $key] [Authorization: Bearer $key] | 401 missing_api_key | D51

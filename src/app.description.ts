@@ -7,16 +7,16 @@ import './settings.js';
 const DESCRIPTION = `\
 A catalogue of animals offered in a store: list them, add one, fetch one.
 
-- **Authentication**: every request carries an API key, \`Authorization: Bearer <API_KEY>\`.
+- **Authentication**: every request carries an API key, \`Authorization: Bearer <API key>\`.
 - **Errors**: every error has an Error body; \`code\` is for programs, \`message\` for people.
 - **Identifiers** are signed 64-bit integers, sent as JSON numbers with all their digits. A client whose numbers are
   doubles, such as JavaScript's, needs a JSON parser that keeps them exact.
-- **Pages**: a list answers with one page; the \`Link\` header field with \`rel="next"\` is the address of the next one.
-- **Caching**: what GET returns has an \`ETag\`; with \`If-None-Match\` the answer is 304 while nothing has changed.
+- **Pages**: a list returns one page; the \`Link\` header with \`rel="next"\` has the address of the next page.
+- **Caching**: GET responses have an \`ETag\`; with \`If-None-Match\` the response is 304 while nothing has changed.
 - **Safe retries**: createPet takes an \`Idempotency-Key\`; a request that is repeated with the same key is carried out once.
-- **Limits**: each client may call so often a minute; \`RateLimit\` says what is left, and 429 with \`Retry-After\` when to
-  try again.
-- **Deprecation**: an operation that is to be removed answers with \`Deprecation\`, \`Sunset\` and \`Link\`.
+- **Limits**: each client has a quota per minute; \`RateLimit\` shows the rest, and \`Retry-After\` of a 429 says when to try
+  again.
+- **Deprecation**: responses of an operation that will be removed have \`Deprecation\`, \`Sunset\` and \`Link\`.
 `;
 
 /** package.json is one folder above src, and two above dist/src. */

@@ -56,7 +56,7 @@ function forbidAddressChanges(app: INestApplication): void {
   for (const name of ['enableVersioning', 'setGlobalPrefix'] as const) {
     app[name] = () => {
       throw new StartupError(
-        `setUp must not call app.${name}: it would change the addresses of animals, health checks and pages. In your own ` +
+        `setUp must not call app.${name}: it would change the addresses of the API, health checks and pages. In your own ` +
           "modules use @Version('2') for /v2, and @Controller('…') or RouterModule for a prefix.",
       );
     };

@@ -14,7 +14,9 @@ const NOT_SAFE = 2;
 
 /** Adds `deprecations report`: who called a deprecated operation in a period, and whether removing it is safe. Days are in UTC. */
 export function addDeprecationCommands(program: Command, context: CommandContext): void {
-  const deprecations = program.command('deprecations').description('report who still calls deprecated operations');
+  const deprecations = program
+    .command('deprecations')
+    .description('report which clients still call deprecated operations');
   deprecations
     .command('report')
     .description(

@@ -17,7 +17,7 @@ export function addTransferCommands(program: Command, context: CommandContext): 
   program
     .command('export')
     .description(
-      'write the whole database as a script of SQL: animals, keys (as hashes), usage, tables of other features;\n' +
+      'write the whole database as a script of SQL: pets, keys (as hashes), usage, tables of other features;\n' +
         'the service may run meanwhile',
     )
     .requiredOption('--to <file>', 'a new file; - is standard output')

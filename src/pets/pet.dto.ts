@@ -11,26 +11,26 @@ import {
 } from '#platform';
 import { PET_STATUSES, type PetEntity, type PetStatus } from './pet.entity.js';
 
-/** An id for examples; the first animal of each catalogue has it. */
+/** An id for examples; the first pet of each catalogue has it. */
 export const EXAMPLE_ID = 1;
 
 const NAME = {
-  description: "The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.",
+  description: "The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.",
   example: 'Rex',
   minLength: 1,
   maxLength: 255,
   notBlank: true,
 };
-const CATEGORY_ID = { description: 'Identifier of the category the animal belongs to.', example: 7 };
+const CATEGORY_ID = { description: 'Identifier of the category the pet belongs to.', example: 7 };
 const STATUS = {
   enum: PET_STATUSES,
   enumName: 'PetStatus',
-  enumSchema: { description: 'Availability of an animal.' },
+  enumSchema: { description: 'Availability of a pet.' },
   example: 'available',
 };
 
 /** Body of createPet. */
-@ApiSchema({ description: 'An animal to add. Members that are not listed here are ignored.' })
+@ApiSchema({ description: 'A pet to add. Members that are not listed here are ignored.' })
 export class NewPet {
   @TextProperty(NAME)
   name: string;
@@ -40,15 +40,15 @@ export class NewPet {
 
   @EnumProperty({
     ...STATUS,
-    description: 'Availability of the animal; `available` when it is not sent.',
+    description: 'Availability of the pet; `available` when it is not sent.',
     required: false,
     default: 'available',
   })
   status: PetStatus = 'available';
 }
 
-/** An animal as it is returned. */
-@ApiSchema({ description: 'An animal of the catalogue.' })
+/** A pet as it is returned. */
+@ApiSchema({ description: 'A pet of the catalogue.' })
 export class Pet {
   @Int64Property({
     description: 'Unique identifier, assigned by the service on creation. Ascending, not gapless.',
@@ -62,7 +62,7 @@ export class Pet {
   @Int64Property(CATEGORY_ID)
   categoryId: bigint;
 
-  @EnumProperty({ ...STATUS, description: 'Availability of the animal.' })
+  @EnumProperty({ ...STATUS, description: 'Availability of the pet.' })
   status: PetStatus;
 
   constructor(id: bigint, name: string, categoryId: bigint, status: PetStatus) {
@@ -73,20 +73,20 @@ export class Pet {
   }
 }
 
-/** The array of animals that listPets returns. */
-@ArraySchema(Pet, 'A page of animals, by ascending id.', MAX_PAGE_SIZE)
+/** The array of pets that listPets returns. */
+@ArraySchema(Pet, 'A page of pets, by ascending id.', MAX_PAGE_SIZE)
 export class Pets {}
 
 /** Query of listPets. */
 export class ListPetsQuery {
-  @LimitParameter('Maximum number of animals returned.')
+  @LimitParameter('Maximum number of pets returned.')
   limit = DEFAULT_PAGE_SIZE;
 
-  @EnumProperty({ ...STATUS, description: 'Return only animals with this availability.', required: false })
+  @EnumProperty({ ...STATUS, description: 'Return only pets with this availability.', required: false })
   status?: PetStatus;
 
   @CursorParameter(
-    'Where the page begins: taken from the `Link` of the page before, with the same `status`. Without it, the first page.',
+    "Start of the page: copy it from the previous page's `Link` and keep the same `status`. Leave it out for the first page.",
   )
   cursor?: string;
 }

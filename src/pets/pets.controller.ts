@@ -17,7 +17,7 @@ import {
 import { EXAMPLE_ID, ListPetsQuery, NewPet, Pet, Pets } from './pet.dto.js';
 import { PET_NOT_FOUND, PetsService } from './pets.service.js';
 
-@Tag('Pets', 'The catalogue of animals.')
+@Tag('Pets', 'The catalogue of pets.')
 @Controller('pets')
 export class PetsController {
   constructor(
@@ -27,17 +27,17 @@ export class PetsController {
 
   @Get()
   @RequireScopes('pets:read')
-  @ApiOperation({ summary: 'List animals', description: 'One page of the catalogue, by ascending id.' })
-  @Paged(Pets, 'The page of animals.')
+  @ApiOperation({ summary: 'List pets', description: 'One page of the catalogue, by ascending id.' })
+  @Paged(Pets, 'The page of pets.')
   listPets(@Query() query: ListPetsQuery): Promise<Page<Pet>> {
     return this.pets.list(query);
   }
 
   @Post()
   @RequireScopes('pets:write')
-  @ApiOperation({ summary: 'Add an animal', description: 'Adds an animal to the catalogue and assigns its id.' })
-  @ApiBody({ type: NewPet, description: 'The animal to add.' })
-  @ApiCreatedResponse({ type: Pet, description: 'The created animal.', headers: LOCATION_HEADER })
+  @ApiOperation({ summary: 'Add a pet', description: 'Adds a pet to the catalogue and assigns its id.' })
+  @ApiBody({ type: NewPet, description: 'The pet to add.' })
+  @ApiCreatedResponse({ type: Pet, description: 'The created pet.', headers: LOCATION_HEADER })
   async createPet(
     @Body() newPet: NewPet,
     @Idempotent() key: IdempotencyKey | undefined,
@@ -56,11 +56,11 @@ export class PetsController {
     successor: '/pets',
     replacement: 'Use GET /pets with a status filter instead.',
   })
-  @ApiOperation({ summary: 'Get an animal', description: 'One animal by its identifier.' })
-  @ApiOkResponse({ type: Pet, description: 'The animal.' })
+  @ApiOperation({ summary: 'Get a pet', description: 'One pet by its identifier.' })
+  @ApiOkResponse({ type: Pet, description: 'The pet.' })
   @FailsWith(PET_NOT_FOUND)
   getPet(
-    @PathId('petId', PET_NOT_FOUND, { description: 'Identifier of the animal.', example: EXAMPLE_ID }) petId: bigint,
+    @PathId('petId', PET_NOT_FOUND, { description: 'Identifier of the pet.', example: EXAMPLE_ID }) petId: bigint,
   ): Promise<Pet> {
     return this.pets.get(petId);
   }

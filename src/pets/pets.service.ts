@@ -3,7 +3,7 @@ import { ApiError, defineError, type IdempotencyKey, type Page } from '#platform
 import type { ListPetsQuery, NewPet, Pet } from './pet.dto.js';
 import { PetsRepository } from './pets.repository.js';
 
-export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No animal has this identifier.');
+export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No pet has this identifier.');
 
 /** The catalogue of animals. */
 @Injectable()

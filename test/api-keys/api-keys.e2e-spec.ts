@@ -130,7 +130,7 @@ describe('one instance', () => {
     for (const reference of [String(key.id), key.prefix, `${key.prefix}…`, key.prefix.slice(0, 8)]) {
       expect((await keys.find(reference)).id).toBe(key.id);
     }
-    await expect(keys.find('pets_')).rejects.toThrow("No API key has the id 'pets_'");
+    await expect(keys.find('pets_')).rejects.toThrow("No API key has the id or prefix 'pets_'");
     await expect(keys.find('pets_*****')).rejects.toThrow('No API key has the id');
     const unknown = createApiKey();
     const refusal: unknown = await keys.find(unknown).catch((error: unknown) => error);

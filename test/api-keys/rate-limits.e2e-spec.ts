@@ -58,7 +58,7 @@ describe('in memory', () => {
     expect((await call(app, await newKey('another'))).status).toBe(200);
   });
 
-  test('429 comes after 401 and before 403, and every answer after this check has RateLimit fields', async () => {
+  test('429 comes after 401 and before 403, and every response after this check has RateLimit fields', async () => {
     const key = await newKey('reader', ['pets:read']);
     const forbidden = await app.client.post('/v1/pets', '{', { apiKey: key });
     expect([forbidden.status, forbidden.headers.ratelimit]).toEqual([403, '"client";r=5;t=10']);

@@ -197,7 +197,7 @@ test('the body of a GET is no request', async () => {
   expect([[200], [200, 302]]).toContainEqual(statuses(await rawRequest(app.port, `${list}GET / HTTP/1.0\r\n\r\n`)));
 });
 
-describe('an error of the parser never overtakes an answer', () => {
+describe('an error of the parser never overtakes a response', () => {
   test('after several slow requests, in one packet and in several: a broken chunk', async () => {
     const broken = `${post}${BROKEN_CHUNK}`;
     for (const segments of [[`${SLOW}${LIVE}\r\n${SLOW}${broken}`], [SLOW, `${LIVE}\r\n`, SLOW, broken, broken]]) {
@@ -217,7 +217,7 @@ describe('an error of the parser never overtakes an answer', () => {
   });
 });
 
-describe('an error in a body is the answer to its request', () => {
+describe('an error in a body is the response to its request', () => {
   test.each([
     ['408', 'request_timeout', () => `${LENGTH}\r\n{`],
     ['400', 'bad_request', () => BROKEN_CHUNK],
@@ -235,7 +235,7 @@ describe('an error in a body is the answer to its request', () => {
     expect(lines).toEqual([expect.objectContaining({ status: Number(status), code, operation: 'createPet' })]);
   });
 
-  test('401 comes first, and an invalid body that is not read breaks no answer', async () => {
+  test('401 comes first, and an invalid body that is not read breaks no response', async () => {
     const anonymous = post.replace(/Authorization: .*\r\n/, '');
     expect(statuses(await sendSegments(`${anonymous}${BROKEN_CHUNK}`))).toEqual([401]);
     const answer = sendSegments(`${SLOW.slice(0, -2)}Transfer-Encoding: chunked\r\n\r\n`, 'not-hex\r\n', 'more\r\n');

@@ -36,7 +36,7 @@ async function judgeBy(setting: string | undefined, server: TestApp): Promise<Ve
     expired,
     revoked,
   };
-  const rows = ROWS.filter((row) => row.setting === setting || row.group === 'Every answer');
+  const rows = ROWS.filter((row) => row.setting === setting || row.group === 'Every response');
   return judge({ url: server.origin, variables }, rows);
 }
 

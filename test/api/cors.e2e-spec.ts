@@ -57,7 +57,7 @@ test('a route of a module answers other methods 405, and a preflight offers what
   expect(namesIn(preflight.headers['access-control-allow-headers'])).toContain('x-sample');
 });
 
-test('CORS: scripts may read every header field of every kind of answer', async () => {
+test('CORS: scripts may read every header field of every kind of response', async () => {
   const { client, nest, clock } = app;
   const keys = nest.get(ApiKeysService);
   const { secret: reader } = await keys.create({ client: 'reader', scopes: ['pets:read'] });

@@ -76,8 +76,8 @@ test('every status from 400 to 599 is kept, with a code of the catalogue, and a 
 });
 
 test.each([
-  ['unavailable', 503, 'unavailable', 'The service cannot answer at the moment; Retry-After says when to try again.'],
-  ['gateway', 502, 'bad_gateway', 'Another service that is needed for the answer has failed.'],
+  ['unavailable', 503, 'unavailable', 'The service cannot respond at the moment; Retry-After says when to try again.'],
+  ['gateway', 502, 'bad_gateway', 'Another service that this request needs has failed.'],
 ])(
   'a 5xx has a fixed message, and its cause is logged as a warning of its request: %s',
   async (name, status, code, message) => {

@@ -556,7 +556,7 @@ const OUTCOMES: Record<string, string[]> = {
 };
 
 test(
-  'every valid request is accepted, every invalid one refused as expected, and every answer is as the document says',
+  'every valid request is accepted, every invalid one refused as expected, and every response is as the document says',
   async () => {
     await fc.assert(fc.asyncProperty(plan, attempt), {
       seed: SEED,
@@ -570,7 +570,7 @@ test(
   60_000 + REQUESTS * 20,
 );
 
-test('after the run the catalogue contains exactly the created animals', async () => {
+test('after the run the catalogue contains exactly the created pets', async () => {
   const walked: string[] = [];
   for (let path: string | undefined = '/v1/pets?limit=100'; path !== undefined;) {
     const page: HttpAnswer = await app.client.get(path);

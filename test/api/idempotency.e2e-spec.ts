@@ -99,7 +99,7 @@ function expectRefusal({ status, json, headers }: HttpAnswer, code: string): voi
 }
 
 describe('the same request again', () => {
-  test('201: the first answer, also after the animal was changed or deleted', async () => {
+  test('201: the first response, also after the pet was changed or deleted', async () => {
     const key = newKey();
     const first = await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 });
     await app.sql(`UPDATE pet SET name = 'Max', category_id = 2, status = 'sold' WHERE id = $1`, [first.json.id]);
@@ -108,7 +108,7 @@ describe('the same request again', () => {
     expectReplay(await add(key, { name: 'Rex "II", {the} \\ 🐕', categoryId: -1 }), first);
   });
 
-  test('201: requests without a key, and with different keys, each create an animal', async () => {
+  test('201: requests without a key, and with different keys, each create a pet', async () => {
     const answers = [await add(undefined), await add(undefined), await add(newKey()), await add(newKey())];
     expect(new Set(answers.map(({ json }) => String(json.id))).size).toBe(4);
     expect(answers.map(({ headers }) => headers['idempotent-replayed'])).toEqual(Array(4).fill(undefined));
@@ -172,7 +172,7 @@ describe('24 hours', () => {
 });
 
 describe('at the same moment', () => {
-  test('fifty requests with one key create one animal, and all answers are the same', async () => {
+  test('fifty requests with one key create one pet, and all responses are the same', async () => {
     const key = newKey();
     const body = { ...REX, name: 'Fifty at once' };
     const answers = await Promise.all(Array.from({ length: 50 }, () => add(key, body)));
@@ -262,7 +262,7 @@ describeOnPostgresql('two instances', () => {
     await database.drop();
   });
 
-  test('a request whose key is not committed yet waits, and gets the first answer', async () => {
+  test('a request whose key is not committed yet waits, and gets the first response', async () => {
     const key = newKey();
     for (const statement of HOLD) await apps[0].sql(statement);
     const answers = await apps[1].nest.get(Database).transaction(async ({ manager }) => {

@@ -234,7 +234,7 @@ describe('requests and answers', () => {
     expect(answer.status).toBe(isValid ? 201 : 400);
   });
 
-  test('the service accepts the example of each request, and its answer is like the example', async () => {
+  test('the service accepts the example of each request, and its response is like the example', async () => {
     const extended = await createTestApp();
     try {
       const { paths } = await readDocument(extended);

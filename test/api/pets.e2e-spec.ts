@@ -44,7 +44,7 @@ describe('pages', () => {
     expect(pages).toHaveLength(Math.ceil(50 / limit));
   });
 
-  test('miss and repeat nothing when animals are added and removed between them', async () => {
+  test('miss and repeat nothing when pets are added and removed between them', async () => {
     await fill(10);
     const first = await app.client.get('/v1/pets?limit=5');
     await app.sql('DELETE FROM pet WHERE id = $1', [idsOf(first)[4]]);

@@ -75,7 +75,7 @@ test('errors inside reveal nothing; the log has their causes, and no value of a 
     const answer = await app.client.get(`/v1/test-inside/${fault}`, { apiKey: null, expects500: true });
     expect([fault, answer.status, violations(answer, REQUESTS)]).toEqual([fault, statuses[fault] ?? 500, []]);
     if (answer.status === 500) {
-      const message = 'The service failed to answer; quote the X-Request-Id when you report it.';
+      const message = 'The service failed; quote the X-Request-Id when you report it.';
       expect(answer.text).toBe(JSON.stringify({ code: 'internal_error', message, status: 500 }));
     }
   }

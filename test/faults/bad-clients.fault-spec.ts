@@ -182,7 +182,7 @@ function abortedRequests(): number {
   return service.stdout.split('"aborted":true').length - 1;
 }
 
-test('a client that reads slowly gets its whole answer', async () => {
+test('a client that reads slowly gets its whole response', async () => {
   const socket = await open();
   let length = 0;
   socket.write(`GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}Connection: close\r\n\r\n`);

@@ -105,7 +105,7 @@ async function rounds(
   return outcomes;
 }
 
-test('no acknowledged animal is lost when all of PostgreSQL is killed, and the service recovers by itself', async () => {
+test('no acknowledged pet is lost when all of PostgreSQL is killed, and the service recovers by itself', async () => {
   const url = await createOwnDatabase(server, 'server_killed');
   const origin = await start({ DATABASE_URL: url });
   const { pid } = service;
@@ -121,7 +121,7 @@ test('no acknowledged animal is lost when all of PostgreSQL is killed, and the s
   expect(service.stderr).toMatch(/^The Pet Store Service listens on \S+\nDocumentation: \S+\n$/);
 });
 
-test('no acknowledged animal is lost when the service is killed, on the embedded engine', async () => {
+test('no acknowledged pet is lost when the service is killed, on the embedded engine', async () => {
   const settings = { DATA_DIR: join(home, 'data') };
   const crash = async (): Promise<string> => {
     expect(await service.stop('SIGKILL')).toBeNull();

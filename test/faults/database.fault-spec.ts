@@ -313,7 +313,7 @@ function superUrl(): string {
   return server.url.replace(/postgres$/, 'petstore');
 }
 
-test('database unreachable: a cached key is valid until its time to live ends; then the answer is 503, never 401', async () => {
+test('database unreachable: a cached key is valid until its time to live ends; then the response is 503, never 401', async () => {
   const refused = { method: 'POST', path: '/v1/pets', body: '{}' } as const;
   const status = async (apiKey: string): Promise<number | undefined> =>
     (await send(refused, { origin, apiKey })).status;
@@ -369,7 +369,7 @@ test('after all these faults, key usage is still written', async () => {
   await until(async () => (await calls()) >= before + 10);
 });
 
-test('a standby takes over: it serves reads until its promotion, and no acknowledged animal is lost', async () => {
+test('a standby takes over: it serves reads until its promotion, and no acknowledged pet is lost', async () => {
   await server.shutDown();
   const successor = (standby = await startPostgresqlServer({ max_connections: '40' }, server));
   await server.start();

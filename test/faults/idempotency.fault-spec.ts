@@ -133,7 +133,7 @@ async function untilAnswered(count: number, clients: Promise<unknown>): Promise<
   }
 }
 
-test('each key creates exactly one animal, and every acknowledged animal is stored, despite kills and ended connections', async () => {
+test('each key creates exactly one pet, and every acknowledged pet is stored, despite kills and ended connections', async () => {
   const clients = Promise.all(Array.from({ length: CLIENTS }, order));
   for (let fault = 0; fault < FAULTS; fault++) {
     await untilAnswered(answered + KEYS_BETWEEN_FAULTS, clients);

@@ -144,7 +144,7 @@ test('without Redis each instance counts by itself, and after its return they sh
   expect(one.log.text + two.log.text).toContain('Redis is back: the instances share their rate limits again.');
 });
 
-test('a bucket that is none is not taken as an answer, and buckets end with their window', async () => {
+test('a bucket that is none is not taken as a response, and buckets end with their window', async () => {
   const client = new Redis(port, '127.0.0.1');
   const key = await newKey('broken');
   await untilShared();

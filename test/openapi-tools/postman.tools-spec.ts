@@ -38,9 +38,9 @@ test('every request of the collection succeeds without changes', async () => {
   ]);
   const { stats, executions } = (JSON.parse(readFileSync(report, 'utf8')) as { run: Run }).run;
   expect(executions.map(({ item, response }) => [item.name, response?.code])).toEqual([
-    ['List animals', 200],
-    ['Add an animal', 201],
-    ['Get an animal', 200],
+    ['List pets', 200],
+    ['Add a pet', 201],
+    ['Get a pet', 200],
   ]);
   expect(stats.assertions).toMatchObject({ total: 6, failed: 0 });
 });

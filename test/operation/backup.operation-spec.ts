@@ -128,7 +128,7 @@ test('the service runs on a database that pg_dump and pg_restore have made', asy
   await other.stop('SIGTERM');
 }, 120_000);
 
-test('point-in-time recovery restores every animal that was acknowledged before an accidental DELETE', async () => {
+test('point-in-time recovery restores every pet that was acknowledged before an accidental DELETE', async () => {
   await run(block('sh', 'Point in time', 'pg_basebackup'), { REPLICATION_URL: server.url });
   await addMany('behind the base backup', 200);
   const before = await idsIn(serviceUrl);

@@ -62,7 +62,7 @@ async function countsOf({ nest }: TestApp, operation: string): Promise<Record<st
 const head = (method: string, path: string, requestId: string, fields = ''): string =>
   `${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${requestId}\r\n${fields}\r\n`;
 
-test('aborted: the client disconnects before the answer; the log has no status, because none was sent', async () => {
+test('aborted: the client disconnects before the response; the log has no status, because none was sent', async () => {
   const socket = connect(app.port, '127.0.0.1');
   socket.write(head('GET', '/v1/test-answers/waiting', 'before'));
   const { waiting } = app.nest.get(TestAnswersController);
@@ -98,7 +98,7 @@ test('aborted: the client disconnects in the middle of its body', async () => {
   expect(await countsOf(app, 'createPet')).toEqual({ aborted: 1 });
 });
 
-test('aborted: a shutdown cuts requests that SHUTDOWN_TIMEOUT_MS leaves, before or during the answer, and names them', async () => {
+test('aborted: a shutdown cuts requests that SHUTDOWN_TIMEOUT_MS leaves, before or during the response, and names them', async () => {
   const stopping = await createTestApp({ features: [AnswersModule], settings: { SHUTDOWN_TIMEOUT_MS: '200' } });
   const waiting = connect(stopping.port, '127.0.0.1');
   waiting.write(head('GET', '/v1/test-answers/waiting', 'cut-before'));
@@ -121,7 +121,7 @@ test('aborted: a shutdown cuts requests that SHUTDOWN_TIMEOUT_MS leaves, before 
   large.destroy();
 });
 
-test('not aborted: an answer that the client receives completely, whichever side closes the connection afterwards', async () => {
+test('not aborted: a response that the client receives completely, whichever side closes the connection afterwards', async () => {
   const authorization = `Authorization: Bearer ${app.apiKey}\r\n`;
   const calls: [status: number, requestId: string, bytes: string][] = [
     [200, 'keep-alive', head('GET', '/v1/pets', 'keep-alive', authorization)],

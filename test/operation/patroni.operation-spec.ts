@@ -123,7 +123,7 @@ test.each<[name: string, fault: (leader: MemberName) => Promise<unknown>, longes
   ['switchover', () => cluster.switchover(), 15_000],
   ['kill', (leader) => cluster.kill(leader), FAILOVER_MS],
 ])(
-  '%s of the leader: clients get success or our 503, and no animal is lost or doubled',
+  '%s of the leader: clients get success or our 503, and no pet is lost or doubled',
   async (name, fault, longestMs) => {
     // Patroni promotes only a synchronous standby, so wait until there is one.
     await cluster.untilComplete();

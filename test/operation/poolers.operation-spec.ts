@@ -189,7 +189,7 @@ describe('a full pooler is reported as overload, 503 with Retry-After, not as a 
       if (status === 503) expect([headers['retry-after'], headers['content-type']]).toEqual(['1', 'application/json']);
     }
     await untilLogged(service, line);
-    expect(service.stdout).not.toContain('The database does not answer');
+    expect(service.stdout).not.toContain('The database does not respond');
     expect(outcomes.some(({ text }) => text.includes('may have been made'))).toBe(false);
     await expectBalance(outcomes, prefix);
   });

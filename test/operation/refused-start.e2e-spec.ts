@@ -77,7 +77,11 @@ test('an empty database with MIGRATE_ON_START=false: the line names the command'
 
 if (engine === 'postgresql') {
   test.each([
-    ['where nobody listens', (url: URL) => (url.port = '1'), /: nothing answers at 127\.0\.0\.1:1\. Start PostgreSQL/],
+    [
+      'where nobody listens',
+      (url: URL) => (url.port = '1'),
+      /: no server responds at 127\.0\.0\.1:1\. Start PostgreSQL/,
+    ],
     [
       'with a wrong password',
       (url: URL) => (url.password = 'secret-word'),
@@ -144,7 +148,7 @@ if (engine === 'postgresql') {
     });
     afterAll(() => administer(handedOver('serverUrl'), `DROP ROLE ${role}`));
 
-    test('can neither migrate nor start, list keys or add animals', async () => {
+    test('can neither migrate nor start, list keys or add pets', async () => {
       const empty = await createEmptyTestDatabase();
       const toEmpty = { DATABASE_URL: urlOf(empty.settings) };
       const settings = { DATABASE_URL: urlOf(database.settings) };

@@ -362,7 +362,7 @@ describe('no request fails and no list is late', () => {
   });
 });
 
-test('a replica lags: a list has the newest animal, metrics show the fallbacks, and the log says that it is behind', async () => {
+test('a replica lags: a list has the newest pet, metrics show the fallbacks, and the log says that it is behind', async () => {
   const { fallbacks } = await counted();
   await administer(near.url, 'SELECT pg_wal_replay_pause()');
   try {

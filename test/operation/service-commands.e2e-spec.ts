@@ -74,7 +74,7 @@ test('a failure is one line on standard error and exit code 1, as without the se
   expect(await petstore('keys', 'show', '999999')).toEqual({
     code: 1,
     stdout: '',
-    stderr: expect.stringMatching(/^petstore: No API key has the id '999999' [^\n]+\n$/) as string,
+    stderr: expect.stringMatching(/^petstore: No API key has the id or prefix '999999'[^\n]+\n$/) as string,
   });
 });
 

@@ -80,7 +80,7 @@ test('requests in flight finish and their connections close, and new connections
   await closed;
 });
 
-test('an answer that began before the shutdown is sent completely, and its connection then closes', async () => {
+test('a response that began before the shutdown is sent completely, and its connection then closes', async () => {
   const app = await createTestApp({ features: [SlowModule], settings: { SHUTDOWN_TIMEOUT_MS: '60000' } });
   const parts = rawRequest(app.port, 'GET /v1/test-parts HTTP/1.1\r\nHost: x\r\n\r\n');
   const slow = connect(app.port, '127.0.0.1');

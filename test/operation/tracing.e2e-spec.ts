@@ -115,7 +115,7 @@ test('concurrent and pipelined requests have spans of their own, and shared stat
   expect(statements.filter(({ parentSpanId }) => !known.has(String(parentSpanId)))).toEqual([]);
 });
 
-test('the span of an answer 500 is an error, and a client error is none', async () => {
+test('the span of a response 500 is an error, and a client error is none', async () => {
   const service = services.start(collector.settings);
   const client = await clientOf(service);
   await client.get('/v1/pets/9999999', { headers: { 'x-request-id': 'missing' } });

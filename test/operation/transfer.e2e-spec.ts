@@ -60,7 +60,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test('all animals are moved from one engine to the other and back, with a file and through pipes', async () => {
+test('all pets are moved from one engine to the other and back, with a file and through pipes', async () => {
   // The import creates an embedded database here.
   const directory = join(home, 'data');
   const settings = { DATA_DIR: directory };

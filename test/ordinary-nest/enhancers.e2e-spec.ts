@@ -169,7 +169,7 @@ test('a guard for all modules runs after authentication, and sees client and ope
   expect(clientsOfGuard['/v1/test-bound/visit']).toBe('not asked');
 });
 
-describe('animals', () => {
+describe('pets', () => {
   const LARGEST = 9223372036854775807n;
 
   test('have the same bytes with and without interceptors that change nothing', async () => {

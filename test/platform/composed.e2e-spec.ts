@@ -21,7 +21,7 @@ class SearchQuery {
   @LimitParameter('Maximum number of matches.')
   limit = DEFAULT_PAGE_SIZE;
 
-  @CursorParameter('Where the page begins.')
+  @CursorParameter('Start of the page.')
   cursor?: string;
 }
 

@@ -108,7 +108,7 @@ const KINDS: [path: string, status: number, cacheControl: string][] = [
   ['events', 200, 'private, no-cache, no-store, must-revalidate, max-age=0, no-transform'],
 ];
 
-describe('an answer that a handler writes itself', () => {
+describe('a response that a handler writes itself', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await createTestApp({ features: [OwnAnswersModule], settings: { MAX_REQUESTS_IN_FLIGHT: '5' } });
@@ -147,7 +147,7 @@ describe('an answer that a handler writes itself', () => {
   });
 });
 
-test('every answer of a draining server closes its connection, however it is written', async () => {
+test('every response of a draining server closes its connection, however it is written', async () => {
   const app = await createTestApp({ features: [OwnAnswersModule], settings: { SHUTDOWN_DELAY_MS: '1000' } });
   const controller = app.nest.get(TestOwnAnswersController);
   let go!: () => void;

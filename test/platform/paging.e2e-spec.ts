@@ -51,7 +51,7 @@ class ListQuery {
   @Transform(({ value }: { value: unknown }) => (value === undefined ? undefined : [value].flat()))
   name?: string[];
 
-  @CursorParameter('Where the page begins.')
+  @CursorParameter('Start of the page.')
   cursor?: string;
 }
 

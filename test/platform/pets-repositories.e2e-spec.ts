@@ -114,7 +114,7 @@ const list: fc.Arbitrary<Step> = fc.array(request, { minLength: 1, maxLength: 6 
   };
 });
 
-test('both repositories give the same answers, to single and to simultaneous calls', async () => {
+test('both repositories give the same responses, to single and to simultaneous calls', async () => {
   const steps = fc.array(fc.tuple(fc.oneof(insert, insertOnce, find, list, list), fc.boolean()), {
     minLength: 2,
     maxLength: 12,

@@ -188,7 +188,7 @@ describe('Content-Length', () => {
     }
   });
 
-  test('is sent, and the connection kept, when the unread body has arrived before the answer', async () => {
+  test('is sent, and the connection kept, when the unread body has arrived before the response', async () => {
     const request = 'POST /unread-for-a-while HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody';
     const last = 'GET /json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
     const answers = (await exchange(app, request + last)).split(/(?=HTTP\/1\.1 )/).map(parse);

@@ -59,7 +59,7 @@ async function play(steps: readonly Step[], acknowledged: Map<number, string>, n
   }
 }
 
-test('every read has all animals that were acknowledged before it was sent, for many clients and on two instances', async () => {
+test('every read has all pets that were acknowledged before it was sent, for many clients and on two instances', async () => {
   const clients = fc.array(fc.array(step, { minLength: 1, maxLength: 5 }), { minLength: 2, maxLength: 16 });
   await fc.assert(
     fc.asyncProperty(clients, async (sequences) => {
@@ -73,7 +73,7 @@ test('every read has all animals that were acknowledged before it was sent, for 
   );
 });
 
-test('a request that the database refuses fails no other request of its statement, and does not get the answer of another one', async () => {
+test('a request that the database refuses fails no other request of its statement, and does not get the response of another one', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
   const names = Array.from({ length: 30 }, (_, index) => (index % 10 === 5 ? 'refused' : `Neighbour ${index}`));

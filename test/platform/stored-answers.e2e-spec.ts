@@ -64,7 +64,7 @@ function add(key: string | undefined, body: object): Promise<HttpAnswer> {
   return app.client.post('/v1/test-bills', body, { headers: { 'idempotency-key': key } });
 }
 
-test('201: the first answer, byte for byte, also after rows were changed or deleted', async () => {
+test('201: the first response, byte for byte, also after rows were changed or deleted', async () => {
   const bill = { name: 'Ann "A" 🐕' };
   const first = await add('k-1', bill);
   expect([first.status, first.json]).toEqual([

@@ -204,7 +204,7 @@ describe('the curl lines of README.md and docs/guide.md', () => {
     expect(one).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Deprecation: [^]*Sunset: [^]*\{"id":1,/);
   });
 
-  test('has a command for safe retries that adds one animal, however often it runs', async () => {
+  test('has a command for safe retries that adds one pet, however often it runs', async () => {
     const [command = '', ...others] = commandsOf('docs/guide.md', 'Safe retries');
     expect(others).toEqual([]);
     const [first, second] = [await run(command), await run(command)];

@@ -23,7 +23,7 @@ function createdName({ request }: Outcome): string | undefined {
 
 /** Messages of answers: the change was certainly not made, or it may have been made. */
 export const NOT_DONE =
-  /^The ((database is not available|service did not get to the request in time|service has more requests than it can answer)\. Try again|request took too long, .+)\.$/;
+  /^The ((database is not available|service did not get to the request in time|service has more requests than it can serve)\. Try again|request took too long, .+)\.$/;
 export const OUTCOME_UNKNOWN =
   /^The database did not confirm the change in time; it may have been made\. .*Idempotency-Key/;
 

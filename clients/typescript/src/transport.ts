@@ -98,10 +98,10 @@ export class Transport {
     } catch (cause) {
       if (call.signal?.aborted) return aborted(call.signal, requestId);
       if (limit.isOver) {
-        const message = `There was no complete answer from ${call.url.origin} in ${Math.round(timeoutMs)} ms.`;
+        const message = `No complete response came from ${call.url.origin} in ${Math.round(timeoutMs)} ms.`;
         return new PetStoreError({ code: 'timeout', message, requestId, cause });
       }
-      const message = `There was no complete answer from ${call.url.origin}: ${reasonOf(cause)}.`;
+      const message = `No complete response came from ${call.url.origin}: ${reasonOf(cause)}.`;
       return new PetStoreError({ code: 'network_error', message, requestId, cause });
     } finally {
       limit.end();
@@ -177,7 +177,7 @@ function toOutcome(
   const what = isRedirect ? 'a redirect' : `status ${status} with ${headers.get('content-type') ?? 'no content type'}`;
   return new PetStoreError({
     code: 'unexpected_response',
-    message: `The answer is not one of the Pet Store Service: ${what}. Check baseUrl, and what is between.`,
+    message: `The response is not from the Pet Store Service: ${what}. Check baseUrl and any proxy in between.`,
     status: status === 0 ? undefined : status,
     requestId,
     retryAfterMs,

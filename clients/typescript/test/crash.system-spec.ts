@@ -58,7 +58,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-test('crashes of the service double or lose no animal, and fail no call', async () => {
+test('crashes of the service double or lose no pet, and fail no call', async () => {
   let attempts = 0;
   let replayed = 0;
   const counting: typeof fetch = async (input, init) => {

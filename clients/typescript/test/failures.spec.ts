@@ -34,7 +34,7 @@ describe('a call is repeated', () => {
     expect(new Set(received.map(({ headers }) => headers['x-request-id'])).size).toBe(3);
   });
 
-  test('after a connection that breaks before or during the answer', async () => {
+  test('after a connection that breaks before or during the response', async () => {
     const client = await clientOf([
       (request) => request.socket.destroy(),
       (_request, response) => {
@@ -115,7 +115,7 @@ describe('a call fails', () => {
   });
 });
 
-describe('without an answer', () => {
+describe('without a response', () => {
   test('network_error has the request id that was sent', async () => {
     const client = await clientOf([(request) => request.socket.destroy()]);
     const error = await failureOf(client.createPet(REX));
@@ -210,7 +210,7 @@ describe('AbortSignal', () => {
     jest.restoreAllMocks();
   });
 
-  test('that is aborted when the answer arrives prevents the wait', async () => {
+  test('that is aborted when the response arrives prevents the wait', async () => {
     const controller = new AbortController();
     const client = await clientOf([CREATED], {
       fetch: () => {

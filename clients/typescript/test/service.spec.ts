@@ -78,7 +78,7 @@ describe('every digit is kept', () => {
     expect(pet).toEqual({ id, name: `Pet ${id}`, categoryId: id, status: 'sold' });
   });
 
-  test.each(IDS)('of the categoryId %p of a new animal, up to the database', async (categoryId) => {
+  test.each(IDS)('of the categoryId %p of a new pet, up to the database', async (categoryId) => {
     const pet = await clientOf().createPet({ name: 'Rex', categoryId });
     expect(pet).toEqual({ id: expect.any(BigInt), name: 'Rex', categoryId, status: 'available' });
     const select = 'SELECT category_id::text FROM pet WHERE id = $1';
@@ -124,7 +124,7 @@ describe('pages', () => {
 });
 
 describe('conditional GET', () => {
-  test('of a list gives NotModified until an animal is added', async () => {
+  test('of a list gives NotModified until a pet is added', async () => {
     const client = clientOf();
     const before = await client.listPetsPage({ status: 'pending' });
     expect(before.etag).toMatch(/^W\/"/);
@@ -135,7 +135,7 @@ describe('conditional GET', () => {
     expect([after.notModified, after.pets]).toEqual([false, [...before.pets, pet]]);
   });
 
-  test('of an animal gives NotModified', async () => {
+  test('of a pet gives NotModified', async () => {
     const client = clientOf();
     const { etag } = await client.getPet(0n);
     expect(await client.getPet(0n, { ifNoneMatch: etag })).toEqual({ notModified: true, etag });
@@ -150,7 +150,7 @@ describe('createPet', () => {
   const countOf = async (name: string): Promise<unknown> =>
     (await app.sql('SELECT count(*)::int FROM pet WHERE name = $1', [name]))[0]?.[0];
 
-  test('adds only one animal when an answer is lost, and returns it', async () => {
+  test('adds only one pet when a response is lost, and returns it', async () => {
     const answers: string[] = [];
     const lossy: typeof fetch = async (input, init) => {
       const response = await toService(input, init);
@@ -164,7 +164,7 @@ describe('createPet', () => {
     expect(await countOf('Lost')).toBe(1);
   });
 
-  test('adds two animals in two calls', async () => {
+  test('adds two pets in two calls', async () => {
     const client = clientOf();
     await client.createPet({ name: 'Twin', categoryId: 7n });
     await client.createPet({ name: 'Twin', categoryId: 7n });
@@ -172,7 +172,7 @@ describe('createPet', () => {
   });
 
   test.each(['order-1', 'with "quotes" and \\ backslash', 'x'.repeat(250)])(
-    'adds one animal in two calls with the idempotencyKey %p',
+    'adds one pet in two calls with the idempotencyKey %p',
     async (idempotencyKey) => {
       const pet: NewPet = { name: `One of ${idempotencyKey.slice(0, 9)}`, categoryId: 7n };
       const first = await clientOf().createPet(pet, { idempotencyKey });

@@ -148,7 +148,7 @@ export class ApiKeysService {
     const named = reference.length > 20 ? `${displayedPrefix(reference)}…` : reference;
     if (!row) {
       throw new ApiKeyRequestError(
-        `No API key has the id '${named}' or starts with it; 'keys list' shows both, and a prefix needs 6 characters`,
+        `No API key has the id or prefix '${named}'. See 'keys list'; a prefix needs at least 6 characters`,
       );
     }
     if (others.length > 0) {

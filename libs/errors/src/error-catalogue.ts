@@ -95,7 +95,7 @@ export const INVALID_IDEMPOTENCY_KEY = defineError(
   400,
   'The Idempotency-Key is empty, longer than 255 characters, not printable ASCII, wrongly quoted or given twice.',
   'Idempotency-Key must be sent once, with 1 to 255 characters of printable ASCII, such as ' +
-    '"8e03978e-40d5-43dd-bc93-6894a57f9324"; in a quoted one, \\ stands before " and \\ alone',
+    '"8e03978e-40d5-43dd-bc93-6894a57f9324"; inside quotes, escape " and \\ with a backslash',
 );
 export const BAD_REQUEST = defineGeneral(
   'bad_request',
@@ -115,7 +115,7 @@ export const MISSING_API_KEY = defineError(
   'missing_api_key',
   401,
   'No usable API key was sent in the Authorization header.',
-  'Send an API key as Authorization: Bearer <API_KEY>, once.',
+  'This request needs an API key: send one header, Authorization: Bearer <API key>.',
 );
 export const INVALID_API_KEY = defineError('invalid_api_key', 401, 'The API key is not known.');
 export const EXPIRED_API_KEY = defineError('expired_api_key', 401, 'The API key has expired.');
@@ -178,9 +178,8 @@ defineGeneral('unprocessable_content', 422, 'The body is valid, but cannot be ca
 export const IDEMPOTENCY_KEY_REUSED = defineError(
   'idempotency_key_reused',
   422,
-  'The Idempotency-Key was sent before with another request; a new request needs a new key.',
-  'The Idempotency-Key was sent before with another request, which was carried out. ' +
-    'If this one is to be carried out too, send it with a new key.',
+  'This Idempotency-Key was already used for a different request; a new request needs a new key.',
+  'This Idempotency-Key was already used for a different request. To send this one as well, use a new key.',
 );
 export const RATE_LIMITED = defineGeneral(
   'rate_limited',
@@ -199,7 +198,7 @@ export const INTERNAL_ERROR = defineError(
   500,
   'The service failed; the request id finds the cause.',
   // Sent with every 500, so it must not reveal the cause.
-  'The service failed to answer; quote the X-Request-Id when you report it.',
+  'The service failed; quote the X-Request-Id when you report it.',
 );
 export const TOOK_TOO_LONG = defineError(
   'took_too_long',
@@ -213,11 +212,11 @@ export const SERVER_ERROR = defineError(
   'The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.',
 );
 defineGeneral('not_implemented', 501, 'The service does not support this.');
-defineGeneral('bad_gateway', 502, 'Another service that is needed for the answer has failed.');
+defineGeneral('bad_gateway', 502, 'Another service that this request needs has failed.');
 export const UNAVAILABLE = defineGeneral(
   'unavailable',
   503,
-  'The service cannot answer at the moment; Retry-After says when to try again.',
-  'The service has more requests than it can answer. Try again.',
+  'The service cannot respond at the moment; Retry-After says when to try again.',
+  'The service has more requests than it can serve. Try again.',
 );
-defineGeneral('gateway_timeout', 504, 'Another service that is needed for the answer did not answer in time.');
+defineGeneral('gateway_timeout', 504, 'Another service that this request needs did not respond in time.');

@@ -16,7 +16,7 @@ import {
 
 const optional = { description: 'Something.', required: false };
 const INT64 = 'an integer between -9223372036854775808 and 9223372036854775807';
-const TEXT = 'a string of 1 to 5 characters, not all of them white space, without U+0000 and unpaired surrogates';
+const TEXT = 'a string of 1 to 5 characters, not blank, without NUL or unpaired surrogates';
 
 class Everything {
   @TextProperty({ ...optional, nullable: true, minLength: 1, maxLength: 5, notBlank: true })

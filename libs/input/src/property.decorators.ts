@@ -55,7 +55,7 @@ export function TextProperty(options: Described & TextLimits & { default?: strin
   const rule: Rule = {
     expected:
       `a string of ${minLength} to ${maxLength} characters` +
-      `${notBlank ? ', not all of them white space,' : ''} without U+0000 and unpaired surrogates`,
+      `${notBlank ? ', not blank,' : ''} without NUL or unpaired surrogates`,
     schema: { type: 'string', minLength, maxLength, pattern: notBlank ? NOT_BLANK : WITHOUT_NULL },
     isValid: (value) =>
       typeof value === 'string' &&

@@ -5,7 +5,7 @@ const log = new Logger('FastPaths');
 /** Logs that a fast path stays off because the code it relies on differs from the code it was written for. */
 export function logOtherInternals(name: string, difference: string): void {
   log.warn(
-    `The fast path ${name} stays off: ${difference}. Every answer is the same, only slower. ` +
+    `The fast path ${name} stays off: ${difference}. Responses are the same, only slower. ` +
       'See libs/internals/README.md.',
   );
 }

@@ -37,7 +37,7 @@ function observeServer(load: () => PlatformExpressAdapter['load'], config: Confi
   });
   registerMetric(Gauge, registry, {
     name: 'http_requests_in_flight_limit',
-    help: 'MAX_REQUESTS_IN_FLIGHT: one request more is answered 503.',
+    help: 'MAX_REQUESTS_IN_FLIGHT: further requests get 503.',
     read: () => config.maxRequestsInFlight,
   });
   registerMetric(Gauge, registry, {
@@ -52,7 +52,7 @@ function observeServer(load: () => PlatformExpressAdapter['load'], config: Confi
   });
   registerMetric(Counter, registry, {
     name: 'http_connections_dropped_total',
-    help: 'Connections that were closed without an answer, because too many were open.',
+    help: 'Connections that were closed without a response, because too many were open.',
     read: () => load().droppedConnections,
   });
 }
@@ -60,7 +60,7 @@ function observeServer(load: () => PlatformExpressAdapter['load'], config: Confi
 function observeDatabase(database: Database, registry: Registry): void {
   registerMetric(Gauge, registry, {
     name: 'database_silent',
-    help: '1 while the database does not answer at all, and requests are answered 503 without asking it; else 0.',
+    help: '1 while the database does not respond at all, and requests get 503 without asking it; else 0.',
     aggregator: 'max',
     read: () => Number(database.pool.isSilent),
   });

@@ -63,7 +63,7 @@ export function describeComponents(
         type: 'http',
         scheme: 'bearer',
         description:
-          'An API key, sent as `Authorization: Bearer <API_KEY>` with every request (RFC 6750). A key carries scopes, such ' +
+          'An API key, sent as `Authorization: Bearer <API key>` with every request (RFC 6750). A key carries scopes, such ' +
           `as ${scopes}; each operation names those it needs. Operators of the service issue keys.`,
       },
     },

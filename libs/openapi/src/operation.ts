@@ -18,11 +18,10 @@ const IDEMPOTENCY_KEY_PARAMETER: ParameterObject = {
   name: IDEMPOTENCY_KEY_HEADER,
   in: 'header',
   description:
-    'Makes it safe to repeat the request: a text that the client makes up for it, such as a UUID, and sends again with every ' +
-    'attempt. 1 to 255 characters of printable ASCII, quoted (a string of RFC 9651) or bare. It is kept for 24 hours, for ' +
-    'the client that the API key belongs to: until then the same request is answered as the first time, with ' +
-    '`Idempotent-Replayed`, and another one with 422. Nothing is kept of a request that was refused ' +
-    '(draft-ietf-httpapi-idempotency-key-header).',
+    'Makes the request safe to repeat: choose a unique text, such as a UUID, and send it with every attempt. 1 to 255 ' +
+    'characters of printable ASCII, quoted (a string of RFC 9651) or bare. The key is kept for 24 hours, for the client of ' +
+    'the API key. Repeats get the first response again, marked `Idempotent-Replayed: true`; a different request with the ' +
+    'same key gets 422. A refused request does not use up its key (draft-ietf-httpapi-idempotency-key-header).',
   schema: {
     type: 'string',
     pattern: KEY_PATTERN,

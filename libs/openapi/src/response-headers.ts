@@ -48,20 +48,20 @@ export const RESPONSE_HEADERS = {
     example: 'GET, HEAD, OPTIONS, POST',
   },
   'Retry-After': {
-    description: 'How many seconds to wait before the next attempt (RFC 9110).',
+    description: 'Seconds to wait before the next attempt (RFC 9110).',
     required: true,
     schema: { type: 'integer', format: 'int32', minimum: 0 },
     example: 1,
   },
   'RateLimit-Policy': {
     description:
-      'The rate limit of the client, for all of its keys together: `q` requests in `w` seconds. They may come at once, and ' +
-      'are given back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent where there is no limit.',
+      'The quota of the client, for all of its keys together: `q` requests in `w` seconds. They may be sent at once, and ' +
+      'come back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent without a limit.',
     schema: { type: 'string' },
     example: '"client";q=6000;w=60',
   },
   RateLimit: {
-    description: 'What is left of it: `r` requests now, and all of them again in `t` seconds without any.',
+    description: '`r` requests are left; after `t` idle seconds the whole quota is back.',
     schema: { type: 'string' },
     example: '"client";r=5999;t=1',
   },
@@ -87,7 +87,7 @@ export const RESPONSE_HEADERS = {
   },
   'Idempotent-Replayed': {
     description:
-      'Sent with an answer that is given again: a request with the same `Idempotency-Key` has been carried out before.',
+      'This is the first response again: the request was already carried out with the same `Idempotency-Key`.',
     schema: { type: 'string', enum: ['true'] },
     example: 'true',
   },

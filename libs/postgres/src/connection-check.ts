@@ -88,7 +88,7 @@ function connectionAdvice(error: NodeJS.ErrnoException, client: pg.Client): stri
   switch (error.code) {
     case 'ECONNREFUSED':
     case 'ENOENT':
-      return `nothing answers at ${host}. Start PostgreSQL there, or correct host and port.`;
+      return `no server responds at ${host}. Start PostgreSQL there, or correct host and port.`;
     case '28P01':
     case '28000':
       return `PostgreSQL at ${host} refuses user '${user}'. Correct user and password, or allow them in pg_hba.conf.`;

@@ -11,7 +11,7 @@ export class RateLimitModule {
     if (redisUrl === undefined) return;
     registerMetric(Gauge, registry, {
       name: 'redis_away',
-      help: '1 while Redis does not answer, and the process limits its clients by itself; else 0.',
+      help: '1 while Redis does not respond, and the process limits its clients by itself; else 0.',
       aggregator: 'max',
       read: () => Number(rateLimiter.shared?.isAway ?? false),
     });

@@ -66,7 +66,7 @@ export class SharedTokenBuckets {
       if (performance.now() >= this.pausedUntil) {
         const answer: unknown = await this.redis.takeToken(String(client), perMinute);
         const left = typeof answer === 'string' ? Number(answer) : NaN;
-        if (!(left >= -1 && left < perMinute)) throw new Error(`It answered ${String(answer)}.`);
+        if (!(left >= -1 && left < perMinute)) throw new Error(`It returned ${String(answer)}.`);
         if (this.isAway) {
           this.isAway = false;
           this.log.log('Redis is back: the instances share their rate limits again.');

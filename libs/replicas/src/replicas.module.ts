@@ -33,13 +33,13 @@ function observe(replicas: Replicas, registry: Registry): void {
   });
   registerMetric(Counter, registry, {
     name: 'replica_reads_total',
-    help: 'Statements that the read replica has answered.',
+    help: 'Statements that the read replica has served.',
     labelNames: ['replica'],
     read: () => replicas.all.map(({ name, reads }) => [{ replica: name }, reads]),
   });
   registerMetric(Counter, registry, {
     name: 'replica_fallbacks_total',
-    help: 'Statements that the primary has answered in place of a read replica.',
+    help: 'Statements that the primary has served in place of a read replica.',
     read: () => replicas.fallbacks,
   });
 }

@@ -272,7 +272,7 @@ class Replica {
           error instanceof NotRead ? message : `it cannot be reached (${(message || code)?.split('\n')[0]})`;
         if (trial > 1 && reason !== logged && !signal.aborted) {
           logged = reason;
-          this.log.warn(`Replica ${this.name} is not used: ${reason}. Other replicas or the primary answer its reads.`);
+          this.log.warn(`Replica ${this.name} is not used: ${reason}. Other replicas or the primary serve its reads.`);
         }
         await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
       }
@@ -291,7 +291,7 @@ class Replica {
       () => undefined,
     );
     // If all connections are busy, but the replica answers on them, it stays ready.
-    throw new NotRead('it does not answer in time', pool.waitingCount > 0 && pool.answered > answered);
+    throw new NotRead('it does not respond in time', pool.waitingCount > 0 && pool.answered > answered);
   }
 
   private async lease(position: Position): Promise<PoolClient> {

@@ -109,7 +109,7 @@ const DATABASE = {
     'STATEMENT_TIMEOUT_MS',
     5_000,
     TIME,
-    'PostgreSQL cancels a statement after this time in ms, and the request is answered 500 `took_too_long`.',
+    'PostgreSQL cancels a statement after this time in ms, and the request gets 500 `took_too_long`.',
   ),
 };
 
@@ -122,7 +122,7 @@ const API = {
   ),
   productionBaseUrl: baseUrl(
     'PUBLIC_BASE_URL',
-    'URL of this service as its clients reach it. Links in answers use it, and the OpenAPI document lists it. Not set: links ' +
+    'URL of this service as its clients reach it. Links in responses use it, and the OpenAPI document lists it. Not set: links ' +
       'begin with http://localhost and PORT, and the document names the server that has sent it.',
   ),
   stagingBaseUrl: baseUrl('STAGING_BASE_URL', 'URL of staging, for the OpenAPI document.'),
@@ -138,7 +138,7 @@ const API = {
     'AFTER_SUNSET',
     ['remove', 'serve'],
     'remove',
-    'What a deprecated operation does after its sunset: remove (answer 410) or serve (continue).',
+    'What a deprecated operation does after its sunset: remove (410) or serve (continue).',
   ),
 };
 
@@ -153,7 +153,7 @@ const REQUEST_LIMITS = {
   redisUrl: optional(
     'REDIS_URL',
     'a Redis URI such as redis://user:password@host:6379/0',
-    'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or while Redis does not answer: each process ' +
+    'Redis (5 or later) in which instances with the same host and database in DATABASE_URL share the rate limits. Not set, or while Redis does not respond: each process ' +
       'counts by itself.',
     (text) => (URL.canParse(text) && /^rediss?:\/\/[^/]/.test(text) ? text : undefined),
   ),
@@ -161,13 +161,13 @@ const REQUEST_LIMITS = {
     'MAX_BODY_BYTES',
     65_536,
     [1_024, 16_777_216],
-    'Largest request body in bytes. A larger one is answered 413.',
+    'Largest request body in bytes. A larger body gets 413.',
   ),
   requestTimeoutMs: integer(
     'REQUEST_TIMEOUT_MS',
     30_000,
     TIME,
-    'Longest time in ms for a whole request to arrive, 10 s of it for the header section; then it is answered 408.',
+    'Longest time in ms for a whole request to arrive, 10 s of it for the header section; then it gets 408.',
   ),
   keepAliveTimeoutMs: integer(
     'KEEP_ALIVE_TIMEOUT_MS',
@@ -179,7 +179,7 @@ const REQUEST_LIMITS = {
     'MAX_REQUESTS_IN_FLIGHT',
     1_000,
     [1, 1_000_000],
-    'Largest number of requests that a process works on at a time. Further ones are answered 503 at once, health checks and ' +
+    'Largest number of requests that a process works on at a time. Further requests get 503 at once, health checks and ' +
       'metrics excepted.',
   ),
 };
@@ -189,7 +189,7 @@ const STOP = {
     'SHUTDOWN_DELAY_MS',
     0,
     [0, LONGEST_TIME_MS],
-    'After SIGTERM the service accepts connections for this time in ms, while /health/ready answers 503, so that a load ' +
+    'After SIGTERM the service accepts connections for this time in ms, while /health/ready returns 503, so that a load ' +
       'balancer removes it.',
   ),
   shutdownTimeoutMs: integer(

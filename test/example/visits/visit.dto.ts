@@ -36,7 +36,7 @@ export class ListVisitsQuery {
   @OpaqueParameter({ description: 'Return only visits for this reason.', required: false })
   reason?: string;
 
-  @CursorParameter('Where the page begins: from the `Link` of the page before, with the same `reason`.')
+  @CursorParameter('Start of the page: copy it from the previous `Link` and keep the same `reason`.')
   cursor?: string;
 }
 

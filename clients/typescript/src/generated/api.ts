@@ -9,7 +9,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List animals
+         * List pets
          * @description One page of the catalogue, by ascending id.
          *
          *     Needs the scope `pets:read`.
@@ -17,8 +17,8 @@ export interface paths {
         get: operations["listPets"];
         put?: never;
         /**
-         * Add an animal
-         * @description Adds an animal to the catalogue and assigns its id.
+         * Add a pet
+         * @description Adds a pet to the catalogue and assigns its id.
          *
          *     Needs the scope `pets:write`.
          */
@@ -37,9 +37,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get an animal
+         * Get a pet
          * @deprecated
-         * @description One animal by its identifier.
+         * @description One pet by its identifier.
          *
          *     Needs the scope `pets:read`.
          *
@@ -59,11 +59,11 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description Availability of an animal.
+         * @description Availability of a pet.
          * @enum {string}
          */
         PetStatus: "available" | "pending" | "sold";
-        /** @description An animal of the catalogue. */
+        /** @description A pet of the catalogue. */
         Pet: {
             /**
              * Format: int64
@@ -72,39 +72,39 @@ export interface components {
              */
             id: bigint;
             /**
-             * @description The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.
+             * @description The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.
              * @example Rex
              */
             name: string;
             /**
              * Format: int64
-             * @description Identifier of the category the animal belongs to.
+             * @description Identifier of the category the pet belongs to.
              * @example 7
              */
             categoryId: bigint;
             /**
-             * @description Availability of the animal.
+             * @description Availability of the pet.
              * @example available
              */
             status: components["schemas"]["PetStatus"];
         };
-        /** @description A page of animals, by ascending id. */
+        /** @description A page of pets, by ascending id. */
         Pets: components["schemas"]["Pet"][];
-        /** @description An animal to add. Members that are not listed here are ignored. */
+        /** @description A pet to add. Members that are not listed here are ignored. */
         NewPet: {
             /**
-             * @description The animal's name, kept exactly as it was sent. Not only white space, and without U+0000.
+             * @description The pet's name, kept exactly as it was sent. Not only white space, and without U+0000.
              * @example Rex
              */
             name: string;
             /**
              * Format: int64
-             * @description Identifier of the category the animal belongs to.
+             * @description Identifier of the category the pet belongs to.
              * @example 7
              */
             categoryId: bigint;
             /**
-             * @description Availability of the animal; `available` when it is not sent.
+             * @description Availability of the pet; `available` when it is not sent.
              * @example available
              */
             status?: components["schemas"]["PetStatus"];
@@ -220,7 +220,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `unavailable`: The service cannot answer at the moment; Retry-After says when to try again. */
+        /** @description `unavailable`: The service cannot respond at the moment; Retry-After says when to try again. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -254,8 +254,8 @@ export interface components {
          *     - `headers_too_large`: The header fields are larger than the limit.
          *     - `server_error`: The service cannot carry out the request, for the reason that the status names: any 5xx without a code of its own.
          *     - `not_implemented`: The service does not support this.
-         *     - `bad_gateway`: Another service that is needed for the answer has failed.
-         *     - `gateway_timeout`: Another service that is needed for the answer did not answer in time.
+         *     - `bad_gateway`: Another service that this request needs has failed.
+         *     - `gateway_timeout`: Another service that this request needs did not respond in time.
          */
         OtherError: {
             headers: {
@@ -308,17 +308,17 @@ export interface components {
          */
         Allow: string;
         /**
-         * @description How many seconds to wait before the next attempt (RFC 9110).
+         * @description Seconds to wait before the next attempt (RFC 9110).
          * @example 1
          */
         "Retry-After": number;
         /**
-         * @description The rate limit of the client, for all of its keys together: `q` requests in `w` seconds. They may come at once, and are given back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent where there is no limit.
+         * @description The quota of the client, for all of its keys together: `q` requests in `w` seconds. They may be sent at once, and come back evenly (draft-ietf-httpapi-ratelimit-headers-10). Absent without a limit.
          * @example "client";q=6000;w=60
          */
         "RateLimit-Policy": string;
         /**
-         * @description What is left of it: `r` requests now, and all of them again in `t` seconds without any.
+         * @description `r` requests are left; after `t` idle seconds the whole quota is back.
          * @example "client";r=5999;t=1
          */
         RateLimit: string;
@@ -343,7 +343,7 @@ export interface components {
          */
         Location: string;
         /**
-         * @description Sent with an answer that is given again: a request with the same `Idempotency-Key` has been carried out before.
+         * @description This is the first response again: the request was already carried out with the same `Idempotency-Key`.
          * @example true
          */
         "Idempotent-Replayed": "true";
@@ -360,11 +360,11 @@ export interface operations {
     listPets: {
         parameters: {
             query?: {
-                /** @description Maximum number of animals returned. */
+                /** @description Maximum number of pets returned. */
                 limit?: number;
-                /** @description Return only animals with this availability. */
+                /** @description Return only pets with this availability. */
                 status?: components["schemas"]["PetStatus"];
-                /** @description Where the page begins: taken from the `Link` of the page before, with the same `status`. Without it, the first page. */
+                /** @description Start of the page: copy it from the previous page's `Link` and keep the same `status`. Leave it out for the first page. */
                 cursor?: string;
             };
             header?: never;
@@ -373,7 +373,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The page of animals. */
+            /** @description The page of pets. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -442,13 +442,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to repeat the request: a text that the client makes up for it, such as a UUID, and sends again with every attempt. 1 to 255 characters of printable ASCII, quoted (a string of RFC 9651) or bare. It is kept for 24 hours, for the client that the API key belongs to: until then the same request is answered as the first time, with `Idempotent-Replayed`, and another one with 422. Nothing is kept of a request that was refused (draft-ietf-httpapi-idempotency-key-header). */
+                /** @description Makes the request safe to repeat: choose a unique text, such as a UUID, and send it with every attempt. 1 to 255 characters of printable ASCII, quoted (a string of RFC 9651) or bare. The key is kept for 24 hours, for the client of the API key. Repeats get the first response again, marked `Idempotent-Replayed: true`; a different request with the same key gets 422. A refused request does not use up its key (draft-ietf-httpapi-idempotency-key-header). */
                 "Idempotency-Key"?: string;
             };
             path?: never;
             cookie?: never;
         };
-        /** @description The animal to add. */
+        /** @description The pet to add. */
         requestBody: {
             content: {
                 /**
@@ -462,7 +462,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The created animal. */
+            /** @description The created pet. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -508,7 +508,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
-            /** @description `idempotency_key_reused`: The Idempotency-Key was sent before with another request; a new request needs a new key. */
+            /** @description `idempotency_key_reused`: This Idempotency-Key was already used for a different request; a new request needs a new key. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -533,7 +533,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Identifier of the animal.
+                 * @description Identifier of the pet.
                  * @example 1
                  */
                 petId: bigint;
@@ -542,7 +542,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The animal. */
+            /** @description The pet. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -586,7 +586,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description `pet_not_found`: No animal has this identifier. */
+            /** @description `pet_not_found`: No pet has this identifier. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

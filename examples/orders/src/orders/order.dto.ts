@@ -34,7 +34,7 @@ export class ListOrdersQuery {
   @Int64Parameter({ description: 'Return only orders of this animal.', required: false })
   petId?: bigint;
 
-  @CursorParameter('Where the page begins: from the `Link` of the page before, with the same `petId`.')
+  @CursorParameter('Start of the page: copy it from the previous `Link` and keep the same `petId`.')
   cursor?: string;
 }
 

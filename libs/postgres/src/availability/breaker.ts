@@ -58,10 +58,10 @@ export class Breaker {
     this.looks = 0;
     if (isAnswering && pool.isSilent) {
       pool.endSilence();
-      this.log.log('The database answers again.');
+      this.log.log('The database responds again.');
     } else if (!isAnswering && !pool.isSilent && pool.answered === answered) {
-      this.log.warn('The database does not answer. Requests that need it are answered 503 at once until it does.');
-      pool.beginSilence(Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' }));
+      this.log.warn('The database does not respond. Requests that need it get 503 at once until it does.');
+      pool.beginSilence(Object.assign(new Error('The database does not respond'), { code: 'ETIMEDOUT' }));
     }
   }
 

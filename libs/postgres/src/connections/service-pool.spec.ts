@@ -15,7 +15,7 @@ const AUTHENTICATED = message('R', Buffer.alloc(4));
 const READY = message('Z', Buffer.from('I'));
 const TERMINATED = message('E', Buffer.from('SFATAL\0C57P01\0Mterminating connection\0\0'));
 
-const SILENCE = Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' });
+const SILENCE = Object.assign(new Error('The database does not respond'), { code: 'ETIMEDOUT' });
 
 /** The server sends these bytes to each client that connects. */
 let greeting: Buffer;

@@ -133,7 +133,7 @@ async function change(
       const { message, code } = (error instanceof ApiError ? error.cause : error) as NodeJS.ErrnoException;
       const isLate = NO_LOCK.has(code);
       if (!isLate || attempt === LOCK_ATTEMPTS) {
-        const outcome = isOutcomeUnknown(error) ? ' or was applied without an answer' : ' and was undone';
+        const outcome = isOutcomeUnknown(error) ? ' or was applied without a confirmation' : ' and was undone';
         const undone = isTransactional ? outcome : '';
         const advice = isLate
           ? `. A long transaction holds its lock, such as a backup: pg_stat_activity shows it. Run the command again then`

@@ -24,7 +24,7 @@ export class ListSampleThingsQuery {
   @LimitParameter('Maximum number of sample things returned.')
   limit = DEFAULT_PAGE_SIZE;
 
-  @CursorParameter('Where the page begins: from the `Link` of the page before.')
+  @CursorParameter("Start of the page: copy it from the previous page's `Link`.")
   cursor?: string;
 }
 
