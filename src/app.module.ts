@@ -8,6 +8,7 @@ import { BodyGuard, InputPipe } from '#input';
 import { MODULE_METADATA } from '#internals';
 import { KeyUsageModule } from '#key-usage';
 import { ObservabilityModule } from '#observability';
+import { OpenApiModule } from '#openapi';
 import { DatabaseModule } from '#postgres';
 import { RateLimitModule } from '#rate-limit';
 import { ReplicasModule } from '#replicas';
@@ -44,6 +45,7 @@ export class AppModule {
       AuthModule,
       DeprecationModule,
       IdempotencyModule,
+      OpenApiModule,
       DocsPagesModule,
       ObservabilityModule,
     ];

@@ -1,12 +1,11 @@
 import { Command, CommanderError } from 'commander';
-import { loadEnvironmentFile, readConfig } from '#settings';
+import { loadEnvironmentFile } from '#settings';
 import type { AppOptions } from '../app.options.js';
 import { type CommandContext, OwnContext } from './context.js';
 import { addDatabaseCommands } from './database.js';
 import { addDeprecationCommands } from './deprecations.js';
 import { addKeyCommands } from './keys.js';
-import { runInService } from './service-client.js';
-import { printableLines } from './terminal.js';
+import { runInsteadInService } from './service-client.js';
 import { addTransferCommands } from './transfer.js';
 
 /** Creates the program with all commands. Nest and TypeORM are imported only when a command runs. */
@@ -52,9 +51,6 @@ export async function runCommand(program: Command, context: CommandContext, word
   }
 }
 
-/** The first words of the commands that the service runs while it has the embedded database; `export` asks it itself. */
-const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed']);
-
 /**
  * Runs the command line of this process with the settings of the environment and of `.env`, prints its failure if it
  * fails, and sets the exit code of the process.
@@ -73,15 +69,7 @@ export async function runCommands(options: AppOptions = {}): Promise<void> {
   });
   program.hook('preAction', async () => {
     loadEnvironmentFile();
-    const { databaseUrl, dataDir } = readConfig();
-    if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
-    const decoder = new TextDecoder();
-    const print = (bytes: Buffer): void => context.print(printableLines(decoder.decode(bytes, { stream: true })));
-    const end = await runInService(dataDir, words, print);
-    if (end === undefined) return;
-    context.tell(end.messages);
-    // Ends the program before the command runs here, too.
-    throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
+    await runInsteadInService(context, words);
   });
   process.exitCode = await runCommand(program, context, words);
 }

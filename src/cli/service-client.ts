@@ -1,7 +1,10 @@
+import { CommanderError } from 'commander';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connectToOwner } from '#embedded-postgres';
 import { StartupError } from '#errors';
+import { readConfig } from '#settings';
+import type { CommandContext } from './context.js';
 import { printableLines } from './terminal.js';
 
 /** What the service tells at the end of a command. */
@@ -13,6 +16,21 @@ export interface ServiceEnd {
 
 /** The trailer field with the `ServiceEnd`, as percent-encoded JSON. */
 export const END_FIELD = 'petstore-end';
+
+/** The first words of the commands that the service runs while it has the embedded database; `export` asks it itself. */
+const IN_SERVICE = new Set<string | undefined>(['deprecations', 'keys', 'seed']);
+
+/** Returns when this process must run the command. Throws CommanderError with the exit code when the service has run it. */
+export async function runInsteadInService(context: CommandContext, words: readonly string[]): Promise<void> {
+  const { databaseUrl, dataDir } = readConfig();
+  if (databaseUrl !== undefined || !IN_SERVICE.has(words[0])) return;
+  const decoder = new TextDecoder();
+  const print = (bytes: Buffer): void => context.print(printableLines(decoder.decode(bytes, { stream: true })));
+  const end = await runInService(dataDir, words, print);
+  if (end === undefined) return;
+  context.tell(end.messages);
+  throw new CommanderError(end.exitCode, 'petstore.service', 'The service ran the command.');
+}
 
 /**
  * Lets the service that runs on DATA_DIR run a command: the embedded database belongs to one process. It is a request of

@@ -33,12 +33,9 @@ export async function startService(options: ServiceOptions = {}): Promise<void> 
     loadEnvironmentFile();
     const config = readConfig();
     if (cluster.isPrimary) await checkAddress(config);
-    if (config.webConcurrency === 1 || cluster.isWorker) {
-      await serve(config, options);
-    } else {
-      const group = new ProcessGroup(config, (port) => tell(welcome(applicationOf(options), config, port)));
-      process.exit(await group.run());
-    }
+    const greet = (port: number): void => tell(welcome(applicationOf(options), config, port));
+    if (config.webConcurrency > 1 && cluster.isPrimary) process.exit(await new ProcessGroup(config, greet).run());
+    await serve(config, options);
   } catch (error) {
     fail(error);
   }

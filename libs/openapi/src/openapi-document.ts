@@ -1,4 +1,4 @@
-import { type INestApplication, Injectable } from '@nestjs/common';
+import { Global, type INestApplication, Injectable, Module } from '@nestjs/common';
 import {
   type OpenAPIObject,
   type ParameterObject,
@@ -129,3 +129,7 @@ export class OpenApiDocument {
     return paths;
   }
 }
+
+@Global()
+@Module({ providers: [OpenApiDocument], exports: [OpenApiDocument] })
+export class OpenApiModule {}

@@ -46,12 +46,14 @@ async function openDataSource(options: DatabaseOptions): Promise<DataSource> {
   const { config } = options;
   const { databaseUrl } = config;
   await checkConnection(config);
-  if (databaseUrl !== undefined) {
-    const extra = { ...(options.extra as object), ...serverConnectionSettings(config, databaseUrl, isDirect(config)) };
-    return new ServiceDataSource({ ...options, extra }, undefined).initialize();
-  }
-  const engine = await EmbeddedEngine.open(config.dataDir);
-  const extra = { ...embeddedConnectionSettings(config), stream: engine.createStream };
+  if (databaseUrl === undefined) return openEmbedded(options);
+  const extra = { ...(options.extra as object), ...serverConnectionSettings(config, databaseUrl, isDirect(config)) };
+  return new ServiceDataSource({ ...options, extra }, undefined).initialize();
+}
+
+async function openEmbedded(options: DatabaseOptions): Promise<DataSource> {
+  const engine = await EmbeddedEngine.open(options.config.dataDir);
+  const extra = { ...embeddedConnectionSettings(options.config), stream: engine.createStream };
   try {
     return await new ServiceDataSource({ ...options, extra }, engine).initialize();
   } catch (error) {

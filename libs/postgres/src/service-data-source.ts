@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { ClientBase, PoolClient } from 'pg';
 import {
   DataSource,
@@ -6,10 +7,15 @@ import {
   type QueryRunner,
   type ReplicationMode,
 } from 'typeorm';
-import type { EmbeddedEngine } from '#embedded-postgres';
 import { type PostgresDriver, PostgresQueryRunner, unansweredStatement } from '#internals';
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
+
+/** A PostgreSQL inside this process, whose lock accepts connections of other processes. */
+interface Engine {
+  readonly lock: { serve(listener: ((socket: Socket) => void) | undefined): void };
+  close(): Promise<void>;
+}
 
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
@@ -18,7 +24,7 @@ export class ServiceDataSource extends DataSource {
   /** @param engine the embedded engine; undefined for a PostgreSQL server */
   constructor(
     options: DataSourceOptions,
-    readonly engine: EmbeddedEngine | undefined,
+    readonly engine: Engine | undefined,
   ) {
     super(options);
     if (engine === undefined) return;
