@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { changesOf, linesWithout, OPTIONAL } from '../../scripts/demolish.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -17,7 +18,7 @@ function filesBelow(directory: string, ending: string): string[] {
 /** The pages of the repository. */
 const DOCUMENTS = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
-  ...['docs', 'ops', 'bench', 'test', 'src'].flatMap((directory) => filesBelow(directory, '.md')),
+  ...['docs', 'ops', 'bench', 'test', 'libs'].flatMap((directory) => filesBelow(directory, '.md')),
 ];
 
 /** Pages that also name files of examples or of earlier releases. */
@@ -89,6 +90,30 @@ test('of the packages of a production install only two have install scripts, whi
 test('docs/architecture.md has a row for exactly the libraries', () => {
   const rows = [...read('docs/architecture.md').matchAll(/^\| `libs\/([\w-]+)` /gm)].map((match) => match[1]);
   expect(rows.sort()).toEqual(readdirSync(join(ROOT, 'libs')).sort());
+});
+
+describe.each(readdirSync(join(ROOT, 'libs')))('libs/%s/README.md', (library) => {
+  const text = read(`libs/${library}/README.md`);
+
+  test('begins with the promise that docs/architecture.md names, and says of settings only those that exist', () => {
+    const promise = new RegExp(`^\\| \`libs/${library}\` +\\| (.*?) +\\|$`, 'm').exec(
+      read('docs/architecture.md'),
+    )?.[1];
+    const [heading = ''] = text.split('\n');
+    expect(heading.toLowerCase()).toBe(`# ${library}: ${promise}`.toLowerCase());
+    const settings = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map((match) => match[1] ?? '');
+    expect(settings.filter((name) => !read('.env.example').includes(`#${name}=`))).toEqual([]);
+  });
+
+  test('names lines that exist, if it says what to delete', () => {
+    expect(() => OPTIONAL.includes(library) && changesOf([library])).not.toThrow();
+  });
+});
+
+test('docs/architecture.md says how many lines are left without optional libraries, to 200', () => {
+  const [, lines = ''] = /all of\s+them, ([\d,]+) lines/.exec(read('docs/architecture.md')) ?? [];
+  expect(OPTIONAL).toHaveLength(9);
+  expect(Math.abs(Number(lines.replace(',', '')) - linesWithout(OPTIONAL))).toBeLessThan(200);
 });
 
 /** The anchors of a page's headings, as repository hosts make them. */

@@ -1,0 +1,3 @@
+export const OPTIONAL: readonly string[];
+export function changesOf(libraries: readonly string[]): ReadonlyMap<string, string | undefined>;
+export function linesWithout(libraries: readonly string[]): number;

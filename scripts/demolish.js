@@ -1,0 +1,229 @@
+/**
+ * Deletes optional libraries from a copy of the repository, as their README.md says, and shows that the rest works:
+ *
+ *   npm run demolish -- [library …]
+ *
+ * Without names, each optional library in turn, and then all of them at once. The rest must compile, and the service built from
+ * it must keep the contract. Prints the seconds of each, and the lines of src and libs that are left.
+ *
+ * Lists of what to delete are blocks of code named `delete` in the README of a library. Each line is one of these; any white space
+ * stands for any other:
+ *
+ *   path                   the file
+ *   path: text             this text, which occurs once in the file, and its line if nothing else is on it
+ *   path: text { … }       also the block that it opens
+ *   path: text …           also the rest of its line
+ *   path: text → other     this text becomes the other one
+ *
+ * A block named `ts path` is a file that takes its place.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+/** Longest time in ms that a service needs to start. */
+const START_TIMEOUT_MS = 60_000;
+
+/** As many libraries are deleted at the same time, each from a copy of its own. */
+const AT_ONCE = 2;
+
+const root = join(import.meta.dirname, '..');
+const read = (path) => readFileSync(join(root, path), 'utf8');
+const readmeOf = (library) => read(`libs/${library}/README.md`);
+
+/** The libraries whose README says how to delete them. */
+export const OPTIONAL = readdirSync(join(root, 'libs')).filter((library) => /^```delete$/m.test(readmeOf(library)));
+
+/**
+ * What changes when libraries are deleted: the new text of each path, undefined for what is deleted.
+ *
+ * @throws Error when a README names a text that does not occur once
+ */
+export function changesOf(libraries) {
+  const changes = new Map();
+  for (const library of libraries) {
+    const readme = readmeOf(library);
+    const lists = [...readme.matchAll(/^```delete\n(.*?)\n```$/gms)].map(([, list]) => list);
+    for (const line of lists.join('\n').split('\n')) {
+      const [, path, entry] = /^(\S+?)(?:: (.*))?$/.exec(line);
+      if (!existsSync(join(root, path))) throw new Error(`libs/${library}/README.md: there is no ${path}`);
+      if (entry === undefined) {
+        changes.set(path, undefined);
+        continue;
+      }
+      const alone = textAfter(read(path), entry);
+      if (alone === undefined) throw new Error(`libs/${library}/README.md: ${path} does not have once: ${entry}`);
+      // The list of another library may have deleted the same.
+      if (!changes.has(path)) changes.set(path, alone);
+      else if (changes.get(path) !== undefined) {
+        changes.set(path, textAfter(changes.get(path), entry) ?? changes.get(path));
+      }
+    }
+    for (const [, path, text] of readme.matchAll(/^```ts (\S+)\n(.*?)^```$/gms)) changes.set(path, text);
+  }
+  for (const library of libraries) changes.set(`libs/${library}`, undefined);
+  return changes;
+}
+
+/** `text` after one entry of a list; undefined unless it names one part of the text. */
+function textAfter(text, entry) {
+  const [wanted, other] = entry.split(' → ');
+  const [, start, rest] = /^(.*?) ?(\{ … \}|…)?$/.exec(wanted);
+  const words = start.trim().split(/\s+/);
+  const pattern = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('\\s+');
+  const [found, second] = text.matchAll(new RegExp(pattern, 'g'));
+  if (found === undefined || second !== undefined) return undefined;
+  let end = found.index + found[0].length;
+  if (rest === '…') end = text.indexOf('\n', end);
+  else if (rest !== undefined) end = endOfBlock(text, text.indexOf('{', end));
+  const before = text.slice(0, found.index);
+  const after = text.slice(end);
+  if (other !== undefined) return before + other + after;
+  const isAlone = /(^|\n)[ \t]*$/.test(before) && /^[ \t]*(\n|$)/.test(after);
+  return isAlone ? before.replace(/[ \t]*$/, '') + after.replace(/^[ \t]*\n?/, '') : before + after;
+}
+
+/** The index behind the brace that closes the one at `start`. */
+function endOfBlock(text, start) {
+  let depth = 0;
+  for (let index = start; index < text.length; index++) {
+    if (text[index] === '{') depth++;
+    if (text[index] === '}' && --depth === 0) return index + 1;
+  }
+  return text.length;
+}
+
+/** Number of lines of src and libs that are left, as `npm run size` counts them. */
+export function linesWithout(libraries) {
+  const changes = changesOf(libraries);
+  const lines = ['src', 'libs'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true })
+      .map((name) => `${folder}/${name}`)
+      .filter((path) => /(?<!\.spec)\.ts$/.test(path) && !libraries.some((one) => path.startsWith(`libs/${one}/`)))
+      .map((path) => (changes.has(path) ? (changes.get(path) ?? '') : read(path)).split('\n').length - 1),
+  );
+  return lines.reduce((sum, count) => sum + count, 0);
+}
+
+/** Runs a command in a folder. Throws an error with its output if it fails. */
+async function run(folder, command, args, env = {}) {
+  try {
+    const options = { cwd: folder, env: { ...process.env, ...env }, maxBuffer: 10_000_000 };
+    return (await promisify(execFile)(command, args, options)).stdout;
+  } catch (error) {
+    throw new Error(`${args.join(' ')} has failed:\n${error.stdout}${error.stderr}`, { cause: error });
+  }
+}
+
+/** Compiles the sources of a folder. Compiles only what has changed if it was compiled before. */
+async function compile(folder) {
+  const options = ['-p', 'tsconfig.build.json', '--incremental', '--tsBuildInfoFile', 'dist/build-info'];
+  await run(folder, process.execPath, ['node_modules/typescript/bin/tsc', ...options]);
+  await run(folder, process.execPath, ['scripts/copy-documents.js']);
+}
+
+/** The keys that rows of the contract need, by their variables. */
+async function createKeys(folder, env) {
+  const create = (...args) =>
+    run(folder, process.execPath, ['dist/src/cli.js', 'keys', 'create', '--quiet', ...args], env);
+  const all = ['--client', 'contract', '--scopes', 'pets:read,pets:write'];
+  const keys = {
+    key: await create(...all),
+    second: await create(...all),
+    other: await create('--client', 'other'),
+    reader: await create('--client', 'contract', '--scopes', 'pets:read'),
+    metrics: await create('--client', 'contract', '--scopes', 'metrics:read'),
+    expired: await create('--client', 'contract', '--expires', '1s'),
+    revoked: await create('--client', 'contract'),
+  };
+  const secrets = Object.fromEntries(Object.entries(keys).map(([name, secret]) => [name, secret.trim()]));
+  await run(folder, process.execPath, ['dist/src/cli.js', 'keys', 'revoke', secrets.revoked.slice(0, 12)], env);
+  return secrets;
+}
+
+/** Judges the service of a folder by the rows of the contract that are left there. Returns what the runner prints. */
+async function judge(folder, env, { key, ...others }, port) {
+  const service = spawn(process.execPath, ['dist/src/main.js'], { cwd: folder, env: { ...process.env, ...env } });
+  let output = '';
+  for (const stream of [service.stdout, service.stderr]) stream.on('data', (text) => (output += text));
+  const ended = new Promise((done) => service.once('close', done));
+  try {
+    const url = `http://127.0.0.1:${port}`;
+    const isUp = () =>
+      fetch(`${url}/health/ready`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    for (const deadline = Date.now() + START_TIMEOUT_MS; !(await isUp()); await sleep(100)) {
+      if (service.exitCode !== null || Date.now() > deadline) {
+        throw new Error(`The service does not start:\n${output}`);
+      }
+    }
+    const keys = Object.entries(others).flatMap(([name, secret]) => ['--let', `${name}=${secret}`]);
+    const address = ['--url', url, '--base', `http://localhost:${port}/v1`, '--key', key];
+    const loader = ['--import', './test/support/register-typescript.js', 'contract/run.ts'];
+    return await run(folder, process.execPath, [...loader, ...address, ...keys]);
+  } finally {
+    service.kill();
+    await ended;
+  }
+}
+
+/** Deletes libraries from a new copy of a compiled folder, compiles the rest and judges it. Returns what the runner prints. */
+async function judgeWithout(libraries, whole, env, keys, port) {
+  const copy = `${whole}-${libraries.length > 1 ? 'all' : libraries[0]}`;
+  cpSync(whole, copy, { recursive: true, verbatimSymlinks: true });
+  for (const [path, text] of changesOf(libraries)) {
+    for (const old of [path, `dist/${path.replace(/\.ts$/, '.js')}`]) {
+      rmSync(join(copy, old), { recursive: true, force: true });
+    }
+    if (text !== undefined) writeFileSync(join(copy, path), text);
+  }
+  await compile(copy);
+  const verdict = await judge(copy, { ...env, PORT: String(port) }, keys, port);
+  rmSync(copy, { recursive: true });
+  return verdict;
+}
+
+async function main(names) {
+  const unknown = names.filter((name) => !OPTIONAL.includes(name));
+  if (unknown.length > 0) throw new Error(`Not optional: ${unknown.join(', ')}. Optional are ${OPTIONAL.join(', ')}.`);
+  const { startPostgresqlServer } = await import('../test/support/postgresql-server.ts');
+  const { freePort } = await import('../test/support/programs.ts');
+  // TypeScript names files by their real path.
+  const copies = realpathSync(mkdtempSync(join(tmpdir(), 'petstore-demolish-')));
+  process.once('exit', () => rmSync(copies, { recursive: true, force: true }));
+  const whole = join(copies, 'whole');
+  const leftOut = /\/(\.data|\.git|built|coverage|dist|node_modules)$/;
+  cpSync(root, whole, { recursive: true, filter: (path) => path === root || !leftOut.test(path) });
+  symlinkSync(join(root, 'node_modules'), join(whole, 'node_modules'));
+  const server = await startPostgresqlServer();
+  try {
+    await compile(whole);
+    const env = { DATABASE_URL: server.url, REQUEST_TIMEOUT_MS: '1500', LOG_LEVEL: 'silent' };
+    await run(whole, process.execPath, ['dist/src/cli.js', 'migrate'], env);
+    const keys = await createKeys(whole, env);
+    const waiting = (names.length > 0 ? names : OPTIONAL).map((name) => [name]);
+    if (names.length === 0) waiting.push(OPTIONAL);
+    const work = async () => {
+      for (let libraries = waiting.shift(); libraries !== undefined; libraries = waiting.shift()) {
+        const beginning = performance.now();
+        const verdict = await judgeWithout(libraries, whole, env, keys, await freePort());
+        const seconds = ((performance.now() - beginning) / 1000).toFixed(0);
+        const name = libraries.length > 1 ? 'all of them' : libraries[0];
+        process.stdout.write(
+          `${name.padEnd(18)}${seconds.padStart(4)} s, ${linesWithout(libraries)} lines left. ${verdict}`,
+        );
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+  } finally {
+    await server.stop();
+  }
+}
+
+if (process.argv[1] === import.meta.filename) await main(process.argv.slice(2));
