@@ -1,6 +1,7 @@
 import {
   type ArgumentMetadata,
   type CanActivate,
+  type ExecutionContext,
   ForbiddenException,
   type HttpServer,
   type INestApplication,
@@ -8,9 +9,9 @@ import {
   type PipeTransform,
 } from '@nestjs/common';
 import type { RouteParamtypes } from '@nestjs/common/internal';
-import type { ContextUtils, GuardsConsumer } from '@nestjs/core/internal';
+import type { ContextUtils, GuardsConsumer, InterceptorsConsumer } from '@nestjs/core/internal';
 import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
-import { isObservable, lastValueFrom } from 'rxjs';
+import { isObservable, lastValueFrom, type Observable, ReplaySubject, tap } from 'rxjs';
 import { isDeclared } from '#json';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
 import { logOtherInternals } from './other-internals.js';
@@ -25,6 +26,7 @@ interface PrivateMembers {
   readonly contextUtils: ContextUtils;
   readonly guardsConsumer: GuardsConsumer;
   readonly guardsContextCreator: Creator<CanActivate>;
+  readonly interceptorsConsumer: InterceptorsConsumer;
   readonly interceptorsContextCreator: Creator<NestInterceptor>;
   readonly pipesContextCreator: Creator<PipeTransform>;
   readonly responseController: {
@@ -32,6 +34,8 @@ interface PrivateMembers {
     setHeaders(response: unknown, headers: unknown): void;
   };
   isResponseHandled(instance: object, methodName: string, params: ParamProperties[]): boolean;
+  observeHandlerResult(value: unknown, observed: ReplaySubject<unknown>, streams: unknown[]): void;
+  trackHandlerStream(emitted: unknown, streams: unknown[]): void;
 }
 
 /** Finds the guards, interceptors or pipes of a handler: global ones, those of its controller, and its own. */
@@ -65,9 +69,9 @@ type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
  * interceptors, pipes, the handler, its answer.
  *
  * Nest awaits each guard, each pipe of each parameter and the answer, and wraps each interceptor in an observable. For a
- * short request this is as much work as all the rest. Here only promises are awaited, direct interceptors are plain calls,
- * and values are sent at once. Nest's own code calls the handlers that do more: those with other interceptors or
- * request scope, and those that send events, redirect, render, or write the response themselves.
+ * short request this is as much work as all the rest. Here only promises are awaited, direct interceptors behind the last
+ * other one are plain calls, and values are sent at once. Nest's own code calls the other interceptors, and the handlers
+ * that do more: those with request scope, and those that send events, redirect, render, or write the response themselves.
  */
 function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
   const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;
@@ -89,26 +93,54 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         !router.isResponseHandled(instance, methodName, parameters) &&
         !this.reflectRedirect(callback) &&
         !this.reflectRenderTemplate(callback);
-      if (!isOrdinary || !interceptors.every(isDirect)) return super.create(...creation);
+      if (!isOrdinary) return super.create(...creation);
 
-      const before = interceptors.filter((each) => each.before !== DirectInterceptor.prototype.before);
-      const after = interceptors.filter((each) => each.after !== DirectInterceptor.prototype.after).reverse();
+      const outer = interceptors.slice(0, interceptors.findLastIndex((each) => !isDirect(each)) + 1);
+      const inner = interceptors.slice(outer.length) as DirectInterceptor[];
+      const before = inner.filter((each) => each.before !== DirectInterceptor.prototype.before);
+      const after = inner.filter((each) => each.after !== DirectInterceptor.prototype.after).reverse();
       const pipes = router.pipesContextCreator.create(...bound);
       const piped = parameters.filter(({ type }) => this.isPipeable(type));
       router.contextUtils.warnOnMissingParamtypes(instance, methodName, handler.paramtypes, pipes, piped);
-      const { applicationRef, guardsConsumer, responseController } = router;
+      const { applicationRef, guardsConsumer, interceptorsConsumer, responseController } = router;
       const { httpStatusCode, hasCustomHeaders, responseHeaders } = handler;
       const guards = router.guardsContextCreator.create(...bound);
       const args = parameters.map((parameter) => this.argumentOf(parameter, pipes));
       const sendByNest = handler.fnHandleResponse as SendAnswer;
       const controller = instance.constructor as never;
 
-      // Runs for every request, and is one function on purpose: a step that is an `async` function of its own would cost a
-      // promise.
-      return async (request, response, next) => {
+      const handle = (context: ExecutionContext, message: Message): unknown => {
+        for (const interceptor of before) interceptor.before(context);
+        const values = valuesOf(args, message, markRejectedByPipes);
+        return Array.isArray(values)
+          ? callback.apply(instance, values)
+          : values.then((settled) => callback.apply(instance, settled) as unknown);
+      };
+      // Direct interceptors pass on the last value of an observable.
+      const isEmitted = (returned: unknown): returned is Observable<unknown> =>
+        after.length > 0 && isObservable(returned);
+      const pass = (returned: unknown, context: ExecutionContext): unknown =>
+        after.reduce((result, interceptor) => interceptor.after(result, context), returned);
+      const callThroughNest = async (context: ExecutionContext, message: Message): Promise<void> => {
+        const observed = new ReplaySubject(1);
+        const streams: unknown[] = [];
+        const next = async (): Promise<unknown> => {
+          const returned = await handle(context, message);
+          const result = pass(isEmitted(returned) ? await lastValueFrom(returned) : returned, context);
+          router.observeHandlerResult(result, observed, streams);
+          return isObservable(result) ? result.pipe(tap((each) => router.trackHandlerStream(each, streams))) : result;
+        };
+        const result = await interceptorsConsumer.intercept(outer, [...message], instance, callback, next, 'http');
+        const [request, response] = message;
+        await sendByNest(result, response, request, observed, streams);
+      };
+
+      // Runs for every request. Nothing here is an `async` function that need not wait: each would cost a promise.
+      return async (...message) => {
+        const [request, response] = message;
         if (guards.length > 0) {
           // Not shared with the interceptors, as with Nest: guards and interceptors may modify theirs.
-          const context = new ExecutionContextHost([request, response, next], controller, callback);
+          const context = new ExecutionContextHost([...message], controller, callback);
           for (const guard of guards) {
             const verdict = guard.canActivate(context);
             if (verdict !== true && !(await guardsConsumer.pickResult(verdict))) {
@@ -119,30 +151,10 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         // Before the interceptors and the handler, which may change them.
         responseController.setStatus(response, httpStatusCode);
         if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
-        const context = new ExecutionContextHost([request, response, next], controller, callback);
-        for (const interceptor of before) interceptor.before(context);
-        const values: unknown[] = [];
-        const pending: Promise<unknown>[] = [];
-        try {
-          for (const { index, extract, isPiped, pipes: own, metadata } of args) {
-            const value = extract(request, response, next);
-            const piped = isPiped ? passThrough(own, value, metadata) : value;
-            values[index] = piped;
-            if (isPiped && isPromise(piped)) pending.push(awaited(piped).then((each) => (values[index] = each)));
-          }
-          // As with Nest, the pipes of all arguments run at the same time.
-          if (pending.length > 0) await Promise.all(pending);
-        } catch (error) {
-          // Nobody else awaits the others.
-          void Promise.allSettled(pending);
-          markRejectedByPipes(request);
-          throw error;
-        }
-        let result: unknown = await callback.apply(instance, values);
-        if (after.length > 0) {
-          if (isObservable(result)) result = await lastValueFrom(result);
-          for (const interceptor of after) result = interceptor.after(result, context);
-        }
+        const context = new ExecutionContextHost([...message], controller, callback);
+        if (outer.length > 0) return callThroughNest(context, message);
+        const returned = await handle(context, message);
+        const result = pass(isEmitted(returned) ? await lastValueFrom(returned) : returned, context);
         if (Array.isArray(result) || isValue(result)) applicationRef.reply(response, result);
         else await sendByNest(result, response, request);
       };
@@ -162,6 +174,33 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       } as Argument;
     }
   };
+}
+
+/** The arguments of a handler, or a promise of them. As with Nest, the pipes of all run at the same time. */
+function valuesOf(
+  args: readonly Argument[],
+  message: Message,
+  markRejected: (request: unknown) => void,
+): unknown[] | Promise<unknown[]> {
+  const values: unknown[] = [];
+  const pending: Promise<unknown>[] = [];
+  const reject = (error: unknown): never => {
+    markRejected(message[0]);
+    throw error;
+  };
+  try {
+    for (const { index, extract, isPiped, pipes, metadata } of args) {
+      const value = extract(...message);
+      const piped = isPiped ? passThrough(pipes, value, metadata) : value;
+      values[index] = piped;
+      if (isPiped && isPromise(piped)) pending.push(awaited(piped).then((each) => (values[index] = each)));
+    }
+  } catch (error) {
+    // Nobody else awaits the others.
+    void Promise.allSettled(pending);
+    return reject(error);
+  }
+  return pending.length === 0 ? values : Promise.all(pending).then(() => values, reject);
 }
 
 /** What the pipes make of a value: a promise from the first promise on. */
