@@ -114,7 +114,7 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         const values = valuesOf(args, message, markRejectedByPipes);
         return Array.isArray(values)
           ? callback.apply(instance, values)
-          : values.then((settled) => callback.apply(instance, settled) as unknown);
+          : values.then<unknown>((settled) => callback.apply(instance, settled));
       };
       // Direct interceptors pass on the last value of an observable.
       const isEmitted = (returned: unknown): returned is Observable<unknown> =>
