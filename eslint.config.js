@@ -14,7 +14,8 @@ export const LIBRARIES = {
   'embedded-postgres': ['errors'],
   json: ['errors'],
   settings: ['errors', 'runtime'],
-  internals: ['errors', 'json'],
+  internals: ['errors'],
+  'nest-speed': ['internals', 'json'],
   deprecation: ['errors', 'internals', 'settings'],
   http: ['errors', 'internals', 'json', 'runtime', 'settings'],
   postgres: ['embedded-postgres', 'errors', 'internals', 'runtime', 'settings'],
@@ -240,7 +241,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,libs}/**/*.ts'],
-    ignores: ['libs/internals/**', '**/*.spec.ts'],
+    ignores: ['libs/{internals,nest-speed}/**', '**/*.spec.ts'],
     rules: {
       'no-restricted-syntax': ['error', NO_BARRELS, NO_PRIVATE_MEMBERS],
       'no-restricted-imports': [

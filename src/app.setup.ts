@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { refuseUnprotectedHandlers } from '#api-keys';
 import { StartupError } from '#errors';
 import { parseQuery } from '#input';
-import { callHandlersDirectly } from '#internals';
+import { callHandlersDirectly } from '#nest-speed';
 import { LOGGER, NestLogger } from '#observability';
 import { OpenApiDocument } from '#openapi';
 import { Config, URI_VERSIONS } from '#settings';

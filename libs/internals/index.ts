@@ -2,7 +2,6 @@ export { hasTransformersBeside } from './src/class-transformer.js';
 export { DirectInterceptor } from './src/direct-interceptor.js';
 export { createMessageClasses } from './src/express-prototypes.js';
 export { refuseHiddenRoutes, routedMethods } from './src/express-routes.js';
-export { callHandlersDirectly } from './src/handler-calls.js';
 export {
   HTTP_CODE_METADATA,
   INTERCEPTORS_METADATA,

@@ -43,10 +43,11 @@ import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { catchError, map, type Observable, of } from 'rxjs';
 import { PlatformExpressAdapter } from '#http';
-import { callHandlersDirectly, DirectInterceptor } from '#internals';
+import { DirectInterceptor } from '#internals';
+import { callHandlersDirectly } from '#nest-speed';
 import { readConfig } from '#settings';
 import { APPLICATION_OPTIONS } from '../../src/app.setup.js';
-import { importNestInternals } from '../../libs/internals/src/nest-internals.js';
+import { importNestInternals } from '../../libs/nest-speed/src/nest-internals.js';
 import { type HttpCall, HttpClient } from '../support/http-client.js';
 
 /** The calls for the current request, in order. */

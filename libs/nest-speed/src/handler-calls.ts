@@ -13,9 +13,8 @@ import type { ContextUtils, GuardsConsumer, InterceptorsConsumer } from '@nestjs
 import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
 import { isObservable, lastValueFrom, type Observable, ReplaySubject, tap } from 'rxjs';
 import { isDeclared } from '#json';
+import { DirectInterceptor, logOtherInternals } from '#internals';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
-import { logOtherInternals } from './other-internals.js';
-import { DirectInterceptor } from './direct-interceptor.js';
 
 /** Imported dynamically, because a static import of a missing module would fail the start. */
 const NEST = await importNestInternals().catch(() => null);

@@ -1,0 +1,1 @@
+export { callHandlersDirectly } from './src/handler-calls.js';
