@@ -1,1 +1,1 @@
-export { DocsPagesModule } from './src/docs-pages.module.js';
+export { DocsPagesModule } from './src/docs-pages.controller.js';

@@ -11,20 +11,14 @@ import { type PostgresDriver, PostgresQueryRunner, unansweredStatement } from '#
 import { asUnavailable, isConnectionFailure } from './connections/connection-errors.js';
 import type { ServicePool } from './connections/service-pool.js';
 
-/** A PostgreSQL inside this process, whose lock accepts connections of other processes. */
-interface Engine {
-  readonly lock: { serve(listener: ((socket: Socket) => void) | undefined): void };
-  close(): Promise<void>;
-}
-
 /** A data source whose connection failures surface as ApiError. It owns the embedded engine: `destroy` closes both. */
 export class ServiceDataSource extends DataSource {
   declare readonly driver: PostgresDriver;
 
-  /** @param engine the embedded engine; undefined for a PostgreSQL server */
+  /** @param engine the embedded engine, whose lock accepts connections of other processes; undefined for a server */
   constructor(
     options: DataSourceOptions,
-    readonly engine: Engine | undefined,
+    readonly engine: { lock: { serve(handler?: (socket: Socket) => void): void }; close(): Promise<void> } | undefined,
   ) {
     super(options);
     if (engine === undefined) return;
