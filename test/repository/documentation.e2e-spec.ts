@@ -111,6 +111,11 @@ test('docs/architecture.md says how many lines are left without optional librari
   expect(Math.abs(Number(lines.replace(',', '')) - linesWithout(OPTIONAL))).toBeLessThan(200);
 });
 
+test('README.md has at most 110 lines and eight links', () => {
+  expect(read('README.md').split('\n').length - 1).toBeLessThanOrEqual(110);
+  expect([...read('README.md').matchAll(/(?<!!)\[[^\]]+\]\(/g)].length).toBeLessThanOrEqual(8);
+});
+
 /** The anchors of a page's headings, as repository hosts make them. */
 function anchorsOf(document: string): string[] {
   return [...read(document).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
