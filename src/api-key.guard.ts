@@ -87,6 +87,7 @@ export class ApiKeyGuard implements CanActivate {
     key: StoredApiKey,
     token?: string,
   ): boolean | Promise<boolean> {
+    const refusal = refusalOf(key, scopes);
     const { context, headers } = request;
     context.client = key.client.name;
     context.clientId = key.client.id;
@@ -97,16 +98,18 @@ export class ApiKeyGuard implements CanActivate {
       );
     }
     const shared = this.rateLimiter.admit(key.client, request.res as Response, context.now);
-    return shared === undefined ? requireScopes(scopes, key) : shared.then(() => requireScopes(scopes, key));
+    if (shared !== undefined) return shared.then(() => refusal === undefined || Promise.reject(refusal));
+    if (refusal !== undefined) throw refusal;
+    return true;
   }
 }
 
-/** @throws ApiError of status 403 for a key without all required scopes */
-function requireScopes(required: readonly string[], { scopes, prefix }: StoredApiKey): true {
+/** The error 403 for a key without all required scopes. */
+function refusalOf({ scopes, prefix }: StoredApiKey, required: readonly string[]): ApiError | undefined {
   const missing = required.filter((scope) => !scopes.includes(scope));
-  if (missing.length === 0) return true;
+  if (missing.length === 0) return undefined;
   const subject = prefix === NO_KEY ? 'client' : 'API key';
-  throw new ApiError(INSUFFICIENT_SCOPE, `The ${subject} lacks the scope ${missing.join(', ')}.`, {
+  return new ApiError(INSUFFICIENT_SCOPE, `The ${subject} lacks the scope ${missing.join(', ')}.`, {
     'WWW-Authenticate': `Bearer realm="${product().name}", error="insufficient_scope", scope="${required.join(' ')}"`,
   });
 }

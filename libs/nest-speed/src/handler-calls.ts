@@ -11,7 +11,7 @@ import {
 import type { RouteParamtypes } from '@nestjs/common/internal';
 import type { ContextUtils, GuardsConsumer, InterceptorsConsumer } from '@nestjs/core/internal';
 import type { ParamProperties, RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js';
-import { isObservable, lastValueFrom, type Observable, ReplaySubject, tap } from 'rxjs';
+import { isObservable, lastValueFrom, ReplaySubject, tap } from 'rxjs';
 import { isDeclared } from '#json';
 import { DirectInterceptor, logOtherInternals } from '#internals';
 import { differenceOfNest, importNestInternals, type NestInternals } from './nest-internals.js';
@@ -61,6 +61,8 @@ interface Argument {
   readonly metadata: ArgumentMetadata;
 }
 
+/** A value, or a promise of one. */
+type Awaitable = Partial<PromiseLike<unknown>> | null | undefined;
 type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
 
 /**
@@ -108,24 +110,20 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
       const sendByNest = handler.fnHandleResponse as SendAnswer;
       const controller = instance.constructor as never;
 
-      const handle = (context: ExecutionContext, message: Message): unknown => {
-        for (const interceptor of before) interceptor.before(context);
+      const handle = (message: Message): unknown => {
         const values = valuesOf(args, message, markRejectedByPipes);
         return Array.isArray(values)
           ? callback.apply(instance, values)
           : values.then<unknown>((settled) => callback.apply(instance, settled));
       };
-      // Direct interceptors pass on the last value of an observable.
-      const isEmitted = (returned: unknown): returned is Observable<unknown> =>
-        after.length > 0 && isObservable(returned);
-      const pass = (returned: unknown, context: ExecutionContext): unknown =>
-        after.reduce((result, interceptor) => interceptor.after(result, context), returned);
       const callThroughNest = async (context: ExecutionContext, message: Message): Promise<void> => {
         const observed = new ReplaySubject(1);
         const streams: unknown[] = [];
         const next = async (): Promise<unknown> => {
-          const returned = await handle(context, message);
-          const result = pass(isEmitted(returned) ? await lastValueFrom(returned) : returned, context);
+          for (const interceptor of before) interceptor.before(context);
+          let result = await handle(message);
+          if (isObservable(result) && after.length > 0) result = await lastValueFrom(result);
+          for (const interceptor of after) result = interceptor.after(result, context);
           router.observeHandlerResult(result, observed, streams);
           return isObservable(result) ? result.pipe(tap((each) => router.trackHandlerStream(each, streams))) : result;
         };
@@ -152,8 +150,10 @@ function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionCon
         if (hasCustomHeaders) responseController.setHeaders(response, responseHeaders);
         const context = new ExecutionContextHost([...message], controller, callback);
         if (outer.length > 0) return callThroughNest(context, message);
-        const returned = await handle(context, message);
-        const result = pass(isEmitted(returned) ? await lastValueFrom(returned) : returned, context);
+        for (const interceptor of before) interceptor.before(context);
+        let result = await handle(message);
+        if (isObservable(result) && after.length > 0) result = await lastValueFrom(result);
+        for (const interceptor of after) result = interceptor.after(result, context);
         if (Array.isArray(result) || isValue(result)) applicationRef.reply(response, result);
         else await sendByNest(result, response, request);
       };
@@ -189,10 +189,17 @@ function valuesOf(
   };
   try {
     for (const { index, extract, isPiped, pipes, metadata } of args) {
-      const value = extract(...message);
-      const piped = isPiped ? passThrough(pipes, value, metadata) : value;
-      values[index] = piped;
-      if (isPiped && isPromise(piped)) pending.push(awaited(piped).then((each) => (values[index] = each)));
+      let value = extract(...message);
+      let passed = 0;
+      while (passed < pipes.length && typeof (value as Awaitable)?.then !== 'function') {
+        // A fresh object: pipes may keep or modify it.
+        value = (pipes[passed++] as PipeTransform).transform(value, { ...metadata });
+      }
+      values[index] = value;
+      if (isPiped && typeof (value as Awaitable)?.then === 'function') {
+        const settled = passThrough(pipes.slice(passed), value, metadata);
+        pending.push(settled.then((each) => (values[index] = each)));
+      }
     }
   } catch (error) {
     // Nobody else awaits the others.
@@ -202,22 +209,9 @@ function valuesOf(
   return pending.length === 0 ? values : Promise.all(pending).then(() => values, reject);
 }
 
-/** What the pipes make of a value: a promise from the first promise on. */
-function passThrough(pipes: readonly PipeTransform[], value: unknown, metadata: ArgumentMetadata, first = 0): unknown {
-  for (let index = first; index < pipes.length; index++) {
-    if (isPromise(value)) return awaited(value).then((each) => passThrough(pipes, each, metadata, index));
-    // A fresh object: pipes may keep or modify it.
-    value = (pipes[index] as PipeTransform).transform(value, { ...metadata });
-  }
+async function passThrough(pipes: readonly PipeTransform[], value: unknown, metadata: ArgumentMetadata) {
+  for (const pipe of pipes) value = pipe.transform(await value, { ...metadata }) as unknown;
   return value;
-}
-
-async function awaited(value: PromiseLike<unknown>): Promise<unknown> {
-  return await value;
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 function isDirect(interceptor: NestInterceptor): interceptor is DirectInterceptor {
