@@ -8,11 +8,9 @@ test.each(['/v1/pets', '/v1/pets/1'])(
   async (path) => {
     const { stdout } = await promisify(execFile)(process.execPath, ['scripts/path.js', 'GET', path]);
     const [, status, files, returns] = /^(\d+): (\d+) files in \d+ rooms, (\d+) returns \(<\)$/m.exec(stdout) ?? [];
-    expect({ status, way: stdout, fits: Number(files) <= 40 && Number(returns) <= 15 }).toEqual({
-      status: '200',
-      way: stdout,
-      fits: true,
-    });
+    // `npm run path -- GET …` shows where it leaves a room and returns.
+    const most = { status: '200', files: Math.min(Number(files), 40), returns: Math.min(Number(returns), 15) };
+    expect({ status, files: Number(files), returns: Number(returns) }).toEqual(most);
   },
   180_000,
 );

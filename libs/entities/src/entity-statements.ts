@@ -17,6 +17,8 @@ export interface PageStatements {
 
 /** Columns with a value, in the order of the entity, and the values as PostgreSQL takes them. */
 export interface Given {
+  /** The names of the columns. */
+  readonly key: string;
   readonly columns: readonly ColumnMetadata[];
   readonly values: readonly unknown[];
 }
@@ -94,14 +96,16 @@ export class EntityStatements<Entity extends ObjectLiteral> {
   given(source: Readonly<Record<string, unknown>>): Given {
     const columns: ColumnMetadata[] = [];
     const values: unknown[] = [];
+    let key = '';
     for (const column of this.metadata.columns) {
       let value = source[column.propertyName];
       if (value === undefined) continue;
       if (this.converted.has(column)) value = this.driver.preparePersistentValue(value, column);
       columns.push(column);
+      key += `${column.databaseName},`;
       values.push(typeof value === 'bigint' ? String(value) : value);
     }
-    return { columns, values };
+    return { key, columns, values };
   }
 
   /** The entity of a row that a page or a look-up has returned. */

@@ -76,7 +76,7 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     const firstId = after === undefined ? INT64_MIN : after + 1n;
     const given = this.statements.given(filters);
     const { columns, values } = given;
-    const request = { columns, values, firstId, limit, filters: filters as Filters };
+    const request = { ...given, firstId, limit, filters: filters as Filters };
     const batches =
       limit <= MAX_PAGE_SIZE &&
       this.prepared(this.pages, given, () => this.batches(this.readPages(this.statements.pages(columns)), PAGE_LIMITS));
@@ -132,9 +132,8 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
   /** What is prepared for the given columns; undefined when TypeORM is to run them. */
   private prepared<Made>(kept: Map<string, Made>, given: Given, make: (given: Given) => Made): Made | undefined {
     if (!this.mayShare) return undefined;
-    const key = given.columns.map(({ databaseName }) => databaseName).join();
-    let made = kept.get(key);
-    if (made === undefined && kept.size < MAX_COMBINATIONS) kept.set(key, (made = make(given)));
+    let made = kept.get(given.key);
+    if (made === undefined && kept.size < MAX_COMBINATIONS) kept.set(given.key, (made = make(given)));
     return made;
   }
 

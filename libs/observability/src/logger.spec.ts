@@ -147,10 +147,11 @@ test('lines have the time format of pino, also when the clock goes back', () => 
 });
 
 test.each([
-  ['info', ['{"level":30,"msg":"request"}']],
+  ['info', ['{"level":30,"client":"a \\"b\\" é","status":200,"aborted":true,"msg":"request"}']],
   ['warn', []],
 ])('at level %s the log has these lines of requests: %j', (level, expected) => {
   const written: string[] = [];
-  infoLines(pino({ level }, { write: (line: string) => void written.push(line) }))({ msg: 'request' });
+  const write = infoLines(pino({ level }, { write: (line: string) => void written.push(line) }));
+  write({ client: 'a "b" é', code: undefined, status: 200, aborted: true, msg: 'request' });
   expect(written.map((line) => line.replace(/"time":"[\dT:.-]+Z","pid":\d+,/, '').trim())).toEqual(expected);
 });

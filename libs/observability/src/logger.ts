@@ -15,6 +15,9 @@ const FRAMEWORK_CONTEXTS = new Set<unknown>([
   'NestApplication',
 ]);
 
+/** Members of a line; undefined ones are left out. */
+type Scalars = Readonly<Record<string, string | number | boolean | undefined>>;
+
 /** Injection token of the process's log, a pino Logger. */
 export const LOGGER = Symbol('LOGGER');
 
@@ -34,16 +37,26 @@ export function isOnTerminal(logger: Logger): boolean {
 }
 
 /**
- * Returns a function that writes a line at level info, as `logger.info` does for scalar members. It takes half the time,
- * because it looks for no errors, serializers and redactions in the members. `msg` must be the last one.
+ * Returns a function that writes a line at level info, as `logger.info` does for scalar members. It takes a third of the time,
+ * because it looks for no errors, serializers, redactions and objects in the members. `msg` must be the last one.
  */
-export function infoLines(logger: Logger): (members: Readonly<Record<string, unknown>>) => void {
+export function infoLines(logger: Logger): (members: Scalars) => void {
   const stream = streamOf(logger);
   const level = logger.levels.values['info'] as number;
   return (members) => {
     if (logger.levelVal > level) return;
-    stream.write(`{"level":${level}${timestamp()},"pid":${process.pid},${JSON.stringify(members).slice(1)}\n`);
+    let line = `{"level":${level}${timestamp()},"pid":${process.pid}`;
+    for (const name in members) {
+      const value = members[name];
+      if (value !== undefined) line += `,"${name}":${typeof value === 'string' ? textOfString(value) : value}`;
+    }
+    stream.write(`${line}}\n`);
   };
+}
+
+/** The JSON text of a string, as JSON.stringify makes it. Most have no character that needs a look. */
+function textOfString(value: string): string {
+  return /^[\w ./:-]*$/.test(value) ? `"${value}"` : JSON.stringify(value);
 }
 
 function streamOf(logger: Logger): DestinationStream {

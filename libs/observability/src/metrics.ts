@@ -3,11 +3,23 @@ import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Regi
 import { product } from '#settings';
 import { droppedLogLines } from './logger.js';
 
+/** Labels of a request. */
+interface RequestLabels {
+  readonly operation: string;
+  readonly method: string;
+  readonly status: number | 'aborted';
+}
+
+/** As many requests are observed together at most. */
+const OBSERVED_TOGETHER = 500;
+
 /** The metrics of one process. */
 @Injectable()
 export class Metrics implements OnApplicationShutdown {
   /** Modules register their own metrics here. */
   readonly registry = new Registry();
+
+  private readonly observations: [labels: RequestLabels, seconds: number][] = [];
 
   readonly requestDurations = new Histogram({
     name: nameOf('http_request_duration_seconds'),
@@ -15,6 +27,7 @@ export class Metrics implements OnApplicationShutdown {
     labelNames: ['operation', 'method', 'status'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [this.registry],
+    collect: () => this.observeAll(),
   });
 
   readonly unavailable = new Counter({
@@ -31,6 +44,16 @@ export class Metrics implements OnApplicationShutdown {
       help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
       read: droppedLogLines,
     });
+  }
+
+  /** Counts a request. At the next scrape, or behind some more: many at once take a third of the time of one by one. */
+  observeRequest(labels: RequestLabels, seconds: number): void {
+    if (this.observations.push([labels, seconds]) >= OBSERVED_TOGETHER) this.observeAll();
+  }
+
+  private observeAll(): void {
+    for (const [labels, seconds] of this.observations) this.requestDurations.observe(labels, seconds);
+    this.observations.length = 0;
   }
 
   onApplicationShutdown(): void {

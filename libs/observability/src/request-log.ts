@@ -35,8 +35,10 @@ export class RequestLog implements RequestObserver, OnModuleInit {
     const aborted = context.isAborted;
     const duration = (aborted ? performance.now() : (context.answeredAt ?? performance.now())) - context.startedAt;
     const status = response.statusCode;
-    const labels = { operation: operation ?? '', method, status: aborted ? 'aborted' : status };
-    this.metrics.requestDurations.observe(labels, duration / 1000);
+    this.metrics.observeRequest(
+      { operation: operation ?? '', method, status: aborted ? 'aborted' : status },
+      duration / 1000,
+    );
     // 'other': code of a module has sent the 503.
     const cause = context.unavailableCause ?? (status === 503 ? 'other' : undefined);
     if (cause !== undefined && !aborted) this.metrics.unavailable.inc({ operation: operation ?? '', cause });
