@@ -46,7 +46,7 @@ export class Metrics implements OnApplicationShutdown {
     });
   }
 
-  /** Counts a request. At the next scrape, or behind some more: many at once take a third of the time of one by one. */
+  /** @internal Counts a request. At the next scrape, or behind some more: many at once take a third of the time of one by one. */
   observeRequest(labels: RequestLabels, seconds: number): void {
     if (this.observations.push([labels, seconds]) >= OBSERVED_TOGETHER) this.observeAll();
   }
