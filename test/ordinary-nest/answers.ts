@@ -117,7 +117,7 @@ const of200 = (name: string, more: Partial<Row> = {}): Row => ({
 
 export const ANSWERS: readonly Row[] = [
   of200('object'),
-  of200('instance', { meant: { difference: 'members of an answer', body: { name: 'ann' } } }),
+  of200('instance', { meant: { difference: 'members of a response', body: { name: 'ann' } } }),
   of200('null'),
   of200('text', { meant: { difference: 'media types', type: 'text/plain; charset=utf-8', body: 'text ü' } }),
   of200('number', { meant: { difference: 'media types', type: 'application/json', body: 7 } }),

@@ -9,7 +9,7 @@ export const DIFFERENCES = [
   'error body',
   'query parameters',
   'undeclared members',
-  'members of an answer',
+  'members of a response',
   'faults of input',
   'body in middleware',
   'types of bodies',
