@@ -22,6 +22,8 @@ export {
   differenceOfPg,
   hangUp,
   prepareValue,
+  processIdOf,
+  setProcessId,
   transactionStatusOf,
   unansweredStatement,
 } from './src/pg.js';

@@ -11,8 +11,9 @@ import { type PostgresqlServer, startPostgresqlServer } from '../support/postgre
 import { ServiceProcess } from '../support/service-process.js';
 import { report } from '../support/figures.js';
 import { Load, type LoadRequest, type Outcome, percentile, send, tally } from '../support/load.js';
-import { createOwnDatabase } from '../support/own-database.js';
+import { createOwnDatabase, rowsOf } from '../support/own-database.js';
 import { creation } from '../support/witness.js';
+import { limits } from '../support/limits.js';
 import { until } from '../support/until.js';
 
 /*
@@ -416,4 +417,41 @@ test('after a failover a replica on the new timeline is used, one on the old tim
   const reads = 400;
   for (let read = 0; read < reads; read++, await sleep(5)) await readsOnStandby();
   expect(replicasOf(database).fallbacks - before).toBeLessThan(reads / 10);
+});
+
+test('the synchronous standby is away: a bounded number of changes wait for it, and lists are served', async () => {
+  for (const service of services.splice(0)) await service.kill();
+  const poolSize = 4;
+  const origin = await startService({
+    DATABASE_REPLICA_URLS: '',
+    DATABASE_POOL_SIZE: String(poolSize),
+    STATEMENT_TIMEOUT_MS: '200',
+    ...limits({ acquireTimeoutMs: 500 }),
+  });
+  const create = (name: string): Promise<Outcome> => send(creation(name), { origin, apiKey: API_KEY });
+  expect((await create('sync-1')).status).toBe(201);
+  await administer(superUrl(), `ALTER SYSTEM SET synchronous_standby_names = 'nobody'`);
+  await administer(superUrl(), 'SELECT pg_reload_conf()');
+  const load = new Load({
+    origin,
+    apiKey: API_KEY,
+    clients: 2,
+    next: (index) => creation(`sync-${index}`),
+    pauseMs: 50,
+  });
+  await sleep(8_000);
+  const lists = await Promise.all(Array.from({ length: 10 }, () => call('/v1/pets', origin)));
+  const [[backends]] = (await rowsOf(
+    superUrl(),
+    `SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'petstore' AND wait_event = 'SyncRep'`,
+  )) as [[number]];
+  await administer(superUrl(), 'ALTER SYSTEM RESET synchronous_standby_names');
+  await administer(superUrl(), 'SELECT pg_reload_conf()');
+  await until(async () => (await create('sync-2')).status === 201);
+  const outcomes = await load.stop();
+  report('synchronous standby away', { ...tally(outcomes), backends });
+  expect(lists.map(({ status }) => status)).toEqual(lists.map(() => 200));
+  expect(backends).toBeGreaterThan(0);
+  // Those in flight when half of the pool's size is reached come on top.
+  expect(backends).toBeLessThanOrEqual(1.5 * poolSize);
 });

@@ -272,6 +272,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
   });
 });
 
+// Last: for half a second, changes are refused because of the statements that it leaves unanswered.
 testOnce('timeoutMs of a transaction replaces the limit of its statements, and no others', async () => {
   const late = { definition: UNAVAILABLE };
   const cancelled = { name: 'QueryFailedError', code: '57014' };

@@ -13,6 +13,7 @@ interface ClientInternals {
   /** The statement that PostgreSQL has neither answered nor refused. */
   readonly _activeQuery?: object | null;
   readonly readyForQuery: boolean;
+  readonly processID: number;
   readonly connection: EventEmitter & { readonly stream: { write: unknown; destroy(error?: Error): void } };
 }
 
@@ -20,6 +21,16 @@ interface ClientInternals {
 const utils = await import('pg/lib/utils.js').catch(() => undefined);
 
 const internalsOf = (client: ClientBase): ClientInternals => client as unknown as ClientInternals;
+
+/** The id of the PostgreSQL process that serves a connection. Behind a pooler it is wrong until `setProcessId`. */
+export function processIdOf(client: ClientBase): number {
+  return internalsOf(client).processID;
+}
+
+/** Corrects the process id of a connection: a pooler sends an id of its own. */
+export function setProcessId(client: ClientBase, processID: number): void {
+  Object.assign(client, { processID });
+}
 
 /** Collects the parameters that the server of a connection reports, by name, as soon as they change. */
 export function collectParameters(client: ClientBase, parameters: Map<string, string>): void {

@@ -1,5 +1,5 @@
 import pg, { type ClientBase, type ClientConfig, type PoolConfig } from 'pg';
-import { destroySocket } from '#internals';
+import { destroySocket, setProcessId } from '#internals';
 import { product, type Config } from '#settings';
 import type { ServicePoolOptions } from './connections/service-pool.js';
 
@@ -73,14 +73,16 @@ export function serverConnectionSettings(
  */
 function sessionPreparation(limits: Readonly<Record<string, number>>, isOwnSession: boolean, timeoutMs: number) {
   const sets = Object.entries(limits).map(([name, ms]) => `set_config('${name}', '${Number(ms)}', false)`);
-  const text = isOwnSession ? `SELECT ${sets.join(', ')}` : 'SELECT';
+  const text = isOwnSession ? `SELECT pg_backend_pid() AS pid, ${sets.join(', ')}` : 'SELECT';
   return async (client: ClientBase): Promise<void> => {
     const timer = setTimeout(
       () => destroySocket(client, new Error(`timeout exceeded: no session of PostgreSQL within ${timeoutMs} ms`)),
       timeoutMs,
     );
     try {
-      await client.query(text);
+      const { rows } = await client.query<{ pid?: number }>(text);
+      const pid = rows[0]?.pid;
+      if (pid !== undefined) setProcessId(client, pid);
     } finally {
       clearTimeout(timer);
     }

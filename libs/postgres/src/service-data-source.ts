@@ -88,6 +88,7 @@ class ServiceQueryRunner extends PostgresQueryRunner {
     const isChange = this.mayChange(text, useStructuredResult);
     let isSent = false;
     try {
+      if (isChange) this.pool.admitChange();
       if (!this.isReleased) {
         this.client = (await this.connect()) as ClientBase;
         if (this.isReleasedByCaller) {
@@ -99,6 +100,8 @@ class ServiceQueryRunner extends PostgresQueryRunner {
         // TypeORM itself releases the query runner when its connection breaks, without calling `release`.
         throw new Error('Connection terminated between two statements');
       }
+      // Again: others may have been left unanswered during the wait for the connection.
+      if (isChange) this.pool.admitChange();
       isSent = true;
       return (await super.query(text, parameters, useStructuredResult)) as never;
     } catch (error) {

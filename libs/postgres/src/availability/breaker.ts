@@ -50,6 +50,7 @@ export class Breaker {
 
   private async look(): Promise<void> {
     const { pool } = this;
+    pool.countStandbyWaits().catch(() => undefined);
     this.looks = pool.busy > 0 && pool.answered === this.answered ? this.looks + 1 : 0;
     this.answered = pool.answered;
     if (this.trial !== undefined || (this.looks < LOOKS && !pool.isSilent)) return;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { collectParameters, destroySocket, unansweredStatement } from '#internals';
+import { collectParameters, destroySocket, processIdOf, unansweredStatement } from '#internals';
 import { tooManyWaiting, unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
@@ -8,6 +8,8 @@ const MAX_WAITING = 1_000;
 
 /** Interval in ms of the look for late answers. */
 const WATCH_MS = 250;
+
+const STANDBY_WAITS = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;
 
 const INSIDE_TRANSACTION =
   'This code runs inside a transaction, which holds the only connection of the embedded engine. Use the transaction: ' +
@@ -28,13 +30,14 @@ type Release = (error?: Error | boolean) => void;
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, release: Release) => void;
 
 /**
- * pg's pool, for statements of our own and of TypeORM. It differs from pg's in six ways:
+ * pg's pool, for statements of our own and of TypeORM. It differs from pg's in seven ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
  * - While the database is silent (sends no answer at all, see `breaker.ts`), every caller is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
  * - A connection that is released with an open transaction is closed.
  * - A connection whose statement gets no answer for `answerTimeoutMs` is closed.
+ * - Changes are refused while too many earlier ones wait for a synchronous standby.
  * - On the embedded engine, which has one connection, code inside a transaction gets no second one.
  */
 export class ServicePool extends pg.Pool {
@@ -45,6 +48,8 @@ export class ServicePool extends pg.Pool {
   private readonly parameters: Map<string, string>;
   private readonly watch: NodeJS.Timeout | undefined;
   private silence: Error | undefined;
+  /** PostgreSQL processes that left a statement unanswered, and may wait for a synchronous standby. */
+  private readonly unanswered = new Set<number>();
   /** The statements in flight at the last look, and when they were first seen, by `performance.now()`. */
   private seen = new Map<object, number>();
   /** For leased connections with a limit of their own, in ms. */
@@ -120,6 +125,26 @@ export class ServicePool extends pg.Pool {
     }
   }
 
+  /**
+   * Must be called immediately before a change is sent. A commit that waits for a synchronous standby ends neither at
+   * `statement_timeout` nor when its connection is closed. Without a bound such commits would use up `max_connections`.
+   *
+   * @throws ApiError UNAVAILABLE while half as many commits as the pool has connections, and at least two, may wait for a
+   *   synchronous standby
+   */
+  admitChange(): void {
+    if (this.unanswered.size >= Math.max(2, this.options.max / 2)) throw tooManyWaiting();
+  }
+
+  /** Asks PostgreSQL which of the unanswered statements still wait for a synchronous standby, and forgets the others. */
+  async countStandbyWaits(): Promise<void> {
+    if (this.unanswered.size === 0) return;
+    const asked = [...this.unanswered];
+    const { rows } = await this.query<{ pid: number }>(STANDBY_WAITS, [asked]);
+    const waiting = new Set(rows.map(({ pid }) => pid));
+    for (const pid of asked) if (!waiting.has(pid)) this.unanswered.delete(pid);
+  }
+
   /** Closes all connections, so that statements in flight fail with `error`, and refuses all callers until `endSilence`. */
   beginSilence(error: Error): void {
     this.silence = error;
@@ -142,9 +167,16 @@ export class ServicePool extends pg.Pool {
     client.release = (error) => {
       this.answerTimeouts.delete(client);
       if (error === undefined) this.answered++;
+      else if (unansweredStatement(client) !== undefined) this.leave(client);
       release(error ?? client.getTransactionStatus() !== 'I');
     };
     return client;
+  }
+
+  /** Must be called before a connection with an unanswered statement is closed. */
+  private leave(client: ClientBase): void {
+    // The embedded engine, which has a stream of its own, has no standbys.
+    if (this.options.stream === undefined) this.unanswered.add(processIdOf(client));
   }
 
   private closeLate(answerTimeoutMs: number): void {
@@ -157,6 +189,7 @@ export class ServicePool extends pg.Pool {
       const since = this.seen.get(statement) ?? now;
       seen.set(statement, since);
       if (now - since <= (this.answerTimeouts.get(client) ?? answerTimeoutMs)) continue;
+      this.leave(client);
       destroySocket(client, new Error('Query read timeout'));
     }
     this.seen = seen;

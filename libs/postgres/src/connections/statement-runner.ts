@@ -20,9 +20,10 @@ export class StatementRunner {
   async run<Row extends unknown[]>(statement: Statement, values: readonly unknown[], isChange = false): Promise<Row[]> {
     let isSent = false;
     try {
+      if (isChange) this.pool.admitChange();
       const client = await this.pool.connect();
       isSent = true;
-      return await this.runOn<Row>(client, statement, values);
+      return await this.runOn<Row>(client, statement, values, isChange);
     } catch (error) {
       throw asUnavailable(error, isSent && isChange);
     }
@@ -37,9 +38,12 @@ export class StatementRunner {
     client: PoolClient,
     statement: Statement,
     values: readonly unknown[],
+    isChange = false,
   ): Promise<Row[]> {
     let failure: Error | undefined;
     try {
+      // Others may have been left unanswered during the wait for the connection.
+      if (isChange) this.pool.admitChange();
       return await this.execute<Row>(client, statement, values);
     } catch (error) {
       if (isConnectionFailure(error)) failure = error;
