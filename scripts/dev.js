@@ -9,6 +9,7 @@ const compiler = [
   'tsconfig.build.json',
   '--watch',
   '--preserveWatchOutput',
+  '--noEmitOnError',
 ];
 const programs = [compiler, ['--watch', '--watch-preserve-output', 'dist/src/main.js']].map((args) =>
   spawn(process.execPath, args, { cwd, stdio: 'inherit' }),

@@ -9,10 +9,10 @@ import { parseArgs } from 'node:util';
 
 /** The aim is 14,000 lines of src, and 23,000 of tests. */
 const BUDGETS = {
-  'src and libs: lines': 14_320,
+  'src and libs: lines': 14_370,
   'src and libs: files': 190,
   'browser: lines': 350,
-  'tests: lines': 22_800,
+  'tests: lines': 22_850,
   settings: 30,
   'names of the package': 60,
   decisions: 40,

@@ -22,7 +22,8 @@ interface Shared {
  */
 export function shared<Items extends readonly object[]>(items: Items): Items {
   for (const item of items) Object.freeze(item);
-  Object.defineProperty(items, TEXT, { value: {} });
+  // An array that is frozen already is written anew each time, unless it is shared already.
+  if (Object.isExtensible(items)) Object.defineProperty(items, TEXT, { value: {} });
   return Object.freeze(items);
 }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, toInt64 } from './int64.js';
-import { writeJson } from './json-writer.js';
+import { jsonTextOf, shared } from './json-text.js';
+import { writeByDeclaration, writeJson } from './json-writer.js';
 import { readJson } from './json-reader.js';
 
 const edges = [0n, 1n, 2n ** 53n, 2n ** 63n].flatMap((edge) => [edge - 1n, edge, edge + 1n, -edge]);
@@ -69,6 +70,28 @@ describe('writeJson', () => {
     ['__proto__ as a member', JSON.parse('{"__proto__":1}')],
   ])('writes %s as JSON.stringify does', (_, value) => {
     expect(writeJson(value)).toBe(JSON.stringify(value));
+  });
+
+  test('reads each member of nested declared objects once, also beside members that are missing', () => {
+    let reads = 0;
+    class Node {
+      readonly note = undefined;
+      constructor(private readonly inner: Node | undefined) {}
+      get child(): Node | undefined {
+        reads++;
+        return this.inner;
+      }
+    }
+    writeByDeclaration((prototype) => (prototype === Node.prototype ? ['child', 'note'] : undefined));
+    expect(writeJson(new Node(new Node(new Node(undefined))))).toBe('{"child":{"child":{}}}');
+    expect(reads).toBe(3);
+  });
+
+  test('shared arrays keep their text, and may be shared or frozen before', () => {
+    const items = shared(shared([{ id: 1n }]));
+    expect(jsonTextOf(items, true)).toBe(jsonTextOf(items, true));
+    expect(jsonTextOf(shared(Object.freeze([{ id: 2n }])), false).text).toBe('[{"id":2}]');
+    expect(items).toEqual([{ id: 1n }]);
   });
 
   test('refuses a cycle', () => {

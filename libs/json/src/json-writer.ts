@@ -85,11 +85,16 @@ function writerOfMembers(names: readonly string[]): Writer {
   const compile = new Function(
     'write',
     'writeInParts',
-    `return (object) => { ${texts.join(' ')} return ${missing || true} ? writeInParts(object) : ${members.join(' ')} '}'; };`,
+    `return (object) => { ${texts.join(' ')} return ${missing || true} ? writeInParts([${names.map((_, index) => `text${index}`).join()}]) : ${members.join(' ')} '}'; };`,
   ) as (...needs: unknown[]) => Writer;
   const writeMember = (value: unknown, index: number): string | undefined =>
     typeof value === 'string' ? writeString(value) : write(value, names[index] as string);
-  return compile(writeMember, (object: Members) => writeObject(object, names));
+  // Not written again: members may be objects with members that are missing, too.
+  const writeInParts = (parts: readonly (string | undefined)[]): string => {
+    const written = parts.map((part, index) => part && `${writeString(names[index] as string)}:${part}`);
+    return `{${written.filter((part) => part !== undefined).join()}}`;
+  };
+  return compile(writeMember, writeInParts);
 }
 
 function writeArray(array: readonly unknown[]): string {
@@ -110,9 +115,9 @@ function writeArray(array: readonly unknown[]): string {
   return text + ']';
 }
 
-function writeObject(object: Members, names: readonly string[] = Object.keys(object)): string {
+function writeObject(object: Members): string {
   let text = '{';
-  for (const name of names) {
+  for (const name of Object.keys(object)) {
     const member = write(object[name], name);
     if (member !== undefined) {
       text += `${text === '{' ? '' : ','}${writeString(name)}:${member}`;

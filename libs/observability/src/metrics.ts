@@ -52,8 +52,7 @@ export class Metrics implements OnApplicationShutdown {
   }
 
   private observeAll(): void {
-    for (const [labels, seconds] of this.observations) this.requestDurations.observe(labels, seconds);
-    this.observations.length = 0;
+    for (const [labels, seconds] of this.observations.splice(0)) this.requestDurations.observe(labels, seconds);
   }
 
   onApplicationShutdown(): void {

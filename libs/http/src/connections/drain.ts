@@ -40,6 +40,8 @@ export class Drain {
     this.connections.endStreams();
     const lingerMs = Math.max(0, shutdownLingerMs - shutdownDelayMs);
     await Promise.race([closed, sleep(lingerMs, undefined, { ref: false })]);
+    // Those that have begun meanwhile.
+    this.connections.endStreams();
     this.connections.closeIdle();
     await closed;
     clearTimeout(deadline);
