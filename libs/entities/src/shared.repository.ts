@@ -75,8 +75,9 @@ export class SharedRepository<Entity extends ObjectLiteral & { id: string }, Ite
     if (after === INT64_MAX) return { items: [], nextCursor: undefined };
     const firstId = after === undefined ? INT64_MIN : after + 1n;
     const given = this.statements.given(filters);
-    const { columns, values } = given;
-    const request = { ...given, firstId, limit, filters: filters as Filters };
+    const { key, columns, values } = given;
+    // Not by a spread, which takes 3 µs.
+    const request = { key, columns, values, firstId, limit, filters: filters as Filters };
     const batches =
       limit <= MAX_PAGE_SIZE &&
       this.prepared(this.pages, given, () => this.batches(this.readPages(this.statements.pages(columns)), PAGE_LIMITS));
