@@ -11,7 +11,7 @@ FROM --platform=${BUILDPLATFORM} ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY schematics schematics
-RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm ci --ignore-scripts
+RUN --mount=type=secret,id=npmrc NPM_CONFIG_USERCONFIG=/run/secrets/npmrc npm ci --ignore-scripts
 COPY nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY docs/guide.md docs/operating.md docs/
