@@ -7,12 +7,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** The aim is 14,000 lines of src, and 23,000 of tests. */
+/** The aim is 14,000 lines of src. */
 const BUDGETS = {
   'src and libs: lines': 14_375,
   'src and libs: files': 190,
   'browser: lines': 350,
-  'tests: lines': 22_850,
+  'tests: lines': 23_000,
   settings: 30,
   'names of the package': 60,
   decisions: 40,
