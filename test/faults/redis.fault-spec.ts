@@ -182,12 +182,15 @@ test.each([
   await once(server, 'listening');
   const settings = { REDIS_URL: `redis://127.0.0.1:${(server.address() as AddressInfo).port}` };
   const alone = await createTestApp({ database, settings: { ...settings, RATE_LIMIT_PER_MINUTE: '6' } });
-  await until(() => commands > 0);
-  await sleep(100);
-  expect((await call(alone, await newKey('answering'))).headers.ratelimit).toBe('"client";r=5;t=10');
-  expect(alone.log.text).toContain('Redis is away: each instance limits its clients by itself. It answered ');
-  await alone.close();
-  server.close();
+  try {
+    await until(() => commands > 0);
+    await sleep(100);
+    expect((await call(alone, await newKey('answering'))).headers.ratelimit).toBe('"client";r=5;t=10');
+    expect(alone.log.text).toContain('Redis is away: each instance limits its clients by itself. It returned ');
+  } finally {
+    await alone.close();
+    server.close();
+  }
 });
 
 test('a service starts without Redis', async () => {
