@@ -124,14 +124,26 @@ async function until(condition: string): Promise<void> {
 }
 
 describe('/docs', () => {
-  test('shows "Loading …" before Swagger UI has arrived, in at most 450 KB', async () => {
+  test('shows "Loading …" before Swagger UI has arrived', async () => {
     await page.route('**/swagger-ui*', () => undefined);
     await page.goto(`${origin}/docs`, { waitUntil: 'commit' });
     await until(`performance.getEntriesByName('first-contentful-paint').length === 1`);
     await page.unrouteAll();
     await openDocs();
-    const sizes = `performance.getEntriesByType('resource').map(({ encodedBodySize }) => encodedBodySize)`;
-    expect(await page.evaluate(`${sizes}.reduce((sum, size) => sum + size)`)).toBeLessThan(450_000);
+  });
+
+  test('is less than 400 KB once its files are compressed well, and all of them are requested at once', async () => {
+    const entries = `performance.getEntriesByType('resource').filter(({ name }) => !name.endsWith('.svg'))`;
+    let bytes = Infinity;
+    for (const start = Date.now(); bytes >= 400_000 && Date.now() < start + 30_000;) {
+      const cdp = await page.context().newCDPSession(page);
+      await cdp.send('Network.clearBrowserCache');
+      await openDocs();
+      bytes = await page.evaluate<number>(`${entries}.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`);
+    }
+    expect(bytes).toBeLessThan(400_000);
+    const initiators = await page.evaluate<string[]>(`${entries}.map(({ initiatorType }) => initiatorType)`);
+    expect(initiators.sort()).toEqual(['link', 'link', 'link', 'script', 'script']);
   });
 
   test('shows the operations in the layout of Swagger UI, and no tag without operations', async () => {
