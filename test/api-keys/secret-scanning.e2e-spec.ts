@@ -5,7 +5,7 @@ import '../../src/settings.js';
 
 const docs = (name: string): string => readFileSync(join(import.meta.dirname, '../../docs', name), 'utf8');
 
-const PUBLISHED = /```regex\n(.+)\n```/.exec(docs('secret-scanning.md'))?.[1] ?? '';
+const PUBLISHED = /```regex\n(.+)\n```/.exec(docs('security.md'))?.[1] ?? '';
 const RULE = /^regex = '''(.+)'''$/m.exec(docs('gitleaks.toml'))?.[1] ?? '';
 
 test('the rule for gitleaks has the published pattern, which RE2 can run', () => {

@@ -14,7 +14,7 @@ import { CHECK_INTERVAL_MS, startProxy } from './support/haproxy.js';
 import { until } from '../support/until.js';
 
 /*
- * A version with a new column replaces the last release behind HAProxy and is rolled back, as docs/upgrading.md says. No
+ * A version with a new column replaces the last release behind HAProxy and is rolled back, as docs/operating.md says. No
  * request fails. The newer version is this build with two more migrations.
  */
 

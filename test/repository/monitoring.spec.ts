@@ -22,11 +22,11 @@ const alerts = (parse(read('ops/prometheus/alerts.yaml')) as { groups: { rules: 
   ({ rules }) => rules,
 );
 const { tests } = parse(read('ops/prometheus/alerts.test.yaml')) as { tests: RuleTest[] };
-const runbook = read('docs/runbook.md');
+const runbook = read('docs/operating.md');
 
 test('the runbook has a section for exactly the alerts, in their order', () => {
-  const section = runbook.split('\n## Alerts\n')[1]?.split('\n## ')[0] ?? '';
-  const headings = [...section.matchAll(/^### (.+)$/gm)].map(([, heading]) => heading);
+  const section = runbook.split('\n### Alerts\n')[1]?.split('\n### ')[0] ?? '';
+  const headings = [...section.matchAll(/^#### (.+)$/gm)].map(([, heading]) => heading);
   expect(headings.length).toBeGreaterThan(10);
   expect(headings).toEqual(alerts.map(({ alert }) => alert));
 });
@@ -36,7 +36,7 @@ test.each(alerts)(
   (one) => {
     const { alert: name, labels, annotations } = one;
     expect(labels.severity).toMatch(/^(page|ticket)$/);
-    expect(annotations.runbook_url).toBe(`docs/runbook.md#${name.toLowerCase()}`);
+    expect(annotations.runbook_url).toBe(`docs/operating.md#${name.toLowerCase()}`);
     const resultsOf = (test: string): boolean[] => {
       const found = tests.filter((other) => other.name === test).flatMap(({ alert_rule_test }) => alert_rule_test);
       return found.map(({ alertname, exp_alerts }) => alertname === name && exp_alerts.length > 0);
@@ -49,7 +49,7 @@ test('the runbook describes exactly the causes of a 503', () => {
   const source = read('libs/errors/src/api-error.ts').split('UnavailableCause =')[1]?.split(';')[0] ?? '';
   const causes = [...source.matchAll(/'(\w+)'/g)].map(([, cause]) => cause);
   expect(causes).toContain('database_away');
-  const table = runbook.split('## Causes of a 503')[1] ?? '';
+  const table = runbook.split('### Causes of a 503')[1] ?? '';
   const described = [...table.matchAll(/^\| `(\w+)` /gm)].map(([, cause]) => cause);
   expect(described).toEqual([...causes, 'other']);
   // PetstoreErrors alone fires for these, unless a stop or a start is on its way.

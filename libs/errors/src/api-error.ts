@@ -7,7 +7,7 @@ export type HeaderFields = Readonly<Record<string, string>>;
 /**
  * Why a request is answered 503, or 500 `took_too_long`: a label of the metric `http_unavailable_total` and a member of the
  * request's log line.
- * `docs/runbook.md` explains each one.
+ * `docs/operating.md` explains each one.
  */
 export type UnavailableCause =
   | 'requests_in_flight'
