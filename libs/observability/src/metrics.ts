@@ -32,13 +32,17 @@ export class Metrics implements OnApplicationShutdown {
 
   readonly unavailable = new Counter({
     name: nameOf('http_unavailable_total'),
-    help: 'Answers 503, and 500 took_too_long, by operation and cause, which docs/runbook.md describes. operation is empty where the request was refused before its route was known.',
+    help: 'Answers 503, and 500 took_too_long, by operation and cause, which docs/operating.md describes. operation is empty where the request was refused before its route was known.',
     labelNames: ['operation', 'cause'] as const,
     registers: [this.registry],
   });
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+    // These gauges have the suffix of counters, which promtool refuses, and repeat the sums of those without it.
+    for (const kind of ['handles', 'requests', 'resources']) {
+      this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+    }
     registerMetric(Counter, this.registry, {
       name: 'log_lines_dropped_total',
       help: 'Lines of the log that were dropped, because nobody read them in time or they could not be written.',
