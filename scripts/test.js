@@ -41,8 +41,8 @@ run(
   'node_modules/jest/bin/jest.js',
   [
     ...['--selectProjects', ...selectedProjects()],
-    // These measure time and load the machine, so they run one after another.
-    ...(['faults', 'operation'].includes(projects) ? ['--runInBand'] : []),
+    // These measure time and load the machine, so they run one after another. What a failed test leaves must not keep Jest running.
+    ...(['faults', 'operation'].includes(projects) ? ['--runInBand', '--forceExit'] : []),
     ...(patterns.length > 0 ? ['--testPathPatterns', ...patterns.map(belowRoot)] : []),
     ...options,
   ],
