@@ -143,13 +143,21 @@ test.each<[string, string, string, string | undefined, string, string]>([
   expect(answer.headers.accept).toContain(accept);
 });
 
-test.each<[string, string, string, string, string]>([
-  ['a form without a member', 'form', FORM, 'other=1', 'validation_failed'],
-  ['no text where text is taken', 'text', 'text/csv', '', 'missing_body'],
-  ['JSON with a member twice', 'patch', 'application/vnd.cards+json', '{"a":1,"a":1}', 'malformed_json'],
-])('400: %s', async (_, path, type, body, code) => {
+test.each<[string, string, string, string, string, string]>([
+  ['a form without a member', 'form', FORM, 'other=1', 'validation_failed', 'name is required'],
+  [
+    'no text where text is taken',
+    'text',
+    'text/csv',
+    '',
+    'missing_body',
+    'needs a body of text/csv or application/xml',
+  ],
+  ['JSON with a member twice', 'patch', 'application/vnd.cards+json', '{"a":1,"a":1}', 'malformed_json', ''],
+])('400: %s', async (_, path, type, body, code, message) => {
   const answer = await send(path, type, body);
   expect([answer.status, answer.json]).toMatchObject([400, { code }]);
+  expect((answer.json as { message: string }).message).toContain(message);
 });
 
 test('a multipart body is left to multer, also where none is bound', async () => {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
 import { Database, migrate, openDatabase } from '#postgres';
@@ -39,6 +40,15 @@ test.each([
   await expect(asService(change)).rejects.toMatchObject({ code: '42501' });
 });
 
+test('the role of the service cannot declare migrations after the REVOKE of operating.md, which no test below misses', async () => {
+  const page = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8');
+  const [, revoke = ''] = /`(REVOKE [^`]+)`/.exec(page) ?? [];
+  const [[role]] = (await asService('SELECT current_user')) as [[string]];
+  await app.sql(revoke.replace('petstore_service', role));
+  await expect(asService('DELETE FROM schema_migration')).rejects.toMatchObject({ code: '42501' });
+  expect((await app.client.get('/health/ready')).status).toBe(200);
+});
+
 test('the role of the service can run the commands and the background work', async () => {
   const keys = app.nest.get(ApiKeysService);
   const { key } = await keys.create({ client: 'other' });
@@ -69,4 +79,22 @@ test('the rights are the same whether they are granted before or after migrate',
   }
   expect(rights[1]).toEqual(rights[0]);
   expect(JSON.stringify(rights)).toMatch(/_service=/);
+});
+
+test('with another search_path migrate makes the tables in its first schema, where the service needs the same rights', async () => {
+  const created = await createEmptyTestDatabase(false);
+  const inShop = ({ DATABASE_URL = '' }: Record<string, string | undefined>): Record<string, string> => ({
+    DATABASE_URL: `${DATABASE_URL}?options=-c%20search_path%3Dshop`,
+  });
+  const database = { ...created, settings: inShop(created.settings), ownerSettings: inShop(created.ownerSettings) };
+  const dataSource = await openDatabase(readConfig(database.ownerSettings));
+  await dataSource.query('CREATE SCHEMA shop');
+  await grantServiceRights(created, 'shop');
+  await migrate(dataSource);
+  const shop = await createTestApp({ database });
+  expect((await shop.client.post('/v1/pets', { name: 'Rex', categoryId: 7 })).status).toBe(201);
+  expect(await dataSource.query('SELECT name FROM shop.pet')).toEqual([{ name: 'Rex' }]);
+  await shop.close();
+  await dataSource.destroy();
+  await created.drop();
 });

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { openDatabase } from '#postgres';
@@ -218,6 +219,11 @@ test('an export that is damaged or of another kind is refused, and the database 
     expect(await refusalOf(bytes.subarray(0, position))).toMatch(/^(The export is damaged|PostgreSQL refuses)/);
   }
   expect(await refusalOf(Buffer.concat([bytes, Buffer.from('\n')]))).toMatch(/^The export is damaged: it goes on/);
+  const malformed = Buffer.from(bytes.toString().replace(/^.+/, '-- A dump').split('-- sha256')[0] as string);
+  const checksum = createHash('sha256').update(malformed).digest('hex');
+  expect(await refusalOf(Buffer.concat([malformed, Buffer.from(`-- sha256 ${checksum}\n`)]))).toMatch(
+    /: it does not begin/,
+  );
   expect(await everythingIn(target)).toEqual(before);
 });
 

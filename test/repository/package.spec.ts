@@ -51,6 +51,9 @@ test('npm run package makes peer dependencies of the frameworks, which this repo
     ...peerDependencies,
   });
   expect(Object.keys(packed['dependencies'] ?? {}).filter((name) => /nest|typeorm|rxjs|class-/.test(name))).toEqual([]);
+  // It holds no source maps, so no file may name one.
+  const named = `tar -xzOf ${directory}/*.tgz | grep -c '^//# sourceMappingURL'`;
+  expect(spawnSync('sh', ['-c', named], { encoding: 'utf8' }).stdout).toBe('0\n');
   await rm(directory, { recursive: true });
 });
 

@@ -44,10 +44,10 @@ export async function createEmptyTestDatabase(withRights = true): Promise<TestDa
   return database;
 }
 
-/** Gives the service's role its rights in a database that was created without them. */
-export function grantServiceRights({ settings }: TestDatabase): Promise<void> {
+/** Gives the service's role its rights in a schema of a database that was created without them. */
+export function grantServiceRights({ settings }: TestDatabase, schema?: string): Promise<void> {
   const name = new URL(settings.DATABASE_URL ?? '').pathname.slice(1);
-  return grantRights(handedOver('serverUrl'), handedOver('templateDatabase'), name);
+  return grantRights(handedOver('serverUrl'), handedOver('templateDatabase'), name, schema);
 }
 
 /** Runs a statement on PostgreSQL as a superuser, for operations that the owner may not perform either. */

@@ -23,9 +23,14 @@ export async function createDatabaseWithRoles(serverUrl: string, name: string): 
 }
 
 /** Gives the service's role its rights in the owner's database. */
-export async function grantRights(serverUrl: string, roles: string, database: string): Promise<void> {
+export async function grantRights(
+  serverUrl: string,
+  roles: string,
+  database: string,
+  schema = 'public',
+): Promise<void> {
   const [, grants = ''] = documentedSql(roles);
-  await administer(roleUrls(serverUrl, roles, database).ownerUrl, grants);
+  await administer(roleUrls(serverUrl, roles, database).ownerUrl, grants.replaceAll('public', schema));
 }
 
 /** @param roles the name with which the roles were made */
