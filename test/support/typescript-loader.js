@@ -1,4 +1,5 @@
-import { transformFile } from '@swc/core';
+import { transformFileSync } from '@swc/core';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /*
@@ -6,19 +7,15 @@ import { fileURLToPath } from 'node:url';
  * TypeScript. In the tests Jest does this, but not in its global set-up.
  */
 
-export async function resolve(specifier, context, next) {
+export function resolve(specifier, context, next) {
+  const isSource = /^\..*\.js$/.test(specifier) && !existsSync(new URL(specifier, context.parentURL));
   // `#name` of package.json means the sources of a library.
   const conditions = [...context.conditions, 'typescript'];
-  try {
-    return await next(specifier, { ...context, conditions });
-  } catch (error) {
-    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/^\..*\.js$/.test(specifier)) throw error;
-    return next(specifier.replace(/\.js$/, '.ts'), context);
-  }
+  return next(isSource ? specifier.replace(/\.js$/, '.ts') : specifier, { ...context, conditions });
 }
 
-export async function load(url, context, next) {
+export function load(url, context, next) {
   if (!url.endsWith('.ts')) return next(url, context);
-  const { code } = await transformFile(fileURLToPath(url));
+  const { code } = transformFileSync(fileURLToPath(url));
   return { format: 'module', source: code, shortCircuit: true };
 }
