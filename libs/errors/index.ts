@@ -4,7 +4,9 @@ export {
   RequestAbortedError,
   serviceUnavailable,
   StartupError,
+  tooManyWaiting,
   type UnavailableCause,
+  waitedTooLong,
 } from './src/api-error.js';
 // eslint-disable-next-line no-restricted-syntax -- the whole catalogue is public
 export * from './src/error-catalogue.js';

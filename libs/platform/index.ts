@@ -22,17 +22,24 @@ export {
 export { shared } from '#json';
 
 // Repositories of entities. Lists in pages.
-export { SharedRepository } from '#entities';
-export { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#paging';
+export {
+  CursorParameter,
+  DEFAULT_PAGE_SIZE,
+  Keyset,
+  LimitParameter,
+  type Page,
+  Paged,
+  SharedRepository,
+} from '#entities';
 
 // Safe retries.
 export { Idempotency, IdempotencyKey, Idempotent, type Kept } from '#idempotency';
 
 // Errors. Exceptions of Nest have the codes of the catalogue by their status.
-export { ApiError, defineError, INVALID_CURSOR, PRECONDITION_FAILED, StartupError } from '#errors';
+export { ApiError, defineError, FailsWith, INVALID_CURSOR, PRECONDITION_FAILED, StartupError } from '#errors';
 
 // The OpenAPI document.
-export { FailsWith, LOCATION_HEADER, Tag } from '#openapi';
+export { LOCATION_HEADER, Tag } from '#openapi';
 
 // API keys, for modules that manage them.
 export { ApiKeyRequestError, ApiKeysService } from '#api-keys';

@@ -4,8 +4,6 @@ export {
   isConnectionFailure,
   isOutcomeUnknown,
   rootFault,
-  tooManyWaiting,
-  waitedTooLong,
 } from './src/connections/connection-errors.js';
 export { ServicePool, type ServicePoolOptions } from './src/connections/service-pool.js';
 export { StatementRunner } from './src/connections/statement-runner.js';

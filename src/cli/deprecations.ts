@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import { StartupError } from '#errors';
 import type { DeprecatedOperation, OpenApiDocument } from '#openapi';
 import type { CommandContext } from './context.js';
-import { integerArgument } from './options.js';
-import { resultText, usageTable } from './terminal.js';
+import { integerArgument, resultText, usageTable } from './terminal.js';
 
 /** Usage is kept for so long. */
 const MAX_DAYS = 400;

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { StoredApiKey } from '#api-keys';
+import { table } from '#runtime';
 import { MAX_RATE_LIMIT_PER_MINUTE, product } from '#settings';
 import type { CommandContext } from './context.js';
-import { durationArgument, integerArgument } from './options.js';
-import { printable, resultText, table, timeCell } from './terminal.js';
+import { durationArgument, integerArgument, printable, resultText, timeCell } from './terminal.js';
 
 const KEY_ARGUMENT = 'id of the key, or at least 6 of its displayed first characters';
 

@@ -1,4 +1,6 @@
+import { InvalidArgumentError } from 'commander';
 import type { UsageSummary } from '#key-usage';
+import { table } from '#runtime';
 
 /** Shows `text` instead of the current line of a terminal; nothing when standard output is none. */
 export function showProgress(text: string): void {
@@ -10,20 +12,6 @@ export function resultText(json: boolean | undefined, value: unknown, text: stri
   const bigintAsText = (_key: string, member: unknown): unknown =>
     typeof member === 'bigint' ? member.toString() : member;
   return `${json ? JSON.stringify(value, bigintAsText, 2) : text}\n`;
-}
-
-/** A table as text, with aligned columns. */
-export function table(headings: string[], rows: string[][]): string {
-  const lines = [headings, ...rows];
-  const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
-  return lines
-    .map((line) =>
-      line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
 }
 
 /** A table of usage by client. */
@@ -50,4 +38,23 @@ export function printableLines(text: string): string {
 /** Replaces control characters in text of unknown origin, because a terminal would obey them. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');
+}
+
+/** A parser for an integer argument. */
+export function integerArgument(minimum: number, maximum: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+    if (value >= minimum && value <= maximum) return value;
+    throw new InvalidArgumentError(`It must be an integer between ${minimum} and ${maximum}.`);
+  };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses a duration argument such as 30s, 15m, 24h or 90d, at most 36500d. Returns ms. */
+export function durationArgument(text: string): number {
+  const [, count = '', unit = ''] = /^([1-9]\d{0,7})([smhd])$/.exec(text) ?? [];
+  const duration = Number(count) * (UNIT_MS[unit] ?? NaN);
+  if (duration > 0 && duration <= 36_500 * 86_400_000) return duration;
+  throw new InvalidArgumentError('It must be a duration such as 30s, 15m, 24h or 90d, at most 36500d.');
 }

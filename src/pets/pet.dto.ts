@@ -1,6 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { ArraySchema } from '#openapi';
-import { MAX_PAGE_SIZE } from '#paging';
+import { ArraySchema, MAX_PAGE_SIZE } from '#entities';
 import {
   CursorParameter,
   DEFAULT_PAGE_SIZE,

@@ -4,7 +4,7 @@ import { ApiKeysService, RequireScopes } from '#api-keys';
 import { Deprecated, Stability } from '#deprecation';
 import { Idempotency, type IdempotencyKey, Idempotent } from '#idempotency';
 import { Int64Property, TextProperty } from '#input';
-import { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#paging';
+import { CursorParameter, DEFAULT_PAGE_SIZE, Keyset, LimitParameter, type Page, Paged } from '#entities';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, HttpClient } from '../support/http-client.js';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Repository } from 'typeorm';
 import { Idempotency, IdempotencyKey } from '#idempotency';
 import { INT64_MAX, INT64_MIN } from '#json';
-import { Keyset } from '#paging';
+import { Keyset } from '#entities';
 import { Database } from '#postgres';
 import type { Pet } from '../../src/pets/pet.dto.js';
 import { PET_STATUSES, PetEntity } from '../../src/pets/pet.entity.js';

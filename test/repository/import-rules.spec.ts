@@ -146,3 +146,11 @@ test('the table of libraries names exactly the folders, has no cycle, and permit
     expect([library, [...imported].sort()]).toEqual([library, permitted]);
   }
 });
+
+test('the libraries have at most six floors, and src is the seventh', () => {
+  const floors = new Map<string, number>();
+  for (const [library, permitted] of Object.entries(libraries)) {
+    floors.set(library, 1 + Math.max(0, ...permitted.map((name) => floors.get(name) ?? NaN)));
+  }
+  expect(Math.max(...floors.values())).toBe(6);
+});

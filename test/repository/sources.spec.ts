@@ -28,7 +28,7 @@ test('the features that teams copy import the platform from the door of the pack
   const doors = folders.flatMap((folder) => matches(folder, /\.ts$/, /from '(#[^']+|[^']*\/libs\/[^']+)'/g));
   // The document has a name of its own for the page of animals.
   const besides = doors.filter((door) => !door.endsWith(': #platform'));
-  expect([doors.length > 12, besides]).toEqual([true, ['pet.dto.ts: #openapi', 'pet.dto.ts: #paging']]);
+  expect([doors.length > 12, besides]).toEqual([true, ['pet.dto.ts: #entities']]);
 });
 
 test('pg, whose undocumented members are used, is pinned exactly', () => {

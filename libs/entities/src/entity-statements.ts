@@ -3,8 +3,8 @@ import type { EntityMetadata, ObjectLiteral, Repository, SelectQueryBuilder } fr
 import { StartupError } from '#errors';
 import { insertOnceText } from '#idempotency';
 import { INT64_MAX } from '#json';
-import { MAX_PAGE_SIZE } from '#paging';
 import type { Statement } from '#postgres';
+import { MAX_PAGE_SIZE } from './keyset.js';
 
 type ColumnMetadata = EntityMetadata['columns'][number];
 

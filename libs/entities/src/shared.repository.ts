@@ -1,10 +1,10 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import type { Idempotency, IdempotencyKey, IdempotentInserts } from '#idempotency';
 import { compareInt64Texts, INT64_MAX, INT64_MIN, shared } from '#json';
-import { type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from '#paging';
 import type { Database } from '#postgres';
 import { Batches, type BatchLimits } from '#shared-statements';
 import { EntityStatements, type Given, type PageStatements } from './entity-statements.js';
+import { type Filters, Keyset, MAX_PAGE_SIZE, type Page, type PageQuery } from './keyset.js';
 
 /** Values of an entity's properties. An int64 may be a bigint. */
 export type ValuesOf<Entity> = {

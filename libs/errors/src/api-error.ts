@@ -110,3 +110,13 @@ export function serviceUnavailable(
   // Also for answers before Express, which `Replies.beforeHead` does not see without the fast paths.
   return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
 }
+
+/** The error of a request when too many others already wait for the database. */
+export function tooManyWaiting(): ApiError {
+  return serviceUnavailable('database_busy');
+}
+
+/** The error of a request that has waited too long for the database. No statement was sent for it. */
+export function waitedTooLong(): ApiError {
+  return serviceUnavailable('database_busy', 'The service did not get to the request in time. Try again.');
+}

@@ -1,3 +1,5 @@
+import { SetMetadata } from '@nestjs/common';
+
 /** Longest code in characters. */
 export const MAX_CODE_LENGTH = 64;
 
@@ -42,6 +44,17 @@ export function defineError(
   const definition = Object.freeze({ code, status, description, message });
   catalogue.set(code, definition);
   return definition;
+}
+
+/** The Reflect metadata key of the errors that a handler throws. */
+export const FAILURES_METADATA = 'platform:failures';
+
+/**
+ * Documents the errors that the handler itself throws. The platform's errors (authentication, scopes, body, rate limit,
+ * 500, 503 …) are documented automatically.
+ */
+export function FailsWith(...errors: [ErrorDefinition, ...ErrorDefinition[]]): MethodDecorator {
+  return SetMetadata(FAILURES_METADATA, errors);
 }
 
 /** Errors for whatever is thrown with no more than a status, such as Nest's exceptions, by status. */

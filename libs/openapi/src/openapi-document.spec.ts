@@ -3,12 +3,11 @@ import { DiscoveryModule } from '@nestjs/core';
 import { ApiCreatedResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import { OperationRegistry, Public, RequireScopes } from '#api-keys';
-import { defineError } from '#errors';
+import { defineError, FailsWith } from '#errors';
 import { IdempotencyKey, Idempotent } from '#idempotency';
 import { Clock } from '#runtime';
 import { Application, Config, readConfig } from '#settings';
-import { OpenApiDocument } from './openapi-document.js';
-import { FailsWith, Tag } from './openapi.decorators.js';
+import { OpenApiDocument, Tag } from './openapi-document.js';
 import { LOCATION_HEADER } from './response-headers.js';
 
 const APPLICATION: Application = {

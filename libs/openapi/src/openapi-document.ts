@@ -1,5 +1,6 @@
-import { Global, type INestApplication, Injectable, Module } from '@nestjs/common';
+import { applyDecorators, Global, type INestApplication, Injectable, Module, SetMetadata } from '@nestjs/common';
 import {
+  ApiTags,
   type OpenAPIObject,
   type ParameterObject,
   type PathsObject,
@@ -13,9 +14,15 @@ import type { Deprecation } from '#deprecation';
 import { Application, BASE_PATH, Config } from '#settings';
 import { describeComponents } from './components.js';
 import { type Schemas, toJsonSchema } from './json-schema.js';
-import { TAG_METADATA } from './openapi.decorators.js';
 import { describeOperation } from './operation.js';
 import { findOperations, handlerKey } from './operations.js';
+
+const TAG_METADATA = 'platform:tag';
+
+/** Puts the operations of a controller under a tag of the document, and describes the tag there. */
+export function Tag(name: string, description: string): ClassDecorator {
+  return applyDecorators(ApiTags(name), SetMetadata(TAG_METADATA, { name, description }));
+}
 
 /** An operation with `@Deprecated`. */
 export interface DeprecatedOperation extends Deprecation {

@@ -2,10 +2,9 @@ import { HttpStatus, RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/c
 import type { OperationObject, PathsObject } from '@nestjs/swagger';
 import type { Operation, OperationRegistry } from '#api-keys';
 import { type Deprecation, DEPRECATION_METADATA, STABILITY_METADATA, type StabilityLevel } from '#deprecation';
-import type { ErrorDefinition } from '#errors';
+import { type ErrorDefinition, FAILURES_METADATA } from '#errors';
 import { IDEMPOTENT_METADATA } from '#idempotency';
 import { HTTP_CODE_METADATA, METHOD_METADATA, VERSION_METADATA } from '#internals';
-import { FAILURES_METADATA } from './openapi.decorators.js';
 
 /** Declarations of a handler's decorators that @nestjs/swagger does not read. */
 export interface OperationTraits extends Operation {

@@ -107,9 +107,6 @@ export type ResponseHeaderName = keyof typeof RESPONSE_HEADERS;
 /** For `headers` of a 201: the address of the created resource. */
 export const LOCATION_HEADER: HeadersObject = { Location: referenceTo('Location') };
 
-/** For `headers` of a list's 200: the address of the next page. */
-export const NEXT_PAGE_HEADER: HeadersObject = { Link: referenceTo('NextPage') };
-
 /** Header fields of answers that count against a rate limit. */
 export const RATE_LIMIT_HEADERS: readonly ResponseHeaderName[] = ['RateLimit-Policy', 'RateLimit'];
 

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { tooManyWaiting, waitedTooLong } from '#postgres';
+import { tooManyWaiting, waitedTooLong } from '#errors';
 import { activeTrace } from '#runtime';
 
 interface Waiting<Input, Output> {

@@ -130,16 +130,6 @@ function causeOf(error: Error): UnavailableCause {
   return typeof code === 'string' && REFUSALS.test(code) ? 'database_refused' : 'database_away';
 }
 
-/** The error of a request when too many others already wait for the database. */
-export function tooManyWaiting(): ApiError {
-  return serviceUnavailable('database_busy');
-}
-
-/** The error of a request that has waited too long for the database. No statement was sent for it. */
-export function waitedTooLong(): ApiError {
-  return serviceUnavailable('database_busy', 'The service did not get to the request in time. Try again.');
-}
-
 /** By SQLSTATE (PostgreSQL, appendix A): makes a line of PostgreSQL's message and of advice. */
 const ADVICE: Readonly<Record<string, (message: string) => string>> = {
   '42501': (message) =>

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg, { type ClientBase, type PoolClient, type PoolConfig } from 'pg';
+import { tooManyWaiting } from '#errors';
 import { collectParameters, destroySocket, processIdOf, unansweredStatement } from '#internals';
-import { tooManyWaiting, unavailable } from './connection-errors.js';
+import { unavailable } from './connection-errors.js';
 
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;

@@ -1,16 +1,9 @@
 import { applyDecorators, type Type, UseInterceptors } from '@nestjs/common';
-import { ApiExtraModels, ApiOkResponse, getSchemaPath } from '@nestjs/swagger';
-import { INVALID_CURSOR } from '#errors';
+import { ApiExtraModels, ApiOkResponse, ApiSchema, DECORATORS, getSchemaPath } from '@nestjs/swagger';
+import { FailsWith, INVALID_CURSOR } from '#errors';
 import { IntegerParameter, OpaqueParameter } from '#input';
-import { FailsWith, isArraySchema, NEXT_PAGE_HEADER } from '#openapi';
-import { CURSOR_PATTERN, MAX_CURSOR_LENGTH } from './keyset.js';
+import { CURSOR_PATTERN, DEFAULT_PAGE_SIZE, MAX_CURSOR_LENGTH, MAX_PAGE_SIZE } from './keyset.js';
 import { PageInterceptor } from './page.interceptor.js';
-
-/** Items of a page if the request has no `limit`. The property must have it as its initial value. */
-export const DEFAULT_PAGE_SIZE = 20;
-
-/** Largest number of items of a page. */
-export const MAX_PAGE_SIZE = 100;
 
 /** The query parameter `limit`: 1 to {@link MAX_PAGE_SIZE}, {@link DEFAULT_PAGE_SIZE} when it is not sent. */
 export function LimitParameter(description: string): PropertyDecorator {
@@ -29,6 +22,16 @@ export function CursorParameter(description: string): PropertyDecorator {
   return OpaqueParameter({ description, required: false, pattern: CURSOR_PATTERN, maxLength: MAX_CURSOR_LENGTH });
 }
 
+/** Makes the class a named array schema of at most `maxItems` items, for `@ApiOkResponse({ type: … })`. */
+export function ArraySchema(item: Type, description: string, maxItems: number): ClassDecorator {
+  // In a variable: the type of `ApiSchema` lacks members that it accepts, and TypeScript rejects them in a literal.
+  const schema = { description, type: 'array', maxItems, items: { $ref: getSchemaPath(item) } };
+  return applyDecorators(ApiExtraModels(item), ApiSchema(schema));
+}
+
+/** The header field of the address of the next page, which `libs/openapi` describes. */
+const headers = { Link: { $ref: '#/components/headers/NextPage' } };
+
 /**
  * For a handler that returns a `Page`: the body is the array of its items, and `Link` names the next page (RFC 8288).
  * Documents both, and the error `invalid_cursor`.
@@ -37,10 +40,11 @@ export function CursorParameter(description: string): PropertyDecorator {
  */
 export function Paged(type: Type, description: string): MethodDecorator {
   const schema = { type: 'array', maxItems: MAX_PAGE_SIZE, items: { $ref: getSchemaPath(type) } };
+  const own = Reflect.getMetadata(DECORATORS.API_SCHEMA, type) as { type?: string }[] | undefined;
   return applyDecorators(
-    ...(isArraySchema(type)
-      ? [ApiOkResponse({ description, type, headers: NEXT_PAGE_HEADER })]
-      : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers: NEXT_PAGE_HEADER })]),
+    ...(own?.some((each) => each.type === 'array')
+      ? [ApiOkResponse({ description, type, headers })]
+      : [ApiExtraModels(type), ApiOkResponse({ description, schema, headers })]),
     FailsWith(INVALID_CURSOR),
     UseInterceptors(PageInterceptor),
   );

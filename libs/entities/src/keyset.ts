@@ -22,6 +22,12 @@ export interface PageQuery {
   readonly cursor?: string | undefined;
 }
 
+/** Items of a page if the request has no `limit`. The property must have it as its initial value. */
+export const DEFAULT_PAGE_SIZE = 20;
+
+/** Largest number of items of a page. */
+export const MAX_PAGE_SIZE = 100;
+
 /*
  * A cursor holds the last id of a page and the filters of its list: a version byte, the CRC-32 of the filters, the id in 8
  * bytes, and the CRC-32 of the bytes before, in base64url. The checksum detects typing errors, truncation and changes. A
