@@ -26,7 +26,7 @@ RUN find node_modules -type f '(' -name '*.map' -o -name '*.ts' -o -name '*.cts'
 
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="Pet Store Service" \
-  org.opencontainers.image.description="A catalogue of animals behind a REST API" \
+  org.opencontainers.image.description="A catalogue of pets behind a REST API" \
   org.opencontainers.image.licenses="MIT"
 # DATA_DIR is written to by the embedded engine alone: mount a volume at /data.
 ENV NODE_ENV=production DATA_DIR=/data/petstore
@@ -41,7 +41,7 @@ COPY --from=build /app/scripts/check-system.cjs scripts/
 USER 1000:1000
 EXPOSE 3000
 STOPSIGNAL SIGTERM
-# Live, not ready: a container that is replaced because its database is away helps nobody.
+# Live, not ready: a container that is replaced because its database is unreachable helps nobody.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # Without a shell or npm between: the signal to stop reaches the service. Other commands: docker run … dist/src/cli.js

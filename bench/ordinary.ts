@@ -15,7 +15,7 @@ export const TEAMS: Readonly<Record<string, string>> = {
   'all three': 'feature,interceptor,guard',
 };
 
-/** The workloads of the generated feature, and those of the animals that do the same. */
+/** The workloads of the generated feature, and those of the pets that do the same. */
 const OWN_WORKLOADS: Readonly<Record<string, string>> = { things: 'list', thing: 'get' };
 
 const MAIN = `
@@ -73,7 +73,7 @@ export function ownWorkload(workload: Workload): Workload | undefined {
   return { name: own, lines };
 }
 
-/** Prints what each addition of a team costs the animals, and what the team's own feature costs. */
+/** Prints what each addition of a team costs the pets, and what the team's own feature costs. */
 export function reportOrdinary(results: readonly Result[]): void {
   const rows = results.map((result) => {
     const like = OWN_WORKLOADS[result.workload];

@@ -23,7 +23,7 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** Starts a server and waits for its first answer to `path`, at most 60 s. */
+/** Starts a server and waits for its first response to `path`, at most 60 s. */
 export async function startServer(
   name: string,
   command: Command,
@@ -47,7 +47,7 @@ export async function startServer(
     if (answer?.ok) break;
     if (child.exitCode !== null || performance.now() - startedAt > 60_000) {
       child.kill('SIGKILL');
-      throw new Error(`${name} does not answer ${path}: ${answer ? await answer.text() : 'no connection'}`);
+      throw new Error(`${name} does not respond to ${path}: ${answer ? await answer.text() : 'no connection'}`);
     }
     await sleep(5);
   }

@@ -29,7 +29,7 @@ export interface Measurement {
   readonly requestsPerSecond: number;
   readonly p50Us: number;
   readonly p99Us: number;
-  /** Requests without a response, or with an error. They count as requests, too, if they have an answer. */
+  /** Requests without a response, or with an error. They count as requests, too, if they have a response. */
   readonly failures: number;
 }
 
@@ -137,7 +137,7 @@ function reportUpkeep({ statements, updates, multixacts }: UpkeepReport): void {
   );
 }
 
-/** A result relative to another one of the same run. */
+/** A result relative to another result of the same run. */
 interface Ratios {
   readonly cpu: number;
   /** Processor time of server and PostgreSQL together. */

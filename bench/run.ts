@@ -232,7 +232,7 @@ async function load(server: Contestant, file: string, connections: number, secon
   };
 }
 
-/** Throws unless these servers give the same answers; otherwise their times could not be compared. */
+/** Throws unless these servers give the same responses; otherwise their times could not be compared. */
 async function compareAnswers(workload: Workload, servers: readonly Contestant[]): Promise<void> {
   const expected = new Map<number, string>();
   for (const server of servers.filter(({ name }) => name !== 'bare-http')) {
@@ -244,7 +244,7 @@ async function compareAnswers(workload: Workload, servers: readonly Contestant[]
       const text = (await answer.text()).replace(method === 'POST' ? /"id":\d+/ : /^$/, '');
       const seen = `${answer.status} ${text}`;
       if (seen !== (expected.get(index) ?? seen)) {
-        throw new Error(`${server.name} answers ${method} ${path} with ${seen}, not ${expected.get(index)}`);
+        throw new Error(`${server.name} responds to ${method} ${path} with ${seen}, not ${expected.get(index)}`);
       }
       expected.set(index, seen);
     }
@@ -299,9 +299,9 @@ function start(
   return startServer(fullName, program, environment, '/v1/pets?limit=1', API_KEY);
 }
 
-/** Makes a database with this many animals, with the service's own commands. */
+/** Makes a database with this many pets, with the service's own commands. */
 async function fill(rows: number, suffix = '', root = ROOT): Promise<string> {
-  progress(`Filling a catalogue of ${rows} animals`);
+  progress(`Filling a catalogue of ${rows} pets`);
   const name = `bench_${rows}${suffix}`;
   await query(postgresql.url, `CREATE DATABASE ${name}`);
   const url = new URL(postgresql.url);

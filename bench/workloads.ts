@@ -4,7 +4,7 @@ export type RequestLine = string;
 /** A kind of traffic. All servers get the same requests, except for cursors, which each server makes itself. */
 export interface Workload {
   readonly name: string;
-  /** The requests, which are sent in turn again and again, for a catalogue of `rows` animals. */
+  /** The requests, which are sent in turn again and again, for a catalogue of `rows` pets. */
   lines(rows: number, server: { follow(path: string, pages: number): Promise<string[]> }): Promise<RequestLine[]>;
 }
 
@@ -32,7 +32,7 @@ export const workloads: readonly Workload[] = [
 ];
 
 function create(random: () => number, index: number): RequestLine {
-  const pet = { name: `Animal ${index}`, categoryId: Math.floor(random() * 1000), status: 'pending' };
+  const pet = { name: `Pet ${index}`, categoryId: Math.floor(random() * 1000), status: 'pending' };
   return `POST\t/v1/pets\t${JSON.stringify(pet)}`;
 }
 

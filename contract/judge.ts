@@ -9,7 +9,7 @@ export interface Server {
   readonly variables: Readonly<Record<string, string>>;
 }
 
-/** One answer as it was received, the names of its fields in lower case. */
+/** One response as it was received, the names of its fields in lower case. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -35,7 +35,7 @@ export interface Verdict {
 const TIMEOUT_MS = 10_000;
 const ROWS_AT_ONCE = 8;
 
-/** Sends the requests of all rows, at most ten seconds each, and compares the answers. */
+/** Sends the requests of all rows, at most ten seconds each, and compares the responses. */
 export async function judge(server: Server, rows: readonly Row[]): Promise<Verdict> {
   const general = rows.filter(isGeneral);
   const waiting = rows.filter((row) => !isGeneral(row));
@@ -69,7 +69,7 @@ export async function judge(server: Server, rows: readonly Row[]): Promise<Verdi
 
 const isGeneral = ({ steps }: Row): boolean => steps[0]?.request.startsWith('every ') === true;
 
-/** The general rows that an answer breaks. */
+/** The general rows that a response breaks. */
 export function violations(answer: Answer, rows: readonly Row[], target = '/v1/'): Omit<Failure, 'sent'>[] {
   return rows.filter(isGeneral).flatMap((row) => {
     const { request, answer: right } = row.steps[0] as Step;
@@ -88,7 +88,7 @@ export function violations(answer: Answer, rows: readonly Row[], target = '/v1/'
   });
 }
 
-/** The variables that answers give. */
+/** The variables that responses set. */
 const LEARNED = ['id', 'tag', 'next', 'cursor', 'body', 'length'];
 
 /** A variable that the runner was not given. */
@@ -101,7 +101,7 @@ interface Outcome {
   readonly fault?: { came: string; right: string } | undefined;
 }
 
-/** A row on its way: its steps, and what the answers have said. */
+/** A row on its way: its steps, and what the responses have said. */
 class Attempt {
   private readonly said = new Map<string, string>();
 
@@ -119,8 +119,8 @@ class Attempt {
   async *run(): AsyncGenerator<Outcome> {
     for (const step of this.row.steps) {
       const [, count, status, request = ''] = /^(?:given (\d+) (\w+): )?([^]*)$/.exec(step.request) ?? [];
-      const animals = Number(count ?? (request.includes('$id') && !this.said.has('id') ? 1 : 0));
-      for (let animal = 0; animal < animals; animal++) {
+      const pets = Number(count ?? (request.includes('$id') && !this.said.has('id') ? 1 : 0));
+      for (let pet = 0; pet < pets; pet++) {
         const body = `{"name":"Rex","categoryId":7,"status":"${status ?? 'available'}"}`;
         const [created] = parseAnswers(await this.send(`POST /v1/pets ${body}`));
         if (!this.said.has('id')) this.said.set('id', /"id":(\d+)/.exec(created?.text ?? '')?.[1] ?? '');
@@ -202,7 +202,7 @@ class Attempt {
   }
 }
 
-/** The answers in a text, each ended by its `Content-Length`; what follows the last one is an answer with status 0. */
+/** The responses in a text, each ended by its `Content-Length`; what follows the last one has status 0. */
 function parseAnswers(received: string, isHead = false): Answer[] {
   const answers: Answer[] = [];
   for (let rest = received; rest !== '';) {
@@ -243,7 +243,7 @@ function readAnswer(text: string, resolve: (text: string) => string): Expected {
   };
 }
 
-/** What differs, as it came; undefined when an answer is as expected. */
+/** What differs, as it came; undefined when a response is as expected. */
 function differenceOf({ status, headers, text }: Answer, { fields, body }: Expected): string | undefined {
   for (const [name, pattern] of fields) {
     const value = headers[name.toLowerCase()];

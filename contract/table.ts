@@ -1,22 +1,22 @@
 /**
- * Reads the tables of the contract. A line is a row, `request | answer | basis`; `## ` begins a group, whose title may end with
- * the setting that the server needs, `(CORS_ORIGINS=https://app.example.com)`, or the time of its clock, `(CLOCK=…)`.
+ * Reads the tables of the contract. A line is a row, `request | response | basis`; `## ` begins a group, whose title may
+ * end with the setting that the server needs, `(CORS_ORIGINS=https://app.example.com)`, or its time, `(CLOCK=…)`.
  *
  * - A request is `METHOD target [Field: value]… body`, or `raw` and bytes. `[Field: -]` leaves out a field that is sent otherwise:
  *   `Authorization` with the key, `Content-Type` and `Content-Length` with a body, `Host` and `Connection: close`.
- *   `given 3 sold:` before it adds animals first. A request that begins with `then` belongs to the row before it.
- * - An answer is the statuses of all answers, `[Field: pattern]…`, and the body's pattern; for an error its code and, if
+ *   `given 3 sold:` before it adds pets first. A request that begins with `then` belongs to the row before it.
+ * - A response is the statuses of all responses, `[Field: pattern]…`, and the body's pattern; for an error its code and, if
  *   promised, its message. In patterns `*` is any text without braces, `**` any text; `[Field: -]` is a field that is absent.
- * - `every 4xx of /v1/` in place of a request: a promise of all such answers. Then `never` forbids what a regular expression
+ * - `every 4xx of /v1/` in place of a request: a promise of all such responses. Then `never` forbids what a regular expression
  *   finds in the body, and `only` lists the fields that may occur.
  * - `‹a ¦ b›` makes one row of each, the same one everywhere in the row; `(a×9)` is nine times `a`. In requests `⏎` is CRLF, `…`
  *   a pause, `\xff` a byte. Variables are `$key`, `$base` (PUBLIC_BASE_URL), `$origin` (of it), `$unique` (a new text for each row), those
- *   that the runner is given, and what the row's first answer with it has said: `$id`, `$body`, `$length`, `$tag`, `$next`, `$cursor`.
+ *   that the runner is given, and what the row's first response with it has said: `$id`, `$body`, `$length`, `$tag`, `$next`, `$cursor`.
  * - The basis is a section of the specification, or entries of docs/decisions.md and docs/security.md. Without one, the row itself
  *   is the decision, and needs no reason.
  */
 
-/** A request and its answer, as the table spells them. */
+/** A request and its response, as the table spells them. */
 export interface Step {
   readonly request: string;
   readonly answer: string;

@@ -12,7 +12,7 @@ export class CreatePet1795219200000 implements MigrationInterface {
         category_id bigint NOT NULL,
         status pet_status NOT NULL DEFAULT 'available'
       )`);
-    // A page of one status is a range of this index. A page of all animals is a range of the primary key.
+    // A page of one status is a range of this index. A page of all pets is a range of the primary key.
     await queryRunner.query(`CREATE INDEX ix_pet_status_id ON pet (status, id)`);
   }
 

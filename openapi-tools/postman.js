@@ -1,6 +1,6 @@
 /**
  * Prints a Postman collection (format 2.1) made from openapi.json: each operation with its example, and a test that the
- * answer is a success that the document has. Its variables are `baseUrl` and `bearerToken`, the API key.
+ * response is a success that the document has. Its variables are `baseUrl` and `bearerToken`, the API key.
  */
 import converter from 'openapi-to-postmanv2';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ const { result, reason, output } = await convert({ type: 'string', data: text },
 if (!result) throw new Error(`openapi.json cannot be converted: ${reason}`);
 const [{ data: collection }] = output;
 
-/** A script of Postman: the answer has a status of success that the document has for the operation. */
+/** A script of Postman: the response has a status of success that the document has for the operation. */
 function testOf({ responses }) {
   const successes = Object.keys(responses).map(Number);
   const expected = JSON.stringify(successes.filter((status) => status >= 200 && status < 300));

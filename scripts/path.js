@@ -55,7 +55,7 @@ async function startService(dataDir) {
   return app;
 }
 
-/** Lets the work end that follows an answer, such as its line in the log. A fixed time would be too short on a busy machine. */
+/** Lets the work end that follows a response, such as its log line. A fixed time would fail on a busy machine. */
 async function untilIdle() {
   for (let turn = 0; turn < 10; turn++) await setImmediate();
 }
@@ -80,7 +80,7 @@ async function record([method, path, body]) {
   const ways = [];
   let status;
   let shortest;
-  // Timers of the service, and answers of the database in several parts, make other ways longer.
+  // Timers of the service, and responses of the database in several parts, make other ways longer.
   do {
     const way = [];
     globalThis.passes = (file) => way.push(file);

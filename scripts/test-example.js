@@ -99,7 +99,7 @@ async function expectStart(cwd, command) {
   try {
     const origin = await addressOf(service);
     const { status } = await fetch(`${origin}/health/ready`);
-    if (status !== 200) throw new Error(`/health/ready was answered ${status}.`);
+    if (status !== 200) throw new Error(`/health/ready returned ${status}.`);
     service.kill('SIGTERM');
     const code = await ended;
     if (code !== 0) throw new Error(`The service ended with ${code}.`);

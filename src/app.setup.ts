@@ -20,7 +20,7 @@ export const APPLICATION_OPTIONS: NestApplicationOptions = {
 /** Request header fields that pages of other origins may send, besides those that operations declare. */
 const CORS_REQUEST_HEADERS = ['Authorization', 'Content-Type', 'If-None-Match', 'Traceparent', 'X-Request-Id'];
 
-/** How long browsers may cache the answer to a preflight request, in s. */
+/** How long browsers may cache the response to a preflight request, in s. */
 const CORS_MAX_AGE = 3600;
 
 /** Configures the Nest application before it listens, in main.ts and in every test. */
@@ -38,7 +38,7 @@ export function setUpApplication(app: INestApplication): void {
     const { requests, responses } = document.headerFields;
     app.enableCors({
       origin: corsOrigins,
-      // `unmatched-routes.ts` answers OPTIONS, with the methods that the path serves.
+      // `unmatched-routes.ts` serves OPTIONS, with the methods that the path serves.
       preflightContinue: true,
       methods: [],
       allowedHeaders: [...CORS_REQUEST_HEADERS, ...requests],

@@ -5,21 +5,22 @@ import { type Observable, throwError } from 'rxjs';
 import { ApiError, RequestAbortedError, toApiError } from '#errors';
 import { LimitedWarnings } from '#runtime';
 
-/** The HTTP server's way to answer with an error. */
+/** The HTTP server's way to respond with an error. */
 interface ErrorAnswers extends AbstractHttpAdapter {
   sendError(response: unknown, error: ApiError): void;
 }
 
 /**
- * Turns everything that is thrown during a request into an answer. Filters of modules come first.
+ * Turns everything that is thrown during a request into a response. Filters of modules come first.
  *
  * - An ApiError is sent unchanged.
  * - Nest's own exceptions and those of http-errors keep their status (`toApiError`). A status below 400 is no
  *   error: its response is sent as stock Nest sends it.
  * - Anything else becomes a 500 with a fixed message, and is logged as an error: a person must look at it.
  * - The cause of other 5xx, and of a statement that took too long, is logged as a warning.
- * - A RequestAbortedError gets no answer. Neither does any other failure, except an ApiError, if the client has closed the
- *   connection while its body was arriving: multer and other readers of bodies then throw errors of their own.
+ * - A RequestAbortedError gets no response. Neither does any other failure, except an ApiError, if the client has
+ *   closed the connection while its body was arriving: multer and other readers of bodies then throw errors of their
+ *   own.
  *
  * What other transports throw is theirs: it is thrown again.
  */
@@ -58,7 +59,7 @@ export class ErrorFilter implements ExceptionFilter {
     if (status === 500 && error.unavailableCause === undefined) {
       this.logger.error(exception, context);
     } else if (status >= 500 && error.cause instanceof Error) {
-      this.warnings.warn(`Answered ${status}: ${error.cause.message}`, error.cause, context);
+      this.warnings.warn(`Returned ${status}: ${error.cause.message}`, error.cause, context);
     }
     adapter.sendError(response, error);
   }

@@ -13,7 +13,7 @@ export interface LoadResult {
  * Reads the result from the output of wrk. Requests of a peer may fail under thousands of connections; the table has their
  * number.
  *
- * @throws Error when a request of this service failed, or the server answered none
+ * @throws Error when a request of this service failed, or the server responded to none
  */
 export function readLoadResult(server: string, output: string): LoadResult {
   const line = /^RESULT (.*)$/m.exec(output)?.[1];

@@ -4,10 +4,10 @@ import { table } from '#runtime';
 import type { CommandContext } from './context.js';
 import { integerArgument, resultText, showProgress } from './terminal.js';
 
-/** Largest number of animals that one `seed` adds. */
+/** Largest number of pets that one `seed` adds. */
 const MAX_SEED_COUNT = 1_000_000_000;
 
-/** Animals per statement of `seed`: few enough for the statement time-out. */
+/** Pets per statement of `seed`: few enough for the statement time-out. */
 const SEED_BATCH = 20_000;
 
 /** The same while the service runs: requests wait while the embedded engine runs a statement. */

@@ -87,6 +87,6 @@ async function pause(response: ServerResponse, signal: AbortSignal): Promise<voi
     await once(response, 'drain', { signal }).catch(() => undefined);
   }
   if (signal.aborted) throw new StartupError('The service stopped in the middle of the command.');
-  // The engine answers in microtasks. Without this pause, requests would wait until the command ends.
+  // The engine responds in microtasks. Without this pause, requests would wait until the command ends.
   await setImmediate();
 }

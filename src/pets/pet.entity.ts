@@ -1,11 +1,11 @@
 import { Check, Column, Entity, Index } from 'typeorm';
 
-/** Availability of an animal. */
+/** Availability of a pet. */
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
 
 /**
- * A stored animal. Each int64 is a decimal string, as PostgreSQL and TypeORM return it: exact, and valid in keys,
+ * A stored pet. Each int64 is a decimal string, as PostgreSQL and TypeORM return it: exact, and valid in keys,
  * relations and conditions. `toPet` converts it to a bigint.
  */
 @Entity({ name: 'pet' })

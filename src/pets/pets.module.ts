@@ -5,7 +5,7 @@ import { PetsController } from './pets.controller.js';
 import { PetsRepository } from './pets.repository.js';
 import { PetsService } from './pets.service.js';
 
-/** The catalogue of animals. */
+/** The catalogue of pets. */
 @Module({
   imports: [TypeOrmModule.forFeature([PetEntity])],
   controllers: [PetsController],

@@ -5,7 +5,7 @@ import { Database, Idempotency, type IdempotencyKey, type Page, SharedRepository
 import { type ListPetsQuery, type NewPet, Pet, toPet } from './pet.dto.js';
 import { PetEntity } from './pet.entity.js';
 
-/** Stores and reads animals. */
+/** Stores and reads pets. */
 @Injectable()
 export class PetsRepository extends SharedRepository<PetEntity, Pet> {
   constructor(@InjectRepository(PetEntity) pets: Repository<PetEntity>, database: Database, idempotency: Idempotency) {
@@ -13,7 +13,7 @@ export class PetsRepository extends SharedRepository<PetEntity, Pet> {
   }
 
   /**
-   * A page of animals, by ascending id.
+   * A page of pets, by ascending id.
    *
    * @throws ApiError INVALID_CURSOR
    */
@@ -22,7 +22,7 @@ export class PetsRepository extends SharedRepository<PetEntity, Pet> {
   }
 
   /**
-   * Stores an animal under a new id; requests with the same key store one animal. Committed when the promise resolves.
+   * Stores a pet under a new id; requests with the same key store one pet. Committed when the promise resolves.
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */

@@ -10,7 +10,7 @@ const NAMES =
 
 const CATEGORIES = 40;
 
-/** Seven in ten animals are sold, two available, one pending. */
+/** Seven in ten pets are sold, two available, one pending. */
 const INSERT = `
   INSERT INTO pet (name, category_id, status)
   SELECT
@@ -18,14 +18,14 @@ const INSERT = `
       ($3::text[])[1 + floor(random() * cardinality($3::text[]))::int],
     1 + floor(random() * $4::int)::int,
     (CASE WHEN dice < 0.7 THEN 'sold' WHEN dice < 0.9 THEN 'available' ELSE 'pending' END)::pet_status
-  FROM (SELECT random() AS dice FROM generate_series(1, $1::int)) AS animal`;
+  FROM (SELECT random() AS dice FROM generate_series(1, $1::int)) AS pet`;
 
 /**
- * Adds realistic animals to the catalogue. Each batch is committed separately: after a failure, the animals reported so
+ * Adds realistic pets to the catalogue. Each batch is committed separately: after a failure, the pets reported so
  * far are stored.
  *
- * @param batchSize largest number of animals that one statement adds
- * @param onProgress called after each batch with the number of animals added so far, and awaited
+ * @param batchSize largest number of pets that one statement adds
+ * @param onProgress called after each batch with the number of pets added so far, and awaited
  */
 export async function seedPets(
   dataSource: DataSource,

@@ -5,14 +5,14 @@ import { PetsRepository } from './pets.repository.js';
 
 export const PET_NOT_FOUND = defineError('pet_not_found', 404, 'No pet has this identifier.');
 
-/** The catalogue of animals. */
+/** The catalogue of pets. */
 @Injectable()
 export class PetsService {
   /** @internal */
   constructor(private readonly repository: PetsRepository) {}
 
   /**
-   * A page of animals, by ascending id. Requests may share it, so it is frozen.
+   * A page of pets, by ascending id. Requests may share it, so it is frozen.
    *
    * @throws ApiError INVALID_CURSOR
    */
@@ -27,13 +27,13 @@ export class PetsService {
     return pet;
   }
 
-  /** The animal with this id; undefined when there is none. */
+  /** The pet with this id; undefined when there is none. */
   find(id: bigint): Promise<Pet | undefined> {
     return this.repository.find(id);
   }
 
   /**
-   * Adds an animal. Requests with the same idempotency key add one animal and get the same result.
+   * Adds a pet. Requests with the same idempotency key add one pet and get the same result.
    *
    * @throws ApiError IDEMPOTENCY_KEY_REUSED
    */

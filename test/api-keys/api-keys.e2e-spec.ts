@@ -260,7 +260,7 @@ describeOnPostgresql('two instances', () => {
     await one.nest.get(Database).write({ name: '', text: end }, []);
     expect(await untilRefused(secret)).toBeLessThan(2_000);
     expect(one.log.text + two.log.text).toContain(
-      'Changes of API keys take up to 10 s here while the database is away',
+      'Changes of API keys take up to 10 s here while the database is unreachable',
     );
     const { key: next, secret: nextSecret } = await keys.create({ client: 'disconnected' });
     expect(await statuses(both, nextSecret)).toEqual([200, 200]);

@@ -82,13 +82,15 @@ describe('one instance', () => {
   test('counts that could not be written are kept for the next write, and requests succeed', async () => {
     const repository = app.nest.get(KeyUsage);
     const add = repository.add.bind(repository);
-    repository.add = () => Promise.reject(new Error('The database is away.'));
+    repository.add = () => Promise.reject(new Error('The database is unreachable.'));
     for (let count = 0; count < 2; count++) {
       expect(await call(app, '/v1/pets')).toMatchObject({ status: 200 });
       await usage.write();
     }
     expect(await storedUsage(app)).toEqual([]);
-    expect(app.log.text).toContain('The usage of API keys could not be written and waits: The database is away.');
+    expect(app.log.text).toContain(
+      'The usage of API keys could not be written and waits: The database is unreachable.',
+    );
     repository.add = add;
     await usage.write();
     expect((await storedUsage(app)).map((row) => row[3])).toEqual([2]);
@@ -191,10 +193,10 @@ describe('usage of the last 400 days', () => {
   test('a failed deletion is repeated by the next run, and a stop waits for at most one batch', async () => {
     const repository = app.nest.get(KeyUsage);
     const deleteBefore = repository.deleteBefore.bind(repository);
-    repository.deleteBefore = () => Promise.reject(new Error('The database is away.'));
+    repository.deleteBefore = () => Promise.reject(new Error('The database is unreachable.'));
     app.nest.get(KeyUsageRetention).onApplicationBootstrap();
-    await expect(app.nest.get(KeyUsageRetention).remove()).rejects.toThrow('The database is away.');
-    expect(app.log.text).toContain('usage of API keys could not be removed and wait: The database is away.');
+    await expect(app.nest.get(KeyUsageRetention).remove()).rejects.toThrow('The database is unreachable.');
+    expect(app.log.text).toContain('usage of API keys could not be removed and wait: The database is unreachable.');
     repository.deleteBefore = deleteBefore;
     const deleting = app.nest.get(KeyUsageRetention).remove();
     await app.nest.get(KeyUsageRetention).onModuleDestroy();

@@ -9,7 +9,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest, sendSegments as send } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
-/** Answers when the test calls the waiting function. */
+/** Responds when the test calls the waiting function. */
 @Public()
 @Controller('test-slow')
 class TestSlowController {
@@ -44,7 +44,7 @@ const LIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n';
 const SLOW = 'GET /v1/test-slow HTTP/1.1\r\nHost: x\r\n\r\n';
 const BROKEN_CHUNK = 'Transfer-Encoding: chunked\r\n\r\nnot-hex\r\n';
 
-/** Statuses of the answers in a text, in their order. */
+/** Statuses of the responses in a text, in their order. */
 const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 const requestIds = (text: string): string[] => [...text.matchAll(/X-Request-Id: (\S+)/gi)].map(([, id]) => String(id));
@@ -70,7 +70,7 @@ async function answerSlow(count: number): Promise<void> {
 describe('Upgrade', () => {
   const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
 
-  test('the requests before it are answered first, also those that take time', async () => {
+  test('the requests before it get their responses first, also those that take time', async () => {
     const answer = sendSegments(`${SLOW}${LIVE}${upgrade}\r\n${LIVE}\r\n`, `${LIVE}\r\n`);
     await answerSlow(1);
     expect(statuses(await answer)).toEqual([200, 200]);
@@ -121,7 +121,7 @@ describe('Upgrade', () => {
       expect(taken).toEqual([]);
     });
 
-    test('a handshake after an unanswered request is served as an ordinary request', async () => {
+    test('a handshake after a request without a response is served as an ordinary request', async () => {
       const answer = sendSegments(`${SLOW}${handshake}`);
       await answerSlow(1);
       expect(statuses(await answer)).toEqual([200, 404]);
@@ -131,7 +131,7 @@ describe('Upgrade', () => {
 });
 
 describe('requests that are sent ahead', () => {
-  /** A client that sends bytes without waiting for an answer. */
+  /** A client that sends bytes without waiting for a response. */
   const open = (bytes: string): { client: Socket; answer: () => string } => {
     const client = connect(app.port, '127.0.0.1');
     let answer = '';
@@ -193,7 +193,7 @@ describe('requests that are sent ahead', () => {
 test('the body of a GET is no request', async () => {
   const hidden = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n';
   const list = `GET /v1/pets HTTP/1.1\r\n${authorized}Content-Length: ${hidden.length}\r\n\r\n${hidden}`;
-  // The connection may close after an answer that precedes the rest of its request.
+  // The connection may close after a response that precedes the rest of its request.
   expect([[200], [200, 302]]).toContainEqual(statuses(await rawRequest(app.port, `${list}GET / HTTP/1.0\r\n\r\n`)));
 });
 

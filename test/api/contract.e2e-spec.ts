@@ -89,7 +89,7 @@ const getPet = (): string[] => ['--url', app.origin, '--key', app.apiKey, '--onl
 
 test.each([
   [2, /refuses the key \(401\)/, () => ['--url', app.origin, '--key', 'unknown-key-unknown-key']],
-  [2, /^No server answers at http:\/\/127.0.0.1:1: /, () => ['--url', 'http://127.0.0.1:1', '--key', 'x']],
+  [2, /^No server responds at http:\/\/127.0.0.1:1: /, () => ['--url', 'http://127.0.0.1:1', '--key', 'x']],
   [1, /'--url <url>' not specified/, () => ['--key', 'x']],
   [1, /Give http:\/\/host:port, without a path/, () => ['--url', 'localhost', '--key', 'x']],
   [0, /^\d+ of \d+ rows hold\.\n$/, () => [...getPet(), '--base', app.config.publicBaseUrl]],

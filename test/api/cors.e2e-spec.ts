@@ -45,7 +45,7 @@ const namesIn = (list: string | string[] | undefined): string[] =>
     .map((name) => name.trim().toLowerCase())
     .filter(Boolean);
 
-test('a route of a module answers other methods 405, and a preflight offers what the module reads', async () => {
+test('a route of a module returns 405 for other methods, and a preflight offers what the module reads', async () => {
   const path = '/v1/test-samples/unavailable';
   for (const method of ['GET', 'HEAD']) {
     const answer = await app.client.send(method, path);

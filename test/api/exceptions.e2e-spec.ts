@@ -14,7 +14,7 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import type { LogLine } from '../support/memory-log.js';
 
 /*
- * How the service answers exceptions of a module that is written like any other Nest application.
+ * How the service responds to exceptions of a module that is written like any other Nest application.
  */
 
 const OVEN_BROKEN = defineError('oven_broken', 500, 'The oven is broken.');
@@ -91,7 +91,7 @@ test.each([
       expect.objectContaining({
         level: 40,
         operation: 'fail',
-        msg: expect.stringContaining(`Answered ${status}: hidden-words`) as string,
+        msg: expect.stringContaining(`Returned ${status}: hidden-words`) as string,
         error: expect.objectContaining({ stack: expect.stringContaining('exceptions.e2e-spec') as string }) as object,
       }),
     ]);

@@ -28,9 +28,9 @@ function body(begin: string, piece: (index: number) => string, separator: string
 
 const PET = '{"name":"Rex","categoryId":7,"status":"sold"';
 
-/** Bodies of honest clients: a valid animal, with many members that the service does not know. */
+/** Bodies of honest clients: a valid pet, with many members that the service does not know. */
 const ORDINARY: Record<string, Buffer> = {
-  animals: body(
+  pets: body(
     `${PET},"others":[`,
     (index) => `{"id":${1000 + index},"name":"Rex ${index}","categoryId":7,"status":"available"}`,
     ',',

@@ -5,9 +5,9 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
 /*
- * Valid and invalid requests to all operations. The expected answer follows from the way in which each
- * request was generated, and from a model of the catalogue, without any code of the service. Every answer must also be one
- * that the served document describes.
+ * Valid and invalid requests to all operations. The expected response follows from the way in which each
+ * request was generated, and from a model of the catalogue, without any code of the service. Every response must also
+ * be one that the served document describes.
  *
  * The environment variable FUZZ_REQUESTS sets the number of requests (`npm run test:fuzz` sends 20,000) and FUZZ_SEED the
  * seed; a failure prints the seed. The same seed makes the same requests.
@@ -16,9 +16,9 @@ const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 2_000);
 const SEED = Number(process.env.FUZZ_SEED ?? 20301205);
 const MAX_BODY_BYTES = 65_536;
 
-// ---- Expected answers ------------------------------------------------------------------------------------------------
+// ---- Expected responses ---------------------------------------------------------------------------------------------
 
-/** The expected answer: its status, the code if it is an Error, and the names that its message must criticise, in order. */
+/** The expected response: its status, the code of an Error, and the names that its message must criticise, in order. */
 interface Verdict {
   readonly status: number;
   readonly code?: string;
@@ -28,7 +28,7 @@ interface Verdict {
 const ok = (status: number): Verdict => ({ status });
 const no = (status: number, code: string, faults?: readonly string[]): Verdict => ({ status, code, faults });
 
-/** A request and its expected answer. */
+/** A request and its expected response. */
 interface Probe {
   readonly method: string;
   readonly path: string;
@@ -37,11 +37,11 @@ interface Probe {
   /** Path and method in the document. */
   readonly operation: readonly [path: string, method: string];
   readonly verdict: Verdict;
-  /** Further checks of the expected answer. */
+  /** Further checks of the expected response. */
   readonly verify?: (answer: HttpAnswer) => void | Promise<void>;
 }
 
-/** A request that is generated only when it is sent, because it depends on earlier answers. */
+/** A request that is generated only when it is sent, because it depends on earlier responses. */
 class Plan {
   constructor(
     readonly label: string,
@@ -57,25 +57,25 @@ class Plan {
 type Status = 'available' | 'pending' | 'sold';
 const STATUSES: readonly Status[] = ['available', 'pending', 'sold'];
 
-/** An animal as the service must return it, byte by byte. */
+/** A pet as the service must return it, byte by byte. */
 interface KnownPet {
   readonly id: string;
   readonly status: Status;
   readonly text: string;
 }
 
-/** A cursor that the service has issued, and its meaning: it continues after `seen` animals of the catalogue. */
+/** A cursor that the service has issued, and its meaning: it continues after `seen` pets of the catalogue. */
 interface KnownCursor {
   readonly text: string;
   readonly status: Status | undefined;
   readonly seen: number;
 }
 
-/** All animals of the catalogue, by ascending id. */
+/** All pets of the catalogue, by ascending id. */
 const pets: KnownPet[] = [];
 const cursors: KnownCursor[] = [];
 
-/** Kinds of answers that the run has met; all were as expected. */
+/** Kinds of responses that the run has met; all were as expected. */
 const happened = new Set<string>();
 
 /** A value once in `odds` + 1 times, else `usual`. */
@@ -182,7 +182,7 @@ const BREAKAGES: ((text: string) => string)[] = [
 interface JsonBody {
   readonly bytes: Buffer;
   readonly verdict: Verdict;
-  /** The members after `id` of the animal that the service must return. */
+  /** The members after `id` of the pet that the service must return. */
   readonly members?: string;
   readonly status?: Status;
 }
@@ -427,7 +427,7 @@ interface Document {
   components: object;
 }
 
-/** Header fields with a meaning for clients: an answer may have only those that are documented for it. */
+/** Header fields with a meaning for clients: a response may have only those that are documented for it. */
 const MEANINGFUL_HEADERS = (
   'accept allow cache-control deprecation etag idempotent-replayed link location petstore-stability retry-after sunset ' +
   'vary www-authenticate x-request-id'
@@ -442,7 +442,7 @@ class ServedDocument {
     this.ajv.addSchema({ $id: 'document', ...document });
   }
 
-  /** Differences between an answer of an operation and the document; empty if there are none. */
+  /** Differences between a response of an operation and the document; empty if there are none. */
   faultsOf([path, method]: readonly [string, string], answer: HttpAnswer, hasBody: boolean): string[] {
     const responses = this.document.paths[path]?.[method]?.responses ?? {};
     const response = this.resolve(responses[String(answer.status)] ?? responses.default);
@@ -545,7 +545,7 @@ function expectVerdict(answer: HttpAnswer, { status: expected, code, faults }: V
   if (faults) expect(body.message.split('; ').map((clause) => clause.split(' ')[0])).toEqual(faults);
 }
 
-/** Kinds of answers that a run must have met to be meaningful. */
+/** Kinds of responses that a run must have met to be meaningful. */
 const OUTCOMES: Record<string, string[]> = {
   listPets: [
     ...['first', 'next'].flatMap((page) => ['all', ...STATUSES].map((status) => `${page} page of ${status}`)),

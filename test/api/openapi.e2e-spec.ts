@@ -187,7 +187,7 @@ describe('the document', () => {
     }
   });
 
-  test('names every code of the catalogue at the operations that can answer it, with the right status', () => {
+  test('names every code of the catalogue at the operations that can return it, with the right status', () => {
     const named = new Set(
       operationsOf(document).flatMap(([name, { responses }]) =>
         Object.keys(responses).flatMap((status) => codesOf(document, name, status)),
@@ -206,7 +206,7 @@ describe('the document', () => {
   });
 });
 
-describe('requests and answers', () => {
+describe('requests and responses', () => {
   const ajv = new Ajv2020({ strict: false });
   addFormats.default(ajv);
 
@@ -252,7 +252,7 @@ describe('requests and answers', () => {
     }
   });
 
-  /** Header fields that every HTTP answer may have. */
+  /** Header fields that every HTTP response may have. */
   const COMMON = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'x-content-type-options'];
 
   function expectDocumented(name: string, status: string, { headers, json, ...answer }: HttpAnswer): void {

@@ -29,7 +29,7 @@ async function walk(limit: number): Promise<HttpAnswer[]> {
 
 async function fill(count: number): Promise<void> {
   await app.sql('DELETE FROM pet');
-  await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Animal ' || n, n FROM generate_series(1, $1::int) n`, [
+  await app.sql(`INSERT INTO pet (name, category_id) SELECT 'Pet ' || n, n FROM generate_series(1, $1::int) n`, [
     count,
   ]);
 }

@@ -10,9 +10,9 @@ import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { rawRequest } from '../support/raw-request.js';
 
-/* What `contract/` promises of every answer, for answers that none of its rows can cause. */
+/* What `contract/` promises of every response, for responses that none of its rows can cause. */
 
-/** Everything that can fail inside, each with words that must not appear in the answer. */
+/** Everything that can fail inside, each with words that must not appear in the response. */
 const FAULTS: Record<string, (database: Database, dataSource: DataSource) => unknown> = {
   'unknown-column': (database) => database.write({ name: '', text: 'SELECT hidden_column FROM pet' }, []),
   constraint: (database) =>
@@ -60,7 +60,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('what every answer promises holds for 429, too', async () => {
+test('what every response promises holds for 429, too', async () => {
   const keys = app.nest.get(ApiKeysService);
   const { secret } = await keys.create({ client: 'limited' });
   await keys.limit('limited', 1);

@@ -56,11 +56,11 @@ test('503 unavailable with Retry-After while the database is unreachable; livene
   );
   expect((await app.client.get('/health/live', { apiKey: null })).status).toBe(200);
   await sleep(1_100);
-  // Readiness stays 200, so that a proxy passes the answers above on to clients.
+  // Readiness stays 200, so that a proxy passes the responses above on to clients.
   const ready = await app.client.get('/health/ready', { apiKey: null });
   expect([ready.status, ready.json]).toEqual([200, { status: 'ok', database: 'unreachable' }]);
   // The cause is logged for the operator, at most once a second.
-  const warnings = app.log.lines.filter(({ level, msg }) => level === 40 && msg.startsWith('Answered 503: '));
+  const warnings = app.log.lines.filter(({ level, msg }) => level === 40 && msg.startsWith('Returned 503: '));
   expect(warnings.length).toBeGreaterThanOrEqual(1);
   expect(warnings.length).toBeLessThanOrEqual((performance.now() - awayFrom) / 1_000 + 1);
 
@@ -112,7 +112,7 @@ describe('a pool of one connection', () => {
     await administer(handedOver('serverUrl'), `SELECT pg_terminate_backend(${pid}, 5000)`);
   }
 
-  test('a connection that has not answered in time is not used again', async () => {
+  test('a connection that has not responded in time is not used again', async () => {
     const late = database.transaction(async (transaction) => {
       await transaction.run({ name: '', text: 'SET LOCAL statement_timeout = 0' }, []);
       await transaction.run({ name: '', text: 'SELECT pg_sleep(5)' }, []);

@@ -83,7 +83,7 @@ async function openMany(count: number): Promise<Socket[]> {
   return opened;
 }
 
-/** Sends a byte every 100 ms until the connection ends, at most 25 s. Returns the answer and the time until the end. */
+/** Sends a byte every 100 ms until the connection ends, at most 25 s. Returns response and duration. */
 async function trickle(socket: Socket, bytes: string): Promise<{ answer: string; ms: number }> {
   const startedAt = performance.now();
   let answer = '';
@@ -107,7 +107,7 @@ async function othersAreServed(during: Promise<unknown>): Promise<void> {
   } while (!isOver);
 }
 
-/** Makes the service allocate its memory for answers of any size, so that later growth has another cause. */
+/** Makes the service allocate its memory for responses of any size, so that later growth has another cause. */
 async function warmUp(): Promise<void> {
   const list: LoadRequest = { method: 'GET', path: '/v1/pets?limit=100' };
   for (let round = 0; round < 10; round++) {
@@ -151,7 +151,7 @@ test('clients that pipeline requests and never read are disconnected, and cost a
     const create: LoadRequest = { method: 'POST', path: '/v1/pets', body: JSON.stringify({ name, categoryId: 1 }) };
     await Promise.all(Array.from({ length: REQUESTS_IN_FLIGHT }, () => send(create, { origin, apiKey: API_KEY })));
   }
-  // Each answer has a hundred of these: over 100 000 bytes.
+  // Each response has a hundred of these: over 100 000 bytes.
   const requests = `GET /v1/pets?limit=100 HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(PIPELINED);
   const silent = 50;
   const rounds = 4;
@@ -177,7 +177,7 @@ test('clients that pipeline requests and never read are disconnected, and cost a
   expect(peak - before).toBeLessThan(150);
 }, 300_000);
 
-/** Number of requests in the log whose answers could not be delivered. */
+/** Number of requests in the log whose responses could not be delivered. */
 function abortedRequests(): number {
   return service.stdout.split('"aborted":true').length - 1;
 }
@@ -225,7 +225,7 @@ test('clients that pipeline megabytes of requests and do not read cost less than
   await warmUp();
   const before = memory();
   const clients = await openMany(300);
-  // First 40 large answers that nobody reads: more than the buffers of the operating system hold.
+  // First 40 large responses that nobody reads: more than the buffers of the operating system hold.
   for (const socket of clients) {
     socket.pause();
     socket.write(`GET /openapi.json HTTP/1.1\r\n${AUTHORIZED}\r\n`.repeat(40) + requests);

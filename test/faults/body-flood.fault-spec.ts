@@ -12,7 +12,7 @@ import { NOT_DONE } from '../support/witness.js';
 
 /*
  * Hundreds of bodies of the largest size at a time, with as many values that no handler uses as are accepted, or more. A process with little
- * memory survives, and answers other clients at the same time.
+ * memory survives, and serves other clients at the same time.
  */
 
 const API_KEY = 'bootstrap-key-of-the-fault-tests';
@@ -22,7 +22,7 @@ const CLIENTS = 200;
 const SECONDS = 8;
 /** Longest time of a flood in s. */
 const MOST_SECONDS = 60;
-/** A flood ends when its clients have been answered this many times on average, which takes longer on a slow machine. */
+/** A flood ends when its clients have had this many responses on average, which takes longer on a slow machine. */
 const ROUNDS = 5;
 
 let server: PostgresqlServer;
@@ -54,9 +54,9 @@ interface Others {
 }
 
 /**
- * Lists animals again and again until stopped, on one connection and from a separate process, because this process is busy
- * with the flood. Resolves at the first answer. The connection is opened before the flood: Node.js accepts one connection
- * per turn of its event loop, so a new one would wait behind hundreds of bodies.
+ * Lists pets again and again until stopped, on one connection and from a separate process, because this process is busy
+ * with the flood. Resolves at the first response. The connection is opened before the flood: Node.js accepts one
+ * connection per turn of its event loop, so a new one would wait behind hundreds of bodies.
  */
 async function callAsOthers(): Promise<{ stop: () => Promise<Others> }> {
   const clients = join(import.meta.dirname, 'support/clients.js');
@@ -80,7 +80,7 @@ test.each([
   ['as many objects as a body may have', '{}', 7_990, '201'],
   ['more integers than a body may have', '1', 32_000, '400'],
 ])(
-  `a process with ${HEAP_MB} MB survives bodies with %s, and answers other clients`,
+  `a process with ${HEAP_MB} MB survives bodies with %s, and serves other clients`,
   async (name, piece, count, expected) => {
     const begin = '{"name":"b","categoryId":1,"x":[';
     const pieces = Array.from({ length: count }, () => piece);
@@ -105,17 +105,17 @@ test.each([
     while (answers < ROUNDS * CLIENTS && Date.now() < floodedAt + MOST_SECONDS * 1_000) await sleep(100);
     const others = await stop();
     await flood.stop();
-    // Answers before most connections of the flood were open are not counted.
+    // Responses before most connections of the flood were open are not counted.
     const times = others.servedAt.filter((time) => time > floodedAt + 1_000);
     const waits = times.slice(1).map((time, index) => time - (times[index] as number));
     report(`bodies with ${name}`, {
       ...Object.fromEntries(counts),
-      'answers to others': times.length,
+      'responses to others': times.length,
       'median ms': waits.sort((a, b) => a - b)[Math.floor(waits.length / 2)] ?? NaN,
       'slowest ms': waits.at(-1) ?? NaN,
     });
     expect(service.isRunning).toBe(true);
-    // A machine that is too slow for a body answers 503, and creates nothing.
+    // A machine that is too slow for a body returns 503, and creates nothing.
     expect([...counts.keys()].filter((outcome) => outcome !== expected && outcome !== 'refused')).toEqual([]);
     expect(counts.get('refused') ?? 0).toBeLessThan(0.1 * answers);
     expect(Object.keys(others.counts)).toEqual(['200']);

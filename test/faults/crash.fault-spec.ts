@@ -12,8 +12,8 @@ import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { balance, creation, NOTHING_WRONG, type PetRow } from '../support/witness.js';
 
 /*
- * PostgreSQL, or the service with the embedded engine, is killed by SIGKILL while clients create animals. Afterwards every
- * acknowledged animal is stored, once and as it was sent. idempotency.fault-spec.ts kills the service on PostgreSQL.
+ * PostgreSQL, or the service with the embedded engine, is killed by SIGKILL while clients create pets. Afterwards every
+ * acknowledged pet is stored, once and as it was sent. idempotency.fault-spec.ts kills the service on PostgreSQL.
  */
 
 const API_KEY = 'bootstrap-key-of-the-tests';
@@ -54,10 +54,10 @@ function start(settings: Record<string, string>): Promise<string> {
 }
 
 /**
- * Lets clients create animals continuously while something crashes and restarts, `ROUNDS` times.
+ * Lets clients create pets continuously while something crashes and restarts, `ROUNDS` times.
  *
  * @param crash crashes and restarts the service or PostgreSQL, and returns the service's address
- * @param readRows reads all stored animals at the end
+ * @param readRows reads all stored pets at the end
  */
 async function rounds(
   name: string,
@@ -97,7 +97,7 @@ async function rounds(
   const rows = await readRows();
   const made = balance(outcomes, rows);
   const answered = outcomes.filter(({ status }) => status !== undefined);
-  report(name, { ...tally(outcomes), ...made, 'slowest answer in ms': Math.round(percentile(answered, 1)) });
+  report(name, { ...tally(outcomes), ...made, 'slowest response in ms': Math.round(percentile(answered, 1)) });
   expect(made).toMatchObject(NOTHING_WRONG);
   expect(made.acknowledged).toBeGreaterThan(ROUNDS * CLIENTS);
   expect(rows.length).toBe(made.acknowledged + made.unacknowledgedButThere);
@@ -115,7 +115,7 @@ test('no acknowledged pet is lost when all of PostgreSQL is killed, and the serv
     return origin;
   };
   const outcomes = await rounds('PostgreSQL killed', origin, crash, () => petsOf(url, 'pet'));
-  // The same process survived and answered every request.
+  // The same process survived and responded to every request.
   expect([service.pid, service.isRunning]).toEqual([pid, true]);
   expect(outcomes.filter(({ failure }) => failure !== undefined)).toEqual([]);
   expect(service.stderr).toMatch(/^The Pet Store Service listens on \S+\nDocumentation: \S+\n$/);

@@ -25,7 +25,7 @@ import { until } from '../support/until.js';
 
 /*
  * The database fails in different ways while clients call the service, and returns. "Survives" in the titles means:
- * every answer is one that the contract promises and arrives in time, every acknowledged animal is stored once and as
+ * every response is one that the contract promises and arrives in time, every acknowledged pet is stored once and as
  * it was sent, and the service works again at most 2 s after the database's return.
  */
 
@@ -33,14 +33,14 @@ const API_KEY = 'bootstrap-key-of-the-tests';
 const ACQUIRE_TIMEOUT_MS = 1_000;
 const STATEMENT_TIMEOUT_MS = 1_500;
 
-/** Longest time in ms for an answer: its place in the queue, a connection, its statement, and 1 s of grace. */
+/** Longest time in ms for a response: its place in the queue, a connection, its statement, and 1 s of grace. */
 const LONGEST_MS = 2 * ACQUIRE_TIMEOUT_MS + STATEMENT_TIMEOUT_MS + 1_000;
 /** Time in ms that a busy machine may add. */
 const NOISE_MS = 2_000;
 
-/** After about 2 s without an answer the service tries to connect, for 1 s; a busy machine may take 0.25 s longer. */
+/** After about 2 s without a response the service tries to connect, for 1 s; a busy machine may take 0.25 s longer. */
 const KNOWN_AFTER_MS = 3_000 + 250;
-/** Longest time in ms of an answer that waits for nothing, on a busy machine. */
+/** Longest time in ms of a response that waits for nothing, on a busy machine. */
 const AT_ONCE_MS = 1_000;
 
 /** Longest time in ms from the database's return until everything works. */
@@ -102,8 +102,8 @@ function messageOf({ text }: Outcome): string {
 }
 
 /**
- * Lets clients call during a fault and afterwards until everything works. Then compares all answers with what the
- * service promises, and with the stored animals.
+ * Lets clients call during a fault and afterwards until everything works. Then compares all responses with what the
+ * service promises, and with the stored pets.
  *
  * @param fault causes the fault and repairs it; it resolves when the database is back
  */
@@ -129,7 +129,7 @@ async function underLoad(
     ...tally(outcomes),
     ...made,
     'unknown outcomes': unknown.length,
-    'slowest answer in ms': Math.round(percentile(outcomes, 1)),
+    'slowest response in ms': Math.round(percentile(outcomes, 1)),
     'recovery in ms': Math.round(recoveryMs),
   });
   expect(made).toMatchObject(NOTHING_WRONG);
@@ -186,7 +186,7 @@ async function someBackend(): Promise<number> {
   return pid;
 }
 
-test('the server hangs: a flood is answered at once, with bounded memory, and changes of unknown outcome are reported as such', async () => {
+test('the server hangs: a flood gets responses at once, with bounded memory, and changes of unknown outcome are reported as such', async () => {
   let during: readonly Outcome[] = [];
   let before = 0;
   let peak = 0;
@@ -216,14 +216,14 @@ test('the server hangs: a flood is answered at once, with bounded memory, and ch
   // The service knows of the silence, so no request waits for a time-out. The flood waits only in its own queue.
   expect(percentile(during, 0.99)).toBeLessThan(ACQUIRE_TIMEOUT_MS);
   expect(percentile(during, 1)).toBeLessThan(ACQUIRE_TIMEOUT_MS + NOISE_MS);
-  // Once it knows, it answers the requests that wait.
+  // Once it knows, it responds to the requests that wait.
   expect(percentile(outcomes, 1)).toBeLessThan(KNOWN_AFTER_MS + AT_ONCE_MS);
   expect([...messages(outcomes)].some((message) => OUTCOME_UNKNOWN.test(message))).toBe(true);
   expect([...messages(outcomes)].some((message) => NOT_DONE.test(message))).toBe(true);
   report('hanging, with a flood: memory', {
     'before in MiB': Math.round(before),
     'peak in MiB': Math.round(peak),
-    'answers during the silence': during.length,
+    'responses during the silence': during.length,
     'the slowest in ms': Math.round(percentile(during, 1)),
   });
   expect(peak - before).toBeLessThan(50);

@@ -30,12 +30,12 @@ const RETRY_PAUSE_MS = 20;
 /** Every fifth key is sent to both instances at the same time. */
 const HEDGED = 5;
 
-/** A key and the answers to its client. */
+/** A key and the responses to its client. */
 interface Order {
   readonly key: string;
   readonly answers: Set<string>;
   attempts: number;
-  /** Whether the first answer that arrived was a replay: an earlier attempt succeeded, but its answer was lost. */
+  /** Whether the first response that arrived was a replay: an earlier attempt succeeded, but its response was lost. */
   wasSettledByRetry: boolean;
 }
 
@@ -67,7 +67,7 @@ beforeAll(async () => {
   await database.connect();
   await start(0);
   await start(1);
-  // Slow statements: at every fault some are running, and some are committed but not yet answered.
+  // Slow statements: at every fault some are running, and some are committed but without a response yet.
   await database.query(`
     CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END';
     CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()`);
@@ -92,7 +92,7 @@ async function order(): Promise<void> {
     const one: Order = { key: randomUUID(), answers: new Set(), attempts: 0, wasSettledByRetry: false };
     orders.push(one);
     while (one.answers.size === 0) {
-      if (one.attempts > MAX_ATTEMPTS) throw new Error(`No answer after ${one.attempts} attempts: ${one.key}`);
+      if (one.attempts > MAX_ATTEMPTS) throw new Error(`No response after ${one.attempts} attempts: ${one.key}`);
       const both = index % HEDGED === 0 ? [0, 1] : [(index + one.attempts) % 2];
       const replayed = await Promise.all(both.map((instance) => attempt(one, instance, agent)));
       one.wasSettledByRetry = both.length === 1 && replayed[0] === 'true';
@@ -100,12 +100,12 @@ async function order(): Promise<void> {
     }
     answered++;
     // Like an uncertain client, ask once more, at the other instance.
-    if (index % 3 === 0) expect(['true', 'no answer']).toContain(await attempt(one, (index + 1) % 2, agent));
+    if (index % 3 === 0) expect(['true', 'no response']).toContain(await attempt(one, (index + 1) % 2, agent));
   }
   agent.destroy();
 }
 
-/** Sends a key once, and returns whether the answer is a replay, as its header field says. */
+/** Sends a key once, and returns whether the response is a replay, as its header field says. */
 async function attempt(one: Order, instance: number, agent: Agent): Promise<string | undefined> {
   one.attempts++;
   const body = `{"name":"${one.key}","categoryId":9223372036854775807}`;
@@ -115,7 +115,7 @@ async function attempt(one: Order, instance: number, agent: Agent): Promise<stri
     { origin: origins[instance] ?? 'http://127.0.0.1:1', apiKey: API_KEY, timeoutMs: ATTEMPT_TIMEOUT_MS },
     agent,
   );
-  if (status === 503 || failure !== undefined) return 'no answer';
+  if (status === 503 || failure !== undefined) return 'no response';
   if (status !== 201) throw new Error(`${status} ${text}`);
   one.answers.add(`${text} ${String(headers['location'])}`);
   return headers['idempotent-replayed'] as string | undefined;
@@ -163,7 +163,7 @@ test('each key creates exactly one pet, and every acknowledged pet is stored, de
   const retried = orders.filter(({ wasSettledByRetry }) => wasSettledByRetry).length;
   const attempts = orders.reduce((sum, one) => sum + one.attempts, 0);
   report('idempotency', { keys: orders.length, attempts, 'settled by a retry': retried });
-  // Without a lost answer to a successful attempt, this run would have tested nothing.
+  // Without a lost response to a successful attempt, this run would have tested nothing.
   expect(retried).toBeGreaterThan(0);
   const keys = await database.query<{ count: number }>('SELECT count(*)::int FROM idempotency_key');
   expect(keys.rows[0]?.count).toBe(orders.length);

@@ -114,11 +114,11 @@ class Writer {
     return this.child.pid as number;
   }
 
-  /** Sends a command and waits for its answer. */
+  /** Sends a command and waits for its reply. */
   async tell(command: string): Promise<string> {
     this.child.stdin?.write(`${command}\n`);
     const answer = await this.answers.next();
-    if (answer.done) throw new Error(`The process ended instead of answering to ${command}.`);
+    if (answer.done) throw new Error(`The process ended instead of replying to ${command}.`);
     return answer.value;
   }
 

@@ -48,16 +48,16 @@ afterAll(async () => {
 
 /** Figures of the load generator. */
 interface Figures {
-  /** Number of answers by status, and of failed connections by error code. */
+  /** Number of responses by status, and of failed connections by error code. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Durations in ms of the answers 200 and of the answers 503, in ascending order. */
+  /** Durations in ms of the responses 200 and of the responses 503, in ascending order. */
   readonly served: readonly number[];
   readonly refused: readonly number[];
-  /** Answers 503 without `Retry-After` or the code `unavailable`. */
+  /** Responses 503 without `Retry-After` or the code `unavailable`. */
   readonly wrong: readonly string[];
 }
 
-/** Runs the load generator. Each client sends its next request as soon as it has an answer. */
+/** Runs the load generator. Each client sends its next request as soon as it has a response. */
 async function load(clients: number, seconds: number): Promise<Figures> {
   const generator = spawn(
     process.execPath,

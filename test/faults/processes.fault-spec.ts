@@ -152,7 +152,7 @@ test('a suspended process does not block scrapes of the other processes', async 
     const scrapes = Array.from({ length: 2 * PROCESSES }, () =>
       send({ method: 'GET', path: '/metrics' }, { origin, apiKey: API_KEY, timeoutMs: 4_000 }),
     );
-    // The key lacks the scope, so 403 is an answer. Scrapes that the suspended process accepted get none.
+    // The key lacks the scope, so 403 is a response. Scrapes that the suspended process accepted get none.
     expect(statuses(await Promise.all(scrapes), 403)).toBeGreaterThanOrEqual(PROCESSES);
   } finally {
     process.kill(pids[0] as number, 'SIGCONT');
@@ -211,7 +211,7 @@ test.each([
   ['SIGTERM', 1],
   ['SIGTERM', PROCESSES],
   ['SIGINT', PROCESSES],
-] as const)('%s drains %d processes: every accepted request is answered', async (signal, count) => {
+] as const)('%s drains %d processes: every accepted request gets a response', async (signal, count) => {
   const { group, origin, pids } = await startedGroup({ ...limits({}), WEB_CONCURRENCY: String(count) });
   const before = await countPets();
   const next = (index: number): LoadRequest =>

@@ -49,8 +49,8 @@ async function newKey(name: string): Promise<string> {
 }
 
 /**
- * Runs a round, and repeats it with another client if an instance has counted without Redis: on a busy machine an answer of
- * Redis may take longer than the 50 ms that a request waits for it.
+ * Runs a round, and repeats it with another client if an instance has counted without Redis: on a busy machine a
+ * response of Redis may take longer than the 50 ms that a request waits for it.
  */
 async function whileShared<Result>(round: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
@@ -63,7 +63,7 @@ async function whileShared<Result>(round: () => Promise<Result>): Promise<Result
 
 /** How often the instances have begun to count without Redis. */
 function outages(): number {
-  return `${one.log.text}${two.log.text}`.split('Redis is away').length;
+  return `${one.log.text}${two.log.text}`.split('Redis is unreachable').length;
 }
 
 /** Waits until both instances count calls in Redis. After a failure they do not use it for one second. */
@@ -127,7 +127,7 @@ test('a hanging Redis delays requests by at most 50 ms, and each instance counts
   expect(Math.min(...rounds.map(({ slowest }) => slowest))).toBeLessThan(250);
   // Only the first request waits for Redis; then the instance does not use it for one second.
   expect(Math.min(...rounds.map(({ waited }) => waited))).toBeLessThanOrEqual(2);
-  expect(one.log.text + two.log.text).toContain('Redis is away: each instance limits its clients by itself.');
+  expect(one.log.text + two.log.text).toContain('Redis is unreachable: each instance limits its clients by itself.');
 });
 
 test('without Redis each instance counts by itself, and after its return they share the limit', async () => {
@@ -172,7 +172,7 @@ test('a bucket that is none is not taken as a response, and buckets end with the
 test.each([
   ['nil', '$-1\r\n'],
   ['a list', '*1\r\n$1\r\n3\r\n'],
-])('%s is not taken as an answer', async (_, answer) => {
+])('%s is not taken as a response', async (_, answer) => {
   let commands = 0;
   const server = createServer((socket) =>
     socket.on('data', (bytes) => {
@@ -186,7 +186,7 @@ test.each([
     await until(() => commands > 0);
     await sleep(100);
     expect((await call(alone, await newKey('answering'))).headers.ratelimit).toBe('"client";r=5;t=10');
-    expect(alone.log.text).toContain('Redis is away: each instance limits its clients by itself. It returned ');
+    expect(alone.log.text).toContain('Redis is unreachable: each instance limits its clients by itself. It returned ');
   } finally {
     await alone.close();
     server.close();

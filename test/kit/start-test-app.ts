@@ -29,8 +29,8 @@ export interface TestApp {
   /** The secret of a key with the default scopes. */
   readonly apiKey: string;
   /**
-   * Sends requests with that key. The error behind an answer 500 is printed to standard error with its stack, unless the call
-   * says `expects500`.
+   * Sends requests with that key. The error behind a response 500 is printed to standard error with its stack, unless
+   * the call says `expects500`.
    */
   readonly client: HttpClient;
   /** The clock of the service. It does not change `now()` in SQL, which is the time of the database. */
@@ -109,9 +109,7 @@ export async function startTestApp(
     origin,
     port,
     apiKey: secret,
-    client: new HttpClient(origin, secret, (request, answer) =>
-      tell(`${request} was answered 500${causeOf(answer, log)}`),
-    ),
+    client: new HttpClient(origin, secret, (request, answer) => tell(`${request} got 500${causeOf(answer, log)}`)),
     clock,
     log,
     createApiKey: async (...scopes) => (await keys.create({ client: 'test-client', scopes })).secret,
@@ -146,7 +144,7 @@ export async function dropsDatabase(
   }
 }
 
-/** The logged error of an answer, with the stacks of its causes. It is logged before the answer is sent. */
+/** The logged error of a response, with the stacks of its causes. It is logged before the response is sent. */
 function causeOf({ headers }: HttpAnswer, log: MemoryLog): string {
   const requestId = headers['x-request-id'];
   const line = log.lines.findLast((one) => one.requestId === requestId && one.error !== undefined);

@@ -16,8 +16,8 @@ import { postgresql15 } from './support/postgresql-15.js';
 import { freePort } from '../support/programs.js';
 
 /*
- * The commands of docs/operating.md, on PostgreSQL 15 with its own tools, while clients add animals. The last test recovers
- * from an accidental DELETE.
+ * The commands of docs/operating.md, on PostgreSQL 15 with its own tools, while clients add pets. The last test
+ * recovers from an accidental DELETE.
  */
 
 const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
@@ -96,7 +96,7 @@ async function run(commands: string, variables: Record<string, string> = {}): Pr
   if (code !== 0) throw new Error(`${commands} fails:\n${output}`);
 }
 
-/** Adds an animal, and returns its id when it is acknowledged. */
+/** Adds a pet, and returns its id when it is acknowledged. */
 async function add(name: string): Promise<string> {
   const { status, headers } = await client.post('/v1/pets', { name, categoryId: 7 });
   if (status !== 201) throw new Error(`${status}`);
@@ -157,7 +157,7 @@ test('point-in-time recovery restores every pet that was acknowledged before an 
   url.port = String(port);
   let isRecovering = true;
   while (isRecovering) [[isRecovering] = [true]] = await rowsOf<[boolean]>(url.href, 'SELECT pg_is_in_recovery()');
-  report('point in time', { animals: acknowledged.length, ms: Math.round(performance.now() - startedAt) });
+  report('point in time', { pets: acknowledged.length, ms: Math.round(performance.now() - startedAt) });
   expect(await idsIn(url.href)).toEqual(sorted(acknowledged));
   expect(late).toHaveLength(50);
 

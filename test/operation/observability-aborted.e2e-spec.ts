@@ -9,7 +9,7 @@ import { rawRequest } from '../support/raw-request.js';
 import { until } from '../support/until.js';
 
 /*
- * A request whose answer was not sent completely counts as aborted, not under the status of that answer.
+ * A request whose response was not sent completely counts as aborted, not under the status of that response.
  */
 
 /** Larger than the buffers of a connection. */
@@ -18,7 +18,7 @@ const LARGE = 'x'.repeat(32 * 1024 * 1024);
 @Public()
 @Controller('test-answers')
 class TestAnswersController {
-  /** A function for each request in flight; calling it sends the answer. */
+  /** A function for each request in flight; calling it sends the response. */
   readonly waiting: (() => void)[] = [];
 
   @Get('waiting')
@@ -42,12 +42,12 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The log line of a request; the service writes it at the end of the answer. */
+/** The log line of a request; the service writes it at the end of the response. */
 function lineOf({ log }: TestApp, requestId: string): Promise<LogLine> {
   return until(() => log.requests.find((line) => line['requestId'] === requestId));
 }
 
-/** Number of observed answers of an operation, by status. */
+/** Number of observed responses of an operation, by status. */
 async function countsOf({ nest }: TestApp, operation: string): Promise<Record<string, number>> {
   const { values } = await nest.get(Metrics).requestDurations.get();
   const counts: Record<string, number> = {};
@@ -78,7 +78,7 @@ test('aborted: the client disconnects before the response; the log has no status
 test.each([
   ['closes', 'during-close'],
   ['resets the connection', 'during-reset'],
-])('aborted: the client %s during the answer; the log has the status that was sent', async (how, requestId) => {
+])('aborted: the client %s during the response; the log has the status that was sent', async (how, requestId) => {
   const before = (await countsOf(app, 'answerLarge'))['aborted'] ?? 0;
   const socket = connect(app.port, '127.0.0.1');
   socket.write(head('GET', '/v1/test-answers/large', requestId));
@@ -113,7 +113,7 @@ test('aborted: a shutdown cuts requests that SHUTDOWN_TIMEOUT_MS leaves, before 
   expect(await lineOf(stopping, 'cut-before')).toMatchObject({ aborted: true });
   const cut = await lineOf(stopping, 'cut-during');
   expect(cut).toMatchObject({ status: 200, aborted: true });
-  // Not until the whole answer was handed to the socket, which is earlier.
+  // Not until the whole response was handed to the socket, which is earlier.
   expect(cut['durationMs']).toBeGreaterThan(190);
   expect(await countsOf(stopping, 'answerWaiting')).toEqual({ aborted: 1 });
   expect(await countsOf(stopping, 'answerLarge')).toEqual({ aborted: 1 });

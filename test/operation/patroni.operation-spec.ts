@@ -34,7 +34,7 @@ interface Target {
 /** Longest time in ms that a client repeats its last request after the test has stopped it. */
 const LAST_REQUEST_MS = 5_000;
 
-/** A client that adds animals, each under an Idempotency-Key, and repeats each request until it succeeds. */
+/** A client that adds pets, each under an Idempotency-Key, and repeats each request until it succeeds. */
 class PersistentClient {
   readonly outcomes: Outcome[] = [];
   private stoppedAt: number | undefined;
@@ -156,7 +156,7 @@ test.each<[name: string, fault: (leader: MemberName) => Promise<unknown>, longes
     report(`${name} with patroni`, {
       ...tally(answers),
       'recovered after ms': Math.round(recoveredMs),
-      'slowest answer ms': Math.round(percentile(answers, 1)),
+      'slowest response ms': Math.round(percentile(answers, 1)),
     });
     expect(failed.length).toBeGreaterThan(0);
     for (const { status, failure, headers, text } of failed) {

@@ -117,13 +117,13 @@ async function counted(): Promise<{ reads: number; fallbacks: number }> {
   return sums;
 }
 
-/** The start of the page on which new animals appear. */
+/** The start of the page on which new pets appear. */
 interface Start {
   readonly path: string;
   readonly after: number;
 }
 
-/** Clients that create animals and list them on both instances, and share what any of them has seen. */
+/** Clients that create pets and list them on both instances, and share what any of them has seen. */
 class Catalogue {
   readonly known = new Set<number>();
   created = 0;
@@ -132,7 +132,7 @@ class Catalogue {
   stepsBack = 0;
   start: Start = { path: '/v1/pets?limit=100', after: 0 };
 
-  /** Reads all pages from the start, and counts it if an animal is missing that was known before. */
+  /** Reads all pages from the start, and counts it if a pet is missing that was known before. */
   async list(origin: string, own: number | undefined): Promise<void> {
     const { start } = this;
     const before = [...this.known].filter((id) => id > start.after);
@@ -156,7 +156,7 @@ class Catalogue {
     for (let round = index; goesOn(); round++) {
       const origin = origins[round % 2] as string;
       const { start } = this;
-      const { status, text } = await send(creation(`animal-${round}`), { origin, apiKey: API_KEY });
+      const { status, text } = await send(creation(`pet-${round}`), { origin, apiKey: API_KEY });
       expect(status).toBe(201);
       const { id } = JSON.parse(text) as { id: number };
       if (id > start.after) this.known.add(id);
@@ -170,7 +170,7 @@ class Catalogue {
 test('no list misses a change that was acknowledged or seen before the list was sent', async () => {
   const before = await counted();
   const catalogue = new Catalogue();
-  // On a slow machine replicas lag more often, so it takes longer until they have answered 200 lists.
+  // On a slow machine replicas lag more often, so it takes longer until they have served 200 lists.
   const [end, latest] = [performance.now() + 5_000, performance.now() + 60_000];
   let isEnough = false;
   const clients = Array.from({ length: 8 }, (_, index) => catalogue.client(index, () => !isEnough));
@@ -234,9 +234,9 @@ describe('a statement on a replica', () => {
         return rows.map((row) => Object.values(row));
       },
     ],
-  ])('is answered by the primary when the replay cancels it: %s', async (_, read) => {
+  ])('is served by the primary when the replay cancels it: %s', async (_, read) => {
     const runsOnReplica = async (): Promise<boolean> => (await read()).at(0)?.at(2) === true;
-    // On a busy machine the replica may lag; then the primary answers, and the round proves nothing.
+    // On a busy machine the replica may lag; then the primary serves, and the round proves nothing.
     await until(async () => {
       await until(runsOnReplica);
       const before = fallbacks();
@@ -251,7 +251,7 @@ describe('a statement on a replica', () => {
   });
 
   // As one whose table the replica has not replayed yet. It keeps no other statement from the replica.
-  test('that fails on the replica alone is answered by the primary', async () => {
+  test('that fails on the replica alone is served by the primary', async () => {
     await administer(
       superUrl(),
       `CREATE OR REPLACE FUNCTION fail_on_replica() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
@@ -313,7 +313,7 @@ test('replicas are not used when the primary acknowledges commits before they ar
   expect(replicasOf(database).fallbacks).toBe(1);
 });
 
-/** Lists animals, and sometimes creates one, on both instances during a fault of a replica. */
+/** Lists pets, and sometimes creates one, on both instances during a fault of a replica. */
 async function underLoad(name: string, fault: () => Promise<unknown>): Promise<void> {
   const next = (index: number): LoadRequest =>
     index % 5 === 0
@@ -419,7 +419,7 @@ test('after a failover a replica on the new timeline is used, one on the old tim
   expect(replicasOf(database).fallbacks - before).toBeLessThan(reads / 10);
 });
 
-test('the synchronous standby is away: a bounded number of changes wait for it, and lists are served', async () => {
+test('the synchronous standby is unreachable: a bounded number of changes wait for it, and lists are served', async () => {
   for (const service of services.splice(0)) await service.kill();
   const poolSize = 4;
   const origin = await startService({

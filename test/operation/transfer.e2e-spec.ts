@@ -17,7 +17,7 @@ import.meta.jest.setTimeout(240_000);
 
 const CLI = join(import.meta.dirname, '../../dist/src/cli.js');
 /** Enough for several frames, so that a command can be stopped between two of them. */
-const ANIMALS = 60_000;
+const PETS = 60_000;
 
 let source: TestDatabase;
 let home: string;
@@ -48,10 +48,7 @@ const CONTENT = `SELECT count(*)::int, md5(string_agg(p::text, ',' ORDER BY id))
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'petstore-transfer-'));
   source = await emptyDatabase();
-  await query(
-    source,
-    `INSERT INTO pet (name, category_id) SELECT 'Rex ' || n, n FROM generate_series(1, ${ANIMALS}) n`,
-  );
+  await query(source, `INSERT INTO pet (name, category_id) SELECT 'Rex ' || n, n FROM generate_series(1, ${PETS}) n`);
   file = join(home, 'all');
   expect(await petstore(source, 'export', '--to', 'all')).toMatchObject({ code: 0, stderr: '' });
 });
@@ -76,7 +73,7 @@ test('all pets are moved from one engine to the other and back, with a file and 
   });
   expect((await once(child, 'exit'))[0]).toBe(0);
   const content = await query(target, CONTENT);
-  expect(content).toEqual([{ count: ANIMALS, md5: expect.any(String) as string, next: String(ANIMALS + 1) }]);
+  expect(content).toEqual([{ count: PETS, md5: expect.any(String) as string, next: String(PETS + 1) }]);
   expect(await query(source, CONTENT)).toEqual(content);
 });
 

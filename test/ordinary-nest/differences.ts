@@ -3,7 +3,7 @@
  * the reason of each; a test compares the names.
  */
 export const DIFFERENCES = [
-  'header fields of every answer',
+  'header fields of every response',
   'entity tags',
   'media types',
   'error body',

@@ -32,7 +32,7 @@ import { PetsController } from '../../src/pets/pets.controller.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { Pair, type Row } from './harness.js';
 
-/* Guards, interceptors, pipes and filters that a module binds for all modules: on stock Nest, on the service, and with animals. */
+/* Guards, interceptors, pipes and filters that a module binds for all modules: on stock Nest, on the service, and with pets. */
 
 class Visit {
   @Exclude()
@@ -239,7 +239,7 @@ describe('pets', () => {
       for (const kind of Object.keys(KINDS)) {
         const chosen = { headers: { 'x-interceptor': kind } };
         const sent = (text: string): string => (kind === 'mapping' ? `{"data":${text}}` : text);
-        // Twice: the second answer is from the cache.
+        // Twice: the second response is from the cache.
         for (const path of ['/v1/pets', '/v1/pets', pathname, pathname]) {
           const [plain, answer] = [await client.get(path), await client.get(path, chosen)];
           expect([way, kind, answer.status, answer.text]).toEqual([way, kind, 200, sent(plain.text)]);

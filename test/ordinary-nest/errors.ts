@@ -23,8 +23,8 @@ import type { Row } from './harness.js';
 const DOWN = {
   status: 'error',
   info: {},
-  error: { cache: { status: 'down', message: 'no answer' } },
-  details: { cache: { status: 'down', message: 'no answer' } },
+  error: { cache: { status: 'down', message: 'no response' } },
+  details: { cache: { status: 'down', message: 'no response' } },
 };
 
 const THROWN: Record<string, [status: number, make: () => unknown]> = {
@@ -102,7 +102,7 @@ export const ERRORS: readonly Row[] = [
   { title: 'Retry-After, set before 503', path: '/v1/test-errors/closed', status: 503 },
   { title: 'WWW-Authenticate, set before 401', path: '/v1/test-errors/negotiated', status: 401 },
   { title: 'Retry-After, set before 429', path: '/v1/test-errors/throttled', status: 429 },
-  { title: 'thrown after an answer', path: '/v1/test-errors/answered', status: 409, isNoErrorBody: true },
-  // Nest writes this answer, not the service.
+  { title: 'thrown after a response', path: '/v1/test-errors/answered', status: 409, isNoErrorBody: true },
+  // Nest writes this response, not the service.
   { title: 'a stream that fails', path: '/v1/test-errors/stream', status: 400, isNoErrorBody: true },
 ];

@@ -112,7 +112,7 @@ describe.each([[HttpExceptionFilter], [CatchEverythingFilter], [AllExceptionsFil
     const app = await createTestApp(additions);
     for (const [method, path, call, status, code, fields] of requests) {
       const answer = await app.client.send(method, path, call);
-      // The first two filters write bodies of their own; the third one leaves the answer to the service.
+      // The first two filters write bodies of their own; the third one leaves the response to the service.
       const isOwn = filter !== AllExceptionsFilter;
       const body = isOwn ? { statusCode: status, path } : { code, message: expect.any(String) as string, status };
       expect([path, answer.status, JSON.parse(answer.text)]).toEqual([path, status, body]);

@@ -8,20 +8,20 @@ import { createTestApp, type TestApp } from '../support/app.js';
 import { type HttpAnswer, type HttpCall, HttpClient } from '../support/http-client.js';
 import type { Difference } from './differences.js';
 
-/** A request, and the intended difference between the answers of the service and of stock Nest, if there is one. */
+/** A request, and the intended difference between the responses of the service and of stock Nest, if there is one. */
 export interface Row {
   readonly title: string;
   readonly path: string;
   /** GET by default. */
   readonly method?: string;
   readonly send?: HttpCall;
-  /** The status of stock Nest's answer, so that two equal but wrong answers are noticed. */
+  /** The status of stock Nest's response, so that two equal but wrong responses are noticed. */
   readonly status: number;
   /** A text that both bodies must contain. */
   readonly contains?: string;
   /** The handler itself writes the 4xx or 5xx, so its body is no Error body. */
   readonly isNoErrorBody?: boolean;
-  /** An intended difference: the service's answer. Status and media type are those of stock Nest if they are not given. */
+  /** An intended difference: the service's response. Status and media type are stock Nest's unless given. */
   readonly meant?: {
     readonly difference: Difference;
     readonly status?: number;
@@ -57,7 +57,7 @@ export class Pair {
     await this.ours.close();
   }
 
-  /** Sends the request of a row to both, and compares the answers. */
+  /** Sends the request of a row to both, and compares the responses. */
   async compare({ method = 'GET', path, send, status, contains = '', isNoErrorBody, meant }: Row): Promise<void> {
     const stock = await this.stockClient.send(method, path, send);
     const ours = await this.ours.client.send(method, path, send);
@@ -80,7 +80,7 @@ export class Pair {
   }
 }
 
-/** Header fields that differ in every answer. Comments in this file name the row of the table in docs/extending.md. */
+/** Header fields that differ in every response. Comments here name the row of the table in docs/extending.md. */
 const AMBIENT = [
   'connection',
   'content-length',
@@ -88,13 +88,13 @@ const AMBIENT = [
   'keep-alive',
   'transfer-encoding',
   'x-powered-by',
-  // 'header fields of every answer'
+  // 'header fields of every response'
   'ratelimit',
   'ratelimit-policy',
   'x-content-type-options',
   'x-request-id',
 ];
-/** 'header fields of every answer': of answers for which the handler sets none. */
+/** 'header fields of every response': of responses for which the handler sets none. */
 const FIELDS_OF_STATUS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { 'www-authenticate': 'Bearer realm="petstore"' },
   429: { 'retry-after': '1' },
@@ -102,11 +102,11 @@ const FIELDS_OF_STATUS: Readonly<Record<number, Readonly<Record<string, string>>
 };
 const DEFAULT_CACHING = ['no-store', 'private, no-cache'];
 
-/** The header fields of an answer that must be the same on stock Nest and on the service. */
+/** The header fields of a response that must be the same on stock Nest and on the service. */
 function fieldsOf({ headers }: HttpAnswer): Record<string, unknown> {
   const fields: Record<string, unknown> = { ...headers };
   for (const name of AMBIENT) delete fields[name];
-  // 'header fields of every answer'
+  // 'header fields of every response'
   if (DEFAULT_CACHING.includes(String(fields['cache-control']))) delete fields['cache-control'];
   if (fields['vary'] === 'Authorization') delete fields['vary'];
   // 'entity tags': those that a handler sets are strong in these tests.

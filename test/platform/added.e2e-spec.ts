@@ -249,7 +249,7 @@ describe('a project', () => {
   test('500: the test kit prints the logged error with its stack, unless the call expects a 500', async () => {
     expect((await app.client.get('/v1/test-ships')).status).toBe(500);
     expect(printed.join('')).toMatch(
-      /^GET \/v1\/test-ships was answered 500 because of\nTypeError: no ship has come in\n +at Harbour\.free \(.*added\.e2e-spec\.ts/,
+      /^GET \/v1\/test-ships got 500 because of\nTypeError: no ship has come in\n +at Harbour\.free \(.*added\.e2e-spec\.ts/,
     );
     printed.splice(0);
     expect((await app.client.get('/v1/test-ships', { expects500: true })).status).toBe(500);

@@ -227,7 +227,7 @@ describe('the document', () => {
     expect(schemaOf(404)).toEqual({
       allOf: [error, { type: 'object', properties: { details: { $ref: '#/components/schemas/Address' } } }],
     });
-    // The platform also answers 503, so its examples stay.
+    // The platform also returns 503, so its examples stay.
     expect(responses[503]?.content['application/json']).toMatchObject({ examples: { unavailable: {} } });
     expect(schemaOf(503)).toEqual({
       allOf: [error, { type: 'object', properties: { details: { type: 'array', items: { type: 'string' } } } }],

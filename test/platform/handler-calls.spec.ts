@@ -199,7 +199,7 @@ interface Case {
   readonly inAnyOrder?: boolean;
 }
 
-class Animal {}
+class Sample {}
 
 const CASES: Record<string, Case> = {
   'guards that say yes: at once, later, as an observable': {
@@ -313,7 +313,7 @@ const CASES: Record<string, Case> = {
     on: [UsePipes(pipe('metadata'), pipe('metadata'))],
     route: Post(':id'),
     parameters: [Body()],
-    types: [Animal],
+    types: [Sample],
     send: { method: 'POST', body: { name: 'Rex' } },
     status: 201,
   },
@@ -368,7 +368,7 @@ function controllerOf({ types, ...tested }: Case, index: number): Type {
 const NAMES = Object.keys(CASES);
 const CONTROLLERS = Object.values(CASES).map(controllerOf);
 
-/** They note their calls, and change no answer. */
+/** They note their calls, and change no response. */
 const GLOBALS: Provider[] = [
   { provide: APP_GUARD, useClass: guard('global', () => true) },
   { provide: APP_INTERCEPTOR, useClass: direct('global') },
@@ -455,7 +455,7 @@ describe('the method intercept of direct interceptors', () => {
     expect(await ask(app, 'a value')).toMatchObject({ status: 200, text: '{"a":[1,2]}' });
     expect(intercept).toHaveBeenCalledTimes(1);
     expect(create).toHaveBeenCalled();
-    expect(warn.mock.calls.flat().join()).toContain('the code of @nestjs/core is another one');
+    expect(warn.mock.calls.flat().join()).toContain('the code of @nestjs/core has changed');
     await app.close();
     create.mockRestore();
     callHandlersDirectly({ routesResolver: {} } as unknown as INestApplication);

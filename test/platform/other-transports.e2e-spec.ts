@@ -38,7 +38,7 @@ class ClosedGateway {}
 @Injectable()
 class ClosedResolver {
   @SetMetadata('graphql:resolver_type', 'Query')
-  animals(): void {}
+  pets(): void {}
 }
 
 @Controller()
@@ -58,7 +58,7 @@ class ScopedGateway {
 test.each<[string, Type]>([
   ['the message handler ScopedGateway.scoped', ScopedGateway],
   ['the gateway ClosedGateway', ClosedGateway],
-  ['the resolver ClosedResolver.animals', ClosedResolver],
+  ['the resolver ClosedResolver.pets', ClosedResolver],
   ['the message handler ClosedMessagesController.closed', ClosedMessagesController],
 ])('the start fails for %s, and says how to check a key', async (name, type) => {
   @Module(type === ClosedMessagesController ? { controllers: [type] } : { providers: [type] })

@@ -41,7 +41,7 @@ const newPet = fc.record({
   categoryId: id,
   status: fc.constantFrom(...PET_STATUSES),
 });
-/** The position of an existing animal, or any id. */
+/** The position of an existing pet, or any id. */
 const target = fc.oneof({ arbitrary: fc.nat({ max: 30 }), weight: 3 }, id);
 
 type Step = (pets: readonly Pet[], isPlain: boolean, run: number) => Promise<Pet[]>;

@@ -29,7 +29,7 @@ class AnswersController {
   @Get('length-of-another')
   @Header('Content-Length', '3')
   lengthOfAnother(@Res({ passthrough: true }) response: Response): unknown {
-    if (response.hasHeader('Content-Length')) throw new Error('The answer of three bytes fails.');
+    if (response.hasHeader('Content-Length')) throw new Error('The response of three bytes fails.');
     return 'one';
   }
 
@@ -172,7 +172,7 @@ describe('Content-Length', () => {
     ['/unread', 201],
     ['/unread-nothing', 201],
     ['/nowhere', 404],
-  ])('is sent when the answer precedes the rest of the request: %s', async (path, status) => {
+  ])('is sent when the response precedes the rest of the request: %s', async (path, status) => {
     const framings = [
       'Content-Length: 100\r\n\r\nhalf',
       'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',

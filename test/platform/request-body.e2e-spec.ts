@@ -157,7 +157,7 @@ describe('bodies that code of modules reads', () => {
     expect(guarded).toBe(0);
   });
 
-  test('a fault in a body that guards and interceptors get is answered before they run', async () => {
+  test('a fault in a body that guards and interceptors get is reported before they run', async () => {
     guarded = 0;
     const post = (body: string): Promise<unknown> => impatient.client.post('/v1/test-uploads/note', body);
     expect(await post('{')).toMatchObject({ status: 400, json: { code: 'malformed_json' } });

@@ -4,8 +4,8 @@ import { engine } from '../support/database.js';
 import { HttpClient } from '../support/http-client.js';
 
 /*
- * Requests that wait together share a statement. Clients must not notice: an answer shows the database at or after the
- * moment its request was sent, whichever instance answers.
+ * Requests that wait together share a statement. Clients must not notice: a response shows the database at or after the
+ * moment its request was sent, whichever instance responds.
  */
 
 const settings = { RATE_LIMIT_PER_MINUTE: '0', FAST_PATHS: 'on' };
@@ -33,7 +33,7 @@ async function play(steps: readonly Step[], acknowledged: Map<number, string>, n
   for (const { kind, instance } of steps) {
     const { origin, apiKey } = apps[instance % apps.length] as TestApp;
     const client = new HttpClient(origin, apiKey);
-    // A copy from before the request: all of these animals must be in its answer.
+    // A copy from before the request: all of these pets must be in its response.
     const before = [...acknowledged];
     if (kind === 'create') {
       const created = await client.post('/v1/pets', { name, categoryId: 1, status: 'sold' });
@@ -65,7 +65,7 @@ test('every read has all pets that were acknowledged before it was sent, for man
     fc.asyncProperty(clients, async (sequences) => {
       await (apps[0] as TestApp).sql('TRUNCATE pet CASCADE');
       const acknowledged = new Map<number, string>();
-      await Promise.all(sequences.map((steps, index) => play(steps, acknowledged, `Animal of ${index}`)));
+      await Promise.all(sequences.map((steps, index) => play(steps, acknowledged, `Pet of ${index}`)));
       const [[count]] = (await (apps[0] as TestApp).sql('SELECT count(*)::int FROM pet')) as [[number]];
       expect(count).toBe(acknowledged.size);
     }),

@@ -11,7 +11,7 @@ import {
 } from '../support/database.js';
 import { type PetStatement, petStatements } from '../support/pet-statements.js';
 
-/** Number of animals. The few pending ones have the last ids, so a list without the right index would read all others. */
+/** Number of pets. The few pending ones have the last ids, so a list without the right index would read all others. */
 const COUNT = 200_000;
 const PENDING = 150;
 const API_KEYS = 20_000;
@@ -38,7 +38,7 @@ beforeAll(async () => {
   app = await createTestApp({ database, settings: { DATABASE_POOL_SIZE: '1', STATEMENT_TIMEOUT_MS: '60000' } });
   await app.sql(
     `INSERT INTO pet (name, category_id, status)
-      SELECT 'Animal ' || n, n % 40,
+      SELECT 'Pet ' || n, n % 40,
         (CASE WHEN n > $1::int - $2::int THEN 'pending' WHEN n % 10 = 0 THEN 'available' ELSE 'sold' END)::pet_status
       FROM generate_series(1, $1::int) n`,
     [COUNT, PENDING],
@@ -138,7 +138,7 @@ describe.each(['custom', 'generic'] as const)('EXPLAIN with a %s plan', (mode) =
       const { text } = petStatements(app.nest)[name as PetStatement];
       for (const row of values) {
         const nodes = await planOf(mode, text, row);
-        // Only the animals to insert are sorted and joined, not the table.
+        // Only the pets to insert are sorted and joined, not the table.
         const isOfInputs = ({ 'Node Type': type }: PlanNode): boolean =>
           name.startsWith('INSERT_') && /^(Sort|Hash|Hash Join|Merge Join)$/.test(type);
         expectDirect(

@@ -5,7 +5,7 @@ import { TextProperty } from '#input';
 import { createTestApp, type TestApp } from '../support/app.js';
 import type { HttpAnswer } from '../support/http-client.js';
 
-/* A POST whose answer cannot be derived from the request: it has an id, a time, and a sum over rows that change. */
+/* A POST whose response cannot be derived from the request: it has an id, a time, and a sum over rows that change. */
 
 class NewBill {
   @TextProperty({ description: 'For whom.', minLength: 1, maxLength: 40 })

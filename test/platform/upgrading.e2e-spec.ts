@@ -107,7 +107,7 @@ test('each migration of the page can run twice, and the old version serves reque
   await app.sql(`DELETE FROM schema_migration WHERE name LIKE 'FillPetRemark%'`);
   await apply(fillRemark);
 
-  // The newer release gives each new animal a remark; in this test a default of the column does.
+  // The newer release gives each new pet a remark; in this test a default of the column does.
   await app.sql(`ALTER TABLE pet ALTER remark SET DEFAULT ''`);
   await app.sql(`UPDATE pet SET remark = '' WHERE remark IS NULL`);
   for (const statement of constraintSql()) await app.sql(statement);

@@ -31,7 +31,7 @@ test("409 visits_full: the module's own error", async () => {
   for (let count = 0; count < 3; count++) await app.client.post('/v1/visits', { ...visit, petId: 1 }, { apiKey });
   expect((await app.client.post('/v1/visits', { ...visit, petId: 1 }, { apiKey })).json).toEqual({
     code: 'visits_full',
-    message: 'An animal may have 3 visits.',
+    message: 'A pet may have 3 visits.',
     status: 409,
   });
 });

@@ -27,7 +27,7 @@ test.each([
   ['petstore', outputOf(100, 1)],
   ['go', outputOf(0, 7)],
   ['go', 'unable to connect'],
-])('it ends when a request of this service fails, or a server answers none: %s, %j', (server, output) => {
+])('it ends when a request of this service fails, or a server responds to none: %s, %j', (server, output) => {
   expect(readLoadResult('go', outputOf(100, 7))).toMatchObject({ requests: 100, failures: 7 });
   expect(() => readLoadResult(server, output)).toThrow(`${server} failed under load: ${output}`);
 });

@@ -14,8 +14,8 @@ import { hangUp, Traffic } from './traffic.js';
 
 const MIB = 2 ** 20;
 
-/** Animals in the catalogue at the start. */
-const ANIMALS = 20_000;
+/** Pets in the catalogue at the start. */
+const PETS = 20_000;
 
 /** API keys that the clients share, each of a different client. */
 const API_KEYS = 4;
@@ -81,13 +81,13 @@ let service: ServiceProcess | undefined;
 let isInterrupted = false;
 process.once('SIGINT', () => (isInterrupted = true));
 try {
-  progress(`Filling a catalogue of ${ANIMALS} animals`);
+  progress(`Filling a catalogue of ${PETS} pets`);
   await petstore('migrate');
-  await petstore('seed', '--count', String(ANIMALS));
+  await petstore('seed', '--count', String(PETS));
   // One after the other: only one process at a time can open the embedded engine.
   const apiKeys: string[] = [];
   for (let key = 0; key < API_KEYS; key++) apiKeys.push(await createKey(`soak-${key}`, 'pets:read,pets:write'));
-  const traffic = new Traffic(ANIMALS, await createKey('soak-metrics', 'metrics:read'));
+  const traffic = new Traffic(PETS, await createKey('soak-metrics', 'metrics:read'));
   service = new ServiceProcess({ ...settings, NODE_ENV: 'production' }, directory, { program: PROGRAM });
   await soak(service, traffic, apiKeys);
 } finally {
@@ -133,15 +133,15 @@ async function soak(running: ServiceProcess, traffic: Traffic, apiKeys: readonly
   }
   process.stdout.write(
     `${cpus().length} × ${cpus()[0]?.model}, Node ${process.version}, ${engine}: ${requests} requests of ${clients} ` +
-      `clients, ${traffic.failed} wrong answers, ${errors} errors in the log.\n` +
+      `clients, ${traffic.failed} wrong responses, ${errors} errors in the log.\n` +
       'Medians of the first and the last third after the warm-up, which is the first third of the run:\n\n',
   );
   report(samples);
-  if (traffic.failed > 0) fail(`Wrong answers, such as ${traffic.failures.join('; ')}.`);
+  if (traffic.failed > 0) fail(`Wrong responses, such as ${traffic.failures.join('; ')}.`);
   if (errors > 0) fail('The service has logged errors.');
 }
 
-/** Sends requests of all kinds for some time, while some connections break. Returns when all are answered. */
+/** Sends requests of all kinds for some time, while some connections break. Returns when all have responses. */
 async function send(
   origin: string,
   traffic: Traffic,
@@ -173,7 +173,7 @@ async function probe(running: ServiceProcess): Promise<Probed> {
     if (figures !== undefined) return JSON.parse(figures) as Probed;
     await sleep(10);
   }
-  throw new Error(`The service does not answer the probe:\n${running.stderr}`);
+  throw new Error(`The service does not respond to the probe:\n${running.stderr}`);
 }
 
 function report(samples: readonly Sample[]): void {

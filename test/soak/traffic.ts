@@ -4,7 +4,7 @@ import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
 import '../../src/settings.js';
 import type { LoadRequest, Outcome } from '../support/load.js';
 
-/** Wrong answers that are kept for display; further ones are only counted. */
+/** Wrong responses that are kept for display; further ones are only counted. */
 const MAX_SHOWN_FAILURES = 10;
 
 const STATUSES = ['available', 'pending', 'sold'];
@@ -12,9 +12,9 @@ const STATUSES = ['available', 'pending', 'sold'];
 /** A kind of request: its relative frequency, the right statuses, and the request itself. */
 type Kind = readonly [name: string, weight: number, expected: readonly number[], request: () => LoadRequest];
 
-/** All kinds of requests, at random. `failures` has the first answers of unexpected status. */
+/** All kinds of requests, at random. `failures` has the first responses of unexpected status. */
 export class Traffic {
-  /** Number of wrong answers. */
+  /** Number of wrong responses. */
   failed = 0;
   readonly failures: string[] = [];
   private nextPage: string | undefined;
@@ -25,16 +25,16 @@ export class Traffic {
     ['list by status', 14, [200], () => get(`/v1/pets?status=${pick(STATUSES)}&limit=${1 + random(100)}`)],
     ['walk by cursor', 14, [200], () => get(this.nextPage ?? `/v1/pets?status=${pick(STATUSES)}&limit=50`)],
     ['list if it has changed', 8, [200, 304], () => get('/v1/pets', { 'if-none-match': this.entityTag })],
-    ['get', 14, [200], () => get(`/v1/pets/${1 + random(this.animals)}`)],
+    ['get', 14, [200], () => get(`/v1/pets/${1 + random(this.pets)}`)],
     ['create', 6, [201], create],
     ['create with Idempotency-Key', 4, [201], createOnce],
     ['the same create again', 2, [201], () => ({ ...this.idempotentRequest })],
     ['a limit out of range', 1, [400], () => get('/v1/pets?limit=0')],
     ['a body that is no JSON', 1, [400], () => ({ method: 'POST', path: '/v1/pets', body: '{"name":' })],
-    ['an animal without a name', 1, [400], () => ({ method: 'POST', path: '/v1/pets', body: '{"categoryId":7}' })],
+    ['a pet without a name', 1, [400], () => ({ method: 'POST', path: '/v1/pets', body: '{"categoryId":7}' })],
     ['no key', 1, [401], () => get('/v1/pets', { authorization: '' })],
     ['an unknown key', 3, [401], () => get('/v1/pets', { authorization: `Bearer ${createApiKey()}` })],
-    ['an unknown animal', 2, [404], () => get(`/v1/pets/${2n ** 62n + BigInt(random(1_000_000))}`)],
+    ['an unknown pet', 2, [404], () => get(`/v1/pets/${2n ** 62n + BigInt(random(1_000_000))}`)],
     ['an unknown path', 1, [404], () => get(`/v1/toys/${random(1_000_000)}`)],
     ['a page', 1, [200], () => get(pick(['/docs', '/docs/deprecations', '/openapi.json', '/openapi.yaml']))],
     ['health', 1, [200], () => get(pick(['/health/live', '/health/ready']))],
@@ -43,11 +43,11 @@ export class Traffic {
   private readonly sent = new WeakMap<LoadRequest, Kind>();
 
   /**
-   * @param animals the catalogue has animals with the ids 1 to `animals`
+   * @param pets the catalogue has pets with the ids 1 to `pets`
    * @param metricsKey a key with the scope `metrics:read`
    */
   constructor(
-    private readonly animals: number,
+    private readonly pets: number,
     private readonly metricsKey: string,
   ) {}
 
@@ -59,7 +59,7 @@ export class Traffic {
     return request;
   }
 
-  /** Checks the status of an answer, and remembers what later requests need. */
+  /** Checks the status of a response, and remembers what later requests need. */
   take({ request, status, headers, text, failure }: Outcome): void {
     const [name, , expected] = this.sent.get(request) as Kind;
     if (status === undefined || !expected.includes(status)) {
@@ -79,8 +79,8 @@ function get(path: string, headers: Record<string, string> = {}): LoadRequest {
 }
 
 function create(): LoadRequest {
-  const animal = { name: `Animal ${random(1_000_000)}`, categoryId: random(1_000), status: pick(STATUSES) };
-  return { method: 'POST', path: '/v1/pets', body: JSON.stringify(animal) };
+  const pet = { name: `Pet ${random(1_000_000)}`, categoryId: random(1_000), status: pick(STATUSES) };
+  return { method: 'POST', path: '/v1/pets', body: JSON.stringify(pet) };
 }
 
 function createOnce(): LoadRequest {

@@ -15,7 +15,7 @@ export interface HttpCall {
   body?: unknown;
   /** The API key; null for none. */
   apiKey?: string | null;
-  /** The test expects an answer 500, so its cause is not printed. */
+  /** The test expects a response 500, so its cause is not printed. */
   expects500?: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface HttpCall {
 export class HttpClient {
   private readonly agent = new Agent({ keepAlive: true, maxSockets: 50 });
 
-  /** @param onServerError gets the method and path of a request that was answered 500, and the answer */
+  /** @param onServerError gets the method and path of a request that got 500, and the response */
   constructor(
     private readonly origin: string,
     private readonly apiKey?: string,

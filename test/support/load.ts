@@ -10,17 +10,17 @@ export interface LoadRequest {
   readonly body?: string;
 }
 
-/** The result of a request: an answer, or the reason for none. */
+/** The result of a request: a response, or the reason for none. */
 export interface Outcome {
   readonly request: LoadRequest;
   /** `performance.now()` when the request was sent. */
   readonly startedAt: number;
   readonly durationMs: number;
-  /** Status of the answer; undefined without an answer. */
+  /** Status of the response; undefined without a response. */
   readonly status: number | undefined;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-  /** Whether the connection had carried an earlier answer, so the service had accepted it. */
+  /** Whether the connection had carried an earlier response, so the service had accepted it. */
   readonly reused: boolean;
   /** The reason for no answer. */
   readonly failure: string | undefined;
@@ -36,9 +36,9 @@ export interface LoadOptions {
   readonly next: (index: number) => LoadRequest;
   /** Receives each outcome; then `outcomes` stays empty. */
   readonly onOutcome?: (outcome: Outcome) => void;
-  /** Longest time in ms that a client waits for an answer. Then the request fails with `no answer in … ms`. */
+  /** Longest time in ms that a client waits for a response. Then the request fails with `no response in … ms`. */
   readonly timeoutMs?: number;
-  /** Time in ms that each client pauses between an answer and its next request. */
+  /** Time in ms that each client pauses between a response and its next request. */
   readonly pauseMs?: number;
 }
 
@@ -66,7 +66,7 @@ export class Load {
     while (!this.stopped) {
       const outcome = await send(next(this.count++), this.options, agent);
       onOutcome(outcome);
-      // Without an answer, pause briefly before the next attempt, as a real client would.
+      // Without a response, pause briefly before the next attempt, as a real client would.
       const waitMs = pauseMs ?? (outcome.status === undefined ? 10 : 0);
       if (waitMs > 0) await sleep(waitMs);
     }
@@ -107,7 +107,7 @@ export function send(
         ...call.headers,
       },
     });
-    const timer = setTimeout(() => outgoing.destroy(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+    const timer = setTimeout(() => outgoing.destroy(new Error(`no response in ${timeoutMs} ms`)), timeoutMs);
     outgoing.on('error', (error: NodeJS.ErrnoException) => done({ failure: error.code ?? error.message }));
     outgoing.on('response', (incoming) => {
       const chunks: Buffer[] = [];

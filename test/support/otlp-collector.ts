@@ -23,7 +23,7 @@ export const CLIENT = 3;
 /** An OpenTelemetry collector that records the exports it receives (OTLP/HTTP in JSON). */
 export class OtlpCollector {
   readonly spans: ReceivedSpan[] = [];
-  /** How the collector answers exports. */
+  /** How the collector responds to exports. */
   mode: 'take' | 'hang' | 'refuse' = 'take';
   private readonly server: Server;
 

@@ -21,7 +21,7 @@ export async function rowsOf<Row extends unknown[]>(url: string, text: string): 
   }
 }
 
-/** The animals whose names start with `prefix` and a hyphen. */
+/** The pets whose names start with `prefix` and a hyphen. */
 export function petsOf(url: string, prefix: string): Promise<PetRow[]> {
   return rowsOf<[string, string, string, string]>(
     url,

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { PetEntity } from '../../src/pets/pet.entity.js';
 import { EntityStatements } from '../../libs/entities/src/entity-statements.js';
 
-/** The statements of an application on its animals. */
+/** The statements of an application on its pets. */
 export function petStatements(nest: INestApplication) {
   const pets = new EntityStatements(nest.get(DataSource).getRepository(PetEntity));
   const all = pets.pages([]);

@@ -22,7 +22,7 @@ export interface PostgresqlServer {
   readonly shutDown: () => Promise<void>;
   /** Starts the server after `crash` or `shutDown`, on the same data and port, and waits until it accepts connections. */
   readonly start: () => Promise<void>;
-  /** Suspends all processes: connections stay open and are accepted, but nothing is answered. */
+  /** Suspends all processes: connections stay open and are accepted, but get no response. */
   readonly suspend: () => void;
   /** Lets the suspended processes continue. */
   readonly resume: () => void;

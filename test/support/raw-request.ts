@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 
 export interface RawRequestOptions {
-  /** Close the connection once the answer contains this text. Without it, read until the server closes. */
+  /** Close the connection once the response contains this text. Without it, read until the server closes. */
   until?: string;
-  /** Send `send` once the answer contains `after`. */
+  /** Send `send` once the response contains `after`. */
   then?: { after: string; send: string };
   /** Longest time in ms to wait for the server to close. */
   timeout?: number;
@@ -37,7 +37,7 @@ export function rawRequest(port: number, bytes: string | Buffer, options: RawReq
       if (until !== undefined && answer.includes(until)) finish();
     });
     socket.on('end', finish);
-    // A server may reset the connection after its answer.
+    // A server may reset the connection after its response.
     socket.on('error', finish);
   });
 }
@@ -50,7 +50,7 @@ export async function sendSegments(url: URL, segments: readonly string[], timeou
   const socket = isTls ? connectTls({ port, host, servername: host }) : connect(port, host).setNoDelay(true);
   let received = '';
   socket.setEncoding('latin1').on('data', (text: string) => (received += text));
-  // A server may reset a connection after its answer.
+  // A server may reset a connection after its response.
   socket.on('error', (error: Error) => (received ||= error.message));
   const closed = new Promise((resolve) => void socket.once('end', resolve).once('close', resolve));
   for (const [index, segment] of segments.entries()) {

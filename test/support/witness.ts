@@ -5,23 +5,23 @@ import { Load, type LoadRequest, type Outcome, send } from './load.js';
 
 const STATUSES = ['available', 'pending', 'sold'] as const;
 
-/** An animal to create. Its category and status follow from its name, which ends in a number. */
+/** A pet to create. Its category and status follow from its name, which ends in a number. */
 function newPet(name: string): { name: string; categoryId: number; status: string } {
   const index = Number(/\d+$/.exec(name)?.[0]);
   return { name, categoryId: index * 7, status: STATUSES[index % 3] as string };
 }
 
-/** The request that creates an animal. */
+/** The request that creates a pet. */
 export function creation(name: string): LoadRequest {
   return { method: 'POST', path: '/v1/pets', body: JSON.stringify(newPet(name)) };
 }
 
-/** The name of the animal that a request creates; undefined for other requests. */
+/** The name of the pet that a request creates; undefined for other requests. */
 function createdName({ request }: Outcome): string | undefined {
   return request.body === undefined ? undefined : (JSON.parse(request.body) as { name: string }).name;
 }
 
-/** Messages of answers: the change was certainly not made, or it may have been made. */
+/** Messages of responses: the change was certainly not made, or it may have been made. */
 export const NOT_DONE =
   /^The ((database is not available|service did not get to the request in time|service has more requests than it can serve)\. Try again|request took too long, .+)\.$/;
 export const OUTCOME_UNKNOWN =
@@ -32,18 +32,18 @@ interface WitnessOptions {
   readonly service: ServiceProcess;
   readonly origin: string;
   readonly apiKey: string;
-  /** Names of created animals start with this. */
+  /** Names of created pets start with this. */
   readonly prefix: string;
   readonly clients?: number;
-  /** Time in ms that each client pauses between an answer and its next request. */
+  /** Time in ms that each client pauses between a response and its next request. */
   readonly pauseMs?: number;
-  /** The id of an existing animal. */
+  /** The id of an existing pet. */
   readonly knownId: number;
 }
 
 /**
- * Sends requests to every operation and health check while a test causes a fault. Then checks that every answer was one
- * that the service promises.
+ * Sends requests to every operation and health check while a test causes a fault. Then checks that every response was
+ * one that the service promises.
  */
 export class Witness {
   private readonly load: Load;
@@ -99,7 +99,7 @@ export class Witness {
     return this.load.stop();
   }
 
-  /** Throws unless every answer was one that the service promises. */
+  /** Throws unless every response was one that the service promises. */
   assertAnswers({ slowestMs }: { slowestMs: number }): void {
     const { service } = this.options;
     for (const outcome of this.load.outcomes) {
@@ -142,7 +142,7 @@ export function residentMiB(pid: number): number {
   return Number(stdout) / 1024;
 }
 
-/** Compares the animals that clients tried to create with the stored ones. */
+/** Compares the pets that clients tried to create with the stored ones. */
 interface Balance {
   readonly acknowledged: number;
   /** Not acknowledged, but stored. */
@@ -157,10 +157,10 @@ interface Balance {
   readonly strange: number;
 }
 
-/** A stored animal. */
+/** A stored pet. */
 export type PetRow = readonly [id: string, name: string, categoryId: string, status: string];
 
-/** Compares the answers to clients with the stored animals. */
+/** Compares the responses to clients with the stored pets. */
 export function balance(outcomes: readonly Outcome[], rows: readonly PetRow[]): Balance {
   const found = new Map<string, PetRow[]>();
   for (const row of rows) found.set(row[1], [...(found.get(row[1]) ?? []), row]);

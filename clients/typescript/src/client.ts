@@ -4,11 +4,11 @@ import { linkTarget, parseDeprecation, parseHttpDate } from './header-fields.js'
 import { requireBigint, writeJson } from './json.js';
 import { type Answer, type OperationId, randomId, Transport } from './transport.js';
 
-/** An animal of the catalogue. */
+/** A pet of the catalogue. */
 export type Pet = components['schemas']['Pet'];
-/** An animal to add. */
+/** A pet to add. */
 export type NewPet = components['schemas']['NewPet'];
-/** Availability of an animal. */
+/** Availability of a pet. */
 export type PetStatus = components['schemas']['PetStatus'];
 
 export interface PetStoreClientOptions {
@@ -48,16 +48,16 @@ export interface CallOptions {
 
 export interface CreatePetOptions extends CallOptions {
   /**
-   * 1 to 255 characters of printable ASCII. For 24 hours, calls with the same key and the same animal add one animal. The
+   * 1 to 255 characters of printable ASCII. For 24 hours, calls with the same key and the same pet add one pet. The
    * client makes a key for each call without one. Give one to repeat the call safely after your own process has ended.
    */
   readonly idempotencyKey?: string;
 }
 
 export interface ListPetsOptions extends CallOptions {
-  /** Only animals with this availability. */
+  /** Only pets with this availability. */
   readonly status?: PetStatus;
-  /** Largest number of animals in a page, 1 to 100. Default of the service: 20. */
+  /** Largest number of pets in a page, 1 to 100. Default of the service: 20. */
   readonly limit?: number;
 }
 
@@ -70,11 +70,11 @@ export interface NextPageOptions extends CallOptions {
 }
 
 export interface Conditional {
-  /** `etag` of an earlier answer to the same call: the answer is {@link NotModified} while nothing has changed. */
+  /** `etag` of an earlier response to the same call: the response is {@link NotModified} while nothing has changed. */
   readonly ifNoneMatch: string | undefined;
 }
 
-/** Nothing has changed since the answer with this `etag`. */
+/** Nothing has changed since the response with this `etag`. */
 export interface NotModified {
   readonly notModified: true;
   readonly etag: string | undefined;
@@ -125,7 +125,7 @@ export class PetStoreClient {
     );
   }
 
-  /** Adds an animal, exactly once however often the request must be sent. */
+  /** Adds a pet, exactly once however often the request must be sent. */
   async createPet(pet: NewPet, { idempotencyKey = randomId(), signal }: CreatePetOptions = {}): Promise<Pet> {
     const answer = await this.transport.send({
       operation: 'createPet',
@@ -143,7 +143,7 @@ export class PetStoreClient {
     return answer.body as Pet;
   }
 
-  /** All animals by ascending id, page after page as the caller consumes them. `limit` is the size of a page. */
+  /** All pets by ascending id, page after page as the caller consumes them. `limit` is the size of a page. */
   async *listPets(options: ListPetsOptions = {}): AsyncGenerator<Pet, void, undefined> {
     let page = await this.listPetsPage(options);
     yield* page.pets;
@@ -153,7 +153,7 @@ export class PetStoreClient {
     }
   }
 
-  /** One page of animals. */
+  /** One page of pets. */
   listPetsPage(options?: ListPetsPageOptions): Promise<PetsPage>;
   listPetsPage(options: ListPetsPageOptions & Conditional): Promise<PetsPage | NotModified>;
   async listPetsPage(options: ListPetsPageOptions & Partial<Conditional> = {}): Promise<PetsPage | NotModified> {
@@ -167,7 +167,7 @@ export class PetStoreClient {
   }
 
   /**
-   * One animal by its identifier.
+   * One pet by its identifier.
    *
    * @deprecated The service removes the operation on 5 December 2030. Use `listPets` with a `status`.
    */

@@ -3,10 +3,10 @@
  * lists those of each operation.
  *
  * - `invalid_argument`: an argument cannot be sent; no request was made.
- * - `network_error`: no answer, or one cut short. The request may have been carried out.
- * - `timeout`: no complete answer in time. The request may have been carried out.
+ * - `network_error`: no response, or one cut short. The request may have been carried out.
+ * - `timeout`: no complete response in time. The request may have been carried out.
  * - `aborted`: the caller's AbortSignal ended the call; `cause` is its reason. The request may have been carried out.
- * - `unexpected_response`: an answer that the service does not give, such as the page of a proxy.
+ * - `unexpected_response`: a response that the service does not give, such as the page of a proxy.
  * - `foreign_link`: the next page is on another origin than `baseUrl`. The API key is not sent there.
  */
 export type ClientErrorCode =
@@ -27,10 +27,10 @@ export class PetStoreError extends Error {
   override readonly name = 'PetStoreError';
   /** For programs: a code of the service, such as `pet_not_found`, or a {@link ClientErrorCode}. */
   readonly code: string;
-  /** Status of the answer; undefined when there was none. */
+  /** Status of the response; undefined when there was none. */
   readonly status: number | undefined;
   /**
-   * Identifies the last attempt in the log of the service. The client sends it, so it is also known without an answer.
+   * Identifies the last attempt in the log of the service. The client sends it, so it is also known without a response.
    * Undefined with `invalid_argument` and `foreign_link`: nothing was sent.
    */
   readonly requestId: string | undefined;

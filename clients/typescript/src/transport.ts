@@ -30,7 +30,7 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An answer with an expected status. */
+/** A response with an expected status. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -40,7 +40,7 @@ export interface Answer {
 
 /** Sends requests, retries those that may succeed later, and turns every failure into a {@link PetStoreError}. */
 export class Transport {
-  /** @param onAnswer called with the header fields of every answer, errors included */
+  /** @param onAnswer called with the header fields of every response, errors included */
   constructor(
     private readonly options: TransportOptions,
     private readonly onAnswer: (call: Call, headers: Headers) => void,

@@ -8,14 +8,14 @@ import { ServiceProcess } from '../../../test/support/service-process.js';
 import { type Pet, PetStoreClient } from '../src/index.js';
 
 /*
- * The service is killed by SIGKILL while clients create animals, and restarts on the same port. The clients only call
- * createPet. Each call must return the one animal that it asked for.
+ * The service is killed by SIGKILL while clients create pets, and restarts on the same port. The clients only call
+ * createPet. Each call must return the one pet that it asked for.
  */
 
 const API_KEY = 'a-key-for-the-test-of-crashes';
 const CLIENTS = 16;
 const CRASHES = 5;
-/** Number of animals that are created between two crashes, so that every crash happens under load. */
+/** Number of pets that are created between two crashes, so that every crash happens under load. */
 const BETWEEN_CRASHES = 40;
 
 import.meta.jest.setTimeout(120_000);
@@ -45,7 +45,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   sql = new pg.Client({ connectionString: database.ownerSettings['DATABASE_URL'] });
   await sql.connect();
-  // Inserts take 10 ms, so that a crash interrupts some of them and loses the answers to others.
+  // Inserts take 10 ms, so that a crash interrupts some of them and loses the responses to others.
   await sql.query(`
     CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END';
     CREATE TRIGGER linger AFTER INSERT ON pet FOR EACH STATEMENT EXECUTE FUNCTION linger()`);
@@ -101,6 +101,6 @@ test('crashes of the service double or lose no pet, and fail no call', async () 
     .map(({ id, name, categoryId, status }) => [String(id), name, String(categoryId), status]);
   expect(created).toHaveLength(calls);
   expect(rows).toEqual(expected);
-  process.stderr.write(`FIGURES crash: animals ${calls}, attempts ${attempts}, replayed ${replayed}\n`);
+  process.stderr.write(`FIGURES crash: pets ${calls}, attempts ${attempts}, replayed ${replayed}\n`);
   expect(attempts).toBeGreaterThan(calls);
 });

@@ -149,7 +149,7 @@ describe('unexpected_response', () => {
     ['an Error body with another status', 403, '{"code":"a","message":"b","status":400}', 'application/json'],
     ['200 that is not JSON', 200, '<html>Sign in to the network</html>', 'text/html'],
     ['200 with other JSON than a list', 200, '{"status":"up"}', 'application/json'],
-    ['200 with a list of other values than animals', 200, '["up"]', 'application/json'],
+    ['200 with a list of other values than pets', 200, '["up"]', 'application/json'],
     ['200 with null', 200, 'null', 'application/json'],
     ['204', 204, '', 'text/plain'],
     ['304 without If-None-Match', 304, '', 'text/plain'],

@@ -14,7 +14,7 @@ afterEach(async () => {
   await workshop.close();
 });
 
-/** Adds animals with ids that a double would round. */
+/** Adds pets with ids that a double would round. */
 async function addPets(): Promise<void> {
   await app.sql(`
     INSERT INTO pet (id, name, category_id) OVERRIDING SYSTEM VALUE

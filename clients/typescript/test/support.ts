@@ -45,14 +45,14 @@ export async function startServer(...steps: RequestListener[]): Promise<Scripted
   };
 }
 
-/** A step: answers with a status, a body and header fields. JSON unless the fields say otherwise. */
+/** A step: responds with a status, a body and header fields. JSON unless the fields say otherwise. */
 export function answer(status: number, body: string, headers: Record<string, string> = {}): RequestListener {
   return (_request, response) => {
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
   };
 }
 
-/** A step: answers with an error of the service. */
+/** A step: responds with an error of the service. */
 export function errorAnswer(status: number, code: string, headers: Record<string, string> = {}): RequestListener {
   return answer(status, JSON.stringify({ code, message: `This is ${code}.`, status }), headers);
 }

@@ -8,7 +8,7 @@ export const application: AppOptions = {
   document: {
     title: 'Pet Store with Orders',
     version: '0.1.0',
-    tags: [{ name: 'Store', description: 'Animals that are ordered.' }],
+    tags: [{ name: 'Store', description: 'Pets that are ordered.' }],
   },
   defaultScopes: ['pets:read', 'pets:write', 'orders:read', 'orders:write'],
 };

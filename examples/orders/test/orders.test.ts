@@ -28,7 +28,7 @@ test('201: an order is placed once for its key, and listed', async () => {
   assert.deepEqual([list.status, list.text], [200, `[${placed.text}]`]);
 });
 
-test('409: the animal does not exist', async () => {
+test('409: the pet does not exist', async () => {
   const { status, json } = await app.client.post('/v1/store/orders', { petId: 4242, quantity: 1 });
   assert.deepEqual([status, (json as { code: string }).code], [409, 'order_without_pet']);
 });

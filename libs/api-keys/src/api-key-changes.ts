@@ -58,7 +58,7 @@ export class ApiKeyChanges implements OnApplicationBootstrap, OnApplicationShutd
       hangUp(this.connection);
       if (!isAway && !signal.aborted) {
         const seconds = KEY_TIME_TO_LIVE_MS / 1000;
-        this.log.warn(`Changes of API keys take up to ${seconds} s here while the database is away: ${reason}`);
+        this.log.warn(`Changes of API keys take up to ${seconds} s here while the database is unreachable: ${reason}`);
       }
       isAway = true;
       await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);

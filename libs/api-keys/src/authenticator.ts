@@ -19,7 +19,7 @@ export interface Caller {
 /**
  * Another way than an API key to say who calls, such as a JWT or a client certificate. A provider that extends this class, in
  * any module, is found at start. It is asked for each request to a handler that is not public, unless the bearer token begins
- * like a key of this service; and twice a second while the answer is an event stream.
+ * like a key of this service; and twice a second while the response is an event stream.
  */
 export abstract class Authenticator {
   /**

@@ -11,7 +11,7 @@ export interface Operation {
   /** The operationId of `@ApiOperation`, else `<controller>.<method>`: what @nestjs/swagger gets. */
   readonly key: string;
   readonly isPublic: boolean;
-  /** Whether the answer is an event stream (`@Sse()`). */
+  /** Whether the response is an event stream (`@Sse()`). */
   readonly isStream: boolean;
   /** The scopes that a key needs. */
   readonly scopes: readonly string[];

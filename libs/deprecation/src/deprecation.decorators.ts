@@ -13,8 +13,8 @@ const announce: MethodDecorator = (prototype, name, descriptor) => {
 
 /**
  * Announces the end of an operation. This one declaration adds the header fields `Deprecation` (RFC 9745), `Sunset`
- * (RFC 8594) and `Link` to every answer after the guards; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and the
- * entries in the OpenAPI document and on the page of deprecations.
+ * (RFC 8594) and `Link` to every response after the guards; 410 from the sunset on, unless AFTER_SUNSET is `serve`; and
+ * the entries in the OpenAPI document and on the page of deprecations.
  *
  * @throws Error at start when a time is no ISO 8601 time, the sunset is not after the deprecation, or the successor is no path
  */
@@ -45,7 +45,7 @@ export type StabilityLevel = 'experimental' | 'beta';
 
 /**
  * Marks an operation whose contract may still change: `x-stability` and `x-stability-level` in the document, and the
- * header field `<Product>-Stability` on every answer after the guards, errors included.
+ * header field `<Product>-Stability` on every response after the guards, errors included.
  */
 export function Stability(level: StabilityLevel): MethodDecorator {
   return applyDecorators(SetMetadata(STABILITY_METADATA, level), announce);

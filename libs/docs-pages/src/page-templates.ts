@@ -83,7 +83,7 @@ export function deprecationsPage(service: string, deprecations: readonly Depreca
       </section>`,
   );
   const introduction = html`<p>
-    These operations still work, but are going to be removed. Until then every answer of theirs carries the header
+    These operations still work, but are going to be removed. Until then every response of theirs carries the header
     fields <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594), and a <code>Link</code> to what to
     use instead; afterwards they answer only 410 <code>operation_removed</code>.
   </p>`;

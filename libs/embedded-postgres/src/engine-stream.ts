@@ -52,7 +52,7 @@ export class EngineStream extends Duplex {
   private async run(messages: Buffer): Promise<void> {
     if (messages.length === 0) return;
     const answer: Buffer[] = [];
-    // Not `execProtocolRaw`: it keeps every answer in memory. A piece is valid only during the call.
+    // Not `execProtocolRaw`: it keeps every response in memory. A piece is valid only during the call.
     const onRawData = (piece: Uint8Array): void => void answer.push(Buffer.from(piece));
     await this.engine.execProtocolRawStream(messages, { onRawData, syncToFs: false });
     this.push(Buffer.concat(answer));

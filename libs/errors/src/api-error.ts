@@ -5,7 +5,7 @@ import { type ErrorDefinition, UNAVAILABLE } from './error-catalogue.js';
 export type HeaderFields = Readonly<Record<string, string>>;
 
 /**
- * Why a request is answered 503, or 500 `took_too_long`: a label of the metric `http_unavailable_total` and a member of the
+ * Why a request gets 503, or 500 `took_too_long`: a label of the metric `http_unavailable_total` and a member of the
  * request's log line.
  * `docs/operating.md` explains each one.
  */
@@ -22,7 +22,7 @@ export type UnavailableCause =
   | 'unsettled'
   | 'process_group';
 
-/** The schema `Error` of the specification: the body of every error answer. Members are sent in this order. */
+/** The schema `Error` of the specification: the body of every error response. Members are sent in this order. */
 export class ErrorBody {
   // Private to the language, because every other member is sent.
   readonly #error: ApiError;
@@ -38,7 +38,7 @@ export class ErrorBody {
     this.#error = error;
   }
 
-  /** The error itself: filters of modules answer with nothing but the body. */
+  /** The error itself: filters of modules respond with nothing but the body. */
   get error(): ApiError {
     return this.#error;
   }
@@ -53,8 +53,8 @@ export interface ApiErrorOptions extends ErrorOptions {
 }
 
 /**
- * An error that answers a request. Throw it anywhere while a request is handled; ErrorFilter sends it. A filter of a module
- * that catches `HttpException` gets it, too.
+ * An error that ends a request. Throw it anywhere while a request is handled; ErrorFilter sends it. A filter of a
+ * module that catches `HttpException` gets it, too.
  *
  * Message and details are public: the client gets them unchanged. Information for operators only belongs into `cause`.
  */
@@ -66,7 +66,7 @@ export class ApiError extends HttpException {
   constructor(
     readonly definition: ErrorDefinition,
     message = definition.message,
-    /** Header fields of the answer, such as `WWW-Authenticate` or `Allow`. */
+    /** Header fields of the response, such as `WWW-Authenticate` or `Allow`. */
     readonly headers: HeaderFields = {},
     options?: ApiErrorOptions,
   ) {
@@ -76,8 +76,8 @@ export class ApiError extends HttpException {
   }
 
   /**
-   * The body of the answer: code, message and status, and the details if there are any. An adapter that replies with it sends
-   * the header fields, too.
+   * The body of the response: code, message and status, and the details if there are any. An adapter that replies with
+   * it sends the header fields, too.
    */
   override getResponse(): ErrorBody {
     return new ErrorBody(this.definition.code, this.message, this.definition.status, this.details, this);
@@ -85,7 +85,7 @@ export class ApiError extends HttpException {
 }
 
 /**
- * The client closed the connection before its request was complete. No answer is sent, and no error is logged.
+ * The client closed the connection before its request was complete. No response is sent, and no error is logged.
  */
 export class RequestAbortedError extends BadRequestException {
   override readonly name = 'RequestAbortedError';
@@ -93,7 +93,7 @@ export class RequestAbortedError extends BadRequestException {
 
 /**
  * A fault that the operator can fix and that stops the start or the command: a wrong setting, a database that does not
- * answer, a locked directory. The process prints the message without a stack trace and exits with code 1.
+ * respond, a locked directory. The process prints the message without a stack trace and exits with code 1.
  *
  * The message must be one line, name the fault and the remedy, and contain no secret.
  */
@@ -107,7 +107,7 @@ export function serviceUnavailable(
   message = UNAVAILABLE.message,
   options: ApiErrorOptions = {},
 ): ApiError {
-  // Also for answers before Express, which `Replies.beforeHead` does not see without the fast paths.
+  // Also for responses before Express, which `Replies.beforeHead` does not see without the fast paths.
   return new ApiError(UNAVAILABLE, message, { 'Retry-After': '1' }, { ...options, unavailableCause });
 }
 

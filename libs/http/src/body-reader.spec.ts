@@ -37,7 +37,7 @@ function answer(request: Request): void {
   expect([inFlight.count, memory.held]).toEqual([0, 0]);
 }
 
-test('a body counts until its request is answered', async () => {
+test('a body counts until its request has a response', async () => {
   const request = arriving();
   const body = bodies.read(request, PLAN);
   request.end('"x"');

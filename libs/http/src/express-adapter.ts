@@ -23,11 +23,11 @@ import { LISTEN_BACKLOG } from './requests/server-limits.js';
 import { createHttpServer } from './http-server.js';
 import { answerBehindCors, answerUnmatchedRoutes } from './unmatched-routes.js';
 
-/** Receives every answer, for the log and the metrics. Its methods must not throw. */
+/** Receives every response, for the log and the metrics. Its methods must not throw. */
 export interface RequestObserver {
   /** The response is over. `response.writableFinished` is false when the connection was closed before all was sent. */
   answered(request: Request, response: Response): void;
-  /** Node's parser refused bytes that are no request; `parser-errors.ts` has answered. */
+  /** Node's parser refused bytes that are no request; `parser-errors.ts` has responded. */
   refused(error: ApiError, requestId: string): void;
 }
 
@@ -38,8 +38,8 @@ export interface RequestObserver {
  * 2. `connections.ts`: requests of one connection are served one after the other.
  * 3. `request-checks.ts` and `requests-in-flight.ts`: an invalid request gets 400 or 414, one too many gets 503.
  * 4. Express calls Nest's handler of the route: guards, interceptors, pipes, controller. ApiKeyGuard sets
- *    `request.context.operation`. Without a route, `unmatched-routes.ts` answers.
- * 5. `replies.ts` writes the answer, or completes one that a handler writes itself. The observer is called when the
+ *    `request.context.operation`. Without a route, `unmatched-routes.ts` responds.
+ * 5. `replies.ts` writes the response, or completes one that a handler writes itself. The observer is called when the
  *    response is over.
  *
  * No step before the handler's route reads the body. `BodyGuard` reads it behind the key check, for handlers that take one;
@@ -79,14 +79,14 @@ export class PlatformExpressAdapter extends ExpressAdapter {
       adapter.connections.leave(this.req, this);
       adapter.observer?.answered(this.req, this);
     };
-    // Node calls `writeHead` before the first byte of every answer, by whatever code it is written.
+    // Node calls `writeHead` before the first byte of every response, by whatever code it is written.
     app.response.writeHead = function (...head: unknown[]) {
       adapter.replies.beforeHead(this);
       return ServerResponse.prototype.writeHead.apply(this, head as [number]) as never;
     };
   }
 
-  /** Registers the observer of all answers; there is only one. */
+  /** Registers the observer of all responses; there is only one. */
   observe(observer: RequestObserver): void {
     this.observer = observer;
   }
@@ -97,7 +97,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return { requests: this.inFlight.count, connections: size, droppedConnections: dropped };
   }
 
-  /** True while draining: requests in flight finish, and each answer closes its connection. */
+  /** True while draining: requests in flight finish, and each response closes its connection. */
   get isDraining(): boolean {
     return this.drain.hasBegun;
   }
@@ -117,7 +117,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     if ((this.httpServer as Server).listening) await this.drain.finish();
   }
 
-  /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` answers preflight requests. */
+  /** As in Nest; `preflightContinue` must be true, because `unmatched-routes.ts` serves preflight requests. */
   override enableCors(options: Parameters<ExpressAdapter['enableCors']>[0]): void {
     super.enableCors(options);
     this.hasCors = true;
@@ -135,7 +135,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
 
     answerParserErrors(server, this.connections, {
       abandon: (request, error) => {
-        // The platform's own reading fails with the error, and the request is answered like any other.
+        // The platform's own reading fails with the error, and the request ends like any other.
         if (request.context.isBodyRead || request.readableFlowing === null) return;
         this.refuse(request, request.res as Response, error);
       },
@@ -146,7 +146,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     }
   }
 
-  /** Begins and serves a request when the earlier ones of its connection are answered. */
+  /** Begins and serves a request when the earlier ones of its connection have their responses. */
   private enter(event: string, request: Request, response: Response): void {
     request.context = new RequestContext(requestIdFrom(request.headers['x-request-id']));
     if (event === 'checkContinue') continueWhenRead(request, response);
@@ -167,7 +167,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     const { context } = request;
     context.traceId = activeTrace?.traceId();
     context.authorizations = countHeader(request, 'authorization');
-    // Express sets it too, but some answers are sent before Express is reached.
+    // Express sets it too, but some responses are sent before Express is reached.
     request.res = response;
     response.setHeader(REQUEST_ID_HEADER, context.requestId);
     response.setHeader('X-Content-Type-Options', 'nosniff');
@@ -175,7 +175,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
   }
 
   private callExpress(request: Request, response: Response): void {
-    // Express calls this function if no layer answered: for a request target without a path.
+    // Express calls this function if no layer responded: for a request target without a path.
     this.getInstance<Express>()(request, response, (error?: unknown) => {
       const { refusal } = request.context;
       const other = error ? toApiError(error) : new ApiError(BAD_REQUEST, 'The request target has no path.');
@@ -183,7 +183,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     });
   }
 
-  /** Answers a request that Express has not routed; with CORS by Express, which adds the header fields. */
+  /** Serves a request that Express has not routed; with CORS by Express, which adds the header fields. */
   private refuse(request: Request, response: Response, error: ApiError): void {
     request.context.refusal = error;
     if (this.hasCors) this.callExpress(request, response);
@@ -220,7 +220,7 @@ export class PlatformExpressAdapter extends ExpressAdapter {
     return response.setHeader(name, value);
   }
 
-  /** Answers with an error, or cuts an answer that has begun. */
+  /** Responds with an error, or cuts a response that has begun. */
   sendError(response: Response, error: ApiError): void {
     this.replies.sendError(response, error);
   }

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { joinWrites } from './http-server.js';
 
-/** Sends an answer, and returns its bytes and the names of the system's writes. */
+/** Sends a response, and returns its bytes and the names of the system's writes. */
 async function answer(
   send: (response: ServerResponse) => unknown,
   prepare: (socket: Socket) => void,
@@ -42,7 +42,7 @@ test.each<[body: string, send: (response: ServerResponse) => unknown, writes: st
   ['cut characters', (response) => void (response.write('\ud83d'), response.end('\udc15')), undefined],
   ['pieces', (response) => void (response.write('é'), response.write(Buffer.from('b')), response.end('c')), undefined],
   ['a long text', (response) => response.end('é'.repeat(1_000_000)), undefined],
-])('an answer has the bytes of an ordinary one, and a text needs one write: %s', async (_, send, writes) => {
+])('a response has the bytes of an ordinary one, and a text needs one write: %s', async (_, send, writes) => {
   const ordinary = await answer(send, () => undefined);
   const joined = await answer(send, joinWrites);
   expect(joined.bytes).toBe(ordinary.bytes);

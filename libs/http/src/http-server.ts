@@ -37,8 +37,8 @@ export function createHttpServer(app: Express, config: Config): Server {
 /**
  * Lets a connection drop empty writes, by the two methods that Node documents for implementers of streams.
  *
- * Node ends each answer with an empty write, and passes it with the answer to the system's gather write, for which it
- * allocates a buffer. A single text needs no buffer.
+ * Node ends each response with an empty write, and passes it with the response to the system's gather write, for which
+ * it allocates a buffer. A single text needs no buffer.
  */
 export function joinWrites(socket: Socket): void {
   socket._writev = function (chunks, callback) {
@@ -54,13 +54,13 @@ export function joinWrites(socket: Socket): void {
 const UPGRADE = Symbol('upgrade');
 
 /**
- * Decides which requests with `Upgrade` switch protocols: WebSocket handshakes (RFC 6455) to which no earlier answer of the
- * connection is outstanding, if a module listens to the server's event `upgrade`. The listener gets the socket, with
- * everything that the client sends after it, and checks the API key itself.
+ * Decides which requests with `Upgrade` switch protocols: WebSocket handshakes (RFC 6455) to which no earlier response
+ * of the connection is outstanding, if a module listens to the server's event `upgrade`. The listener gets the socket,
+ * with everything that the client sends after it, and checks the API key itself.
  *
  * Every other `Upgrade` is ignored, as RFC 9110, section 7.8 allows, and the request is served as ordinary HTTP; CONNECT, too,
  * which is 400. Node's parser then drops the data that it has already read after the request, so it could lose a request, or
- * begin one in the middle of another. Therefore the connection ends after the answer (`connections.ts`).
+ * begin one in the middle of another. Therefore the connection ends after the response (`connections.ts`).
  *
  * @param prototype the prototype of the server's request class; Node sets and reads its member `upgrade`
  */

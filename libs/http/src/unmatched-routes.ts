@@ -30,9 +30,9 @@ export function answerUnmatchedRoutes(app: Express, replies: Replies): RequestHa
 }
 
 /**
- * Middleware before all routes, behind that of CORS. It answers requests that are refused before routing, so that scripts of
- * known origins can read the answer, and preflight requests for paths that have routes. A handler of OPTIONS or of all
- * methods would require a key, which browsers do not send with preflight requests.
+ * Middleware before all routes, behind that of CORS. It serves requests that are refused before routing, so that
+ * scripts of known origins can read the response, and preflight requests for paths that have routes. A handler of
+ * OPTIONS or of all methods would require a key, which browsers do not send with preflight requests.
  */
 export function answerBehindCors(app: Express, replies: Replies): RequestHandler {
   return (request, response, next) => {

@@ -28,7 +28,7 @@ export function readKey(value: string): string | undefined {
 
 /** The idempotency key of a request, with its client and operation. */
 export class IdempotencyKey {
-  /** Whether an earlier request was carried out, and this one got its answer. Known when `Idempotency` has returned. */
+  /** Whether an earlier request was carried out, and this one got its response. Set when `Idempotency` has returned. */
   isReplayed = false;
 
   /** @internal */
@@ -39,7 +39,7 @@ export class IdempotencyKey {
     readonly operation: string,
     /** 1 to 255 characters of printable ASCII. */
     readonly value: string,
-    /** Marks the answer as repeated. */
+    /** Marks the response as repeated. */
     readonly markReplayed: () => void,
   ) {}
 }
@@ -55,9 +55,9 @@ const sentKey = createParamDecorator((_: unknown, execution: ExecutionContext) =
 
 /**
  * A parameter decorator for handlers whose requests clients may repeat safely. The parameter is the `IdempotencyKey` of the
- * request, or undefined if none was sent; pass it to `Idempotency`. The document gets the header field and the answers 400
- * `invalid_idempotency_key` and 422 `idempotency_key_reused`. The key is checked when the body has been read,
- * before its members are.
+ * request, or undefined if none was sent; pass it to `Idempotency`. The document gets the header field and the
+ * responses 400 `invalid_idempotency_key` and 422 `idempotency_key_reused`. The key is checked when the body has been
+ * read, before its members are.
  *
  * A key belongs to a client, so the start fails for a `@Public()` handler with this decorator.
  */

@@ -37,12 +37,12 @@ export class Idempotency {
   ) {}
 
   /**
-   * Runs `work` in a transaction, stores the JSON of the answer that it returns, and returns that answer. The same key gives
-   * the same answer again, even if the rows have changed since. The answer is always read from the JSON, also the first time
-   * and without a key: times are texts, and integers are bigints only beyond 2^53.
+   * Runs `work` in a transaction, stores the JSON of the response that it returns, and returns that response. The same
+   * key gives the same response again, even if the rows have changed since. The response is always read from the JSON,
+   * also the first time and without a key: times are texts, and integers are bigints only beyond 2^53.
    *
    * @param input see {@link once}
-   * @param work see {@link once}; returns the answer
+   * @param work see {@link once}; returns the response
    * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`
    */
   async answer<Answer>(
@@ -50,7 +50,7 @@ export class Idempotency {
     input: object,
     work: (transaction: Transaction) => Promise<Answer>,
   ): Promise<Kept<Answer>> {
-    // In an array, because an answer may be undefined, which has no JSON.
+    // In an array, because a response may be undefined, which has no JSON.
     const text = await this.once(key, input, async (transaction) => writeJson([await work(transaction)]));
     const [answer] = readOwnJson(text) as [Kept<Answer>];
     return answer;
@@ -65,7 +65,8 @@ export class Idempotency {
    *
    * @param input the body and path parameters; different input under the same key gives 422. Pass the body as the instance
    *   of its class, not a copy: members with their class's default do not count
-   * @param work returns the text that, with the input, is needed to repeat the answer, such as the id of a created row
+   * @param work returns the text that, with the input, is needed to repeat the response, such as the id of a created
+   * row
    * @throws ApiError IDEMPOTENCY_KEY_REUSED; any error of `work`
    */
   async once(

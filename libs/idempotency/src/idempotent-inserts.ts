@@ -81,7 +81,7 @@ export class IdempotentInserts {
   }
 }
 
-/** Returns the first result and marks the answer as repeated; refuses a key that was used with another request. */
+/** Returns the first result and marks the response as repeated; refuses a key that was used with another request. */
 export function repeat(key: IdempotencyKey, fingerprint: Buffer, stored: StoredResult): string {
   if (!fingerprint.equals(stored.fingerprint)) throw new ApiError(IDEMPOTENCY_KEY_REUSED);
   key.isReplayed = true;

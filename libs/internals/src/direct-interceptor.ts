@@ -9,7 +9,7 @@ export abstract class DirectInterceptor implements NestInterceptor {
   /** Runs after the guards and before the pipes. May throw. */
   before(_context: ExecutionContext): void {}
 
-  /** Returns the answer for what the handler, or an inner interceptor, has returned. Not called after an error. */
+  /** Returns the response for what the handler, or an inner interceptor, has returned. Not called after an error. */
   after(result: unknown, _context: ExecutionContext): unknown {
     return result;
   }

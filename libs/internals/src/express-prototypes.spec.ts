@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { createMessageClasses } from './express-prototypes.js';
 
-/** Sends requests, each on a new connection, and returns all bytes of the answers, without the date. */
+/** Sends requests, each on a new connection, and returns all bytes of the responses, without the date. */
 async function answersOf(server: Server, requests: readonly string[]): Promise<string[]> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const answers: string[] = [];
@@ -70,7 +70,7 @@ describe('requests and responses of an Express application', () => {
 
   const answers = (server: Server): Promise<string[]> => answersOf(server, requests);
 
-  test.each(handlers)("give the answers of Express's own: %s", async (_, handler) => {
+  test.each(handlers)("give the responses of Express's own: %s", async (_, handler) => {
     const expected = await answers(createServer(createApp(handler)));
     expect(expected.every((answer) => /^HTTP\/1\.1 \d{3} /.test(answer))).toBe(true);
     const app = createApp(handler);

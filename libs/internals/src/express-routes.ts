@@ -13,7 +13,7 @@ const PLATFORM_PATHS = [
   ...['/docs', '/docs/guide', '/docs/deprecations'],
 ];
 
-/** @throws StartupError when a route of a module answers GET on a path of the platform, whose routes are the last ones */
+/** @throws StartupError when a route of a module serves GET on a path of the platform, whose routes are last */
 export function refuseHiddenRoutes(app: Express): void {
   const layers = layersOf(app);
   for (const path of PLATFORM_PATHS) {

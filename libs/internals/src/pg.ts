@@ -10,7 +10,7 @@ import pg, { type ClientBase } from 'pg';
 const STATUS_MS = 1_000;
 
 interface ClientInternals {
-  /** The statement that PostgreSQL has neither answered nor refused. */
+  /** The statement that PostgreSQL has neither carried out nor refused. */
   readonly _activeQuery?: object | null;
   readonly readyForQuery: boolean;
   readonly processID: number;
@@ -41,7 +41,7 @@ export function collectParameters(client: ClientBase, parameters: Map<string, st
   );
 }
 
-/** The statement that a client has sent, and that PostgreSQL has neither answered nor refused. */
+/** The statement that a client has sent, and that PostgreSQL has neither carried out nor refused. */
 export function unansweredStatement(client: ClientBase): object | undefined {
   return internalsOf(client)._activeQuery ?? undefined;
 }
@@ -95,7 +95,7 @@ export function differenceOfPg(createClient: () => object = () => new pg.Client(
   try {
     if (typeof module?.prepareValue !== 'function') return 'pg has no prepareValue';
     if (module.prepareValue(1n) !== '1' || module.prepareValue(undefined) !== null)
-      return "pg's prepareValue is another one";
+      return "pg's prepareValue has changed";
     const client = createClient() as Partial<ClientInternals> & Record<string, unknown>;
     const missing = CLIENT_METHODS.find((name) => typeof client[name] !== 'function');
     if (missing !== undefined) return `pg's clients have no ${missing}`;

@@ -16,7 +16,7 @@ interface Shared {
 
 /**
  * Declares that several answers share an array of objects: its text and entity tag are made once. The array and its objects
- * are frozen, so an interceptor that would change them for all answers fails; it may return others.
+ * are frozen, so an interceptor that would change them for all responses fails; it may return others.
  *
  * @param items objects whose members are no objects
  */
@@ -28,7 +28,7 @@ export function shared<Items extends readonly object[]>(items: Items): Items {
 }
 
 /**
- * The JSON text of an answer, by the rules of `writeJson`; that of a {@link shared} array is kept.
+ * The JSON text of a response, by the rules of `writeJson`; that of a {@link shared} array is kept.
  *
  * @param isTagged whether the entity tag is needed
  */

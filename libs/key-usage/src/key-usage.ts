@@ -91,7 +91,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
   private counters = new Map<string, UsageRecord>();
   /** Writes that have failed since the start. */
   failedWrites = 0;
-  /** Calls since the start that were not counted, or of which no answer confirms it. */
+  /** Calls since the start that were not counted, or of which no response confirms it. */
   uncountedCalls = 0;
   private timer: NodeJS.Timeout | undefined;
   private writing: Promise<void> | undefined;
@@ -107,7 +107,7 @@ export class KeyUsage implements OnApplicationBootstrap, OnApplicationShutdown {
     }, WRITE_INTERVAL_MS).unref();
   }
 
-  /** Runs after the last answer, while the database is still open. */
+  /** Runs after the last response, while the database is still open. */
   async onApplicationShutdown(): Promise<void> {
     clearInterval(this.timer);
     await this.write();

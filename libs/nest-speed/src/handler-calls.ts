@@ -69,10 +69,11 @@ type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
  * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards,
  * interceptors, pipes, the handler, its answer.
  *
- * Nest awaits each guard, each pipe of each parameter and the answer, and wraps each interceptor in an observable. For a
- * short request this is as much work as all the rest. Here only promises are awaited, direct interceptors behind the last
- * other one are plain calls, and values are sent at once. Nest's own code calls the other interceptors, and the handlers
- * that do more: those with request scope, and those that send events, redirect, render, or write the response themselves.
+ * Nest awaits each guard, each pipe of each parameter and the response, and wraps each interceptor in an observable.
+ * For a short request this is as much work as all the rest. Here only promises are awaited, direct interceptors behind
+ * the last other one are plain calls, and values are sent at once. Nest's own code calls the other interceptors, and
+ * the handlers that do more: those with request scope, and those that send events, redirect, render, or write the
+ * response themselves.
  */
 function createHandlerCallsClass(nest: NestInternals): typeof RouterExecutionContext {
   const { ExecutionContextHost, FORBIDDEN_MESSAGE, markRejectedByPipes } = nest;

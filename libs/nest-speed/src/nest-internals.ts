@@ -41,7 +41,7 @@ export function differenceOfNest(calls: unknown, nest: NestInternals | null): st
   if (missing !== undefined) return `Nest has no ${missing}`;
   const sources = KNOWN.flatMap((name) => sourcesOf((nest as Record<string, unknown>)[name]));
   const fingerprint = createHash('sha256').update(sources.join()).digest('hex').slice(0, 16);
-  if (fingerprint !== FINGERPRINT) return `the code of @nestjs/core is another one (${fingerprint})`;
+  if (fingerprint !== FINGERPRINT) return `the code of @nestjs/core has changed (${fingerprint})`;
   if (!(calls instanceof nest.RouterExecutionContext)) return 'Nest calls handlers from another place';
   const isSubclass = Object.getPrototypeOf(calls) !== nest.RouterExecutionContext.prototype;
   return isSubclass ? 'Nest calls handlers by another class' : undefined;

@@ -31,9 +31,9 @@ export class HealthController {
   }
 
   /**
-   * 200 while this process should get requests. A database that does not answer within 1 s is reported in `database`, but the
-   * process stays ready: all instances share the database, and without ready instances the load balancer would answer
-   * instead of the service.
+   * 200 while this process should get requests. A database that does not respond within 1 s is reported in `database`,
+   * but the process stays ready: all instances share the database, and without ready instances the load balancer would
+   * respond instead of the service.
    *
    * @throws ApiError UNAVAILABLE while the server drains; while a check of a module fails; when the schema is outdated, or newer and not backward compatible
    */

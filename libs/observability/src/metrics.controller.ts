@@ -16,13 +16,13 @@ const GROUP_ANSWER_MS = 2_000;
 /** The metrics of one process at one moment. */
 export type Snapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
-/** From a worker to the primary process. If the worker is scraped, the answer is the text of the group's metrics. */
+/** From a worker to the primary process. If the worker is scraped, the response is the text of the group's metrics. */
 export interface MetricsReport {
   readonly metrics: Snapshot;
   readonly isScraped: boolean;
 }
 
-/** Answers scrapes. In a group of processes the answer has the metrics of all, whichever process gives it. */
+/** Serves scrapes. In a group of processes the response has the metrics of all, whichever process gives it. */
 @ApiExcludeController()
 @Controller({ path: 'metrics', version: VERSION_NEUTRAL })
 export class MetricsController implements OnModuleInit {
@@ -40,7 +40,7 @@ export class MetricsController implements OnModuleInit {
   /**
    * The metrics of this process or of its group, in Prometheus's text format.
    *
-   * @throws ApiError UNAVAILABLE when the primary process of the group does not answer within 2 s
+   * @throws ApiError UNAVAILABLE when the primary process of the group does not respond within 2 s
    */
   @Get()
   @RequireScopes('metrics:read')

@@ -23,7 +23,7 @@ export class Metrics implements OnApplicationShutdown {
 
   readonly requestDurations = new Histogram({
     name: nameOf('http_request_duration_seconds'),
-    help: 'Time from the header section of a request to the end of its answer. operation is empty where no route matched. status is aborted where the answer was not sent completely.',
+    help: 'Time from the header section of a request to the end of its response. operation is empty where no route matched. status is aborted where the response was not sent completely.',
     labelNames: ['operation', 'method', 'status'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [this.registry],
@@ -32,7 +32,7 @@ export class Metrics implements OnApplicationShutdown {
 
   readonly unavailable = new Counter({
     name: nameOf('http_unavailable_total'),
-    help: 'Answers 503, and 500 took_too_long, by operation and cause, which docs/operating.md describes. operation is empty where the request was refused before its route was known.',
+    help: 'Responses 503, and 500 took_too_long, by operation and cause, which docs/operating.md describes. operation is empty where the request was refused before its route was known.',
     labelNames: ['operation', 'cause'] as const,
     registers: [this.registry],
   });

@@ -13,8 +13,8 @@ export class Readiness {
   private expiresAt = -Infinity;
 
   /**
-   * Adds a check, which runs at most once a second. While it throws, or has not ended after 1 s, `/health/ready` answers 503
-   * with its name, and the log has its error.
+   * Adds a check, which runs at most once a second. While it throws, or has not ended after 1 s, `/health/ready`
+   * returns 503 with its name, and the log has its error.
    */
   add(name: string, check: () => unknown): void {
     this.checks.push(async () => {

@@ -107,7 +107,7 @@ export type ResponseHeaderName = keyof typeof RESPONSE_HEADERS;
 /** For `headers` of a 201: the address of the created resource. */
 export const LOCATION_HEADER: HeadersObject = { Location: referenceTo('Location') };
 
-/** Header fields of answers that count against a rate limit. */
+/** Header fields of responses that count against a rate limit. */
 export const RATE_LIMIT_HEADERS: readonly ResponseHeaderName[] = ['RateLimit-Policy', 'RateLimit'];
 
 /** References to header fields, for `headers` of a response. */

@@ -219,7 +219,7 @@ export function describeErrorExample(
   return { summary: code, value: { code, message: sent, status } };
 }
 
-/** The header fields of an operation's answers that its decorators cause. Clients without a rate limit do not get its fields. */
+/** Header fields that decorators of an operation cause. Clients without a rate limit do not get its fields. */
 function headersOf({ isPublic, deprecation, stability }: OperationTraits): HeadersObject {
   return {
     ...responseHeaders(

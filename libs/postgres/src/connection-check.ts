@@ -4,25 +4,25 @@ import { StartupError } from '#errors';
 import { type Config, product } from '#settings';
 import { createServerClient, directly, isDirect } from './connection-settings.js';
 
-/** Pause in ms between two attempts to reach a database that is away. */
+/** Pause in ms between two attempts to reach an unreachable database. */
 const RETRY_MS = 500;
 
 /** Failures that end by themselves: nobody answers, the connection is cut, PostgreSQL starts, stops or is full. */
 const AWAY_CODES = /^(E(CONN|TIMEDOUT|HOST|NET|AI_AGAIN|PIPE)|ENOTFOUND$|ENOENT$|57P0|53300$)/;
 const AWAY_MESSAGES = /^(Connection terminated|timeout expired)/;
 
-/** The database is away, and may come back. */
+/** The database is unreachable, and may come back. */
 class DatabaseAway extends StartupError {}
 
 /**
  * Connects to the primary. Without this check a start would fail with an error of the pool, which does not name the wrong
  * setting. Replicas are not connected to, because the service must start without them.
  *
- * Waits for a database that is away, such as during a failover: a start that ends would be delayed further by its process
- * manager. Standard error tells why.
+ * Waits for an unreachable database, such as during a failover: a start that ends would be delayed further by its
+ * process manager. Standard error tells why.
  *
- * @throws StartupError when the database refuses, or is away for longer than `startTimeoutMs`. It names the setting and what
- *   to do, and never the URI: it contains the password
+ * @throws StartupError when the database refuses, or is unreachable for longer than `startTimeoutMs`. It names the
+ * setting and what to do, and never the URI: it contains the password
  */
 export async function checkConnection(config: Config): Promise<void> {
   const { databaseUrl, startTimeoutMs } = config;
@@ -59,7 +59,7 @@ async function checkPrimary(url: string, config: Config): Promise<void> {
     const Fault = isAway(error as Error) ? DatabaseAway : StartupError;
     throw new Fault(`${setting}: ${connectionAdvice(error as Error, client)}`);
   } finally {
-    // Waits no longer than for a connection: a full pooler may not answer.
+    // Waits no longer than for a connection: a full pooler may not respond.
     await Promise.race([client.end().catch(() => undefined), sleep(acquireTimeoutMs, undefined, { ref: false })]);
   }
 }

@@ -115,7 +115,7 @@ export function embeddedConnectionSettings(config: Config): PoolConfig {
   };
 }
 
-/** Longest time in ms to wait for the answer to a statement. After that the connection is closed. */
+/** Longest time in ms to wait for the response to a statement. After that the connection is closed. */
 export function answerTimeoutMs({ statementTimeoutMs }: Pick<Config, 'statementTimeoutMs'>): number {
   return statementTimeoutMs + ANSWER_GRACE_MS;
 }

@@ -64,7 +64,7 @@ async function openEmbedded(options: DatabaseOptions): Promise<DataSource> {
 
 /**
  * Opens the database for a command. Uses DATABASE_DIRECT_URL if it is set, because migrations and imports need a session of
- * their own. Does not wait for a database that is away. `destroy` closes the database.
+ * their own. Does not wait for an unreachable database. `destroy` closes the database.
  *
  * @param isCurrent true: as `openCurrentDatabase` does; false: whatever its schema version
  * @throws StartupError when the database cannot be reached or opened

@@ -43,7 +43,7 @@ export abstract class ReadReplicas {
   /**
    * Runs a read on a replica that shows everything which was committed before the call, or else on the primary.
    *
-   * @param onReplica reads on the connection and releases it; its result is dropped if the primary answers instead
+   * @param onReplica reads on the connection and releases it; its result is dropped if the primary serves it instead
    * @param text the statement for the log, if it is known; errors of TypeORM have it, too
    * @throws only errors of `onPrimary`
    */
@@ -106,9 +106,9 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Runs a read-only statement on a replica if one can answer at once, else on the primary. It sees every change that was
-   * committed before the call, except by a transaction with `SET LOCAL synchronous_commit = off`. A statement that a standby
-   * refuses, such as one with FOR UPDATE or `nextval`, runs on the primary, and the log warns of it.
+   * Runs a read-only statement on a replica if one can serve it at once, else on the primary. It sees every change that
+   * was committed before the call, except by a transaction with `SET LOCAL synchronous_commit = off`. A statement that
+   * a standby refuses, such as one with FOR UPDATE or `nextval`, runs on the primary, and the log warns of it.
    */
   read<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const onPrimary = (): Promise<Row[]> => this.readPrimary<Row>(statement, values);
@@ -121,8 +121,9 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Lets TypeORM read on a replica if one can answer at once, else on the primary. `work` sees the same changes as `read`
-   * does, and its statements are limited alike. It may run twice, even at the same time: on a replica that fails or is late, and on the primary.
+   * Lets TypeORM read on a replica if one can serve it at once, else on the primary. `work` sees the same changes as
+   * `read` does, and its statements are limited alike. It may run twice, even at the same time: on a replica that fails
+   * or is late, and on the primary.
    */
   readReplica<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
     const onPrimary = (): Promise<Result> => work(this.dataSource.manager);
@@ -171,7 +172,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
           run: (statement, values) => statements.execute(client, { ...statement, name: '' }, values),
           manager,
         });
-        // PostgreSQL would answer COMMIT with a rollback, which is no error.
+        // PostgreSQL would respond to COMMIT with a rollback, which is no error.
         if ((await transactionStatusOf(client)) === 'E')
           throw new Error('A statement of the transaction failed: nothing is kept.');
         return result;
@@ -181,7 +182,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** @internal Answers within READINESS_MS. The answer is shared for that time, because the readiness endpoint is public. */
+  /** @internal Resolves within READINESS_MS, and is shared for that time, because the readiness endpoint is public. */
   readiness(): Promise<Readiness> {
     if (performance.now() >= this.readinessExpiresAt) {
       this.readinessExpiresAt = performance.now() + READINESS_MS;

@@ -114,15 +114,15 @@ class ServiceQueryRunner extends PostgresQueryRunner {
     this.isReleasedByCaller = true;
     const { client, releaseCallback } = this;
     if (client !== undefined && unansweredStatement(client) !== undefined)
-      this.failure ??= new Error('Connection terminated: no answer');
+      this.failure ??= new Error('Connection terminated: no response');
     // With an error, the pool closes the connection: PostgreSQL may be about to close it.
     if (releaseCallback !== undefined) this.releaseCallback = () => releaseCallback(this.failure);
     return super.release();
   }
 
   /**
-   * Whether a change may be committed when a statement is answered: a COMMIT, or any outside a transaction. Only a SELECT of
-   * TypeORM itself, which asks for a structured result, reads for certain: others may call a function.
+   * Whether a change may be committed when a statement has its result: a COMMIT, or any outside a transaction. Only a
+   * SELECT of TypeORM itself, which asks for a structured result, reads for certain: others may call a function.
    */
   private mayChange(text: string, isStructured = false): boolean {
     return text === 'COMMIT' || !(this.isTransactionActive || (isStructured && text.startsWith('SELECT ')));

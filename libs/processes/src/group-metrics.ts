@@ -34,7 +34,7 @@ export class GroupMetrics {
       if (report.isScraped !== true) return;
       this.text()
         .then((text) => worker.send(text, () => undefined))
-        // The scraped worker gets no answer and responds 503.
+        // The scraped worker gets no reply and responds 503.
         .catch((error: unknown) =>
           process.emitWarning(`The metrics of the group could not be collected: ${String(error)}`),
         );

@@ -38,7 +38,7 @@ export class SharedTokenBuckets {
   /**
    * Connects in the background, so Redis may be unreachable at start.
    *
-   * @param service the name of the service that shares the buckets; another one on the same Redis has buckets of its own
+   * @param service the name of the service that shares the buckets; each service on the same Redis has its own
    */
   static async open(url: string, service: string): Promise<SharedTokenBuckets> {
     const { Redis } = await import('ioredis');
@@ -60,7 +60,7 @@ export class SharedTokenBuckets {
     return buckets;
   }
 
-  /** Like `TokenBuckets.take`; undefined if Redis is unreachable, late, or answers nothing sensible. */
+  /** Like `TokenBuckets.take`; undefined if Redis is unreachable, late, or returns nothing sensible. */
   async take(client: bigint, perMinute: number): Promise<number | undefined> {
     try {
       if (performance.now() >= this.pausedUntil) {
@@ -87,7 +87,7 @@ export class SharedTokenBuckets {
     this.pausedUntil = performance.now() + PAUSE_MS;
     if (!this.isAway) {
       this.isAway = true;
-      this.log.warn(`Redis is away: each instance limits its clients by itself. ${reason.message}`);
+      this.log.warn(`Redis is unreachable: each instance limits its clients by itself. ${reason.message}`);
     }
   }
 }

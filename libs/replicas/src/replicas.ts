@@ -84,7 +84,7 @@ const HAS_REPLAYED: Statement = {
   text: 'SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() >= $1::pg_lsn',
 };
 
-/** A replica did not answer a read, so the primary must. The message is the reason, for the log. */
+/** A replica did not serve a read, so the primary must. The message is the reason, for the log. */
 class NotRead extends Error {
   /** @param isUsable whether the replica may be asked again at once */
   constructor(
@@ -96,17 +96,17 @@ class NotRead extends Error {
 }
 
 /**
- * The read replicas. If no replica can answer a read at once and correctly, the primary answers it. So a replica can neither
- * fail a read nor delay it by more than tens of ms.
+ * The read replicas. If no replica can serve a read at once and correctly, the primary serves it. So a replica can
+ * neither fail a read nor delay it by more than tens of ms.
  *
- * The read index makes the answers current: a replica must have replayed the position of the primary, so that a read there
- * shows everything that was committed before the read arrived. All reads that wait at the same moment share one query for the
- * position, on a connection of their own. One query is in flight at a time.
+ * The read index makes the results current: a replica must have replayed the position of the primary, so that a read
+ * there shows everything that was committed before the read arrived. All reads that wait at the same moment share one
+ * query for the position, on a connection of their own. One query is in flight at a time.
  */
 export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   private readonly warnings = new LimitedWarnings(new Logger(Replicas.name), WARNING_INTERVAL_MS);
   readonly all: readonly Replica[];
-  /** Number of reads that the primary answered. */
+  /** Number of reads that the primary served. */
   fallbacks = 0;
   private readonly pools: ServicePool[] = [];
   private readonly primary: StatementRunner;
@@ -172,7 +172,7 @@ export class Replicas extends ReadReplicas implements OnApplicationShutdown {
   /**
    * The position at a moment after this call.
    *
-   * @throws NotRead when the primary does not answer, or acknowledges commits before they are in the log
+   * @throws NotRead when the primary does not respond, or acknowledges commits before they are in the log
    *   (`synchronous_commit=off`)
    */
   private async position(): Promise<Position> {
@@ -206,7 +206,7 @@ class Replica {
   /** Runs while the replica is not ready. */
   private trials: Promise<void> | undefined;
   isReady = true;
-  /** Number of reads that the replica has answered. */
+  /** Number of reads that the replica has served. */
   reads = 0;
 
   /**
@@ -290,7 +290,7 @@ class Replica {
       (late) => late.release(),
       () => undefined,
     );
-    // If all connections are busy, but the replica answers on them, it stays ready.
+    // If all connections are busy, but the replica responds on them, it stays ready.
     throw new NotRead('it does not respond in time', pool.waitingCount > 0 && pool.answered > answered);
   }
 

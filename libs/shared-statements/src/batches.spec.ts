@@ -4,7 +4,7 @@ import { Batches } from './batches.js';
 
 const LIMITS = { size: 10, concurrency: 1, waiting: 1000, waitMs: 10_000 };
 
-/** An `execute` that records its inputs. Each call of `release` answers the oldest statement. */
+/** An `execute` that records its inputs. Each call of `release` completes the oldest statement. */
 function controlled() {
   const batches: number[][] = [];
   const releases: (() => void)[] = [];
@@ -130,7 +130,7 @@ test('a refused input gets its own error, and the other inputs of its statement 
 });
 
 test.each([
-  ['a failure that is no answer of PostgreSQL', new Error('unknown outcome')],
+  ['a failure that is no response of PostgreSQL', new Error('unknown outcome')],
   ['a statement that took too long', Object.assign(new pg.DatabaseError('canceled', 0, 'error'), { code: '57014' })],
 ])('after %s, all inputs fail, and no statement is repeated', async (_, failure) => {
   let calls = 0;

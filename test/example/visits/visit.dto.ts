@@ -12,7 +12,7 @@ import type { VisitEntity } from './visit.entity.js';
 
 @ApiSchema({ description: 'A visit to record.' })
 export class NewVisit {
-  @Int64Property({ description: 'The animal that was seen.', example: 1042 })
+  @Int64Property({ description: 'The pet that was seen.', example: 1042 })
   petId: bigint;
 
   @TextProperty({ description: 'Why it came.', example: 'Vaccination', minLength: 1, maxLength: 200, notBlank: true })

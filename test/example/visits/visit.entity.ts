@@ -1,6 +1,6 @@
 import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 
-/** A visit of an animal to a veterinarian. */
+/** A visit of a pet to a veterinarian. */
 @Entity('visit')
 @Index('ix_visit_pet_id', ['petId', 'id'])
 @Check('ck_visit_reason', 'char_length(reason) BETWEEN 1 AND 200')

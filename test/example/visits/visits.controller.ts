@@ -4,7 +4,7 @@ import { FailsWith, type Page, Paged, RequireScopes, Stability, Tag } from '#pla
 import { ListVisitsQuery, NewVisit, Visit } from './visit.dto.js';
 import { VISITS_FULL, VisitsService } from './visits.service.js';
 
-@Tag('Visits', 'Visits of animals to a veterinarian.')
+@Tag('Visits', 'Visits of pets to a veterinarian.')
 @Controller('visits')
 export class VisitsController {
   constructor(private readonly visits: VisitsService) {}
@@ -21,7 +21,7 @@ export class VisitsController {
   @RequireScopes('visits:write')
   @Stability('beta')
   @FailsWith(VISITS_FULL)
-  @ApiOperation({ summary: 'Record a visit', description: 'Records that an animal was seen.' })
+  @ApiOperation({ summary: 'Record a visit', description: 'Records that a pet was seen.' })
   @ApiBody({ type: NewVisit, description: 'The visit to record.' })
   @ApiCreatedResponse({ type: Visit, description: 'The recorded visit.' })
   recordVisit(@Body() visit: NewVisit): Promise<Visit> {

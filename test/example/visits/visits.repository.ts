@@ -21,11 +21,11 @@ export class VisitsRepository extends SharedRepository<VisitEntity, Visit> {
     return this.page(query, { reason: query.reason });
   }
 
-  /** Stores a visit; undefined when its animal has `most` already. */
+  /** Stores a visit; undefined when its pet has `most` already. */
   async insertUpTo(most: number, visit: NewVisit): Promise<Visit | undefined> {
     const petId = String(visit.petId);
     return this.database.transaction(async ({ manager }) => {
-      // Requests for one animal wait for each other: two that count at the same moment would both find room.
+      // Requests for one pet wait for each other: two that count at the same moment would both find room.
       await manager.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`visits of ${petId}`]);
       if ((await manager.countBy(VisitEntity, { petId })) >= most) return undefined;
       return toVisit(await manager.save(manager.create(VisitEntity, { ...visit, petId })));

@@ -1,9 +1,10 @@
 /*
  * A load generator in a separate process with its own event loop:
  *   node clients.js <origin> <api key> <clients> <seconds>
- * Each client has a kept-alive connection, and sends its next request as soon as it has an answer. It uses raw sockets,
- * because an HTTP client would cost more than the measured server. Prints an empty line at the first answer, and one JSON
- * object at the end; SIGTERM ends it earlier. `servedAt` has the time of each answer 200, in ms since 1970.
+ * Each client has a kept-alive connection, and sends its next request as soon as it has a response. It uses raw
+ * sockets, because an HTTP client would cost more than the measured server. Prints an empty line at the first response,
+ * and one JSON object at the end; SIGTERM ends it earlier. `servedAt` has the time of each response 200, in ms since
+ * 1970.
  */
 import { connect } from 'node:net';
 
@@ -52,7 +53,7 @@ function client() {
     if (stopped) socket.destroy();
     else if (!/\r\nconnection: close\r\n/i.test(text.slice(0, head + 2))) call();
   });
-  // Connections that close without an answer were dropped by the server.
+  // Connections that close without a response were dropped by the server.
   socket.on('error', ({ code }) => count(code === 'ECONNRESET' && !hasAnswer ? 'dropped' : code));
   socket.on('end', () => !hasAnswer && count('dropped'));
   socket.on('close', () => {

@@ -6,9 +6,9 @@
  * Reads one command per line from standard input, and answers each with one line on standard error:
  *
  *   write <count> <characters>   writes lines with consecutive numbers and texts of at most this length
- *   memory                       answers the used memory in bytes
- *   dropped                      answers how many lines were dropped
- *   exit                         ends at once, without an answer
+ *   memory                       prints the used memory in bytes
+ *   dropped                      prints how many lines were dropped
+ *   exit                         ends at once, and prints nothing
  *
  * Ends with its standard input. On SIGTERM it writes one more line and ends with exit code 0.
  */

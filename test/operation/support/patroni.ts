@@ -220,7 +220,7 @@ export class PatroniCluster {
         const answer = await fetch(url, { signal: AbortSignal.timeout(2_000) });
         return ((await answer.json()) as { members: MemberState[] }).members;
       } catch {
-        // Another member may answer.
+        // Another member may respond.
       }
     }
     return [];

@@ -9,9 +9,9 @@ import {
 } from 'petstore-service/platform';
 import type { OrderEntity } from './order.entity.js';
 
-@ApiSchema({ description: 'An animal to order.' })
+@ApiSchema({ description: 'A pet to order.' })
 export class NewOrder {
-  @Int64Property({ description: 'The animal.', example: 1042 })
+  @Int64Property({ description: 'The pet.', example: 1042 })
   petId: bigint;
 
   @IntegerProperty({ description: 'How many.', example: 1, minimum: 1, maximum: 100 })
@@ -31,7 +31,7 @@ export class ListOrdersQuery {
   @LimitParameter('Maximum number of orders returned.')
   limit = DEFAULT_PAGE_SIZE;
 
-  @Int64Parameter({ description: 'Return only orders of this animal.', required: false })
+  @Int64Parameter({ description: 'Return only orders of this pet.', required: false })
   petId?: bigint;
 
   @CursorParameter('Start of the page: copy it from the previous `Link` and keep the same `petId`.')

@@ -1,6 +1,6 @@
 import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 
-/** An animal that is ordered. */
+/** A pet that is ordered. */
 @Entity('store_order')
 @Index('ix_store_order_pet_id', ['petId', 'id'])
 @Check('ck_store_order_quantity', 'quantity BETWEEN 1 AND 100')

@@ -13,7 +13,7 @@ import {
 import { ListOrdersQuery, NewOrder, Order } from './order.dto.js';
 import { NO_SUCH_PET, OrdersService } from './orders.service.js';
 
-@Tag('Store', 'Animals that are ordered.')
+@Tag('Store', 'Pets that are ordered.')
 @Controller('store/orders')
 export class OrdersController {
   constructor(private readonly orders: OrdersService) {}
@@ -29,7 +29,7 @@ export class OrdersController {
   @Post()
   @RequireScopes('orders:write')
   @FailsWith(NO_SUCH_PET)
-  @ApiOperation({ summary: 'Place an order', description: 'Orders an animal.' })
+  @ApiOperation({ summary: 'Place an order', description: 'Orders a pet.' })
   @ApiBody({ type: NewOrder, description: 'The order.' })
   @ApiCreatedResponse({ type: Order, description: 'The placed order.' })
   placeOrder(@Body() order: NewOrder, @Idempotent() key: IdempotencyKey | undefined): Promise<Kept<Order>> {

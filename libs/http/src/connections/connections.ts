@@ -15,13 +15,13 @@ interface Turn {
 
 /** The state of one connection. */
 interface Connection {
-  /** The requests that are not answered, in the order in which they arrived. The first one is being served. */
+  /** The requests without a response, in the order in which they arrived. The first one is being served. */
   readonly turns: Turn[];
   /** The response of the last request that is served. */
   latest: Response | undefined;
   /** `socket.bytesRead` when the last response was over; a larger value means that another request is arriving. */
   bytesRead: number;
-  /** Requests after `latest` are not served; the connection is closed after its answer. */
+  /** Requests after `latest` are not served; the connection is closed after its response. */
   isEnding: boolean;
 }
 
@@ -42,13 +42,13 @@ export function answeringOn(socket: Duplex): Response | undefined {
  * The open connections of this process, and the order of the requests on each of them.
  *
  * - Requests of one connection are served one after the other, each in a turn of the event loop of its own. So a client that
- *   sends many requests ahead (pipelining) delays nobody else, and occupies memory for one answer only.
+ *   sends many requests ahead (pipelining) delays nobody else, and occupies memory for one response only.
  * - If all connections together have sent more than MAX_PIPELINED_REQUESTS ahead, the connection that sends another one is cut.
- * - A request with `Upgrade` ends the connection (see `http-server.ts`): its answer says `Connection: close`, and later
- *   requests are ignored.
+ * - A request with `Upgrade` ends the connection (see `http-server.ts`): its response says `Connection: close`, and
+ *   later requests are ignored.
  * - After a request was refused for overload, the next one of its connection waits for REFUSAL_PAUSE_MS.
  * - Connections beyond the limit (`limits.ts`, and the limit of open files) are dropped.
- * - A connection whose client reads nothing of its answer for `writeTimeoutMs` is cut.
+ * - A connection whose client reads nothing of its response for `writeTimeoutMs` is cut.
  */
 export class Connections {
   private readonly warnings = new LimitedWarnings(new Logger(Connections.name));
@@ -73,7 +73,7 @@ export class Connections {
     return this.open.size;
   }
 
-  /** Calls `begin` when the earlier requests of the connection have been answered; usually at once. */
+  /** Calls `begin` when the earlier requests of the connection have their responses; usually at once. */
   arrive(request: Request, response: Response, begin: () => void): void {
     const connection = connectionOf(request.socket);
     const { turns } = connection;
@@ -92,7 +92,7 @@ export class Connections {
   }
 
   /**
-   * Ends a connection whose parser has failed: nothing more can be read. Earlier requests are still answered.
+   * Ends a connection whose parser has failed: nothing more can be read. Earlier requests still get their responses.
    *
    * @returns the request whose body is broken; `idle` if no request is unanswered, so that an error may be sent
    */
@@ -113,7 +113,7 @@ export class Connections {
     if (connection.turns[0]?.response !== response) return;
     connection.bytesRead = socket.bytesRead;
     if (context.isRefused) {
-      // Answering clients that retry without waiting would steal time from admitted requests.
+      // Responding to clients that retry without waiting would steal time from admitted requests.
       setTimeout(() => this.proceed(socket, connection), REFUSAL_PAUSE_MS).unref();
     } else {
       this.proceed(socket, connection);
@@ -135,12 +135,12 @@ export class Connections {
     }
   }
 
-  /** Closes the idle connections now, and each other connection when its requests are answered. */
+  /** Closes the idle connections now, and each other connection when its requests have their responses. */
   closeIdle(): void {
     this.closesIdle = true;
     for (const socket of this.open) {
       const { turns, bytesRead } = connectionOf(socket);
-      // Not `server.closeIdleConnections()`, which cuts answers that are not sent completely.
+      // Not `server.closeIdleConnections()`, which cuts responses that are not sent completely.
       if (turns.length === 0 && socket.bytesRead === bytesRead) socket.destroy();
     }
   }
@@ -190,8 +190,8 @@ export class Connections {
 
 /**
  * Listener of the server's `timeout` event: nothing was sent or received for `writeTimeoutMs`, or for KEEP_ALIVE_TIMEOUT_MS
- * on an idle connection. Closes a connection that is idle or whose client does not read its answer. Keeps it while a handler
- * works or a body arrives, which has a time-out of its own.
+ * on an idle connection. Closes a connection that is idle or whose client does not read its response. Keeps it while a
+ * handler works or a body arrives, which has a time-out of its own.
  */
 function closeUnlessServed(socket: Socket): void {
   const answering = answeringOn(socket);

@@ -14,7 +14,7 @@ interface ShutdownTimes {
 /**
  * The graceful shutdown of the HTTP server. `start-service.ts` begins it on SIGTERM or SIGINT, by Nest's `app.close()`.
  *
- * 1. `hasBegun`: `/health/ready` answers 503, and each answer closes its connection.
+ * 1. `hasBegun`: `/health/ready` returns 503, and each response closes its connection.
  * 2. For SHUTDOWN_DELAY_MS the server still accepts connections, until load balancers have seen the 503.
  * 3. The server stops listening, and event streams end. Idle connections stay open until `shutdownLingerMs` after step 2 began,
  *    because a client may be sending a request at this moment.

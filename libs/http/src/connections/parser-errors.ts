@@ -21,17 +21,17 @@ interface ParserErrorListener {
    * for ever for the end of the body.
    */
   abandon(request: Request, error: ApiError): void;
-  /** Called after each answer to bytes that are no request. */
+  /** Called after each response to bytes that are no request. */
   refused(error: ApiError, requestId: string): void;
 }
 
 /**
- * Answers what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431. Then the
+ * Responds to what Node's HTTP parser refuses: 400, 408 (a request that does not arrive in time), 413 and 431. Then the
  * connection is closed.
  *
- * An error in a body belongs to its request: reading the body fails with the error, so the request is answered like any
+ * An error in a body belongs to its request: reading the body fails with the error, so the request ends like any
  * other, with its own `X-Request-Id`. Bytes that are no request get an Error body and a new `X-Request-Id`; behind
- * unanswered requests they get none, and the connection is closed after the answers.
+ * requests without a response they get none, and the connection is closed after those responses.
  */
 export function answerParserErrors(server: Server, connections: Connections, listener: ParserErrorListener): void {
   server.on('clientError', (cause: NodeJS.ErrnoException, socket: Duplex) => {
@@ -53,7 +53,7 @@ export function answerParserErrors(server: Server, connections: Connections, lis
   });
 }
 
-/** Whether a request with a broken body is answered already, or its client closed the connection in the middle of the body. */
+/** Whether a request with a broken body has its response, or its client closed the connection inside the body. */
 function isUnanswerable(request: Request, { code }: NodeJS.ErrnoException, socket: Duplex): boolean {
   return request.context.isOver || (code === 'HPE_INVALID_EOF_STATE' && answeringOn(socket)?.req === request);
 }
@@ -66,7 +66,7 @@ const ERRORS: Readonly<Record<string, [ErrorDefinition, string]>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [BODY_TOO_LARGE, 'The chunk extensions of the body are too large.'],
 };
 
-/** The error to send; undefined if the connection itself failed, so that an answer cannot be sent. */
+/** The error to send; undefined if the connection itself failed, so that a response cannot be sent. */
 function parserError({ code = '' }: NodeJS.ErrnoException): ApiError | undefined {
   const known = ERRORS[code];
   if (known) return new ApiError(...known);

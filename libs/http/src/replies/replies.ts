@@ -19,15 +19,15 @@ const FIELDS_OF_CONTENT = [
 ];
 
 /**
- * Header fields that RFC 9110 requires or expects with a status, for answers that lack them. A challenge to a client that sent no
- * credentials should contain no error code (RFC 6750, section 3).
+ * Header fields that RFC 9110 requires or expects with a status, for responses that lack them. A challenge to a client
+ * that sent no credentials should contain no error code (RFC 6750, section 3).
  */
 function fieldOf(status: number): readonly [name: string, value: string] | undefined {
   if (status === 401) return ['WWW-Authenticate', `Bearer realm="${product().name}"`];
   return status === 429 || status === 503 ? ['Retry-After', '1'] : undefined;
 }
 
-/** Writes the answers of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. */
+/** Writes the responses of the service: media type, caching (RFC 9110 and 9111), length and end of the connection. */
 export class Replies {
   constructor(
     private readonly inFlight: RequestsInFlight,
@@ -40,7 +40,7 @@ export class Replies {
    *
    * If the handler has set `Content-Type`, `ETag` or `Cache-Control`, they stay, except with an ErrorBody. JSON with
    * status 200 to GET or HEAD gets a weak `ETag`. A matching `If-None-Match` turns 200 into 304, and so does
-   * `If-Modified-Since` if the response has `Last-Modified`. `setCaching` sets which caches may store the answer.
+   * `If-Modified-Since` if the response has `Last-Modified`. `setCaching` sets which caches may store the response.
    */
   send(response: Response, body: unknown): void {
     if (body === undefined || body === null) {
@@ -55,7 +55,7 @@ export class Replies {
     }
   }
 
-  /** Sends an error. Too late for that, the cut connection shows the client that the answer is incomplete. */
+  /** Sends an error. Too late for that, the cut connection shows the client that the response is incomplete. */
   sendError(response: Response, error: ApiError): void {
     if (response.headersSent) {
       if (!response.writableEnded) response.destroy();
@@ -66,8 +66,8 @@ export class Replies {
   }
 
   /**
-   * Must be called before the head of each answer is written. Completes answers that `send` does not write: those of
-   * Express's methods, redirects, streams and events.
+   * Must be called before the head of each response is written. Completes responses that `send` does not write: those
+   * of Express's methods, redirects, streams and events.
    */
   beforeHead(response: Response): void {
     const { req: request } = response;
@@ -128,8 +128,8 @@ export class Replies {
       response.shouldKeepAlive = false;
     }
     const isWhole = request.complete || !announcesBody(request);
-    // Node adds the Content-Length of most answers by itself. But it would keep one of an earlier answer that failed, and a
-    // handler may have copied Transfer-Encoding from another answer.
+    // Node adds the Content-Length of most responses by itself. But it would keep one of an earlier response that
+    // failed, and a handler may have copied Transfer-Encoding from another response.
     const nodeAddsLength =
       isWhole &&
       body !== undefined &&
@@ -146,7 +146,7 @@ export class Replies {
       return;
     }
     response.setHeader('Connection', 'close');
-    // A client that waits for `100 Continue` sends no body after a final answer, and a broken body cannot be read:
+    // A client that waits for `100 Continue` sends no body after a final response, and a broken body cannot be read:
     // nothing to linger for.
     if (context.expectsContinue || context.bodyError || body === undefined) {
       response.end(body);
@@ -193,7 +193,7 @@ function isRead({ method }: Request): boolean {
 }
 
 /**
- * Sets the caching fields that the handler has not set. Answers to GET and HEAD may be kept by the client alone, and
+ * Sets the caching fields that the handler has not set. Responses to GET and HEAD may be kept by the client alone, and
  * only used after asking the service (`private, no-cache`, with `Vary: Authorization`). Nothing else may be kept
  * (`no-store`).
  */

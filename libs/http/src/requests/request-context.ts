@@ -13,7 +13,7 @@ export class RequestContext {
   now = 0;
   /** @internal How many fields `Authorization` the request has. */
   authorizations = 0;
-  /** When the whole answer was handed to the socket, in ms of `performance.now()`. */
+  /** When the whole response was handed to the socket, in ms of `performance.now()`. */
   answeredAt: number | undefined;
   /**
    * The operationId, by default the name of the handler method (`OperationRegistry`). ApiKeyGuard sets it, for public routes
@@ -24,29 +24,29 @@ export class RequestContext {
   client: string | undefined;
   /** The id of the client, set together with `client`. */
   clientId: bigint | undefined;
-  /** @internal `code` of the Error body; undefined for other answers. */
+  /** @internal `code` of the Error body; undefined for other responses. */
   errorCode: string | undefined;
-  /** @internal Why the answer is 503, if the platform knows. */
+  /** @internal Why the response is 503, if the platform knows. */
   unavailableCause: UnavailableCause | undefined;
   /** @internal The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1). */
   expectsContinue = false;
-  /** @internal The error that answers the request before it is routed. */
+  /** @internal The error that ends the request before it is routed. */
   refusal: ApiError | undefined;
   /** @internal The error of a body that the parser refused or that did not arrive in time. */
   bodyError: ApiError | undefined;
   /** @internal The request counts towards MAX_REQUESTS_IN_FLIGHT. */
   isInFlight = false;
-  /** @internal The request was answered 503 because of MAX_REQUESTS_IN_FLIGHT. */
+  /** @internal The request got 503 because of MAX_REQUESTS_IN_FLIGHT. */
   isRefused = false;
-  /** @internal The connection was cut because the client did not read the answer. Node reports the answer as finished. */
+  /** @internal The connection was cut because the client did not read the response, which Node reports as finished. */
   isCut = false;
-  /** @internal The whole answer was sent while the request was still arriving. Its client may close the connection at once. */
+  /** @internal The whole response was sent before the request had arrived. Its client may close the connection at once. */
   isSentEarly = false;
-  /** @internal The connection ended before the client got the whole answer. Set when the response is over. */
+  /** @internal The connection ended before the client got the whole response. Set when the response is over. */
   isAborted = false;
   /** @internal The response is over: sent, or cut off. */
   isOver = false;
-  /** @internal The platform is reading a body that is still arriving, and answers if that fails. */
+  /** @internal The platform is reading a body that is still arriving, and responds if that fails. */
   isBodyRead = false;
 
   /** @internal */
@@ -56,9 +56,9 @@ export class RequestContext {
   ) {}
 }
 
-/** Whether the connection ended before the client got the whole answer. To be called when the response is over. */
+/** Whether the connection ended before the client got the whole response. To be called when the response is over. */
 export function isAborted({ context, socket }: Request, response: Response): boolean {
-  // Node also reports an answer as finished when its connection was destroyed.
+  // Node also reports a response as finished when its connection was destroyed.
   return !context.isSentEarly && (!response.writableFinished || context.isCut || socket.destroyed);
 }
 

@@ -11,8 +11,8 @@ const EXEMPT_PATH = /^\/(health\/(live|ready)|metrics)(\?|$)/;
 /**
  * Counts the requests that this process works on, and refuses those beyond MAX_REQUESTS_IN_FLIGHT.
  *
- * A request is in flight from its start until its answer is made, except while its body arrives: slow clients must not
- * occupy the places of others.
+ * A request is in flight from its start until its response is made, except while its body arrives: slow clients must
+ * not occupy the places of others.
  */
 export class RequestsInFlight {
   /** Requests in flight at this moment. */

@@ -3,12 +3,13 @@
  * settings (`config.ts`): time of a request, size of bodies, requests in flight. Other time-outs are in `settings/limits.ts`.
  */
 
-/** Largest header section in bytes, request line included. A larger one is answered 431. */
+/** Largest header section in bytes, request line included. A larger one gets 431. */
 export const MAX_HEADER_BYTES = 16 * 1024;
 
 /**
- * Memory in bytes for the bodies of a process, each from its first chunk until its request is answered: four times the largest
- * MAX_BODY_BYTES. Each chunk counts as its length and CHUNK_COST bytes. A body for which too little is left is answered 503.
+ * Memory in bytes for the bodies of a process, each from its first chunk until its request has a response: four times
+ * the largest MAX_BODY_BYTES. Each chunk counts as its length and CHUNK_COST bytes. A body for which too little is left
+ * gets 503.
  */
 export const MAX_BYTES_OF_BODIES = 64 * 1024 * 1024;
 export const CHUNK_COST = 512;
@@ -16,13 +17,13 @@ export const CHUNK_COST = 512;
 /** Largest form in bytes, whatever MAX_BODY_BYTES says: parsing a MiB takes up to 0.2 s. */
 export const MAX_FORM_BYTES = 1024 * 1024;
 
-/** Longest request target in characters. A longer one is answered 414. */
+/** Longest request target in characters. A longer one gets 414. */
 export const MAX_URI_LENGTH = 8 * 1024;
 
 /**
- * Lingering close: if an answer is sent before the whole request has arrived, at most this many bytes of the rest are
- * read and dropped, for at most this many ms, before the connection is closed. Closing at once could destroy the answer
- * on its way (RFC 9112, section 9.6).
+ * Lingering close: if a response is sent before the whole request has arrived, at most this many bytes of the rest are
+ * read and dropped, for at most this many ms, before the connection is closed. Closing at once could destroy the
+ * response on its way (RFC 9112, section 9.6).
  */
 export const LINGER_BYTES = 1024 * 1024;
 export const LINGER_MS = 1_000;

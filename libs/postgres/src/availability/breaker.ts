@@ -7,20 +7,20 @@ import type { ServicePool } from '../connections/service-pool.js';
 const INTERVAL_MS = 500;
 
 /**
- * Number of looks in a row at a busy pool without an answer, after which the database is tried. Not a time: a process that
- * did not run for a while has not read the answers that came meanwhile.
+ * Number of looks in a row at a busy pool without a response, after which the database is tried. Not a time: a process
+ * that did not run for a while has not read the responses that came meanwhile.
  */
 const LOOKS = 3;
 
 /** Longest time in ms of a trial. */
 const TRIAL_MS = 1_000;
 
-/** Codes and messages of connections that nobody answered. */
+/** Codes and messages of connections that got no response. */
 const NOBODY_ANSWERED = /^(ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|timeout expired)/;
 
 /**
  * Notices that a database sends nothing at all, because its machine, network or process has stopped; that looks like a slow
- * statement. When a busy pool gets no answer for about 2 s, a new connection is tried. If nobody answers that either,
+ * statement. When a busy pool gets no response for about 2 s, a new connection is tried. If that fails, too,
  * requests fail at once until a trial succeeds.
  *
  * A database that refuses connections is not silent: statements fail at once anyway.
@@ -66,7 +66,7 @@ export class Breaker {
     }
   }
 
-  /** Whether a new connection is answered, be it with an error. */
+  /** Whether a new connection gets a response, be it with an error. */
   private async try(): Promise<boolean> {
     try {
       const client = (this.trial = this.createClient(TRIAL_MS));

@@ -21,8 +21,9 @@ export interface ServicePoolOptions extends Omit<PoolConfig, 'onConnect'> {
   /** Prepares a new connection before it is used; must end in bounded time. pg-pool waits for it. */
   readonly onConnect?: (client: ClientBase) => Promise<void>;
   /**
-   * Longest time in ms to wait for the answer to a statement, and up to WATCH_MS more; then its connection is closed, with all
-   * statements that wait behind it. Default: no limit. pg's own `query_timeout` would start a timer for each statement.
+   * Longest time in ms to wait for the response to a statement, and up to WATCH_MS more; then its connection is closed,
+   * with all statements that wait behind it. Default: no limit. pg's own `query_timeout` would start a timer for each
+   * statement.
    */
   readonly answerTimeoutMs?: number;
 }
@@ -34,10 +35,10 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
  * pg's pool, for statements of our own and of TypeORM. It differs from pg's in seven ways:
  *
  * - No error of a connection ends the process. pg-pool itself listens to idle connections only.
- * - While the database is silent (sends no answer at all, see `breaker.ts`), every caller is refused at once.
+ * - While the database is silent (sends no response at all, see `breaker.ts`), every caller is refused at once.
  * - At most MAX_WAITING callers wait for a connection.
  * - A connection that is released with an open transaction is closed.
- * - A connection whose statement gets no answer for `answerTimeoutMs` is closed.
+ * - A connection whose statement gets no response for `answerTimeoutMs` is closed.
  * - Changes are refused while too many earlier ones wait for a synchronous standby.
  * - On the embedded engine, which has one connection, code inside a transaction gets no second one.
  */
@@ -116,7 +117,7 @@ export class ServicePool extends pg.Pool {
     this.answerTimeouts.set(client, timeoutMs);
   }
 
-  /** Runs the work of a transaction on the embedded engine. Inside it, `connect` throws: it would wait in vain. */
+  /** Runs the work of a transaction on the embedded engine. Inside it, `connect` throws: it would never get one. */
   async withoutConnections<Result>(work: () => Promise<Result>): Promise<Result> {
     const transaction = { isOpen: true };
     try {

@@ -12,8 +12,8 @@ test('prepared-queries selects the query class of the service; without it, or wi
   expect(executeOf(ON)).toBe(executePreparedQuery);
   expect(executeOf({ ...ON, fastPaths: false })).toBe(executeQuery);
   expect(warn).not.toHaveBeenCalled();
-  expect(executeOf(ON, () => 'pg is another one')).toBe(executeQuery);
-  expect(warn.mock.calls).toEqual([[expect.stringContaining('prepared-queries stays off: pg is another one.')]]);
+  expect(executeOf(ON, () => 'pg has changed')).toBe(executeQuery);
+  expect(warn.mock.calls).toEqual([[expect.stringContaining('prepared-queries stays off: pg has changed.')]]);
   warn.mockRestore();
 });
 
@@ -28,7 +28,7 @@ test.each<[difference: string, createClient: (() => object) | undefined, module:
   ["pg's connections have no stream", changed('connection', { stream: {} }), undefined],
   ['a trial of pg fails (Error: no client)', failing, undefined],
   ['pg has no prepareValue', undefined, {}],
-  ["pg's prepareValue is another one", undefined, { prepareValue: String }],
+  ["pg's prepareValue has changed", undefined, { prepareValue: String }],
 ])('a different pg is noticed: %s', (difference, createClient, module) => {
   expect(differenceOfPg(createClient, module as Parameters<typeof differenceOfPg>[1])).toBe(difference);
 });

@@ -2,7 +2,7 @@ import { ApiSchema } from '@nestjs/swagger';
 import { CursorParameter, DEFAULT_PAGE_SIZE, Int64Property, LimitParameter, TextProperty } from '#platform';
 import type { SampleThingEntity } from './sample-thing.entity.js';
 
-/** The id, as answers and paths have it. */
+/** The id, as responses and paths have it. */
 export const ID = { description: 'Unique identifier, assigned by the service on creation.', example: 1 };
 
 /** Body of createSampleThing. */
