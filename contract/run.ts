@@ -16,7 +16,7 @@ interface Options {
 }
 
 const options = new Program('contract')
-  .description('Judges a running server by the tables of the contract. Adds animals to its catalogue.')
+  .description('Judges a running server by the tables of the contract. Adds pets to its catalogue.')
   .requiredOption('--url <url>', 'the server, as http://host:port', anOrigin)
   .requiredOption('--key <secret>', 'an API key with the scopes pets:read and pets:write')
   .option('--base <url>', 'its PUBLIC_BASE_URL, with which its links begin', 'http://localhost:3000/v1')
@@ -50,7 +50,7 @@ async function obstacle(): Promise<string | undefined> {
     return status === 401 ? `${options.url} refuses the key (401).` : undefined;
   } catch (error) {
     const { cause } = error as { cause?: Error };
-    return `No server answers at ${options.url}: ${(cause ?? (error as Error)).message}`;
+    return `No server responds at ${options.url}: ${(cause ?? (error as Error)).message}`;
   }
 }
 
