@@ -17,7 +17,6 @@ export {
 } from './src/nest-metadata.js';
 export { lateOptionsOf, logOtherInternals } from './src/other-internals.js';
 export {
-  collectParameters,
   destroySocket,
   differenceOfPg,
   hangUp,

@@ -178,7 +178,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
         return result;
       });
     } catch (error) {
-      throw asUnavailable(error, false, this.pool.isWritable);
+      throw asUnavailable(error);
     }
   }
 
