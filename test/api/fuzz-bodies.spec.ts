@@ -1,4 +1,3 @@
-import { ApplicationConfig } from '@nestjs/core';
 import { InputPipe } from '#input';
 import { readJson } from '#json';
 import { NewPet } from '../../src/pets/pet.dto.js';
@@ -112,7 +111,7 @@ ATTACKS.push(...ATTACKS.filter(({ name }) => name.endsWith('in an unknown member
 
 // ---- Measurement -----------------------------------------------------------------------------------------------------
 
-const pipe = new InputPipe(new ApplicationConfig());
+const pipe = new InputPipe();
 
 /** All processing of the body of createPet before its handler is called. */
 const read = (bytes: Buffer): unknown => pipe.transform(readJson(bytes), { type: 'body', metatype: NewPet });
