@@ -6,7 +6,7 @@ import { OURS } from './options.js';
 import type { Result } from './report.js';
 import type { Workload } from './workloads.js';
 
-/** What a team adds to the service, by the name in the table; the first one adds nothing. */
+/** Additions of a team, by their name in the table; the first one is none. */
 export const TEAMS: Readonly<Record<string, string>> = {
   [OURS]: '',
   'a feature': 'feature',

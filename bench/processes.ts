@@ -11,7 +11,7 @@ const TICKS_PER_SECOND = 100;
 export interface RunningServer {
   readonly name: string;
   readonly origin: string;
-  /** Time in ms from the start of the process to its first answer. */
+  /** Time in ms from the start of the process to its first response. */
   readonly startUpMs: number;
   /** Processor time in µs, user and system, of the process and its descendants since their start. */
   cpuUs(): number;

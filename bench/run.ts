@@ -105,7 +105,7 @@ async function run(): Promise<void> {
   }
 }
 
-/** Measures this service beside what a team adds to it. */
+/** Measures this service with and without additions of a team. */
 async function runOrdinary(): Promise<void> {
   const [size = 0] = options.rows;
   const apiKeys = join(directory, 'key.txt');
@@ -274,7 +274,7 @@ function walker(server: RunningServer): { follow(path: string, pages: number): P
  * @param processes WEB_CONCURRENCY of this service, also added to its name unless it is 1
  * @param label the name in the table, before these values
  * @param command another program than that of the name
- * @param TEAM what a team adds, for the program of `ordinary.ts`
+ * @param TEAM additions of a team, for the program of `ordinary.ts`
  */
 function start(
   name: string,

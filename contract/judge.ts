@@ -24,7 +24,7 @@ export interface Failure {
   readonly right: string;
 }
 
-/** What a run has found. */
+/** The findings of a run. */
 export interface Verdict {
   readonly leftOut: readonly Row[];
   readonly failures: readonly Failure[];
@@ -101,7 +101,7 @@ interface Outcome {
   readonly fault?: { came: string; right: string } | undefined;
 }
 
-/** A row on its way: its steps, and what the responses have said. */
+/** A row that is judged: its steps, and values taken from responses. */
 class Attempt {
   private readonly said = new Map<string, string>();
 

@@ -50,7 +50,7 @@ const APPLICATION: Application = {
   typeorm: {},
 };
 
-/** The application of this service with what a project adds. */
+/** The application of this service with the additions of a project. */
 export function applicationOf({ document = {}, defaultScopes, migrations, typeorm }: AppOptions = {}): Application {
   const { tags = [], guide, ...info } = document;
   const names = new Set(tags.map(({ name }) => name));

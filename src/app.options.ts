@@ -2,7 +2,7 @@ import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import type { OpenAPIObject, TagObject } from '@nestjs/swagger';
 import type { MigrationSource, TypeOrmOptions } from '#settings';
 
-/** What a project adds to the application. */
+/** Additions of a project to the application. */
 export interface AppOptions {
   /** The project's modules. Routing and the naming of operations take them after the modules of the service. */
   readonly features?: readonly (Type | DynamicModule)[];
@@ -30,7 +30,7 @@ export interface DocumentOptions extends Partial<OpenAPIObject['info']> {
   readonly guide?: () => string;
 }
 
-/** What a project adds when it starts the service. */
+/** Additions of a project to the start of the service. */
 export interface ServiceOptions extends AppOptions {
   /**
    * Called with each application after the service's own set-up and before it listens. Calls that Nest's documentation

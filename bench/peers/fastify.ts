@@ -1,4 +1,4 @@
-/** Fastify 5 with schemas for requests and answers, and pg with prepared statements. */
+/** Fastify 5 with schemas for requests and responses, and pg with prepared statements. */
 import fastify from 'fastify';
 import pg from 'pg';
 import {

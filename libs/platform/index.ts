@@ -7,7 +7,7 @@
 export { Authenticator, type Caller, Public, PUBLIC_METADATA, RequireScopes } from '#api-keys';
 export { Deprecated, Stability } from '#deprecation';
 
-// Input, and the members of answers.
+// Input, and the members of responses.
 export {
   BooleanProperty,
   EnumProperty,

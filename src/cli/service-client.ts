@@ -7,7 +7,7 @@ import { readConfig } from '#settings';
 import type { CommandContext } from './context.js';
 import { printableLines } from './terminal.js';
 
-/** What the service tells at the end of a command. */
+/** What the service reports at the end of a command. */
 export interface ServiceEnd {
   readonly exitCode: number;
   /** Text for standard error, which a terminal may show. */

@@ -26,7 +26,7 @@ const CLOSE_TIMEOUT_MS = 3_000;
  * Starts the service with the settings of the environment and of `.env`, in WEB_CONCURRENCY processes, and stops it on
  * SIGTERM or SIGINT. If the start fails, the cause is printed and the process ends with code 1.
  *
- * @param options what a project adds to the service
+ * @param options the additions of a project
  */
 export async function startService(options: ServiceOptions = {}): Promise<void> {
   try {

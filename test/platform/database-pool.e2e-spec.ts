@@ -241,7 +241,7 @@ describe('statements that a connection has prepared, and cannot use any more', (
 
     test.each([
       [
-        'an enum that replaces another one, which is dropped',
+        'an enum that replaces a dropped one',
         async () => {
           await replaceType();
           await app.sql('DROP TYPE mood_old');

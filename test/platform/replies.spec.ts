@@ -135,7 +135,7 @@ describe('Content-Length', () => {
     },
   );
 
-  test('of an error fits its body, also when the handler has set another one before it failed', async () => {
+  test('of an error fits its body, also when the handler has set a different one before it failed', async () => {
     const { status, headers, body } = await ask(app, 'GET', '/length-of-another');
     expect([status, headers['content-length']]).toEqual([500, String(body.length)]);
   });

@@ -73,7 +73,7 @@ test('every read has all pets that were acknowledged before it was sent, for man
   );
 });
 
-test('a request that the database refuses fails no other request of its statement, and does not get the response of another one', async () => {
+test('a request that the database refuses fails no other request of its statement, and does not get the response of a different request', async () => {
   const { client, ...app } = apps[0] as TestApp;
   await app.sql(`ALTER TABLE pet ADD CONSTRAINT ck_test CHECK (name <> 'refused')`);
   const names = Array.from({ length: 30 }, (_, index) => (index % 10 === 5 ? 'refused' : `Neighbour ${index}`));

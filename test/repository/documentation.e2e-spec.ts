@@ -216,7 +216,7 @@ describe('the curl lines of README.md and docs/guide.md', () => {
     return (await promisify(execFile)('bash', ['-ec', command], { env })).stdout;
   }
 
-  test('has curl lines that work unchanged and give the promised answers', async () => {
+  test('has curl lines that work unchanged and give the promised responses', async () => {
     const commands = commandsOf('README.md', 'First call');
     expect(commands).toHaveLength(3);
     const answers: string[] = [];

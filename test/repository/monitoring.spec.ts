@@ -52,7 +52,7 @@ test('the runbook describes exactly the causes of a 503', () => {
   const table = runbook.split('### Causes of a 503')[1] ?? '';
   const described = [...table.matchAll(/^\| `(\w+)` /gm)].map(([, cause]) => cause);
   expect(described).toEqual([...causes, 'other']);
-  // PetstoreErrors alone fires for these, unless a stop or a start is on its way.
+  // PetstoreErrors alone fires for these, unless an instance is stopping or starting.
   const rules = read('ops/prometheus/alerts.yaml');
   expect(causes.filter((cause = '') => !rules.includes(cause))).toEqual(['draining', 'unsettled', 'process_group']);
 });

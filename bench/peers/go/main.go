@@ -76,7 +76,7 @@ func fail(response http.ResponseWriter, status int, code, message string) {
 }
 
 func failInside(response http.ResponseWriter, request *http.Request, err error) {
-	// A client that has disconnected gets no answer, and its statement is cancelled.
+	// A client that has disconnected gets no response, and its statement is cancelled.
 	if request.Context().Err() == nil {
 		log.Print(err)
 	}

@@ -25,7 +25,7 @@ export interface Call {
   readonly body?: string;
   /** The statuses that are a success. Only 304 has no body. */
   readonly expected: readonly number[];
-  /** Whether the body of a success has the shape of this operation's answers. */
+  /** Whether the body of a success has the shape of this operation's responses. */
   readonly isBody: (body: unknown) => boolean;
   readonly signal?: AbortSignal | undefined;
 }

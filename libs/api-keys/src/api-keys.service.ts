@@ -175,7 +175,7 @@ export class ApiKeysService {
     const [successor] = await this.database.write<[string]>(REPLACE, values);
     this.verifier.forget();
     if (successor === undefined) {
-      throw new ApiKeyRequestError(`API key ${id} is revoked, expired or already replaced; 'keys show ${id}' tells`);
+      throw new ApiKeyRequestError(`API key ${id} is revoked, expired or already replaced; see 'keys show ${id}'`);
     }
     return { secret, key: await this.find(successor[0]), predecessor: await this.find(String(id)) };
   }

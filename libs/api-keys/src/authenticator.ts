@@ -24,7 +24,7 @@ export interface Caller {
 export abstract class Authenticator {
   /**
    * The sender of a request; undefined if the request does not say it in this way. Then the next provider is asked, and at last the
-   * bearer token has to be an API key. An exception answers the request. Must not read the body.
+   * bearer token has to be an API key. The request fails with an exception that it throws. Must not read the body.
    */
   abstract authenticate(request: Request): Caller | undefined | Promise<Caller | undefined>;
 }

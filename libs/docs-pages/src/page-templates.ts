@@ -85,7 +85,7 @@ export function deprecationsPage(service: string, deprecations: readonly Depreca
   const introduction = html`<p>
     These operations still work, but are going to be removed. Until then every response of theirs carries the header
     fields <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594), and a <code>Link</code> to what to
-    use instead; afterwards they answer only 410 <code>operation_removed</code>.
+    use instead; after that they respond only with 410 <code>operation_removed</code>.
   </p>`;
   const content = sections.length > 0 ? html`${introduction}${sections}` : html`<p>No operation is deprecated.</p>`;
   const main = html`<main class="page">

@@ -120,7 +120,7 @@ async function initialise(dataDir: string, cluster: string): Promise<void> {
     if (name.startsWith(DRAFT_PREFIX)) await rm(join(dataDir, name), { recursive: true, force: true });
   }
   const draft = await mkdtemp(resolve(dataDir, DRAFT_PREFIX));
-  // Tells the operator why the first start takes seconds.
+  // The reason why the first start takes seconds.
   if (process.stderr.isTTY) process.stderr.write('Preparing the database…\n');
   try {
     await runInitdb(draft);

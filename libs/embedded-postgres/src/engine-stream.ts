@@ -30,7 +30,7 @@ export class EngineStream extends Duplex {
   }
 
   override _read(): void {
-    // `run` pushes the answers.
+    // `run` pushes the responses.
   }
 
   override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {

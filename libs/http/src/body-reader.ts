@@ -17,7 +17,7 @@ import { CHUNK_COST, MAX_BYTES_OF_BODIES, MAX_FORM_BYTES } from './requests/serv
 const JSON_TYPE = 'application/json';
 const TOO_MANY_BODIES = serviceUnavailable('bodies');
 
-/** What a handler takes as its body. Made once for each handler. */
+/** The body that a handler takes. Made once for each handler. */
 export interface BodyPlan {
   /** Whether a request without a body, or with one of another type, is refused. Otherwise `request.body` is undefined. */
   readonly isRequired: boolean;

@@ -86,7 +86,7 @@ export class Idempotency {
         return result;
       });
     } catch (error) {
-      // This request may have failed because another one with the same key was committed meanwhile.
+      // This request may have failed because one with the same key was committed meanwhile.
       const other = await this.find(key).catch(() => undefined);
       if (other) return repeat(key, fingerprint, other);
       throw error;

@@ -88,7 +88,7 @@ export function checkedProperty(
   };
 }
 
-// Answers: an instance of a class with a decorator of ours has the members that the document has.
+// Responses: an instance of a class with a decorator of ours has the members that the document has.
 writeByDeclaration((prototype) => {
   const rules = getMetadataStorage().getTargetValidationMetadatas(prototype.constructor, '', true, false);
   if (!rules.some(({ context }) => context instanceof CheckedProperty)) return undefined;

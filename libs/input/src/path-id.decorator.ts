@@ -6,7 +6,7 @@ import type { Described } from './input-class.js';
 
 /**
  * A parameter of a handler: an id in the path, a decimal int64 without plus sign and leading zeros. The handler gets an
- * exact bigint. No resource has another id, so any other text is answered like an unknown id.
+ * exact bigint. No resource has another id, so any other text gets the error of an unknown id.
  *
  * @example getOrder(@PathId('orderId', ORDER_NOT_FOUND, { description: 'Its identifier.', example: 1 }) id: bigint)
  * @param name its name in the route

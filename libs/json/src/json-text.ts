@@ -15,7 +15,7 @@ interface Shared {
 }
 
 /**
- * Declares that several answers share an array of objects: its text and entity tag are made once. The array and its objects
+ * Declares that several responses share an array of objects: its text and entity tag are made once. The array and its objects
  * are frozen, so an interceptor that would change them for all responses fails; it may return others.
  *
  * @param items objects whose members are no objects

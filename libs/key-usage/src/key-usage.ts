@@ -81,7 +81,7 @@ const FIRST_DAY: Statement = { name: 'key_usage_first_day', text: 'SELECT min(da
 export const KEY_USAGE_STATEMENTS = { ADD, DELETE_BEFORE } as const satisfies Record<string, Statement>;
 
 /**
- * Counts every call with a valid key, whatever its answer. Counts are kept in memory, and written every 5 s and at shutdown.
+ * Counts every call with a valid key, whatever its response. Counts are kept in memory, and written every 5 s and at shutdown.
  * If a write fails, its counts are kept for the next one, unless they may have been stored: no call counts twice.
  */
 @Injectable()

@@ -67,7 +67,7 @@ type SendAnswer = (...parameters: unknown[]) => Promise<unknown>;
 
 /**
  * Makes a subclass of Nest's `RouterExecutionContext` that calls handlers as Nest does, in the same order: guards,
- * interceptors, pipes, the handler, its answer.
+ * interceptors, pipes, the handler, its response.
  *
  * Nest awaits each guard, each pipe of each parameter and the response, and wraps each interceptor in an observable.
  * For a short request this is as much work as all the rest. Here only promises are awaited, direct interceptors behind

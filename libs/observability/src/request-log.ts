@@ -8,7 +8,7 @@ import { infoLines, isOnTerminal, LOGGER } from './logger.js';
 import { Metrics } from './metrics.js';
 
 /**
- * Writes one log line and one measurement for each answer. Neither contains queries, bodies, keys, or header fields other
+ * Writes one log line and one measurement for each response. Neither contains queries, bodies, keys, or header fields other
  * than the ids of request and trace, because clients may send secrets there. Paths are logged on a terminal only.
  */
 @Injectable()

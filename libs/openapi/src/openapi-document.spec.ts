@@ -133,7 +133,7 @@ describe('OpenApiDocument', () => {
     );
   });
 
-  test('has the error that a handler declares, not another one of its status', async () => {
+  test('has the error that a handler declares, not a different one of its status', async () => {
     const closed = defineError('toys_closed', 403, 'Closed.');
     @Controller('closed')
     @RequireScopes()

@@ -186,7 +186,7 @@ function describeErrors(
     shared?.failures.length === failures.length && failures.every((one) => shared.failures.includes(one));
   if (traits && isShared && details === undefined) return referenceTo(shared);
   const error: ReferenceObject = { $ref: '#/components/schemas/Error' };
-  const summary = status === 'default' ? 'Any other error; `code` tells which.' : `${STATUS_CODES[status]}.`;
+  const summary = status === 'default' ? 'Any other error, named by `code`.' : `${STATUS_CODES[status]}.`;
   const codes = failures.map(({ code, description }) => `\`${code}\`: ${description}`);
   const list = codes.length === 1 ? codes : [summary, ...codes.map((code) => `- ${code}`)];
   const examples = failures.map((failure): [string, ExampleObject | ReferenceObject] => [

@@ -7,7 +7,7 @@ import { createServerClient, directly, isDirect } from './connection-settings.js
 /** Pause in ms between two attempts to reach an unreachable database. */
 const RETRY_MS = 500;
 
-/** Failures that end by themselves: nobody answers, the connection is cut, PostgreSQL starts, stops or is full. */
+/** Failures that end by themselves: no response, a broken connection, PostgreSQL starts, stops or is full. */
 const AWAY_CODES = /^(E(CONN|TIMEDOUT|HOST|NET|AI_AGAIN|PIPE)|ENOTFOUND$|ENOENT$|57P0|53300$)/;
 const AWAY_MESSAGES = /^(Connection terminated|timeout expired)/;
 
@@ -19,7 +19,7 @@ class DatabaseAway extends StartupError {}
  * setting. Replicas are not connected to, because the service must start without them.
  *
  * Waits for an unreachable database, such as during a failover: a start that ends would be delayed further by its
- * process manager. Standard error tells why.
+ * process manager. The reason is on standard error.
  *
  * @throws StartupError when the database refuses, or is unreachable for longer than `startTimeoutMs`. It names the
  * setting and what to do, and never the URI: it contains the password

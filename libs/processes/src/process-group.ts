@@ -143,7 +143,7 @@ export class ProcessGroup {
 const handedOver = new Map<Worker, { close(): void }>();
 
 /**
- * Closes the connection that was on its way to a worker that died. node:cluster keeps a connection open until the
+ * Closes the connection that was being handed to a worker when it died. node:cluster keeps a connection open until the
  * worker confirms it; without the confirmation, the client would wait for ever.
  */
 function closeConnectionsLostBy(worker: Worker): void {

@@ -11,7 +11,7 @@ type Values = { [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Na
 interface DerivedValues {
   /** Whether the start applies pending migrations. */
   readonly migrateOnStart: boolean;
-  /** Base URL of links in answers, without a trailing slash. */
+  /** Base URL of links in responses, without a trailing slash. */
   readonly publicBaseUrl: string;
   /** Whether lines that modules log name the request that is being served. */
   readonly requestInLog: boolean;

@@ -5,7 +5,7 @@
 export const LIMITS = {
   /** Longest time for the header section of a request to arrive; at most REQUEST_TIMEOUT_MS. Then 408. */
   headersTimeoutMs: 10_000,
-  /** A client may read nothing of its answer for this time, or at most twice as long; then its connection is cut. */
+  /** A client may read nothing of its response for this time, or at most twice as long; then its connection is cut. */
   writeTimeoutMs: 30_000,
   /** Open connections of a process, fewer if the limit of open files is lower. */
   maxConnections: 10_000,

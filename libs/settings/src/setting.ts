@@ -1,7 +1,7 @@
 /** The variables of an environment. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A value is not what a setting must be; the message says what that is, but not the value, which may be a secret. */
+/** A setting has a wrong value. The message says what it must be, but not the value, which may be a secret. */
 export class WrongValue extends Error {}
 
 /** One setting: the only place that has its name, default, range and description. */

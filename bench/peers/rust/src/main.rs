@@ -101,7 +101,7 @@ struct Failure {
     status: u16,
 }
 
-/// A connection to PostgreSQL with its prepared statements. It sends statements without waiting for earlier answers.
+/// A connection to PostgreSQL with its prepared statements. It sends statements without waiting for earlier results.
 struct Connection {
     client: Client,
     list: Statement,

@@ -235,7 +235,7 @@ export interface components {
             };
         };
         /**
-         * @description Any other error; `code` tells which.
+         * @description Any other error, named by `code`.
          *     - `bad_request`: The request is not valid HTTP, or not what is expected here.
          *     - `client_error`: The request cannot be carried out, for the reason that the status names: any 4xx without a code of its own.
          *     - `unauthorized`: The credentials are not accepted here.

@@ -43,7 +43,7 @@ export function answeringOn(socket: Duplex): Response | undefined {
  *
  * - Requests of one connection are served one after the other, each in a turn of the event loop of its own. So a client that
  *   sends many requests ahead (pipelining) delays nobody else, and occupies memory for one response only.
- * - If all connections together have sent more than MAX_PIPELINED_REQUESTS ahead, the connection that sends another one is cut.
+ * - If all connections together have sent more than MAX_PIPELINED_REQUESTS ahead, the connection that sends the next one is cut.
  * - A request with `Upgrade` ends the connection (see `http-server.ts`): its response says `Connection: close`, and
  *   later requests are ignored.
  * - After a request was refused for overload, the next one of its connection waits for REFUSAL_PAUSE_MS.
@@ -53,7 +53,7 @@ export function answeringOn(socket: Duplex): Response | undefined {
 export class Connections {
   private readonly warnings = new LimitedWarnings(new Logger(Connections.name));
   private readonly open = new Set<Socket>();
-  /** Requests that wait behind another one of their connection. */
+  /** Requests that wait behind an earlier one of their connection. */
   private waiting = 0;
   private closesIdle = false;
   /** Connections that were dropped beyond the limit since the start. */

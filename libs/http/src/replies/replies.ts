@@ -7,7 +7,7 @@ import { announcesBody } from '../requests/request-checks.js';
 import type { RequestsInFlight } from '../requests/requests-in-flight.js';
 import { LINGER_BYTES, LINGER_MS } from '../requests/server-limits.js';
 
-/** Header fields that describe the handler's intended content. They are removed from error answers. */
+/** Header fields that describe the handler's intended content. They are removed from error responses. */
 const FIELDS_OF_CONTENT = [
   'Accept-Ranges',
   'Content-Disposition',

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { ApiError, UnavailableCause } from '#errors';
 
-/** The platform's data about one request, `request.context`: for its log line, its metrics and its answer. */
+/** The platform's data about one request, `request.context`: for its log line, metrics and response. */
 export class RequestContext {
   /** When the header section had arrived, in ms of `performance.now()`. */
   readonly startedAt = performance.now();

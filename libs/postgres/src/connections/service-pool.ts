@@ -7,7 +7,7 @@ import { unavailable } from './connection-errors.js';
 /** Largest number of callers that wait for a connection of a pool. One more is refused at once. */
 const MAX_WAITING = 1_000;
 
-/** Interval in ms of the look for late answers. */
+/** Interval in ms of the search for late statements. */
 const WATCH_MS = 250;
 
 const STANDBY_WAITS = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND wait_event = 'SyncRep'`;

@@ -129,7 +129,7 @@ async function change(
       return;
     } catch (error) {
       if (queryRunner.isTransactionActive) await queryRunner.rollbackTransaction().catch(() => undefined);
-      // PostgreSQL's error tells operators more than the response for clients.
+      // PostgreSQL's error helps operators more than the public message.
       const { message, code } = (error instanceof ApiError ? error.cause : error) as NodeJS.ErrnoException;
       const isLate = NO_LOCK.has(code);
       if (!isLate || attempt === LOCK_ATTEMPTS) {

@@ -3,7 +3,7 @@ import type { DataSource, QueryRunner } from 'typeorm';
 import { StartupError } from '#errors';
 import { onStopSignal } from '#runtime';
 
-/** Longest time in ms that a process waits while another one changes the schema. */
+/** Longest time in ms that a process waits while another process changes the schema. */
 const SCHEMA_LOCK_TIMEOUT_MS = 60_000;
 const SCHEMA_LOCK_POLL_MS = 100;
 
