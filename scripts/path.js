@@ -1,8 +1,9 @@
 /**
- * Prints the way of one warm request through the files of the service: npm run path -- GET /v1/pets/1
+ * Prints the way of warm requests through the files of the service: npm run path -- GET /v1/pets/1
  *
- * Starts the built service on an embedded database. Each of its functions records its file when it is called. The room of a
- * file is its library, or its folder of src.
+ * Starts the built service on the database of DATABASE_URL, else on an embedded one. Each of its functions records its file
+ * when it is called. The room of a file is its library, or its folder of src. A body follows its path; further requests may
+ * follow.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -50,7 +51,9 @@ function withCalls(text, call) {
 async function startService(dataDir) {
   const { createApplication } = await import(`${SERVICE}src/start/start-service.js`);
   const { readConfig } = await import(`${SERVICE}libs/settings/index.js`);
-  const app = await createApplication(readConfig({ DATA_DIR: dataDir, BOOTSTRAP_API_KEY: API_KEY }));
+  const { DATABASE_URL } = process.env;
+  const database = DATABASE_URL === undefined ? { DATA_DIR: dataDir } : { DATABASE_URL };
+  const app = await createApplication(readConfig({ ...database, BOOTSTRAP_API_KEY: API_KEY }));
   await app.listen(0, '127.0.0.1');
   return app;
 }
@@ -61,22 +64,38 @@ async function untilIdle() {
 }
 
 /** Runs in a process of its own, whose standard output is the log of the service. */
-async function record([method, path, body]) {
+async function record(args) {
   const dataDir = mkdtempSync(join(tmpdir(), 'petstore-path-'));
   const app = await startService(dataDir);
   const agent = new Agent({ keepAlive: true });
-  const send = async (sentMethod, sentPath, sentBody) => {
-    const outgoing = request(`${await app.getUrl()}${sentPath}`, {
-      method: sentMethod,
+  const send = async (method, path, body) => {
+    const outgoing = request(`${await app.getUrl()}${path}`, {
+      method,
       agent,
-      headers: { authorization: `Bearer ${API_KEY}`, ...(sentBody && { 'content-type': 'application/json' }) },
-    }).end(sentBody);
+      headers: { authorization: `Bearer ${API_KEY}`, ...(body && { 'content-type': 'application/json' }) },
+    }).end(body);
     const [answer] = await once(outgoing, 'response');
     await once(answer.resume(), 'end');
     return answer.statusCode;
   };
   await send('POST', '/v1/pets', '{"name":"Rex","categoryId":7}');
-  for (let sent = 0; sent < WARM_UP; sent++) await send(method, path, body);
+  const ways = [];
+  for (const one of requestsOf(args)) ways.push(await shortestWay(() => send(...one)));
+  process.send(ways);
+  agent.destroy();
+  await app.close();
+  rmSync(dataDir, { recursive: true });
+  process.disconnect();
+}
+
+/** The method, path and body of each request. A word of capital letters begins one. */
+function requestsOf(args) {
+  const starts = [...args.keys()].filter((index) => /^[A-Z]+$/.test(args[index]));
+  return starts.map((start, index) => args.slice(start, starts[index + 1]));
+}
+
+async function shortestWay(send) {
+  for (let sent = 0; sent < WARM_UP; sent++) await send();
   const ways = [];
   let status;
   let shortest;
@@ -84,17 +103,13 @@ async function record([method, path, body]) {
   do {
     const way = [];
     globalThis.passes = (file) => way.push(file);
-    status = await send(method, path, body);
+    status = await send();
     await untilIdle();
     globalThis.passes = undefined;
     ways.push(way);
     shortest = ways.reduce((one, other) => (other.length < one.length ? other : one));
   } while (ways.filter(({ length }) => length === shortest.length).length < SEEN && ways.length < RECORDED_AT_MOST);
-  process.send({ status, way: shortest });
-  agent.destroy();
-  await app.close();
-  rmSync(dataDir, { recursive: true });
-  process.disconnect();
+  return { status, way: shortest };
 }
 
 const roomOf = (file) => /^(?:libs|src)\/([^/]+)\//.exec(file)?.[1] ?? 'src';
@@ -111,9 +126,7 @@ function visitsOf(way) {
   return visits;
 }
 
-async function main(args) {
-  const child = fork(import.meta.filename, args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
-  const [{ status, way }] = await once(child, 'message');
+function print({ status, way }) {
   const visits = visitsOf(way);
   const lines = visits.map(
     ({ room, isReturn, files }) => `${isReturn ? '<' : ' '} ${room.padEnd(15)} ${[...files].join(' ')}`,
@@ -122,6 +135,12 @@ async function main(args) {
   const returns = visits.filter(({ isReturn }) => isReturn).length;
   lines.push(`${status}: ${new Set(way).size} files in ${rooms} rooms, ${returns} returns (<)`);
   process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+async function main(args) {
+  const child = fork(import.meta.filename, args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const [ways] = await once(child, 'message');
+  ways.forEach(print);
 }
 
 if (isMainThread && process.send) register(import.meta.url);
