@@ -5,6 +5,7 @@
  *
  * `--tests` is a regular expression of paths of tests; without it, those that call the service, and the unit tests of the
  * folder, without long ones. They run on PostgreSQL: that of TEST_DATABASE_URL, which saves two seconds each, or their own.
+ * Tests of `operation/` and `faults/` run the built service, so each change is built before them.
  *
  * Not Stryker: its version 10 needs Node.js 22, and 9.6 took as long for a change (three seconds with unit tests alone), because
  * it, too, starts all modules of a test anew; and it is 170 packages.
@@ -30,6 +31,7 @@ if (folder === undefined) {
   process.stderr.write('npm run mutate -- <folder or file> [number] [--seed <number>] [--tests <pattern>]\n');
   process.exit(1);
 }
+const ofProcesses = /\b(operation|faults)\//.exec(values.tests ?? '')?.[1];
 const tests = values.tests ?? `${folder.replace(/\.ts$/, '')}.*spec|test/(api|api-keys|platform)/`;
 
 const { SyntaxKind } = ts;
@@ -118,8 +120,13 @@ symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
 
 /** Runs the tests in the copy. Returns undefined if they pass, else the end of their output. */
 function failure() {
-  const projects = ['unit', 'any-engine', 'postgresql', ...(values.tests === undefined ? [] : ['postgresql-rest'])];
+  const others = [...(values.tests === undefined ? [] : ['postgresql-rest']), ...(ofProcesses ? [ofProcesses] : [])];
+  const projects = ['unit', 'any-engine', 'postgresql', ...others];
   const jest = ['node_modules/jest/bin/jest.js', '--selectProjects', ...projects];
+  if (ofProcesses) {
+    const build = spawnSync('npm', ['run', 'build'], { cwd: copy, encoding: 'utf8' });
+    if (build.status !== 0) return build.stdout + build.stderr;
+  }
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ['--experimental-vm-modules', ...jest, '--bail', '--forceExit', '--testTimeout=30000', '--testPathPatterns', tests],

@@ -3,6 +3,7 @@ import { DataSource } from 'typeorm';
 import { ApiKeysService } from '#api-keys';
 import { UNAVAILABLE } from '#errors';
 import { Database, type Transaction } from '#postgres';
+import { createApiKey } from '../../libs/api-keys/src/api-key-format.js';
 import { createTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase } from '../support/database.js';
 import { administer } from '../support/postgresql-database.js';
@@ -71,7 +72,7 @@ test('503 unavailable with Retry-After while the database is unreachable; livene
   expect([answer.status, answer.json]).toEqual([200, { status: 'ok' }]);
 });
 
-test('in an outage a key that was known opens the metrics alone, for hours, and as long as it is valid', async () => {
+test('in an outage a known key is valid for seconds, then opens the metrics alone, for hours, and as long as it lives; no key gets 401', async () => {
   const keys = app.nest.get(ApiKeysService);
   const make = async (...scopes: string[]): Promise<string> =>
     (await keys.create({ client: 'prometheus', scopes, expiresAt: new Date(Date.now() + 7_200_000) })).secret;
@@ -83,9 +84,12 @@ test('in an outage a key that was known opens the metrics alone, for hours, and 
   await sleep(500);
   expect([await statusOf('/metrics', known), await statusOf('/metrics', other)]).toEqual([200, 403]);
   await allowConnections(false);
+  // 400 shows that the key was accepted. The refusal needs no database.
+  const refused = '/v1/pets?limit=0';
+  expect([await statusOf(refused, known), await statusOf(refused, createApiKey())]).toEqual([400, 503]);
   app.clock.travelTo(Date.now() + 3_600_000);
   expect(await Promise.all([known, other, unused].map((key) => statusOf('/metrics', key)))).toEqual([200, 403, 503]);
-  expect(await statusOf('/v1/pets', known)).toBe(503);
+  expect(await statusOf(refused, known)).toBe(503);
   app.clock.travelTo(Date.now() + 7_200_000);
   expect(await statusOf('/metrics', known)).toBe(401);
   await allowConnections(true);

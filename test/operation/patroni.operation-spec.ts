@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +10,7 @@ import { createOwnDatabase, petsOf } from '../support/own-database.js';
 import { type MemberName, PatroniCluster } from './support/patroni.js';
 import { freePort } from '../support/programs.js';
 import { type Proxy, startProxy } from './support/haproxy.js';
-import { balance, creation, NOTHING_WRONG, untilItWorks } from '../support/witness.js';
+import { balance, creation, NOTHING_WRONG, PersistentClient, type Target, untilItWorks } from '../support/witness.js';
 
 /*
  * The example of ops/patroni: three members of Patroni, etcd and HAProxy, all from their packages. Two instances of the
@@ -25,45 +24,6 @@ const API_KEY = 'bootstrap-key-of-the-tests';
 const FAILOVER_MS = 20_000 + 5_000 + 10_000;
 
 import.meta.jest.setTimeout(240_000);
-
-interface Target {
-  readonly origin: string;
-  readonly apiKey: string;
-}
-
-/** Longest time in ms that a client repeats its last request after the test has stopped it. */
-const LAST_REQUEST_MS = 5_000;
-
-/** A client that adds pets, each under an Idempotency-Key, and repeats each request until it succeeds. */
-class PersistentClient {
-  readonly outcomes: Outcome[] = [];
-  private stoppedAt: number | undefined;
-  private readonly running: Promise<void>;
-
-  constructor(
-    private readonly target: Target,
-    private readonly prefix: string,
-  ) {
-    this.running = this.run();
-  }
-
-  async stop(): Promise<void> {
-    this.stoppedAt = performance.now();
-    await this.running;
-  }
-
-  private async run(): Promise<void> {
-    for (let index = 0; this.stoppedAt === undefined; index++) {
-      const request = { ...creation(`${this.prefix}-${index}`), headers: { 'idempotency-key': randomUUID() } };
-      let outcome: Outcome;
-      do {
-        outcome = await send(request, this.target);
-        this.outcomes.push(outcome);
-        await sleep(20);
-      } while (outcome.status !== 201 && performance.now() < (this.stoppedAt ?? Infinity) + LAST_REQUEST_MS);
-    }
-  }
-}
 
 let home: string;
 let cluster: PatroniCluster;
@@ -129,7 +89,7 @@ test.each<[name: string, fault: (leader: MemberName) => Promise<unknown>, longes
     await cluster.untilComplete();
     const leader = await cluster.leader();
     const writers = Object.entries(targets).flatMap(([way, target]) =>
-      [1, 2].map((number) => new PersistentClient(target, `${name}-${way}-${number}`)),
+      [1, 2].map((number) => new PersistentClient(`${name}-${way}-${number}`, () => [target])),
     );
     const next = (): LoadRequest => ({ method: 'GET', path: '/v1/pets?limit=5' });
     const readers = Object.values(targets).map((target) => new Load({ ...target, clients: 2, next, pauseMs: 20 }));

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceProcess } from './service-process.js';
 import { Load, type LoadRequest, type Outcome, send } from './load.js';
@@ -133,6 +134,53 @@ export class Witness {
       .find((line) => line !== '' && !/^(The Pet Store Service|Documentation:) /.test(line));
     if (complaint !== undefined) throw new Error(`The service complains: ${service.stderr}`);
     if (/"level":(50|60)/.test(service.stdout)) throw new Error(`An error is in the log:\n${service.stdout}`);
+  }
+}
+
+/** Where a client sends its requests. */
+export interface Target {
+  readonly origin: string;
+  readonly apiKey: string;
+}
+
+/** Longest time in ms that a persistent client repeats its last request after it was stopped. */
+const LAST_REQUEST_MS = 5_000;
+
+/** A client that adds pets, each under an Idempotency-Key, and repeats each request until it succeeds. */
+export class PersistentClient {
+  readonly outcomes: Outcome[] = [];
+  private stoppedAt: number | undefined;
+  private readonly running: Promise<void>;
+
+  /**
+   * @param prefix names of created pets start with this
+   * @param targetsOf where an attempt to add the next pet goes: if to several targets, at the same moment
+   */
+  constructor(
+    private readonly prefix: string,
+    private readonly targetsOf: (pet: number, attempt: number) => readonly Target[],
+  ) {
+    this.running = this.run();
+  }
+
+  /** Stops when the last request has succeeded, but waits for that at most LAST_REQUEST_MS. */
+  async stop(): Promise<void> {
+    this.stoppedAt = performance.now();
+    await this.running;
+  }
+
+  private async run(): Promise<void> {
+    for (let pet = 0; this.stoppedAt === undefined; pet++) {
+      const request = { ...creation(`${this.prefix}-${pet}`), headers: { 'idempotency-key': randomUUID() } };
+      let isDone = false;
+      for (let attempt = 0; !isDone; attempt++) {
+        const outcomes = await Promise.all(this.targetsOf(pet, attempt).map((target) => send(request, target)));
+        this.outcomes.push(...outcomes);
+        const isLate = performance.now() > (this.stoppedAt ?? Infinity) + LAST_REQUEST_MS;
+        isDone = isLate || outcomes.some(({ status }) => status === 201);
+        await sleep(20);
+      }
+    }
   }
 }
 
