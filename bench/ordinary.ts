@@ -60,7 +60,6 @@ export async function buildOrdinary(): Promise<RepositoryCopy> {
   await writeFile(join(copy.path, 'src/app.module.ts'), application);
   await writeFile(join(copy.path, 'src/ordinary.main.ts'), MAIN);
   await copy.run(nest, ['build']);
-  await copy.run('scripts/copy-documents.js');
   return copy;
 }
 

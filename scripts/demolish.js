@@ -121,7 +121,10 @@ async function run(folder, command, args, env = {}) {
 async function compile(folder) {
   const options = ['-p', 'tsconfig.build.json', '--incremental', '--tsBuildInfoFile', 'dist/build-info'];
   await run(folder, process.execPath, ['node_modules/typescript/bin/tsc', ...options]);
-  await run(folder, process.execPath, ['scripts/copy-documents.js']);
+  for (const assets of ['docs', 'libs/docs-pages/src/browser']) {
+    if (existsSync(join(folder, assets)))
+      cpSync(join(folder, assets), join(folder, 'dist', assets), { recursive: true });
+  }
 }
 
 /** The keys that rows of the contract need, by their variables. */
