@@ -116,6 +116,29 @@ test('README.md has at most 110 lines and eight links', () => {
   expect([...read('README.md').matchAll(/(?<!!)\[[^\]]+\]\(/g)].length).toBeLessThanOrEqual(8);
 });
 
+test('README.md has the figures of the chart', () => {
+  const [list = ''] = read('docs/benchmark.svg').split('List the first page of one status');
+  const drawn = (server: string) => new RegExp(`>${server}<[^]*?>(\\d+ µs)<`).exec(list)?.[1];
+  const named = /a list costs (\d+ µs) of.*; stock Nest costs (\d+ µs)\./.exec(read('README.md'));
+  expect(named?.slice(1)).toEqual([drawn('this service'), drawn('stock Nest')]);
+});
+
+/* Headings of libraries are the promises of docs/architecture.md. */
+test('no sentence of eight words or more stands in two pages', () => {
+  const pages = DOCUMENTS.filter((document) => !document.startsWith('libs/'));
+  const places = new Map<string, string[]>();
+  for (const document of pages) {
+    const prose = read(document).replaceAll(/^ *```.*?^ *```$/gms, '\n\n');
+    // A sentence ends with its mark, its paragraph, its list item or its cell of a table.
+    for (const sentence of prose.split(/(?<=[.:;!?])\s+|\n\s*\n|\n(?= *[-#])|\|/)) {
+      const words = sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+      if (words.length >= 8) places.set(words.join(' '), [...(places.get(words.join(' ')) ?? []), document]);
+    }
+  }
+  expect(places.size).toBeGreaterThan(1000);
+  expect([...places].filter(([, documents]) => new Set(documents).size > 1)).toEqual([]);
+});
+
 /** The anchors of a page's headings, as repository hosts make them. */
 function anchorsOf(document: string): string[] {
   return [...read(document).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
