@@ -1,10 +1,11 @@
-import { chown, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { StartupError } from '#errors';
 import { readConfig } from '#settings';
 import { dataSourceOptions, openCurrentDatabase } from '../../libs/postgres/src/data-source.js';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
+import { giveAway } from '../support/foreign-files.js';
 
 let database: TestDatabase;
 let dataDir: string;
@@ -46,12 +47,14 @@ test('a DATA_DIR that is a file, below one, or that cannot be written is refused
 
 test('a database of another user is refused: its owner could not open the files that this process would make', async () => {
   const cluster = join(dataDir, 'postgres');
-  await chown(cluster, 65_534, 65_534);
+  await giveAway(cluster);
+  const before = await readdir(dataDir);
+  const { uid } = await stat(cluster);
   await expect(open()).rejects.toMatchObject({
     name: StartupError.name,
-    message: `The database '${cluster}' belongs to the user with the id 65534. Run this as that user.`,
+    message: `The database '${cluster}' belongs to the user with the id ${uid}. Run this as that user.`,
   });
-  expect(await readdir(dataDir)).toEqual(['postgres']);
+  expect(await readdir(dataDir)).toEqual(before);
 });
 
 test('a broken database is refused, and a file named that cannot be read', async () => {
