@@ -94,13 +94,13 @@ GET /docs/assets‹ ¦ / ¦ /docs.ts ¦ /package.json ¦ /constructor ¦ /__prot
 GET ‹/docs/../.env ¦ /../../etc/passwd ¦ /.git/config ¦ /dist/src/main.js ¦ /package.json ¦ /.env› | 404 route_not_found | S19
 
 ## CORS (CORS_ORIGINS=https://app.example.com,http://localhost:5173)
-OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: Authorization,Content-Type,If-None-Match,Traceparent,X-Request-Id,Idempotency-Key]
+OPTIONS /v1/pets‹ ¦ /1› [Authorization: -] [Origin: https://app.example.com] [Access-Control-Request-Method: PUT] [Access-Control-Request-Headers: x-unknown] | 204 [Access-Control-Allow-Methods: GET, HEAD, OPTIONS‹, POST ¦ ›] [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Max-Age: 3600] [Access-Control-Allow-Headers: x-unknown]
 OPTIONS /v1/pets [Origin: https://evil.example] [Access-Control-Request-Method: GET] | 204 [Access-Control-Allow-Origin: -] [Access-Control-Allow-Methods: -]
-GET /v1/pets [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, Authorization]
+GET /v1/pets [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Access-Control-Expose-Headers: *] [Access-Control-Allow-Credentials: -] [Vary: Origin, Authorization]
 GET /openapi.json [Origin: http://localhost:5173] | 200 [Access-Control-Allow-Origin: http://localhost:5173] [Vary: Origin, **]
 GET /v1/pets [Origin: https://evil.example] | 200 [Access-Control-Allow-Origin: -]
 GET /v1/pets [Authorization: -] [Origin: http://localhost:5173] | 401 missing_api_key [Access-Control-Allow-Origin: http://localhost:5173]
 GET /v1/pets‹?(x×8192) ¦  ¦ › [Origin: https://‹app ¦ app ¦ evil›.example‹.com ¦ .com ¦ ›] ‹[X-A: b] ¦ [Host: x y] ¦ [Expect: a-miracle]› | ‹414 uri_too_long ¦ 400 bad_request ¦ 417 expectation_failed› [Access-Control-Allow-Origin: ‹https://app.example.com ¦ https://app.example.com ¦ -›] [Vary: Origin]
-raw GET /health/ready HTTP/1.1⏎Host: x⏎⏎POST /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 200 ‹400› bad_request [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: **X-Request-Id**] [Vary: Origin]
+raw GET /health/ready HTTP/1.1⏎Host: x⏎⏎POST /v1/pets HTTP/1.1⏎Host: x⏎Origin: https://app.example.com⏎Transfer-Encoding: chunked⏎⏎not-hex⏎ | 200 ‹400› bad_request [Access-Control-Allow-Origin: https://app.example.com] [Access-Control-Expose-Headers: *] [Vary: Origin]
 `,
 );

@@ -2,7 +2,6 @@ import { applyDecorators, Global, type INestApplication, Injectable, Module, Set
 import {
   ApiTags,
   type OpenAPIObject,
-  type ParameterObject,
   type PathsObject,
   type ServerObject,
   SwaggerModule,
@@ -79,19 +78,6 @@ export class OpenApiDocument {
   get yaml(): string {
     // Parsed from the JSON, so that YAML gets no anchors for shared objects and no undefined members.
     return (this.yamlText ??= stringify(JSON.parse(this.json), { lineWidth: 120 }));
-  }
-
-  /** The header fields that the document describes, sorted: parameters of operations, and those of responses. */
-  get headerFields(): { readonly requests: string[]; readonly responses: string[] } {
-    const { paths, components } = JSON.parse(this.json) as OpenAPIObject;
-    const requests = new Set<string>();
-    const responses = new Set<string>();
-    JSON.stringify([paths, components?.responses], (key, value: ParameterObject | undefined) => {
-      if (key === 'headers') for (const name of Object.keys(value ?? {})) responses.add(name);
-      if (value?.in === 'header') requests.add(value.name);
-      return value;
-    });
-    return { requests: [...requests].sort(), responses: [...responses].sort() };
   }
 
   /**
